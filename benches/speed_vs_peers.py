@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MPL-2.0
+"""Compares the CPU backend with fast-slic and OpenCV on one picture; everyone takes turns, frame by frame.
+
+    python3 -m venv target/peers                        # Python 3.11: fast-slic 0.4.0 is too old for later ones
+    target/peers/bin/pip install "setuptools<60" wheel "cython<3" "numpy<1.24" "scipy<1.11" pillow \\
+        "opencv-contrib-python-headless<4.9"
+    target/peers/bin/pip install --no-build-isolation fast-slic==0.4.0
+    cargo build --release --no-default-features --features cli --bin superpixel-bench
+    target/peers/bin/python benches/speed_vs_peers.py PICTURE ...
+
+What is timed, for everyone: from R, G, B bytes in memory to connected labels in memory; SLIC, compactness 10, 10 rounds,
+grid step 32 (fast-slic: the number of cells that this gives). Each turn runs every implementation once; the ratio of
+neighbors in time is what counts ("of pairs"), for it holds on a busy machine too.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STEP, ROUNDS, COMPACTNESS, MIN_REGION = 32, 10, 10, 0.25
+# What the project holds itself to: times faster than the peer.
+WANTED = {"fast-slic SlicAvx2": 1.5, "OpenCV SLIC": 15.0}
+
+
+class Ours:
+    """One superpixel-bench that times a frame whenever it is asked."""
+
+    def __init__(self, program, picture, size, threads, outputs):
+        command = [program, "--on-demand", "--backend=cpu", "--format=rgb", f"--picture={picture}",
+                   f"--sizes={size[0]}x{size[1]}", f"--superpixel-size={STEP}", f"--iterations={ROUNDS}",
+                   f"--compactness={COMPACTNESS}", f"--threads={threads}", f"--outputs={outputs}"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit("superpixel-bench ended early")
+        return float(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def clocked(work):
+    """Times a call in ms."""
+    def run():
+        start = time.perf_counter()
+        work()
+        return (time.perf_counter() - start) * 1e3
+    return run
+
+
+def peers(picture, size, threads):
+    """Returns name: function that runs one frame and returns its ms. Imports here: threads must be settled before."""
+    import cv2
+    import numpy
+    from PIL import Image
+    from fast_slic.avx2 import SlicAvx2
+
+    image = Image.open(picture).convert("RGB")
+    if image.size != size:
+        image = image.resize(size, Image.BICUBIC)
+    rgb = numpy.ascontiguousarray(numpy.array(image))
+    cells = -(-size[0] // STEP) * -(-size[1] // STEP)
+    cv2.setNumThreads(threads)
+
+    def fast_slic():
+        SlicAvx2(num_components=cells, compactness=COMPACTNESS, min_size_factor=MIN_REGION,
+                 num_threads=threads).iterate(rgb, ROUNDS)
+
+    def opencv():
+        lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
+        slic = cv2.ximgproc.createSuperpixelSLIC(lab, cv2.ximgproc.SLIC, STEP, float(COMPACTNESS))
+        slic.iterate(ROUNDS)
+        slic.enforceLabelConnectivity(25)
+        slic.getLabels()
+
+    return {"fast-slic SlicAvx2": clocked(fast_slic), "OpenCV SLIC": clocked(opencv)}, cells
+
+
+def compare(program, picture, size, threads, runs, slow_runs):
+    others, cells = peers(picture, size, threads)
+    ours = {"ours, labels": Ours(program, picture, size, threads, "labels"),
+            "ours, labels and region table": Ours(program, picture, size, threads, "table")}
+    runners = {**ours, **others}
+    times = {name: [] for name in runners}
+    for name in runners:
+        runners[name]()
+    for turn in range(runs):
+        for name, run in runners.items():
+            if name != "OpenCV SLIC" or turn < slow_runs:
+                times[name].append(run())
+    for our in ours.values():
+        our.close()
+    print(f"{os.path.basename(picture)}, {size[0]}x{size[1]}, step {STEP}, {cells} cells, {ROUNDS} rounds, threads: {threads}, "
+          f"load {os.getloadavg()[0]:.2f}")
+    print(f"  {'':32} {'median ms':>10} {'least ms':>10} {'ratio':>7} {'of least':>9} {'of pairs':>9}")
+    good = True
+    base = times["ours, labels"]
+    for name, values in times.items():
+        ratio = statistics.median(values) / statistics.median(base)
+        least = min(values) / min(base)
+        pairs = statistics.median(v / b for v, b in zip(values, base))
+        verdict = ""
+        if name in WANTED:
+            good &= pairs >= WANTED[name]
+            verdict = f"  wanted {WANTED[name]:g}: {'yes' if pairs >= WANTED[name] else 'NO'}"
+        print(f"  {name:32} {statistics.median(values):10.2f} {min(values):10.2f} {ratio:7.2f} {least:9.2f} {pairs:9.2f}{verdict}")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pictures", nargs="+", metavar="PICTURE")
+    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, comma separated")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--slow-runs", type=int, default=7, help="turns that OpenCV takes part in")
+    parser.add_argument("--bench", help="the program superpixel-bench",
+                        default=os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(HERE, "..", "target")),
+                                             "release", "superpixel-bench"))
+    args = parser.parse_args()
+    size = tuple(int(side) for side in args.size.split("x"))
+    if len(args.threads.split(",")) > 1:
+        # OpenMP settles its threads once a process.
+        good = True
+        for threads in args.threads.split(","):
+            for picture in args.pictures:
+                command = [sys.executable, __file__, picture, "--size", args.size, "--threads", threads, "--runs", str(args.runs),
+                           "--slow-runs", str(args.slow_runs), "--bench", args.bench]
+                good &= subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": threads}).returncode == 0
+        sys.exit(not good)
+    os.environ["OMP_NUM_THREADS"] = args.threads
+    good = [compare(args.bench, picture, size, int(args.threads), args.runs, args.slow_runs) for picture in args.pictures]
+    sys.exit(not all(good))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MPL-2.0
+"""Compiles kernels/*.cu to kernels/ptx/*.ptx with one pinned compiler.
+
+    kernels/build_ptx.py             write kernels/ptx
+    kernels/build_ptx.py --check     fail if kernels/ptx is not what the sources give
+    kernels/build_ptx.py --report    registers, shared memory and spills of each kernel, as sm_90 code
+
+Needs Linux on x86-64, Python 3.9 and pip (Debian: `apt-get install python3 python3-pip`); no GPU, no driver, no toolkit.
+The compiler, NVRTC, comes once from PyPI into target/nvrtc (or --nvrtc LIB, or SUPERPIXEL_NVRTC, names a folder with it).
+
+A kernel file is plain device code: it includes kernels/*.cuh and kernels/*.h by bare name and nothing else.
+NAME.ptx is for compute capability 7.5 and everything above. A file that says `__CUDA_ARCH__ >= 800` also gives
+NAME.sm80.ptx, for 8.0 and above.
+"""
+
+import argparse
+import ctypes
+import glob
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = "nvidia-cuda-nvrtc-cu12"
+# 12.0 writes PTX ISA 8.0, the newest that drivers of branch R525 read.
+VERSION = "12.0.140"
+SHA256 = "8e94e991d85c422de4da87bdc7472fdc1364367bd4aace7000b559cd33122071"
+LIBRARY = "libnvrtc.so.12"
+BUILTINS = "libnvrtc-builtins.so.12.0"
+
+BASE_ARCH = 75
+SECOND_ARCH = 80
+SECOND_MARK = re.compile(r"__CUDA_ARCH__\s*>=\s*800")
+# Machine code is made for these and thrown away: a kernel that PTX accepts can still fail to assemble.
+PROBED_ARCHS = [75, 80, 86, 89, 90]
+REPORT_ARCH = 90
+# The CPU is the reference: no contraction, no approximate division, no flushed denormals.
+OPTIONS = ["--std=c++17", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false"]
+
+
+class Failed(Exception):
+    """A message for the person who ran this."""
+
+
+def compiler_folder(wanted):
+    """Returns a folder that holds NVRTC, fetched if need be."""
+    if wanted:
+        if not os.path.exists(os.path.join(wanted, LIBRARY)):
+            raise Failed(f"{wanted} has no {LIBRARY}")
+        return wanted
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        raise Failed(f"{PACKAGE} {VERSION} exists for Linux on x86-64 only; the committed kernels/ptx work without it")
+    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "..", "target")
+    folder = os.path.join(target, "nvrtc", VERSION)
+    if all(os.path.exists(os.path.join(folder, name)) for name in (LIBRARY, BUILTINS)):
+        return folder
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(folder)) as temp:
+        requirements = os.path.join(temp, "requirements.txt")
+        with open(requirements, "w") as file:
+            file.write(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n")
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                   "--only-binary=:all:", "--python-version=3", "--platform=manylinux1_x86_64", "--require-hashes",
+                   "--dest", temp, "--requirement", requirements]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        wheels = glob.glob(os.path.join(temp, "*.whl"))
+        if done.returncode or len(wheels) != 1:
+            raise Failed(f"could not fetch {PACKAGE} {VERSION} (is python3-pip installed?):\n{done.stdout}")
+        unpacked = os.path.join(temp, "nvrtc")
+        os.mkdir(unpacked)
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            for member in wheel.namelist():
+                if os.path.basename(member) in (LIBRARY, BUILTINS):
+                    with wheel.open(member) as source, open(os.path.join(unpacked, os.path.basename(member)), "wb") as out:
+                        shutil.copyfileobj(source, out)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(unpacked, folder)
+    return folder
+
+
+class Compiler:
+    """NVRTC through ctypes."""
+
+    def __init__(self, folder):
+        # NVRTC opens its builtins by name when it first compiles: loaded before, they are found.
+        ctypes.CDLL(os.path.join(folder, BUILTINS), mode=ctypes.RTLD_GLOBAL)
+        self.lib = ctypes.CDLL(os.path.join(folder, LIBRARY), mode=ctypes.RTLD_GLOBAL)
+        self.lib.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self.check(self.lib.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "nvrtcVersion")
+        if f"{major.value}.{minor.value}" != ".".join(VERSION.split(".")[:2]):
+            raise Failed(f"NVRTC {VERSION} is wanted, {folder} has {major.value}.{minor.value}")
+
+    def check(self, code, what):
+        if code:
+            raise Failed(f"{what}: {self.lib.nvrtcGetErrorString(code).decode()}")
+
+    def text(self, program, what):
+        size = ctypes.c_size_t()
+        self.check(getattr(self.lib, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
+        buffer = ctypes.create_string_buffer(max(size.value, 1))
+        self.check(getattr(self.lib, f"nvrtcGet{what}")(program, buffer), what)
+        return buffer.raw[: size.value]
+
+    def compile(self, name, source, headers, arch, real=False, extra=()):
+        """Returns PTX (or machine code if `real`) and what the compiler said."""
+        program = ctypes.c_void_p()
+        names = (ctypes.c_char_p * len(headers))(*[n.encode() for n in headers])
+        bodies = (ctypes.c_char_p * len(headers))(*[headers[n] for n in headers])
+        self.check(self.lib.nvrtcCreateProgram(ctypes.byref(program), source, name.encode(), len(headers), bodies, names),
+                   "nvrtcCreateProgram")
+        try:
+            options = [f"--gpu-architecture={'sm' if real else 'compute'}_{arch}", *OPTIONS, *extra]
+            texts = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
+            code = self.lib.nvrtcCompileProgram(program, len(options), texts)
+            log = self.text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
+            if code:
+                reason = self.lib.nvrtcGetErrorString(code).decode()
+                raise Failed(f"{name} for {'sm' if real else 'compute'}_{arch}: {reason}\n{log}")
+            return self.text(program, "CUBIN" if real else "PTX"), log
+        finally:
+            self.lib.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def outputs(compiler, folder, extra):
+    """Maps the name of each file for kernels/ptx to its bytes."""
+    headers = {os.path.basename(path): read(path)
+               for pattern in ("*.cuh", "*.h") for path in sorted(glob.glob(os.path.join(folder, pattern)))}
+    sources = sorted(glob.glob(os.path.join(folder, "*.cu")))
+    if not sources:
+        raise Failed(f"{folder} has no .cu file")
+    made = {}
+    for path in sources:
+        name = os.path.basename(path)
+        stem = name[: -len(".cu")]
+        source = read(path)
+        variants = [(f"{stem}.ptx", BASE_ARCH)]
+        if SECOND_MARK.search(source.decode()):
+            variants.append((f"{stem}.sm80.ptx", SECOND_ARCH))
+        for file, arch in variants:
+            ptx, log = compiler.compile(name, source, headers, arch, extra=extra)
+            if log:
+                print(f"{name} for compute_{arch}:\n{log}", file=sys.stderr)
+            made[file] = ptx.rstrip(b"\0\n") + b"\n"
+        for arch in PROBED_ARCHS:
+            compiler.compile(name, source, headers, arch, real=True)
+    return made
+
+
+def report(compiler, folder):
+    """Prints what the assembler says of each kernel."""
+    headers = {os.path.basename(p): read(p) for g in ("*.cuh", "*.h") for p in glob.glob(os.path.join(folder, g))}
+    for path in sorted(glob.glob(os.path.join(folder, "*.cu"))):
+        name = os.path.basename(path)
+        _, log = compiler.compile(name, read(path), headers, REPORT_ARCH, real=True, extra=["--ptxas-options=-v"])
+        function = stack = ""
+        for line in log.splitlines():
+            about = re.search(r"Function properties for (\S+)", line)
+            spill = re.search(r"(\d+ bytes stack frame.*)", line)
+            used = re.search(r"Used (.*)", line)
+            if about:
+                function = about.group(1)
+            elif spill:
+                stack = "" if re.match(r"0 bytes stack frame, 0 .* 0 ", spill.group(1)) else spill.group(1)
+                # A function that is not inlined has no line of its own.
+                if stack and "Used" not in log.split(line, 1)[1].split("Function properties", 1)[0]:
+                    print(f"{name:24} {function:40} {stack}")
+            elif used:
+                print(f"{name:24} {function:40} {used.group(1)}{'; ' if stack else ''}{stack}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare with kernels/ptx, write nothing")
+    parser.add_argument("--report", action="store_true", help="print registers, shared memory and spills")
+    parser.add_argument("--line-info", action="store_true", help="add source lines, for a profiler; not to be committed")
+    parser.add_argument("--kernels", default=HERE, metavar="DIR", help="folder with the .cu files")
+    parser.add_argument("--out", metavar="DIR", help="where the PTX goes (default: ptx in the folder of the sources)")
+    parser.add_argument("--nvrtc", default=os.environ.get("SUPERPIXEL_NVRTC"), metavar="DIR", help="folder with NVRTC")
+    args = parser.parse_args()
+    if args.line_info and not args.out:
+        raise Failed("--line-info needs --out: kernels/ptx holds plain builds only")
+    out = args.out or os.path.join(args.kernels, "ptx")
+    compiler = Compiler(compiler_folder(args.nvrtc))
+    if args.report:
+        report(compiler, args.kernels)
+        return
+    made = outputs(compiler, args.kernels, ["--generate-line-info"] if args.line_info else [])
+    there = {os.path.basename(path) for path in glob.glob(os.path.join(out, "*.ptx"))}
+    if args.check:
+        wrong = [f"{name}: not in {out}" for name in sorted(set(made) - there)]
+        wrong += [f"{name}: no source gives it" for name in sorted(there - set(made))]
+        wrong += [f"{name}: differs from what its source gives" for name in sorted(there & set(made))
+                  if read(os.path.join(out, name)) != made[name]]
+        if wrong:
+            raise Failed("\n".join(wrong) + "\nrun kernels/build_ptx.py and commit kernels/ptx")
+        print(f"{len(made)} PTX files are what their sources give")
+        return
+    os.makedirs(out, exist_ok=True)
+    for name in sorted(there - set(made)):
+        os.remove(os.path.join(out, name))
+    for name, ptx in made.items():
+        path = os.path.join(out, name)
+        if name not in there or read(path) != ptx:
+            with open(path, "wb") as file:
+                file.write(ptx)
+    print(f"{len(made)} PTX files in {out}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failed as error:
+        sys.exit(f"build_ptx.py: {error}")

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MPL-2.0
+// Types, packed features and warp helpers that all kernels share. No system header, so that any compiler of CUDA text
+// builds it alone.
+#pragma once
+#include "tuning.h"
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int i32;
+typedef long long i64;
+
+#define FULL_WARP 0xffffffffu
+#define KERNEL extern "C" __global__ void
+
+__device__ __forceinline__ u32 feature_0(u32 feature) { return feature & 0x3ffu; }
+__device__ __forceinline__ u32 feature_1(u32 feature) { return feature >> 10 & 0x7ffu; }
+__device__ __forceinline__ u32 feature_2(u32 feature) { return feature >> 21; }
+
+__device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
+__device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
+
+// Rounds half up; the 64-bit division, which is slow, only where the sum needs it.
+__device__ __forceinline__ u32 rounded_mean(u64 sum, u32 n) {
+  const u64 top = 2 * sum + n;
+  return top >> 32 ? (u32)(top / (2 * (u64)n)) : (u32)top / (2 * n);
+}
+
+__device__ __forceinline__ u32 inclusive_sum(u32 value) {
+  for (u32 step = 1; step < 32; step *= 2) {
+    const u32 below = __shfl_up_sync(FULL_WARP, value, step);
+    if (lane_id() >= step) value += below;
+  }
+  return value;
+}
+
+__device__ __forceinline__ u32 warp_sum(u32 mask, u32 value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(mask, value);
+#else
+  // Every lane of the mask reads every other: rare on these GPUs, and right for masks with holes.
+  u32 sum = 0;
+  for (u32 left = mask; left; left &= left - 1) sum += __shfl_sync(mask, value, __ffs(left) - 1);
+  return sum;
+#endif
+}

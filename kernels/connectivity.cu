@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `connectivity`: joins the tiles' components, absorbs small ones, numbers what is left; mirrors
+// src/post/connectivity/cpu.rs. The result does not depend on the order in which threads run: unions keep the lowest
+// key, sums are integers, picks are minima.
+#include "components.cuh"
+#include "regions.cuh"
+
+struct ConnectArgs {
+  u32 width, height;
+  u32 tiles_x;
+  u32 min_region;
+  u32 max_regions;
+  // Off: nothing is joined, labels are numbered by cluster.
+  u32 connectivity;
+  // Words of the bitmap that numbering marks.
+  u32 words;
+};
+static_assert(sizeof(ConnectArgs) == 4 * 7, "mirrored in src/post/connectivity/cuda.rs");
+
+// Counters: components, edges, regions, whether a round found anything small, and the two of the grid's barrier, which
+// alone are not cleared with each frame.
+enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, ARRIVED = 40, GENERATION = 41 };
+
+// The root of a set while others are joined.
+__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
+  for (;;) {
+    u32 up;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(up) : "l"(parent + i) : "memory");
+    if (up == i) return i;
+    i = up;
+  }
+}
+
+// The root of a set while nothing is joined; of two sets at once, since each step waits for memory.
+__device__ __forceinline__ u32 find_settled(const u32 *parent, u32 i) {
+  for (u32 up = __ldcg(parent + i); up != i; up = __ldcg(parent + i)) i = up;
+  return i;
+}
+__device__ __forceinline__ void find_settled(const u32 *parent, u32 &a, u32 &b) {
+  for (;;) {
+    const u32 up_a = __ldcg(parent + a), up_b = __ldcg(parent + b);
+    if (up_a == a && up_b == b) return;
+    a = up_a;
+    b = up_b;
+  }
+}
+
+// Joins two sets; the root of the lower key stays.
+__device__ __forceinline__ void unite(const Components &c, u32 a, u32 b) {
+  for (;;) {
+    a = find(c.parent, a);
+    b = find(c.parent, b);
+    if (a == b) return;
+    if (c.key[a] < c.key[b]) {
+      const u32 swap = a;
+      a = b;
+      b = swap;
+    }
+    if (atomicCAS(&c.parent[a], a, b) == a) return;
+  }
+}
+
+__device__ __forceinline__ u32 component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
+  const u32 x = pixel % args.width, y = pixel / args.width;
+  return c.tile_first[y / TILE * args.tiles_x + x / TILE] + c.local[pixel];
+}
+
+// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
+// pairs across vertical borders, then those across horizontal ones.
+KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectArgs args) {
+  const u32 borders_x = (args.width - 1) / TILE, borders_y = (args.height - 1) / TILE;
+  const u32 vertical = borders_x * args.height, all = vertical + borders_y * args.width;
+  const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
+  u32 a = 0, b = 0;
+  bool other = false, along = false;
+  if (i < all) {
+    u32 pixel, step;
+    if (i < vertical) {
+      pixel = i % args.height * args.width + (i / args.height + 1) * TILE - 1;
+      step = 1;
+      along = i % args.height != 0;
+    } else {
+      const u32 j = i - vertical;
+      pixel = ((j / args.width + 1) * TILE - 1) * args.width + j % args.width;
+      step = args.width;
+      along = j % args.width != 0;
+    }
+    a = component_at(c, args, pixel);
+    b = component_at(c, args, pixel + step);
+    other = c.cluster[a] != c.cluster[b];
+  }
+  const u32 a_before = __shfl_up_sync(FULL_WARP, a, 1), b_before = __shfl_up_sync(FULL_WARP, b, 1);
+  const bool seen = lane > 0 && along && i != vertical && a_before == a && b_before == b;
+  if (i < all && !other && !seen && args.connectivity) unite(c, a, b);
+
+  __shared__ u32 warp_total[BORDER_THREADS / 32];
+  __shared__ u32 first;
+  const bool edge = i < all && other && !seen;
+  const u32 edges = __ballot_sync(FULL_WARP, edge);
+  if (lane == 0) warp_total[threadIdx.x / 32] = __popc(edges);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    u32 sum = 0;
+    for (u32 w = 0; w < BORDER_THREADS / 32; w++) {
+      const u32 here = warp_total[w];
+      warp_total[w] = sum;
+      sum += here;
+    }
+    first = sum ? atomicAdd(&c.counters[EDGES], sum) : 0;
+  }
+  __syncthreads();
+  if (edge) {
+    c.edges[first + warp_total[threadIdx.x / 32] + __popc(edges & (lanes_up_to(lane) >> 1))] = make_uint2(a, b);
+  }
+}
+
+// All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
+__device__ __forceinline__ void grid_barrier(u32 *counters) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    u32 *generation = counters + GENERATION;
+    u32 before, now;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(before) : "l"(generation) : "memory");
+    u32 arrived;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(arrived) : "l"(counters + ARRIVED) : "memory");
+    if (arrived == gridDim.x - 1) {
+      counters[ARRIVED] = 0;
+      asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(generation), "r"(before + 1) : "memory");
+    } else {
+      do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(generation) : "memory");
+      } while (now == before);
+    }
+  }
+  __syncthreads();
+}
+
+// What a component holds, as other blocks left it.
+__device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
+  const uint4 *at = (const uint4 *)(c.sums + i);
+  const uint4 low = __ldcg(at), high = __ldcg(at + 1);
+  ComponentSums sums;
+  sums.count = low.x;
+  sums.color[0] = (u64)low.w << 32 | low.z;
+  sums.color[1] = (u64)high.y << 32 | high.x;
+  sums.color[2] = (u64)high.w << 32 | high.z;
+  return sums;
+}
+
+// Mean feature in 1/16 quantum, rounded half up.
+__device__ __forceinline__ void mean(const ComponentSums &sums, i32 (&out)[3]) {
+#pragma unroll
+  for (int j = 0; j < 3; j++) {
+    const u64 top = 32 * sums.color[j] + sums.count;
+    out[j] = top >> 32 ? (i32)(top / (2 * (u64)sums.count)) : (i32)((u32)top / (2 * sums.count));
+  }
+}
+
+// Adds what a component holds to its root.
+__device__ __forceinline__ void move_sums(const Components &c, u32 i, u32 root) {
+  const ComponentSums sums = load_sums(c, i);
+  c.sums[i].count = 0;
+  atomicAdd(&c.sums[root].count, sums.count);
+#pragma unroll
+  for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
+}
+
+// Which of the two sets of picks a round writes and reads.
+__device__ __forceinline__ u64 *picks_of(const ConnectArgs &args, u64 *picks, u32 round) {
+  return picks + (size_t)(round & 1) * args.width * args.height;
+}
+
+// Moves the sums of components that borders have joined, and clears what the rounds start with.
+__device__ __forceinline__ void settle(const Components &c, const ConnectArgs &args, u64 *picks, u32 *bitmap,
+                                       u32 first, u32 all) {
+  const u32 components = c.counters[COMPONENTS];
+  for (u32 i = first; i < components; i += all) {
+    picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
+    if (args.connectivity) {
+      const u32 root = find_settled(c.parent, i);
+      // One that was absorbed earlier holds nothing any more.
+      if (root != i && __ldcg(&c.sums[i].count) != 0) move_sums(c, i, root);
+    }
+  }
+  for (u32 i = first; i < args.words; i += all) bitmap[i] = 0;
+}
+
+// First half of a round: every small component finds the neighbor of nearest color. Returns whether this thread saw one.
+__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, u32 first, u32 all) {
+  const u32 edges = c.counters[EDGES];
+  bool any = false;
+  for (u32 i = first; i < edges; i += all) {
+    const uint2 edge = c.edges[i];
+    if (edge.x == edge.y) continue;
+    u32 a = edge.x, b = edge.y;
+    find_settled(c.parent, a, b);
+    if (a != edge.x || b != edge.y) c.edges[i] = make_uint2(a, b);
+    if (a == b) continue;
+    const ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
+    if (sums_a.count >= min_region && sums_b.count >= min_region) continue;
+    const u32 key_a = __ldcg(&c.key[a]), key_b = __ldcg(&c.key[b]);
+    i32 mean_a[3], mean_b[3];
+    u32 distance = 0;
+    mean(sums_a, mean_a);
+    mean(sums_b, mean_b);
+#pragma unroll
+    for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
+    if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | key_b);
+    if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | key_a);
+    any = true;
+  }
+  return any;
+}
+
+// Second half: all picks are united at once. Clears the picks of the next round.
+__device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const u64 *picks, u64 *next_picks,
+                                     u32 first, u32 all) {
+  const u32 components = c.counters[COMPONENTS];
+  for (u32 i = first; i < components; i += all) {
+    if (__ldcg(&next_picks[i]) != ~0ull) next_picks[i] = ~0ull;
+    const u64 own = __ldcg(&picks[i]);
+    if (own == ~0ull) continue;
+    // Picks lead to a component that is large enough, or into a pair that picked each other. All who get there must
+    // agree on the one that stays: of a pair, the first in the lists. Its key becomes the lowest of all.
+    u32 before = i, to = find(c.parent, component_at(c, args, (u32)own));
+    for (;;) {
+      const u64 onward = __ldcg(&picks[to]);
+      if (onward == ~0ull) break;
+      const u32 next = find(c.parent, component_at(c, args, (u32)onward));
+      if (next == to) break;
+      if (next == before) {
+        to = min(to, before);
+        break;
+      }
+      before = to;
+      to = next;
+    }
+    if (to == i) continue;
+    atomicMin(&c.key[to], __ldcg(&c.key[i]));
+    move_sums(c, i, to);
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(c.parent + i), "r"(to) : "memory");
+  }
+}
+
+// Where a component's label is found: its root's first pixel, or its cluster.
+__device__ __forceinline__ u32 mark_of(const Components &c, const ConnectArgs &args, u32 i) {
+  if (!args.connectivity) return c.cluster[i];
+  const u32 pixel = __ldcg(&c.key[find_settled(c.parent, i)]), row_words = (args.width + 31) / 32;
+  return pixel / args.width * row_words * 32 + pixel % args.width;
+}
+
+struct NumberShared {
+  u32 warp_total[NUMBER_THREADS / 32];
+  u32 blocks[NUMBER_THREADS];
+  u32 total;
+};
+
+// Exclusive sum over the block; `shared.total` afterwards holds the sum of all.
+__device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
+  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32;
+  __syncthreads();
+  if (lane_id() == 31) shared.warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
+    shared.warp_total[lane_id()] = up - here;
+    if (lane_id() == 31) shared.total = up;
+  }
+  __syncthreads();
+  return shared.warp_total[warp] + sum - value;
+}
+
+// Marks the first pixel of every region, or its cluster.
+__device__ __forceinline__ void mark(const Components &c, const ConnectArgs &args, u32 *bitmap, u32 first, u32 all) {
+  const u32 components = c.counters[COMPONENTS];
+  for (u32 i = first; i < components; i += all) {
+    if (args.connectivity && __ldcg(&c.parent[i]) != i) continue;
+    const u32 at = mark_of(c, args, i);
+    atomicOr(&bitmap[at / 32], 1u << at % 32);
+  }
+}
+
+// Words that a block of `blocks` counts.
+__device__ __forceinline__ u32 words_a_block(const ConnectArgs &args, u32 blocks) {
+  return (args.words + blocks - 1) / blocks;
+}
+
+// Counts the marks before each word inside the block's share, and those of the share.
+__device__ __forceinline__ void count(NumberShared &shared, const ConnectArgs &args, const u32 *bitmap,
+                                      u32 *word_before, u32 *block_total) {
+  const u32 share = words_a_block(args, gridDim.x), each = (share + NUMBER_THREADS - 1) / NUMBER_THREADS;
+  const u32 begin = blockIdx.x * share + threadIdx.x * each;
+  const u32 end = min(min(begin + each, (blockIdx.x + 1) * share), args.words);
+  u32 marks = 0;
+  for (u32 i = begin; i < end; i++) marks += __popc(__ldcg(&bitmap[i]));
+  u32 before = block_sum(shared, marks);
+  for (u32 i = begin; i < end; i++) {
+    word_before[i] = before;
+    before += __popc(__ldcg(&bitmap[i]));
+  }
+  if (threadIdx.x == 0) block_total[blockIdx.x] = shared.total;
+}
+
+// Brings the marks before each block's share into shared memory; returns the number of all marks.
+__device__ __forceinline__ u32 sum_blocks(NumberShared &shared, const u32 *block_total, u32 blocks) {
+  const u32 here = threadIdx.x < blocks ? __ldcg(&block_total[threadIdx.x]) : 0;
+  const u32 before = block_sum(shared, here);
+  shared.blocks[threadIdx.x] = before;
+  __syncthreads();
+  return shared.total;
+}
+
+// Writes the label of every component and the number of regions, and prepares the regions' accumulators.
+__device__ __forceinline__ void number(const NumberShared &shared, const Components &c, const ConnectArgs &args,
+                                       const u32 *bitmap, const u32 *word_before, u16 *labels, RegionSums *regions,
+                                       u32 total, u32 blocks, u32 first, u32 all) {
+  const u32 components = c.counters[COMPONENTS], share = words_a_block(args, blocks);
+  for (u32 i = first; i < components; i += all) {
+    const u32 at = mark_of(c, args, i), word = at / 32;
+    const u32 below = __popc(__ldcg(&bitmap[word]) & ((1u << at % 32) - 1));
+    labels[i] = (u16)(shared.blocks[word / share] + __ldcg(&word_before[word]) + below);
+  }
+  for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = empty_region();
+  if (first == 0) c.counters[REGIONS] = total;
+}
+
+// The kernels below are one phase each; the launch between two of them is the barrier, which costs less than one inside
+// a grid. Grid of each: any number of blocks up to 1024, the same for connect_count and connect_number.
+#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
+#define ALL (gridDim.x * blockDim.x)
+
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *picks, u32 *bitmap, ConnectArgs args) {
+  settle(c, args, picks, bitmap, FIRST, ALL);
+}
+
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick(Components c, u64 *picks, u32 round, ConnectArgs args) {
+  // Nothing small was left in the round before.
+  if (round > 0 && c.counters[ROUNDS + round - 1] == 0) return;
+  const bool any = pick(c, picks_of(args, picks, round), args.min_region, FIRST, ALL);
+  if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
+}
+
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks, u32 round, ConnectArgs args) {
+  if (c.counters[ROUNDS + round] == 0) return;
+  hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
+}
+
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_mark(Components c, u32 *bitmap, ConnectArgs args) {
+  mark(c, args, bitmap, FIRST, ALL);
+}
+
+KERNEL __launch_bounds__(NUMBER_THREADS)
+    connect_count(const u32 *bitmap, u32 *word_before, u32 *block_total, ConnectArgs args) {
+  __shared__ NumberShared shared;
+  count(shared, args, bitmap, word_before, block_total);
+}
+
+KERNEL __launch_bounds__(NUMBER_THREADS)
+    connect_number(Components c, const u32 *bitmap, const u32 *word_before, const u32 *block_total, u16 *labels,
+                   RegionSums *regions, ConnectArgs args) {
+  __shared__ NumberShared shared;
+  const u32 total = sum_blocks(shared, block_total, gridDim.x);
+  number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
+}
+
+// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
+// they fit. Returns at once if they do. Grid: cooperative, at most 1024 blocks.
+KERNEL __launch_bounds__(NUMBER_THREADS)
+    connect_fit(Components c, u64 *picks, u32 *bitmap, u32 *word_before, u32 *block_total, u16 *labels,
+                RegionSums *regions, ConnectArgs args) {
+  __shared__ NumberShared shared;
+  if (c.counters[REGIONS] <= args.max_regions) return;
+  volatile u32 *flags = c.counters + ROUNDS;
+  u32 total, min_region = args.min_region;
+  do {
+    min_region *= 2;
+    grid_barrier(c.counters);
+    settle(c, args, picks, bitmap, FIRST, ALL);
+    if (FIRST < 3) flags[FIRST] = 0;
+    grid_barrier(c.counters);
+    for (u32 round = 0;; round++) {
+      const bool any = pick(c, picks_of(args, picks, round), min_region, FIRST, ALL);
+      if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
+      grid_barrier(c.counters);
+      const bool again = flags[round % 3];
+      // The flag of the round after; those of this one and the last may still be being read.
+      if (FIRST == 0) flags[(round + 1) % 3] = 0;
+      if (!again) break;
+      hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
+      grid_barrier(c.counters);
+    }
+    mark(c, args, bitmap, FIRST, ALL);
+    grid_barrier(c.counters);
+    count(shared, args, bitmap, word_before, block_total);
+    grid_barrier(c.counters);
+    total = sum_blocks(shared, block_total, gridDim.x);
+  } while (total > args.max_regions);
+  number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
+}

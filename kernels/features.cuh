@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MPL-2.0
+// From R'G'B' codes to a packed feature; mirrors `ColorTables::feature` in src/color.rs.
+#pragma once
+#include "common.cuh"
+
+enum Space { SPACE_LAB = 0, SPACE_XYZ = 1, SPACE_RGB = 2 };
+
+struct SpaceArgs {
+  u32 space;
+  i32 matrix[9];
+};
+
+// 256 entries of the transfer curve, 16385 of the Lab curve, padded to whole words.
+#define TABLE_WORDS (128 + 8193)
+
+__device__ __forceinline__ u32 pack_clamped(i32 a, i32 b, i32 c) {
+  return (u32)min(max(a, 0), 1023) | (u32)min(max(b, 0), 2047) << 10 | (u32)min(max(c, 0), 2047) << 21;
+}
+
+__device__ __forceinline__ u32 feature_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
+  if (args.space == SPACE_RGB) return pack_clamped(4 * rgb[0], 4 * rgb[1], 4 * rgb[2]);
+  const u16 *curve = tables + 256;
+  const i32 r = tables[rgb[0]], g = tables[rgb[1]], b = tables[rgb[2]];
+  const i32 *m = args.matrix;
+  const i32 x = (m[0] * r + m[1] * g + m[2] * b + (1 << 15)) >> 16;
+  const i32 y = (m[3] * r + m[4] * g + m[5] * b + (1 << 15)) >> 16;
+  const i32 z = (m[6] * r + m[7] * g + m[8] * b + (1 << 15)) >> 16;
+  if (args.space == SPACE_XYZ) {
+    return pack_clamped((1020 * x + 8192) / 16384, (1020 * y + 8192) / 16384, (1020 * z + 8192) / 16384);
+  }
+  const i32 fx = curve[min(x, 16384)], fy = curve[min(y, 16384)], fz = curve[min(z, 16384)];
+  return pack_clamped((928 * fy - 128 * 32768 + (1 << 14)) >> 15, ((4000 * (fx - fy) + (1 << 14)) >> 15) + 1024,
+                      ((1600 * (fy - fz) + (1 << 14)) >> 15) + 1024);
+}

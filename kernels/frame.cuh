@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MPL-2.0
+// A frame in device memory and its own channels: R, G, B or Y, Cb, Cr; mirrors src/image.rs and `Yuv` in src/color.rs.
+#pragma once
+#include "common.cuh"
+
+// How a frame's planes are read. The order is that of `DeviceFrame::args` in src/cuda/frame.rs.
+enum Layout { LAYOUT_RGB = 0, LAYOUT_GRAY = 1, LAYOUT_NV12 = 2, LAYOUT_I420 = 3 };
+
+struct FrameArgs {
+  u8 *plane[3];
+  u32 stride[3];
+  u32 width, height;
+  u32 layout;
+  // Packed RGB: bytes of a pixel and where the channels stand in it.
+  u32 bytes, offset[3];
+  i32 luma_offset;
+  i32 to_rgb[5];
+  i32 to_yuv[9];
+};
+static_assert(sizeof(FrameArgs) == 128, "mirrored in src/cuda/frame.rs");
+
+__device__ __forceinline__ i32 clamp(i32 v, i32 low, i32 high) { return min(max(v, low), high); }
+
+// The frame's own channels at a pixel; gray has neutral chroma. Layout and size of a pixel are constants here, so that
+// loops over pixels do not ask again: see WITH_LAYOUT.
+template <u32 LAYOUT, u32 BYTES>
+__device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 y, u32 (&out)[3]) {
+  const u8 *row = frame.plane[0] + (size_t)y * frame.stride[0];
+  if (LAYOUT == LAYOUT_RGB) {
+    if (BYTES == 4) {
+      const u32 pixel = *(const u32 *)(row + 4 * (size_t)x);
+#pragma unroll
+      for (int i = 0; i < 3; i++) out[i] = pixel >> 8 * frame.offset[i] & 255u;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 3; i++) out[i] = row[3 * (size_t)x + frame.offset[i]];
+    }
+    return;
+  }
+  out[0] = row[x];
+  out[1] = out[2] = 128;
+  if (LAYOUT == LAYOUT_NV12) {
+    const u8 *chroma = frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + x / 2 * 2;
+    out[1] = chroma[0];
+    out[2] = chroma[1];
+  } else if (LAYOUT == LAYOUT_I420) {
+    out[1] = frame.plane[1][(size_t)(y / 2) * frame.stride[1] + x / 2];
+    out[2] = frame.plane[2][(size_t)(y / 2) * frame.stride[2] + x / 2];
+  }
+}
+
+// Calls `function<layout, bytes>(...)` for a frame's layout.
+#define WITH_LAYOUT(frame, function, ...)                                   \
+  do {                                                                      \
+    if ((frame).layout == LAYOUT_NV12) function<LAYOUT_NV12, 1>(__VA_ARGS__); \
+    else if ((frame).layout == LAYOUT_I420) function<LAYOUT_I420, 1>(__VA_ARGS__); \
+    else if ((frame).layout == LAYOUT_GRAY) function<LAYOUT_GRAY, 1>(__VA_ARGS__); \
+    else if ((frame).bytes == 4) function<LAYOUT_RGB, 4>(__VA_ARGS__);      \
+    else function<LAYOUT_RGB, 3>(__VA_ARGS__);                              \
+  } while (0)
+
+__device__ __forceinline__ void to_rgb(const FrameArgs &frame, const u32 (&in)[3], u32 (&out)[3]) {
+  if (frame.layout == LAYOUT_RGB) {
+#pragma unroll
+    for (int i = 0; i < 3; i++) out[i] = in[i];
+    return;
+  }
+  const i32 y = ((i32)in[0] - frame.luma_offset) * frame.to_rgb[0] + (1 << 15);
+  const i32 u = (i32)in[1] - 128, v = (i32)in[2] - 128;
+  out[0] = clamp((y + frame.to_rgb[1] * v) >> 16, 0, 255);
+  out[1] = clamp((y + frame.to_rgb[2] * u + frame.to_rgb[3] * v) >> 16, 0, 255);
+  out[2] = clamp((y + frame.to_rgb[4] * u) >> 16, 0, 255);
+}
+
+__device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&in)[3], u32 (&out)[3]) {
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    if (frame.layout == LAYOUT_RGB) {
+      out[i] = in[i];
+    } else {
+      const i32 *row = frame.to_yuv + 3 * i;
+      const i32 sum = row[0] * (i32)in[0] + row[1] * (i32)in[1] + row[2] * (i32)in[2] + (1 << 15);
+      out[i] = clamp((sum >> 16) + (i == 0 ? frame.luma_offset : 128), 0, 255);
+    }
+  }
+}

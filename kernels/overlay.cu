@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `overlay`: fills regions and draws their boundaries; mirrors src/post/overlay/cpu.rs.
+#include "frame.cuh"
+
+enum Fill { FILL_NONE = 0, FILL_MEAN = 1, FILL_LABELS = 2 };
+
+struct DrawArgs {
+  u32 label_stride;
+  u32 fill;
+  // Width of the boundary in px, 0 for none, and its color in the frame's own channels.
+  u32 width;
+  u32 alpha;
+  u32 color[3];
+};
+static_assert(sizeof(DrawArgs) == 4 * 7, "mirrored in src/post/overlay/cuda.rs");
+
+__device__ __forceinline__ u32 blend(u32 sample, u32 color, u32 alpha) {
+  return (alpha * color + (255 - alpha) * sample + 127) / 255;
+}
+
+// A stable false color of an identity; mirrors `false_color` in src/post/overlay/mod.rs.
+__device__ __forceinline__ void false_color(u32 identity, u32 (&rgb)[3]) {
+  u32 h = (identity + 1) * 0x9e3779b1u;
+  h = (h ^ h >> 15) * 0x85ebca77u;
+  h = (h ^ h >> 13) * 0xc2b2ae3du;
+  h ^= h >> 16;
+#pragma unroll
+  for (int i = 0; i < 3; i++) rgb[i] = 48 + (h >> 8 * i & 255u) * 207 / 255;
+}
+
+__device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArgs &args, const u32 *means, u32 label,
+                                           u32 (&out)[3]) {
+  if (args.fill == FILL_MEAN) {
+    const u32 mean = means[label];
+#pragma unroll
+    for (int i = 0; i < 3; i++) out[i] = mean >> 8 * i & 255u;
+  } else {
+    u32 rgb[3];
+    false_color(label, rgb);
+    from_rgb(frame, rgb, out);
+  }
+}
+
+// Rows of marks that a tile needs above and below itself for the widest line.
+#define REACH 4
+
+// Grid: tiles of 32 x 32 px, lane = column; four rows a warp. Tiles begin at even rows and columns, so a chroma sample
+// has all its pixels in one tile.
+KERNEL __launch_bounds__(TILE_THREADS)
+    draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, FrameArgs frame, DrawArgs args) {
+  // Bit b: the thin boundary passes the pixel in column left + b - REACH; the second array: the line covers it.
+  __shared__ u64 thin[TILE + 2 * REACH];
+  __shared__ u32 line[TILE];
+  const u32 lane = lane_id(), warp = threadIdx.x / 32;
+  const i32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  const i32 width = frame.width, height = frame.height;
+  if (args.width) {
+    for (i32 row = warp; row < TILE + 2 * REACH; row += TILE_THREADS / 32) {
+      const i32 y = top + row - REACH;
+      u64 marks = 0;
+      if (y >= 0 && y < height) {
+        const u16 *here = labels + (size_t)y * args.label_stride;
+        for (u32 half = 0; half < 2; half++) {
+          const i32 x = left - REACH + (i32)(32 * half + lane);
+          bool mark = false;
+          if (x >= 0 && x < width && 32 * half + lane < TILE + 2 * REACH) {
+            mark = (x + 1 < width && here[x + 1] != here[x]) ||
+                   (y + 1 < height && here[x + args.label_stride] != here[x]);
+          }
+          marks |= (u64)__ballot_sync(FULL_WARP, mark) << 32 * half;
+        }
+      }
+      // A mark reaches ceil(w/2) - 1 columns left and floor(w/2) right.
+      u64 wide = marks;
+      for (u32 i = 1; i <= args.width / 2; i++) wide |= marks << i;
+      for (u32 i = 1; i < (args.width + 1) / 2; i++) wide |= marks >> i;
+      if (lane == 0) thin[row] = wide;
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x < TILE) {
+    u64 covered = 0;
+    if (args.width) {
+      const i32 row = threadIdx.x + REACH;
+      for (i32 i = row - (i32)(args.width / 2); i < row + (i32)((args.width + 1) / 2); i++) covered |= thin[i];
+    }
+    line[threadIdx.x] = (u32)(covered >> REACH);
+  }
+  __syncthreads();
+
+  const i32 x = left + lane;
+  for (i32 i = 0; i < 4; i += 2) {
+    u32 chroma[2] = {0, 0}, pixels = 0;
+    bool on_chroma = false;
+    for (i32 j = 0; j < 2; j++) {
+      const i32 row = warp * 4 + i + j, y = top + row;
+      if (x >= width || y >= height) continue;
+      const bool on = line[row] >> lane & 1;
+      u32 color[3] = {0, 0, 0};
+      if (args.fill != FILL_NONE) {
+        fill_color(frame, args, means, labels[(size_t)y * args.label_stride + x], color);
+        chroma[0] += color[1];
+        chroma[1] += color[2];
+      }
+      pixels++;
+      on_chroma |= on;
+      if (args.fill == FILL_NONE && !on) continue;
+      u8 *pixel = frame.plane[0] + (size_t)y * frame.stride[0] + (size_t)x * frame.bytes;
+      const u32 channels = frame.layout == LAYOUT_RGB ? 3 : 1;
+      for (u32 c = 0; c < channels; c++) {
+        u8 *sample = pixel + frame.offset[c];
+        const u32 below = args.fill != FILL_NONE ? color[c] : *sample;
+        *sample = (u8)(on ? blend(below, args.color[c], args.alpha) : below);
+      }
+    }
+    if (frame.layout != LAYOUT_NV12 && frame.layout != LAYOUT_I420) continue;
+    // The pixel to the right holds the other half of the chroma sample.
+    chroma[0] += __shfl_down_sync(FULL_WARP, chroma[0], 1);
+    chroma[1] += __shfl_down_sync(FULL_WARP, chroma[1], 1);
+    pixels += __shfl_down_sync(FULL_WARP, pixels, 1);
+    on_chroma |= __shfl_down_sync(FULL_WARP, (u32)on_chroma, 1);
+    const i32 y = top + warp * 4 + i;
+    if (lane % 2 || x >= width || y >= height || (args.fill == FILL_NONE && !on_chroma)) continue;
+    for (u32 c = 0; c < 2; c++) {
+      u8 *sample = frame.layout == LAYOUT_NV12
+                       ? frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + x / 2 * 2 + c
+                       : frame.plane[1 + c] + (size_t)(y / 2) * frame.stride[1 + c] + x / 2;
+      const u32 below = args.fill != FILL_NONE ? (2 * chroma[c] + pixels) / (2 * pixels) : *sample;
+      *sample = (u8)(on_chroma ? blend(below, args.color[1 + c], args.alpha) : below);
+    }
+  }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MPL-2.0
+// What is added up for every region; mirrors `Sums` in src/post/statistics/cpu.rs.
+#pragma once
+#include "common.cuh"
+
+struct RegionSums {
+  u64 x, y;
+  u64 color[3];
+  u64 samples[3];
+  u32 area;
+  u32 x0, y0, x1, y1;
+  u32 unused;
+};
+static_assert(sizeof(RegionSums) == 88, "mirrored in src/cuda/work.rs");
+
+__device__ __forceinline__ RegionSums empty_region() {
+  RegionSums sums = {0, 0, {0, 0, 0}, {0, 0, 0}, 0, 0xffffffffu, 0xffffffffu, 0, 0, 0};
+  return sums;
+}

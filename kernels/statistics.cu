@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `statistics`: final labels of all pixels, sums of all regions, records of the region table; mirrors
+// src/post/statistics/cpu.rs.
+#include "components.cuh"
+#include "features.cuh"
+#include "frame.cuh"
+#include "regions.cuh"
+
+struct MeasureArgs {
+  u32 label_stride;
+  u32 measure;
+};
+
+template <u32 LAYOUT, u32 BYTES>
+__device__ __forceinline__ void load_rows(const FrameArgs &frame, u32 x, u32 y0, u32 (&own)[4][3]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    own[i][0] = own[i][1] = own[i][2] = 0;
+    if (x < frame.width && y0 + i < frame.height) load_samples<LAYOUT, BYTES>(frame, x, y0 + i, own[i]);
+  }
+}
+
+// Grid: tiles of 32 x 32 px as in `tile_components`. Writes every label; adds every component to its region.
+KERNEL __launch_bounds__(TILE_THREADS)
+    measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
+            RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
+  __shared__ u16 label[TILE * TILE];
+  __shared__ u32 sums[5][TILE * TILE];  // x, y, samples
+  // Columns and rows of the tile that a component has pixels in, as bits: they hold both ends of its box.
+  __shared__ u32 columns[TILE * TILE], rows[TILE * TILE];
+  const u32 lane = lane_id(), row0 = threadIdx.x / 32 * 4;
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane;
+  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
+  u32 index[4], own[4][3];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const u32 y = top + row0 + i;
+    const bool inside = x < frame.width && y < frame.height;
+    index[i] = inside ? c.local[(size_t)y * frame.width + x] : 0xffffu;
+  }
+  if (args.measure) WITH_LAYOUT(frame, load_rows, frame, x, top + row0, own);
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+    label[i] = component_label[first + i];
+#pragma unroll
+    for (int j = 0; j < 5; j++) sums[j][i] = 0;
+    columns[i] = rows[i] = 0;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const u32 row = row0 + i, y = top + row;
+    if (index[i] != 0xffffu) labels[(size_t)y * args.label_stride + x] = label[index[i]];
+    if (!args.measure) continue;
+    const u32 before = __shfl_up_sync(FULL_WARP, index[i], 1);
+    const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != index[i]);
+    const u32 low = inclusive_sum(own[i][0] | own[i][1] << 16), high = inclusive_sum(own[i][2]);
+    const u32 start = run_start(starts, lane);
+    const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
+    const bool ends = lane == 31 || starts >> (lane + 1) & 1;
+    if (ends && index[i] != 0xffffu) {
+      const u32 low_sum = start ? low - low_before : low, n = lane + 1 - start, k = index[i];
+      atomicAdd(&sums[0][k], n * left + n * (start + lane) / 2);
+      atomicAdd(&sums[1][k], n * y);
+      atomicAdd(&sums[2][k], low_sum & 0xffffu);
+      atomicAdd(&sums[3][k], low_sum >> 16);
+      atomicAdd(&sums[4][k], start ? high - high_before : high);
+      atomicOr(&columns[k], 1u << start | 1u << lane);
+      atomicOr(&rows[k], 1u << row);
+    }
+  }
+  if (!args.measure) return;
+  __syncthreads();
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+    RegionSums *region = &regions[label[i]];
+    atomicAdd(&region->x, (u64)sums[0][i]);
+    atomicAdd(&region->y, (u64)sums[1][i]);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&region->samples[j], (u64)sums[2 + j][i]);
+    atomicMin(&region->x0, left + __ffs(columns[i]) - 1);
+    atomicMax(&region->x1, left + 32 - __clz(columns[i]));
+    atomicMin(&region->y0, top + __ffs(rows[i]) - 1);
+    atomicMax(&region->y1, top + 32 - __clz(rows[i]));
+    // Pixels and features have been moved to the roots, one for each region.
+    const ComponentSums held = c.sums[first + i];
+    if (held.count) {
+      atomicAdd(&region->area, held.count);
+#pragma unroll
+      for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
+    }
+  }
+}
+
+// One record of the region table; mirrors `Region` in src/regions.rs.
+struct Record {
+  u32 track_id, area;
+  float centroid[2];
+  u8 rgb[4];
+  float lab[3];
+  u16 bounds[4];
+};
+static_assert(sizeof(Record) == 40, "the wire format");
+
+// Grid: one thread a region. Writes the mean samples, packed from the lowest byte, and the record.
+KERNEL __launch_bounds__(TABLE_THREADS)
+    region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
+                 const u32 *__restrict__ tables, u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame,
+                 SpaceArgs lab, u32 lab_features) {
+  const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x;
+  if (label >= counters[2]) return;
+  const RegionSums sums = regions[label];
+  u32 mean[3], rgb[3];
+#pragma unroll
+  for (int i = 0; i < 3; i++) mean[i] = rounded_mean(sums.samples[i], sums.area);
+  means[label] = mean[0] | mean[1] << 8 | mean[2] << 16;
+  to_rgb(frame, mean, rgb);
+  u64 color[3] = {sums.color[0], sums.color[1], sums.color[2]};
+  double n = sums.area;
+  if (!lab_features) {
+    const u32 feature = feature_of(lab, (const u16 *)tables, rgb);
+    color[0] = feature_0(feature);
+    color[1] = feature_1(feature);
+    color[2] = feature_2(feature);
+    n = 1.0;
+  }
+  Record record;
+  record.track_id = label;
+  record.area = sums.area;
+  record.centroid[0] = (float)((double)sums.x / (double)sums.area);
+  record.centroid[1] = (float)((double)sums.y / (double)sums.area);
+#pragma unroll
+  for (int i = 0; i < 3; i++) record.rgb[i] = (u8)rgb[i];
+  record.rgb[3] = 255;
+  record.lab[0] = (float)((double)color[0] / n / 8.0);
+  record.lab[1] = (float)(((double)color[1] / n - 1024.0) / 8.0);
+  record.lab[2] = (float)(((double)color[2] / n - 1024.0) / 8.0);
+  record.bounds[0] = (u16)sums.x0;
+  record.bounds[1] = (u16)sums.y0;
+  record.bounds[2] = (u16)sums.x1;
+  record.bounds[3] = (u16)sums.y1;
+  records[label] = record;
+}
+
+// The region adjacency list: pairs are counted in a hash table, sorted into a bucket for each lower label, and ranked
+// by the higher one inside the bucket.
+struct NeighborArgs {
+  u32 width, height;
+  u32 label_stride;
+  u32 slots;  // a power of two
+};
+
+// Grid: any number of blocks. `keys` and `lengths` of `slots`, `degree` of one more than the most labels.
+KERNEL __launch_bounds__(NEIGHBOR_THREADS)
+    neighbors_clear(u32 *__restrict__ keys, u32 *__restrict__ lengths, u32 *__restrict__ degree, u32 labels,
+                    NeighborArgs args) {
+  const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
+  for (u32 i = first; i < args.slots; i += all) {
+    keys[i] = 0xffffffffu;
+    lengths[i] = 0;
+  }
+  for (u32 i = first; i < 2 * (labels + 1); i += all) degree[i] = 0;
+}
+
+__device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u32 a, u32 b, u32 length) {
+  const u32 key = min(a, b) << 16 | max(a, b);
+  u32 slot = key * 0x9e3779b1u >> 7 & (slots - 1);
+  for (;;) {
+    const u32 old = atomicCAS(&keys[slot], 0xffffffffu, key);
+    if (old == 0xffffffffu || old == key) {
+      atomicAdd(&lengths[slot], length);
+      return;
+    }
+    slot = (slot + 1) & (slots - 1);
+  }
+}
+
+// Grid: 32 x 32 px a block, lane = column. A stretch of one pair along a row or down a column is counted at once.
+KERNEL __launch_bounds__(TILE_THREADS)
+    neighbors_count(const u16 *__restrict__ labels, u32 *__restrict__ keys, u32 *__restrict__ lengths,
+                    NeighborArgs args) {
+  const u32 lane = lane_id(), x = blockIdx.x * TILE + lane, top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
+  u32 right_a = 0, right_b = 0, right_length = 0;
+  for (u32 i = 0; i < 4; i++) {
+    const u32 y = top + i;
+    const bool inside = x < args.width && y < args.height;
+    const u16 *at = labels + (size_t)y * args.label_stride + x;
+    const u32 here = inside ? at[0] : 0;
+    const u32 beside = inside && x + 1 < args.width ? at[1] : here;
+    const u32 below = inside && y + 1 < args.height ? at[args.label_stride] : here;
+    if (beside != here) {
+      if (right_length && (right_a != here || right_b != beside)) {
+        count_pair(keys, lengths, args.slots, right_a, right_b, right_length);
+        right_length = 0;
+      }
+      right_a = here;
+      right_b = beside;
+      right_length++;
+    }
+    const u32 pair = here << 16 | below, before = __shfl_up_sync(FULL_WARP, pair, 1);
+    const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != pair);
+    const bool ends = lane == 31 || starts >> (lane + 1) & 1;
+    if (ends && below != here) {
+      count_pair(keys, lengths, args.slots, here, below, lane + 1 - run_start(starts, lane));
+    }
+  }
+  if (right_length) count_pair(keys, lengths, args.slots, right_a, right_b, right_length);
+}
+
+KERNEL __launch_bounds__(NEIGHBOR_THREADS)
+    neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args) {
+  const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
+  for (u32 i = first; i < args.slots; i += all) {
+    if (keys[i] != 0xffffffffu) atomicAdd(&degree[keys[i] >> 16], 1);
+  }
+}
+
+// Grid: one block of 1024. Turns degrees into the places where buckets start; the last is the number of pairs.
+KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels) {
+  __shared__ u32 warp_total[32];
+  __shared__ u32 carry;
+  if (threadIdx.x == 0) carry = 0;
+  __syncthreads();
+  for (u32 base = 0; base < labels + 1; base += 1024) {
+    const u32 i = base + threadIdx.x, value = i < labels ? degree[i] : 0, sum = inclusive_sum(value);
+    if (lane_id() == 31) warp_total[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      const u32 here = warp_total[threadIdx.x];
+      warp_total[threadIdx.x] = inclusive_sum(here) - here;
+    }
+    __syncthreads();
+    const u32 before = carry + warp_total[threadIdx.x / 32] + sum - value;
+    if (i < labels + 1) degree[i] = before;
+    __syncthreads();
+    if (threadIdx.x == 1023) carry = before + value;
+    __syncthreads();
+  }
+}
+
+// `degree` is followed by as many cursors. Writes (higher label, length) into the buckets, in no order.
+KERNEL __launch_bounds__(NEIGHBOR_THREADS)
+    neighbors_place(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
+                    uint2 *__restrict__ placed, u32 labels, NeighborArgs args) {
+  const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
+  for (u32 i = first; i < args.slots; i += all) {
+    if (keys[i] == 0xffffffffu) continue;
+    const u32 a = keys[i] >> 16;
+    const u32 at = degree[a] + atomicAdd(&degree[labels + 1 + a], 1);
+    placed[2 * (size_t)at] = make_uint2(a, keys[i] & 0xffffu);
+    placed[2 * (size_t)at + 1] = make_uint2(lengths[i], 0);
+  }
+}
+
+struct Pair {
+  u32 a, b, length;
+};
+
+KERNEL __launch_bounds__(NEIGHBOR_THREADS)
+    neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ placed, Pair *__restrict__ pairs,
+                   u32 labels) {
+  const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
+  const u32 count = degree[labels];
+  for (u32 i = first; i < count; i += all) {
+    const uint2 pair = placed[2 * (size_t)i];
+    u32 rank = 0;
+    for (u32 j = degree[pair.x]; j < degree[pair.x + 1]; j++) rank += placed[2 * (size_t)j].y < pair.y;
+    const Pair record = {pair.x, pair.y, placed[2 * (size_t)i + 1].x};
+    pairs[degree[pair.x] + rank] = record;
+  }
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Plays one of the pipelines of this folder: pipelines/play.sh NAME [FILE]
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+clip=media/bigbuckbunny.mp4
+usage() {
+    echo "usage: pipelines/play.sh NAME [FILE]   FILE replaces the clip $clip; NAME is one of:"
+    cd "$here" && for name in *.launch *.py; do
+        printf '  %-16s %s\n' "${name%.launch}" "$(grep -m 1 -A 1 SPDX "$name" | sed -n '2s/^# *//p')"
+    done
+}
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then usage >&2; exit 2; fi
+case $1 in -h | --help) usage; exit 0 ;; esac
+
+pipeline=$here/${1%.launch}
+if [ -f "$pipeline.launch" ]; then
+    pipeline=$pipeline.launch
+elif [ ! -f "$pipeline" ] || [[ $pipeline != *.py ]]; then
+    echo "error: no pipeline $1" >&2
+    usage >&2
+    exit 2
+fi
+file=$here/../$clip
+if [ $# = 2 ]; then
+    [ -r "$2" ] || { echo "error: no such file: $2" >&2; exit 2; }
+    file=$(realpath "$2")
+fi
+
+# shellcheck source=pipelines/setup.sh
+. "$here/setup.sh"
+install_packages "${build_packages[@]}" "${play_packages[@]}"
+install_rust
+build_plugin
+if [[ $pipeline = *.py ]]; then
+    install_packages "${python_packages[@]}"
+    exec python3 "$pipeline" "$file"
+fi
+# The description is one line of words without quotes, so the shell's own splitting takes it apart.
+set -f
+words=()
+for word in $(grep -v '^#' "$pipeline"); do
+    [ "$word" = "location=$clip" ] && word="location=$file"
+    words+=("$word")
+done
+exec gst-launch-1.0 -e "${words[@]}"

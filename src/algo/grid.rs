@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The grid of home cells that SLIC and LSC share: grid step, cells, seeds, candidates.
+
+use std::ops::Range;
+
+use crate::image::Geometry;
+
+/// Most cells a frame may have: labels are u16 and 65535 stays free.
+pub const MAX_CELLS: u32 = 65_535;
+
+/// A frame cut into `nx` by `ny` cells of side `step`. The last column and row hold what is left and are between
+/// half a step and one and a half steps wide, so no sliver exists and no frame is without a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Frame size in px.
+    pub geometry: Geometry,
+    /// Grid step S in px.
+    pub step: u32,
+    /// Cells in a row.
+    pub nx: u32,
+    /// Rows of cells.
+    pub ny: u32,
+}
+
+impl Grid {
+    /// Cuts a frame with the smallest step from `step` on that needs at most [`MAX_CELLS`] cells.
+    pub fn with_step(geometry: Geometry, step: u32) -> Self {
+        let cells = |side: u32, step: u32| ((2 * side + step) / (2 * step)).max(1);
+        let mut step = step.max(1);
+        loop {
+            let (nx, ny) = (cells(geometry.width, step), cells(geometry.height, step));
+            if u64::from(nx) * u64::from(ny) <= u64::from(MAX_CELLS) {
+                return Self { geometry, step, nx, ny };
+            }
+            step += 1;
+        }
+    }
+
+    /// The step for a wanted number of superpixels: the smallest S with S*S*count >= pixels, at most the longer side.
+    pub fn step_for_count(geometry: Geometry, count: u32) -> u32 {
+        let (pixels, count) = (geometry.pixels() as u64, u64::from(count.max(1)));
+        let mut step = pixels.div_ceil(count).isqrt();
+        while step * step * count < pixels {
+            step += 1;
+        }
+        (step as u32).clamp(1, geometry.width.max(geometry.height))
+    }
+
+    /// Number of cells, and so of clusters.
+    pub fn cells(&self) -> usize {
+        self.nx as usize * self.ny as usize
+    }
+
+    /// Columns of pixels that belong to cell column `gx`.
+    #[inline]
+    pub fn columns(&self, gx: usize) -> Range<usize> {
+        span(gx, self.nx, self.step, self.geometry.width)
+    }
+
+    /// Rows of pixels that belong to cell row `gy`.
+    #[inline]
+    pub fn rows(&self, gy: usize) -> Range<usize> {
+        span(gy, self.ny, self.step, self.geometry.height)
+    }
+
+    /// The pixel at the center of a cell, where its cluster starts.
+    #[inline]
+    pub fn seed(&self, gx: usize, gy: usize) -> (usize, usize) {
+        let (columns, rows) = (self.columns(gx), self.rows(gy));
+        (
+            ((columns.start + columns.end) / 2).min(self.geometry.width as usize - 1),
+            ((rows.start + rows.end) / 2).min(self.geometry.height as usize - 1),
+        )
+    }
+
+    /// Clusters that a pixel of a cell may join: the 3x3 cells around it, in raster order, without those outside.
+    #[inline]
+    pub fn candidates(&self, gx: usize, gy: usize) -> impl Iterator<Item = usize> + use<> {
+        let (nx, ny) = (self.nx as usize, self.ny as usize);
+        let columns = gx.saturating_sub(1)..(gx + 2).min(nx);
+        (gy.saturating_sub(1)..(gy + 2).min(ny)).flat_map(move |y| columns.clone().map(move |x| y * nx + x))
+    }
+}
+
+fn span(cell: usize, cells: u32, step: u32, side: u32) -> Range<usize> {
+    let (step, side) = (step as usize, side as usize);
+    let end = if cell + 1 == cells as usize { side } else { (cell + 1) * step };
+    (cell * step).min(side)..end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pixel_has_one_home_and_no_cell_is_a_sliver() {
+        for (w, h, s) in [(1, 1, 16), (1, 300, 16), (8191, 3, 16), (481, 321, 20), (7, 9, 4), (23, 40, 16)] {
+            let grid = Grid::with_step(Geometry::new(w, h).unwrap(), s);
+            for (cells, side, span) in [
+                (grid.nx, w, (0..grid.nx as usize).map(|i| grid.columns(i)).collect::<Vec<_>>()),
+                (grid.ny, h, (0..grid.ny as usize).map(|i| grid.rows(i)).collect::<Vec<_>>()),
+            ] {
+                assert_eq!(span.iter().map(|r| r.len()).sum::<usize>(), side as usize);
+                assert!(span.windows(2).all(|p| p[0].end == p[1].start));
+                if cells > 1 {
+                    assert!(span.iter().all(|r| 2 * r.len() >= s as usize && 2 * r.len() <= 3 * s as usize));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn step_for_count_is_the_smallest_that_holds() {
+        for (w, h, k) in
+            [(481, 321, 400), (1920, 1080, 2000), (5, 5, 25), (5, 5, 100), (3, 1000, 1), (640, 480, 1200)]
+        {
+            let geometry = Geometry::new(w, h).unwrap();
+            let (s, n) = (u64::from(Grid::step_for_count(geometry, k)), geometry.pixels() as u64);
+            assert!(s * s * u64::from(k) >= n || s == u64::from(w.max(h)));
+            assert!(s == 1 || (s - 1) * (s - 1) * u64::from(k) < n);
+        }
+    }
+
+    #[test]
+    fn a_step_that_needs_too_many_cells_is_raised() {
+        let grid = Grid::with_step(Geometry::new(7680, 4320).unwrap(), 16);
+        assert!(grid.cells() <= MAX_CELLS as usize && grid.step > 16);
+        let below = |s: u32| ((2 * 7680 + s) / (2 * s)) * ((2 * 4320 + s) / (2 * s));
+        assert!(below(grid.step - 1) > MAX_CELLS);
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The algorithms, each in its folder. To add one: a folder here, `kernels/<name>.cu`, one variant of
+//! [`AlgorithmParams`] and of [`AlgorithmPlan`]; the compiler lists the matches to answer.
+
+pub mod grid;
+pub mod slic;
+
+use crate::color::ColorSpace;
+use crate::error::Result;
+use crate::image::Geometry;
+use grid::Grid;
+
+/// Which algorithm, with the parameters that are its own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlgorithmParams {
+    /// Simple linear iterative clustering.
+    Slic(slic::Params),
+}
+
+impl AlgorithmParams {
+    /// Nick of the algorithm, as property and metadata show it.
+    pub fn nick(&self) -> &'static str {
+        match self {
+            Self::Slic(_) => "slic",
+        }
+    }
+
+    /// Checks every value.
+    pub fn validate(&self) -> Result<()> {
+        match self {
+            Self::Slic(params) => params.validate(),
+        }
+    }
+
+    /// The color space that ingest has to deliver.
+    pub fn color_space(&self) -> ColorSpace {
+        match self {
+            Self::Slic(params) => params.color_space,
+        }
+    }
+
+    pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid) -> AlgorithmPlan {
+        match self {
+            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
+        }
+    }
+}
+
+/// What follows from an algorithm's parameters and the frame size.
+#[derive(Debug, Clone)]
+pub enum AlgorithmPlan {
+    /// Simple linear iterative clustering.
+    Slic(slic::Plan),
+}

@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: MPL-2.0
+//! SLIC on the CPU: the reference. Stages `slic/seed`, `slic/assign`, `slic/update`, `slic/label`.
+//!
+//! Cell rows are worked on in bands of fixed height, whatever the number of threads. The samples that rounds visit are
+//! gathered once, cell by cell, so that lanes fill and every lane of a vector has the same nine candidates.
+
+// Lanes and channels run over several arrays at once; an iterator over one of them hides that.
+#![allow(clippy::needless_range_loop)]
+
+use multiversion::multiversion;
+use multiversion::target::target_cfg_f;
+use rayon::prelude::*;
+
+use super::{ADAPTIVE_ONE, Adaptive, Plan};
+use crate::algo::grid::Grid;
+use crate::backend::{Segmenter, StageTimes};
+use crate::color::unpack;
+use crate::cpu::{Cpu, Work, check_labels};
+use crate::error::Result;
+use crate::image::{LabelBand, Labels};
+
+/// Cell rows that one task works on.
+const BAND: usize = 4;
+/// Pixels that are scored together.
+const LANES: usize = 8;
+/// Most clusters a pixel can choose from.
+const CANDIDATES: usize = 9;
+
+/// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Center {
+    pub color: [i32; 3],
+    pub place: [i32; 2],
+    pub spread: u32,
+}
+
+/// Sums over the members of a cluster.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    count: i64,
+    color: [i64; 3],
+    place: [i64; 2],
+    /// Largest squared color distance of a member.
+    spread: u32,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.count += other.count;
+        for i in 0..3 {
+            self.color[i] += other.color[i];
+        }
+        for i in 0..2 {
+            self.place[i] += other.place[i];
+        }
+        self.spread = self.spread.max(other.spread);
+    }
+
+    /// The mean, rounded half up; a cluster without members stays where it was.
+    fn center(&self, old: &Center) -> Center {
+        if self.count == 0 {
+            return *old;
+        }
+        let mean = |sum: i64| ((2 * sum + self.count) / (2 * self.count)) as i32;
+        Center {
+            color: self.color.map(mean),
+            place: self.place.map(mean),
+            spread: old.spread.max(self.spread),
+        }
+    }
+}
+
+/// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
+struct Band {
+    /// First cell row.
+    first: usize,
+    /// Number of cell rows.
+    rows: usize,
+    /// Where each cell's samples start and how many there are.
+    cells: Vec<(usize, usize)>,
+    /// Features, each cell's padded to whole vectors.
+    features: Vec<u32>,
+    /// Scaled position relative to the cell's first pixel.
+    x: Vec<i32>,
+    y: Vec<i32>,
+    /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
+    sums: Vec<Sums>,
+}
+
+pub(crate) struct Slic {
+    cpu: Cpu,
+    grid: Grid,
+    plan: Plan,
+    /// Scaled position of each column relative to its cell's first pixel.
+    x: Vec<f32>,
+    centers: Vec<Center>,
+    bands: Vec<Band>,
+}
+
+impl Slic {
+    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Self {
+        let grid = plan.grid;
+        let (nx, ny) = (grid.nx as usize, grid.ny as usize);
+        let mut x = Vec::with_capacity(grid.geometry.width as usize);
+        for gx in 0..nx {
+            let columns = grid.columns(gx);
+            x.extend(columns.clone().map(|i| (slic.px[i] - slic.px[columns.start]) as f32));
+        }
+        let bands = (0..ny).step_by(BAND).map(|first| Band::new(&grid, slic, first, BAND.min(ny - first)));
+        Self {
+            cpu: cpu.clone(),
+            grid,
+            plan: slic.clone(),
+            x,
+            centers: vec![Center::default(); grid.cells()],
+            bands: bands.collect(),
+        }
+    }
+
+    fn seed(&mut self, features: &[u32]) {
+        let Self { grid, plan, centers, bands, .. } = self;
+        let width = grid.geometry.width as usize;
+        for gy in 0..grid.ny as usize {
+            for gx in 0..grid.nx as usize {
+                let (x, y) = grid.seed(gx, gy);
+                centers[gy * grid.nx as usize + gx] = Center {
+                    color: unpack(features[y * width + x]).map(|v| (v >> plan.color_shift) as i32),
+                    place: [plan.px[x], plan.py[y]],
+                    spread: plan.adaptive.map_or(0, |a| a.initial),
+                };
+            }
+        }
+        self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.gather(grid, plan, features)));
+    }
+
+    fn assign(&mut self) {
+        let Self { cpu, grid, plan, centers, bands, .. } = self;
+        cpu.run(|| bands.par_iter_mut().for_each(|band| assign_band(band, grid, plan, centers)));
+    }
+
+    fn update(&mut self) {
+        let Self { cpu, grid, centers, bands, .. } = self;
+        let nx = grid.nx as usize;
+        let bands = &*bands;
+        cpu.run(|| {
+            centers.par_chunks_mut(nx).enumerate().with_min_len(BAND).for_each(|(gy, row)| {
+                let home = gy / BAND;
+                let touching = home.saturating_sub(1)..(home + 2).min(bands.len());
+                for (gx, center) in row.iter_mut().enumerate() {
+                    let mut sums = Sums::default();
+                    for band in &bands[touching.clone()] {
+                        // A band's sums begin one cell row above it.
+                        let at = (gy + 1).wrapping_sub(band.first);
+                        if at < band.rows + 2 {
+                            sums.add(&band.sums[at * nx + gx]);
+                        }
+                    }
+                    *center = sums.center(center);
+                }
+            });
+        });
+    }
+
+    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>) {
+        let Self { cpu, grid, plan, x, centers, .. } = self;
+        let bands: Vec<LabelBand<'_>> = labels.bands_mut(grid.step as usize).collect();
+        cpu.run(|| {
+            bands.into_par_iter().for_each(|mut band| {
+                label_band(&mut band, grid, plan, x, centers, features);
+            });
+        });
+    }
+}
+
+impl Segmenter<Cpu> for Slic {
+    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
+        let features = &work.features;
+        check_labels(self.grid.geometry, labels)?;
+        if self.grid.step == 1 {
+            let width = self.grid.nx as usize;
+            for y in 0..self.grid.ny as usize {
+                for (x, label) in labels.row_mut(y).iter_mut().enumerate() {
+                    *label = (y * width + x) as u16;
+                }
+            }
+            return Ok(());
+        }
+        times.time("slic/seed", || self.seed(features));
+        for _ in 0..self.plan.iterations {
+            times.time("slic/assign", || self.assign());
+            times.time("slic/update", || self.update());
+        }
+        times.time("slic/label", || self.label(features, labels));
+        Ok(())
+    }
+}
+
+impl Band {
+    fn new(grid: &Grid, plan: &Plan, first: usize, rows: usize) -> Self {
+        let nx = grid.nx as usize;
+        let mut band = Self {
+            first,
+            rows,
+            cells: Vec::with_capacity(rows * nx),
+            features: Vec::new(),
+            x: Vec::new(),
+            y: Vec::new(),
+            sums: vec![Sums::default(); (rows + 2) * nx],
+        };
+        for gy in first..first + rows {
+            for gx in 0..nx {
+                let start = band.x.len();
+                let (columns, rows) = (grid.columns(gx), grid.rows(gy));
+                for y in lattice(&rows, plan.stride) {
+                    for x in lattice(&columns, plan.stride) {
+                        band.x.push(plan.px[x] - plan.px[columns.start]);
+                        band.y.push(plan.py[y] - plan.py[rows.start]);
+                    }
+                }
+                band.cells.push((start, band.x.len() - start));
+                let padded = start + (band.x.len() - start).next_multiple_of(LANES);
+                band.x.resize(padded, 0);
+                band.y.resize(padded, 0);
+            }
+        }
+        band.features = vec![0; band.x.len()];
+        band
+    }
+
+    fn gather(&mut self, grid: &Grid, plan: &Plan, features: &[u32]) {
+        let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
+        for (cell, &(start, _)) in self.cells.iter().enumerate() {
+            let mut out = self.features[start..].iter_mut();
+            for y in lattice(&grid.rows(self.first + cell / nx), plan.stride) {
+                let row = &features[y * width..][..width];
+                for (x, out) in lattice(&grid.columns(cell % nx), plan.stride).zip(out.by_ref()) {
+                    *out = row[x];
+                }
+            }
+        }
+    }
+}
+
+/// The multiples of `stride` in a range of columns or rows.
+fn lattice(range: &std::ops::Range<usize>, stride: u32) -> impl Iterator<Item = usize> + use<> {
+    let stride = stride as usize;
+    (range.start.next_multiple_of(stride)..range.end).step_by(stride)
+}
+
+/// The candidates of one cell, transposed for scoring: `score = constant + Σ weight · p`, which is the distance less
+/// `|p|²`, with everything relative to the cell's first pixel and to mid gamut.
+struct Candidates {
+    len: usize,
+    labels: [u32; CANDIDATES],
+    constant: [f32; CANDIDATES],
+    /// L, a, b, x, y.
+    weights: [[f32; CANDIDATES]; 5],
+    centers: [Center; CANDIDATES],
+}
+
+impl Candidates {
+    #[inline(always)]
+    fn new(grid: &Grid, plan: &Plan, centers: &[Center], gx: usize, gy: usize) -> Self {
+        let (x0, y0) = (plan.px[grid.columns(gx).start], plan.py[grid.rows(gy).start]);
+        let mut all = Self {
+            len: 0,
+            labels: [0; CANDIDATES],
+            constant: [0.0; CANDIDATES],
+            weights: [[0.0; CANDIDATES]; 5],
+            centers: [Center::default(); CANDIDATES],
+        };
+        for (i, k) in grid.candidates(gx, gy).enumerate() {
+            let mut center = centers[k];
+            for j in 0..3 {
+                center.color[j] -= plan.middle[j];
+            }
+            center.place[0] -= x0;
+            center.place[1] -= y0;
+            let [l, a, b] = center.color;
+            let [x, y] = center.place;
+            let mut norm = 0i64;
+            for (j, v) in [l, a, b, x, y].into_iter().enumerate() {
+                norm += i64::from(v) * i64::from(v);
+                all.weights[j][i] = (-2 * v) as f32;
+            }
+            // With SLICO the scores are integers and this one, which may be inexact, is not used.
+            debug_assert!(plan.adaptive.is_some() || norm < 1 << 24);
+            all.constant[i] = norm as f32;
+            all.labels[i] = k as u32;
+            all.centers[i] = center;
+            all.len = i + 1;
+        }
+        all
+    }
+}
+
+/// Some pixels of one cell: features relative to mid gamut, scaled place relative to the cell.
+struct Pixels {
+    color: [[i32; LANES]; 3],
+    place: [[i32; LANES]; 2],
+}
+
+impl Pixels {
+    #[inline(always)]
+    fn new(plan: &Plan, features: &[u32; LANES], x: &[i32; LANES], y: &[i32; LANES]) -> Self {
+        let mut color = [[0; LANES]; 3];
+        for lane in 0..LANES {
+            let channels = unpack(features[lane]);
+            for j in 0..3 {
+                color[j][lane] = (channels[j] >> plan.color_shift) as i32 - plan.middle[j];
+            }
+        }
+        Self { color, place: [*x, *y] }
+    }
+
+    /// The index of each pixel's nearest candidate.
+    #[inline(always)]
+    fn nearest<const FMA: bool>(&self, candidates: &Candidates) -> [u32; LANES] {
+        let floats = |v: &[i32; LANES]| -> [f32; LANES] { std::array::from_fn(|i| v[i] as f32) };
+        let p = [
+            floats(&self.color[0]),
+            floats(&self.color[1]),
+            floats(&self.color[2]),
+            floats(&self.place[0]),
+            floats(&self.place[1]),
+        ];
+        let mut best = [f32::INFINITY; LANES];
+        let mut index = [0u32; LANES];
+        for i in 0..candidates.len {
+            let mut score = [candidates.constant[i]; LANES];
+            for (p, weights) in p.iter().zip(&candidates.weights) {
+                for lane in 0..LANES {
+                    score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
+                }
+            }
+            keep_lower(&mut best, &mut index, &score, i as u32);
+        }
+        index
+    }
+
+    /// The same for SLICO, in integers.
+    #[inline(always)]
+    fn nearest_adaptive(&self, candidates: &Candidates, adaptive: &Adaptive) -> [u32; LANES] {
+        let mut best = [u64::MAX; LANES];
+        let mut index = [0u32; LANES];
+        for i in 0..candidates.len {
+            let center = &candidates.centers[i];
+            let weight = u64::from(ADAPTIVE_ONE / center.spread);
+            for lane in 0..LANES {
+                let color = self.color_distance(center, lane);
+                let [dx, dy] = [0, 1].map(|j| self.place[j][lane] - center.place[j]);
+                let place = (dx * dx + dy * dy) as u32;
+                let score = u64::from(color) * weight + u64::from(place) * u64::from(adaptive.place);
+                let lower = score < best[lane];
+                best[lane] = if lower { score } else { best[lane] };
+                index[lane] = if lower { i as u32 } else { index[lane] };
+            }
+        }
+        index
+    }
+
+    #[inline(always)]
+    fn color_distance(&self, center: &Center, lane: usize) -> u32 {
+        (0..3).map(|j| (self.color[j][lane] - center.color[j]).pow(2) as u32).sum()
+    }
+}
+
+/// `a * b + c`. Every product and sum here is an exact integer, so fusing changes nothing but speed.
+#[inline(always)]
+fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+#[inline(always)]
+fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], score: &[f32; LANES], i: u32) {
+    for lane in 0..LANES {
+        let lower = score[lane] < best[lane];
+        best[lane] = if lower { score[lane] } else { best[lane] };
+        index[lane] = if lower { i } else { index[lane] };
+    }
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, centers: &[Center]) {
+    if target_cfg_f!(target_feature = "fma") {
+        assign_band_with::<true>(band, grid, plan, centers);
+    } else {
+        assign_band_with::<false>(band, grid, plan, centers);
+    }
+}
+
+#[inline(always)]
+fn assign_band_with<const FMA: bool>(band: &mut Band, grid: &Grid, plan: &Plan, centers: &[Center]) {
+    let nx = grid.nx as usize;
+    band.sums.fill(Sums::default());
+    for (cell, &(start, len)) in band.cells.iter().enumerate() {
+        let (gx, gy) = (cell % nx, band.first + cell / nx);
+        let candidates = Candidates::new(grid, plan, centers, gx, gy);
+        let mut sums = [Sums::default(); CANDIDATES];
+        for at in (0..len).step_by(LANES) {
+            let range = start + at..start + at + LANES;
+            let (Some(features), Some(x), Some(y)) = (
+                band.features[range.clone()].first_chunk(),
+                band.x[range.clone()].first_chunk(),
+                band.y[range].first_chunk(),
+            ) else {
+                unreachable!("samples are padded to whole vectors")
+            };
+            let pixels = Pixels::new(plan, features, x, y);
+            let index = match &plan.adaptive {
+                None => pixels.nearest::<FMA>(&candidates),
+                Some(adaptive) => pixels.nearest_adaptive(&candidates, adaptive),
+            };
+            for lane in 0..(len - at).min(LANES) {
+                let k = index[lane] as usize;
+                let sum = &mut sums[k];
+                sum.count += 1;
+                for j in 0..3 {
+                    sum.color[j] += i64::from(pixels.color[j][lane]);
+                }
+                for j in 0..2 {
+                    sum.place[j] += i64::from(pixels.place[j][lane]);
+                }
+                if plan.adaptive.is_some() {
+                    sum.spread = sum.spread.max(pixels.color_distance(&candidates.centers[k], lane));
+                }
+            }
+        }
+        let origin = [plan.px[grid.columns(gx).start], plan.py[grid.rows(gy).start]];
+        for (mut sum, &k) in sums.into_iter().zip(&candidates.labels).take(candidates.len) {
+            for j in 0..3 {
+                sum.color[j] += sum.count * i64::from(plan.middle[j]);
+            }
+            for j in 0..2 {
+                sum.place[j] += sum.count * i64::from(origin[j]);
+            }
+            band.sums[k as usize + nx - band.first * nx].add(&sum);
+        }
+    }
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+fn label_band(
+    band: &mut LabelBand<'_>,
+    grid: &Grid,
+    plan: &Plan,
+    x: &[f32],
+    centers: &[Center],
+    features: &[u32],
+) {
+    if target_cfg_f!(target_feature = "fma") {
+        label_band_with::<true>(band, grid, plan, x, centers, features);
+    } else {
+        label_band_with::<false>(band, grid, plan, x, centers, features);
+    }
+}
+
+/// Labels up to S rows of pixels, all of one row of cells.
+#[inline(always)]
+fn label_band_with<const FMA: bool>(
+    band: &mut LabelBand<'_>,
+    grid: &Grid,
+    plan: &Plan,
+    x: &[f32],
+    centers: &[Center],
+    features: &[u32],
+) {
+    let width = grid.geometry.width as usize;
+    let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
+    let top = plan.py[grid.rows(gy).start];
+    for gx in 0..grid.nx as usize {
+        let candidates = Candidates::new(grid, plan, centers, gx, gy);
+        let columns = grid.columns(gx);
+        for y in 0..band.rows() {
+            let offset = plan.py[band.first_row + y] - top;
+            let pixels = &features[(band.first_row + y) * width..][columns.clone()];
+            let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
+            if let Some(adaptive) = &plan.adaptive {
+                label_row_adaptive(plan, adaptive, &candidates, offset, pixels, x, out);
+            } else {
+                label_row::<FMA>(plan, &candidates, offset, pixels, x, out);
+            }
+        }
+    }
+}
+
+/// Labels a piece of a row that lies in one cell; the row's place is folded into the constants.
+#[inline(always)]
+fn label_row<const FMA: bool>(
+    plan: &Plan,
+    candidates: &Candidates,
+    y: i32,
+    features: &[u32],
+    x: &[f32],
+    out: &mut [u16],
+) {
+    let mut constant = [0.0; CANDIDATES];
+    for i in 0..CANDIDATES {
+        constant[i] = madd::<FMA>(y as f32, candidates.weights[4][i], candidates.constant[i]);
+    }
+    let whole = features.len() / LANES * LANES;
+    for at in (0..whole).step_by(LANES) {
+        if let (Some(features), Some(x), Some(out)) =
+            (features[at..].first_chunk(), x[at..].first_chunk(), out[at..].first_chunk_mut())
+        {
+            *out = nearest_labels::<FMA>(plan, candidates, &constant, features, x);
+        }
+    }
+    let rest = features.len() - whole;
+    if rest > 0 {
+        let (mut f, mut p) = ([0; LANES], [0.0; LANES]);
+        f[..rest].copy_from_slice(&features[whole..]);
+        p[..rest].copy_from_slice(&x[whole..]);
+        let labels = nearest_labels::<FMA>(plan, candidates, &constant, &f, &p);
+        out[whole..].copy_from_slice(&labels[..rest]);
+    }
+}
+
+/// The label of each pixel's nearest candidate; `constant` holds the row's place already.
+#[inline(always)]
+fn nearest_labels<const FMA: bool>(
+    plan: &Plan,
+    candidates: &Candidates,
+    constant: &[f32; CANDIDATES],
+    features: &[u32; LANES],
+    x: &[f32; LANES],
+) -> [u16; LANES] {
+    let mut p = [[0.0; LANES], [0.0; LANES], [0.0; LANES], *x];
+    for lane in 0..LANES {
+        let channels = unpack(features[lane]);
+        for j in 0..3 {
+            p[j][lane] = ((channels[j] >> plan.color_shift) as i32 - plan.middle[j]) as f32;
+        }
+    }
+    let mut best = [f32::INFINITY; LANES];
+    let mut label = [0u32; LANES];
+    for i in 0..candidates.len {
+        let mut score = [constant[i]; LANES];
+        for (p, weights) in p.iter().zip(&candidates.weights) {
+            for lane in 0..LANES {
+                score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
+            }
+        }
+        keep_lower(&mut best, &mut label, &score, candidates.labels[i]);
+    }
+    label.map(|k| k as u16)
+}
+
+#[inline(always)]
+fn label_row_adaptive(
+    plan: &Plan,
+    adaptive: &Adaptive,
+    candidates: &Candidates,
+    y: i32,
+    features: &[u32],
+    x: &[f32],
+    out: &mut [u16],
+) {
+    for ((features, x), out) in features.chunks(LANES).zip(x.chunks(LANES)).zip(out.chunks_mut(LANES)) {
+        let (mut f, mut p) = ([0; LANES], [0; LANES]);
+        f[..features.len()].copy_from_slice(features);
+        for (p, &x) in p.iter_mut().zip(x) {
+            *p = x as i32;
+        }
+        let index = Pixels::new(plan, &f, &p, &[y; LANES]).nearest_adaptive(candidates, adaptive);
+        for (out, &i) in out.iter_mut().zip(&index) {
+            *out = candidates.labels[i as usize] as u16;
+        }
+    }
+}

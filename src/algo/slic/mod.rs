@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MPL-2.0
+//! SLIC: k-means of color and place, each pixel choosing among the nine clusters around its home cell.
+//!
+//! ```text
+//! seed:    every cell's cluster starts at the cell's center pixel
+//! T times: assign the sampled pixels to the nearest cluster; update the clusters from their members
+//! finally: assign every pixel
+//! ```
+//!
+//! Source: Achanta et al. 2012 (distance), Ren, Prisacariu, Reid 2015 (gSLICr: candidates gathered from the 3x3 cells
+//! around the pixel's home cell). Differs from the papers: rounds visit only every second or fourth column and row
+//! where cells are large enough for it to change nothing; features, positions and centers are integers, so sums are
+//! exact and every backend finds the same minimum; a cluster without members keeps its center.
+//!
+//! The distance is `(L-Lc)² + (a-ac)² + (b-bc)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and
+//! `PX[x] = round(x * 8m/S)`. It stays below 2^24 for m <= 64, so f32 holds it exactly in any order of operations; a
+//! larger m halves the quanta (`color_shift`) until it does. Ties: the lowest cluster index.
+
+pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+
+use super::grid::Grid;
+use crate::color::ColorSpace;
+use crate::error::Result;
+use crate::image::Geometry;
+use crate::params::Range;
+
+/// Assign/update rounds.
+pub const ITERATIONS: Range<u32> =
+    Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
+/// SLIC's m in Lab units; higher = more regular.
+pub const COMPACTNESS: Range<f32> =
+    Range { name: "compactness", min: 0.1, max: 1000.0, default: 10.0, allowed: "0.1 to 1000" };
+
+/// Largest m that the exact arithmetic takes without halving the quanta.
+const EXACT_COMPACTNESS: f64 = 64.0;
+/// Quanta of a feature for a unit of compactness.
+const QUANTA: f64 = 8.0;
+
+/// What is SLIC's own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Assign/update rounds, 1 to 100.
+    pub iterations: u32,
+    /// m in Lab units, 0.1 to 1000: a step of S px weighs as much as m Delta E. In `rgb` a unit is two code values, in
+    /// `xyz-gslicr` 1/127.5 of white's Y.
+    pub compactness: f32,
+    /// What the distance is measured in.
+    pub color_space: ColorSpace,
+    /// SLICO: the compactness of each superpixel adapts to the largest color distance among its members.
+    pub adaptive_compactness: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            iterations: ITERATIONS.default,
+            compactness: COMPACTNESS.default,
+            color_space: ColorSpace::default(),
+            adaptive_compactness: false,
+        }
+    }
+}
+
+impl Params {
+    /// Checks every value.
+    pub fn validate(&self) -> Result<()> {
+        ITERATIONS.check(self.iterations)?;
+        COMPACTNESS.check(self.compactness).map(drop)
+    }
+}
+
+/// What follows from the parameters and the grid.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Rounds T.
+    pub iterations: u32,
+    /// Rounds visit pixels whose x and y are multiples of this.
+    pub stride: u32,
+    /// Bits that features lose so that distances stay exact.
+    pub color_shift: u32,
+    /// Subtracted from features before scores, in shifted quanta.
+    pub middle: [i32; 3],
+    /// Scaled position of each column, `PX`.
+    pub px: Vec<i32>,
+    /// Scaled position of each row, `PY`.
+    pub py: Vec<i32>,
+    /// SLICO, where on.
+    pub adaptive: Option<Adaptive>,
+}
+
+/// SLICO: `D² = dc²/M_k + ds²/S²`, in fixed point with 2^30 as one.
+/// Source: Achanta's SLICO; M_k never shrinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adaptive {
+    /// M_k before the first round, in squared quanta.
+    pub initial: u32,
+    /// Weight of a squared scaled offset.
+    pub place: u32,
+}
+
+/// One in the fixed point of [`Adaptive`].
+pub const ADAPTIVE_ONE: u32 = 1 << 30;
+
+impl Plan {
+    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {
+        let compactness = f64::from(params.compactness);
+        let adaptive = params.adaptive_compactness.then(|| {
+            let side = QUANTA * EXACT_COMPACTNESS;
+            Adaptive {
+                initial: ((QUANTA * compactness).powi(2) as u32).max(1),
+                place: (f64::from(ADAPTIVE_ONE) / (side * side)) as u32,
+            }
+        });
+        let mut color_shift = 0;
+        let mut scale = if adaptive.is_some() { EXACT_COMPACTNESS } else { compactness };
+        while scale > EXACT_COMPACTNESS {
+            scale /= 2.0;
+            color_shift += 1;
+        }
+        let position = |i: u32| (f64::from(i) * QUANTA * scale / f64::from(grid.step) + 0.5).floor() as i32;
+        Self {
+            iterations: params.iterations,
+            stride: match grid.step {
+                // Above the largest step that can be set, so that 32 bits hold any sum over samples.
+                1025.. => 16,
+                16.. => 4,
+                8.. => 2,
+                _ => 1,
+            },
+            color_shift,
+            middle: params.color_space.middle().map(|v| v >> color_shift),
+            px: (0..geometry.width).map(position).collect(),
+            py: (0..geometry.height).map(position).collect(),
+            adaptive,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The seam between what is computed and where: a backend holds pixels, its stages work on them.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::params::{Drawing, Outputs};
+use crate::plan::Plan;
+use crate::regions::Regions;
+
+/// Where pixels live and the stages that work there. Every stage is made once for a [`Plan`]; running it does not
+/// allocate beyond a first high-water mark, looks nothing up and waits for nothing it does not need.
+pub trait Backend: Sized + Send + 'static {
+    /// A readable frame.
+    type Frame<'a>;
+    /// A frame to draw on.
+    type FrameMut<'a>;
+    /// A label plane to write and to read again.
+    type Labels<'a>;
+    /// What the stages of a frame hand on: packed colors, the number of regions, device memory.
+    type Work: Send;
+
+    /// Device and size in words: `cpu 8 threads`, `cuda:0 NAME`.
+    fn describe(&self) -> String;
+    /// Memory for the frames of a plan.
+    fn work(&self, plan: &Plan) -> Result<Self::Work>;
+    /// Stage `ingest`.
+    fn ingest(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Ingest<Self>>>;
+    /// The stages of the plan's algorithm.
+    fn segmenter(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Segmenter<Self>>>;
+    /// Stage `connectivity`.
+    fn connectivity(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Connectivity<Self>>>;
+    /// Stage `statistics`.
+    fn statistics(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Statistics<Self>>>;
+    /// Stage `overlay`.
+    fn overlay(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Overlay<Self>>>;
+
+    /// Runs a frame's stages between ingest and overlay, or whatever they left to be run again: frames of equal
+    /// `outputs` ask for the same work.
+    fn run(
+        &mut self,
+        work: &mut Self::Work,
+        frame: &Self::Frame<'_>,
+        outputs: Outputs,
+        stages: &mut dyn FnMut(&mut Self::Work) -> Result<()>,
+    ) -> Result<()> {
+        let _ = (frame, outputs);
+        stages(work)
+    }
+}
+
+/// Frame to packed colors.
+pub trait Ingest<B: Backend>: Send {
+    /// Writes every feature of the plane.
+    fn ingest(&mut self, frame: &B::Frame<'_>, work: &mut B::Work) -> Result<()>;
+}
+
+/// Packed colors to cluster labels: not yet connected, not yet dense.
+pub trait Segmenter<B: Backend>: Send {
+    /// Writes every label of the plane; labels are below [`Plan::max_clusters`].
+    fn segment(
+        &mut self,
+        work: &mut B::Work,
+        labels: &mut B::Labels<'_>,
+        times: &mut StageTimes,
+    ) -> Result<()>;
+}
+
+/// Cluster labels to final ones, in place: dense, and connected where the plan says so.
+pub trait Connectivity<B: Backend>: Send {
+    /// Leaves the number of labels with `work`.
+    fn enforce(&mut self, work: &mut B::Work, labels: &mut B::Labels<'_>) -> Result<()>;
+}
+
+/// Final labels to region table, adjacency list and mean colors.
+pub trait Statistics<B: Backend>: Send {
+    /// Measures as far as `outputs` asks.
+    fn measure(
+        &mut self,
+        frame: &B::Frame<'_>,
+        work: &mut B::Work,
+        labels: &mut B::Labels<'_>,
+        outputs: Outputs,
+    ) -> Result<()>;
+
+    /// Hands out what was measured; a device backend waits for it here.
+    fn collect(&mut self, work: &B::Work, outputs: Outputs, regions: &mut Regions) -> Result<()>;
+
+    /// Mean samples of each label in the frame's own channels, as measured last, where the host has them.
+    fn means(&self) -> &[[u8; 3]] {
+        &[]
+    }
+}
+
+/// Labels and means to pixels of the frame.
+pub trait Overlay<B: Backend>: Send {
+    /// Draws; every byte that is not drawn on stays, alpha always.
+    fn draw(
+        &mut self,
+        frame: &mut B::FrameMut<'_>,
+        work: &B::Work,
+        labels: &B::Labels<'_>,
+        means: &[[u8; 3]],
+        drawing: &Drawing,
+    ) -> Result<()>;
+}
+
+/// How long each stage of the last frame took. A stage that runs several times in a frame adds up.
+#[derive(Debug, Default, Clone)]
+pub struct StageTimes {
+    stages: Vec<(&'static str, Duration)>,
+}
+
+impl StageTimes {
+    /// Forgets the last frame.
+    pub(crate) fn clear(&mut self) {
+        self.stages.clear();
+    }
+
+    /// Adds `time` to a stage.
+    pub(crate) fn add(&mut self, stage: &'static str, time: Duration) {
+        match self.stages.iter_mut().find(|(name, _)| *name == stage) {
+            Some((_, sum)) => *sum += time,
+            None => self.stages.push((stage, time)),
+        }
+    }
+
+    /// Runs host work and adds its time to a stage.
+    pub(crate) fn time<R>(&mut self, stage: &'static str, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        self.add(stage, start.elapsed());
+        result
+    }
+
+    /// Stage names and times in the order in which the stages first ran.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Duration)> + '_ {
+        self.stages.iter().copied()
+    }
+}

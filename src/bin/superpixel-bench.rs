@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Times whole frames and their stages on one picture, over sizes, algorithms, superpixel sizes and backends, with what
+//! the machine itself can do beside them.
+//!
+//! ```text
+//! cargo run --release --no-default-features --features cli --bin superpixel-bench -- --sizes 1920x1080
+//! ```
+
+#[path = "../../benches/picture/mod.rs"]
+mod picture;
+
+#[cfg(feature = "cuda")]
+#[path = "superpixel-bench/cuda.rs"]
+mod cuda;
+
+use std::fmt;
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::{Parser, ValueEnum};
+use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::backend::Backend;
+use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::engine::Engine;
+use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params, SUPERPIXEL_SIZE, THREADS};
+use gstsuperpixel::plan::Plan;
+use serde_json::{Value, json};
+
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+#[derive(Parser)]
+#[command(
+    version,
+    about = "Times superpixel segmentation: whole frames, their stages, and the machine's own limits"
+)]
+struct Args {
+    /// Picture to segment (PNG or JPEG), scaled to each size; without it one is made.
+    #[arg(long)]
+    picture: Option<PathBuf>,
+    /// Frame sizes.
+    #[arg(long, value_delimiter = ',', default_value = "640x480,1280x720,1920x1080,3840x2160")]
+    sizes: Vec<Size>,
+    /// Grid steps in px.
+    #[arg(long, value_delimiter = ',', default_values_t = [SUPERPIXEL_SIZE.default, 32])]
+    superpixel_size: Vec<u32>,
+    /// Algorithms.
+    #[arg(long, value_delimiter = ',', default_value = "slic")]
+    algorithms: Vec<Algorithm>,
+    /// Where to compute.
+    #[arg(long, default_value = "all")]
+    backend: Choice,
+    /// Assign/update rounds.
+    #[arg(long, default_value_t = slic::ITERATIONS.default)]
+    iterations: u32,
+    /// Higher = more regular.
+    #[arg(long, default_value_t = slic::COMPACTNESS.default)]
+    compactness: f32,
+    /// What to compute beside the label map.
+    #[arg(long, value_delimiter = ',', default_value = "table")]
+    outputs: Vec<Output>,
+    /// Byte layout of the frames.
+    #[arg(long, default_value = "rgba")]
+    format: Format,
+    /// Leave labels unconnected.
+    #[arg(long)]
+    no_connectivity: bool,
+    /// Threads of the CPU backend; 0 takes all cores.
+    #[arg(long, default_value_t = THREADS.default)]
+    threads: u32,
+    /// Device of the CUDA backend; -1 takes the first that works.
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    cuda_device_id: i32,
+    /// Frames that are timed; the median counts.
+    #[arg(long, default_value_t = 30)]
+    runs: usize,
+    /// Frames before those, after the first.
+    #[arg(long, default_value_t = 5)]
+    warm_up: usize,
+    /// Also write the figures as JSON; `-` is standard output, and then no table is printed.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Time one frame for each line on standard input and answer with its milliseconds, until the input ends; for
+    /// comparisons that take turns. Takes one size, superpixel size, algorithm and backend.
+    #[arg(long)]
+    on_demand: bool,
+}
+
+/// WIDTHxHEIGHT in px.
+#[derive(Clone, Copy)]
+struct Size(Geometry);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (width, height) = text.split_once('x').ok_or("not WIDTHxHEIGHT")?;
+        let side = |text: &str| text.parse().map_err(|_| format!("{text} is not a number of pixels"));
+        Geometry::new(side(width)?, side(height)?).map(Size).map_err(|e| e.to_string())
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}x{}", self.0.width, self.0.height))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Algorithm {
+    Slic,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Choice {
+    Cpu,
+    Cuda,
+    /// Every backend that this machine has.
+    All,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Output {
+    /// Nothing else.
+    Labels,
+    /// The region table.
+    Table,
+    /// The region adjacency list.
+    Neighbors,
+    /// Boundaries drawn on the frame.
+    Boundaries,
+    /// Every region drawn in its mean color.
+    MeanColor,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    Rgba,
+    Bgrx,
+    Rgb,
+}
+
+impl Format {
+    fn pixel(self) -> PixelFormat {
+        match self {
+            Self::Rgba => PixelFormat::Rgba,
+            Self::Bgrx => PixelFormat::Bgrx,
+            Self::Rgb => PixelFormat::Rgb,
+        }
+    }
+
+    /// Lays out R, G, B, 255 as this format.
+    fn pack(self, rgba: &[u8]) -> Vec<u8> {
+        let pixels = rgba.chunks_exact(4);
+        match self {
+            Self::Rgba => rgba.to_vec(),
+            Self::Bgrx => pixels.flat_map(|p| [p[2], p[1], p[0], p[3]]).collect(),
+            Self::Rgb => pixels.flat_map(|p| [p[0], p[1], p[2]]).collect(),
+        }
+    }
+}
+
+/// What one row of the table is about.
+#[derive(Clone)]
+struct Case {
+    size: Size,
+    algorithm: Algorithm,
+    params: Params,
+    info: FrameInfo,
+    outputs: Outputs,
+    drawing: Option<Drawing>,
+}
+
+impl Case {
+    fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Self {
+        let wants = |output| args.outputs.contains(&output);
+        let algorithm_params = match algorithm {
+            Algorithm::Slic => AlgorithmParams::Slic(slic::Params {
+                iterations: args.iterations,
+                compactness: args.compactness,
+                ..Default::default()
+            }),
+        };
+        let drawing = Drawing {
+            fill: if wants(Output::MeanColor) { Fill::MeanColor } else { Fill::None },
+            boundaries: wants(Output::Boundaries).then(Boundaries::default),
+        };
+        Self {
+            size,
+            algorithm,
+            params: Params {
+                superpixel_size,
+                connectivity: !args.no_connectivity,
+                algorithm: algorithm_params,
+                ..Default::default()
+            },
+            info: FrameInfo::new(size.0, args.format.pixel()),
+            outputs: Outputs {
+                table: wants(Output::Table),
+                neighbors: wants(Output::Neighbors),
+                mean_color: wants(Output::MeanColor),
+            },
+            drawing: (drawing != Drawing::default()).then_some(drawing),
+        }
+    }
+
+    /// Bytes that no implementation can avoid moving: the frame is read, labels are written.
+    fn least_bytes(&self) -> usize {
+        let frame: usize =
+            self.info.format.planes(self.size.0).into_iter().map(|(row, rows)| row * rows).sum();
+        frame + self.size.0.pixels() * size_of::<u16>()
+    }
+}
+
+/// Something a machine can do at most, measured.
+struct Limit {
+    name: String,
+    value: f64,
+    unit: &'static str,
+}
+
+/// One backend on one device, as the table wants it.
+trait Runner {
+    /// Device and size in words.
+    fn device(&self) -> String;
+    /// Driver or system below the device.
+    fn driver(&self) -> String;
+    /// Measures the device itself; the first limit is the copy bandwidth in GB/s, read and write counted.
+    fn limits(&self) -> Result<Vec<Limit>>;
+    /// How long it took to open the device.
+    fn open_ms(&self) -> f64;
+    /// Gets ready to segment `pixels` as often as wanted.
+    fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>>;
+}
+
+/// A case on a backend.
+trait Job {
+    /// Runs one frame and returns its ms.
+    fn frame(&mut self) -> Result<f64>;
+    /// The stages in their order with their ms, medians; runs `runs` frames if the timed ones did not give them.
+    fn stages(&mut self, runs: usize) -> Result<Vec<(&'static str, f64)>>;
+    /// Wall-clock ms of a frame from host memory to labels in host memory, where that is not what `frame` times.
+    fn round_trip(&mut self) -> Result<Option<f64>>;
+    /// What the last frame gave: number of labels, grid step, the label map.
+    fn result(&mut self) -> Result<(u32, u32, Vec<u16>)>;
+}
+
+/// The median of each stage.
+fn medians(samples: &[Vec<(&'static str, f64)>]) -> Vec<(&'static str, f64)> {
+    let Some(first) = samples.first() else { return Vec::new() };
+    let times = |i: usize| samples.iter().filter_map(|sample| sample.get(i)).map(|(_, time)| *time).collect();
+    first.iter().enumerate().map(|(i, (name, _))| (*name, median(times(i)))).collect()
+}
+
+fn ms(time: std::time::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The CPU backend by the clock.
+struct CpuRunner {
+    cpu: Cpu,
+    open_ms: f64,
+}
+
+impl CpuRunner {
+    fn open(threads: u32) -> Result<Self> {
+        let start = Instant::now();
+        Ok(Self { cpu: Cpu::new(threads)?, open_ms: ms(start.elapsed()) })
+    }
+}
+
+/// Buffer of the copy test: far beyond every cache.
+const COPY_BYTES: usize = 256 << 20;
+const COPY_RUNS: usize = 7;
+
+/// Copies with `threads` threads and returns GB/s, read and write counted.
+fn copy_bandwidth(threads: usize) -> f64 {
+    let from = vec![1u8; COPY_BYTES];
+    let mut to = vec![2u8; COPY_BYTES];
+    let part = COPY_BYTES.div_ceil(threads);
+    let times = (0..COPY_RUNS).map(|_| {
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for (to, from) in to.chunks_mut(part).zip(from.chunks(part)) {
+                scope.spawn(move || to.copy_from_slice(from));
+            }
+        });
+        start.elapsed().as_secs_f64()
+    });
+    2.0 * COPY_BYTES as f64 / median(times.collect()) / 1e9
+}
+
+impl Runner for CpuRunner {
+    fn device(&self) -> String {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        match model {
+            Some((_, model)) => format!("{}, {model}", self.cpu.describe()),
+            None => self.cpu.describe(),
+        }
+    }
+
+    fn driver(&self) -> String {
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        format!("{} {}", std::env::consts::OS, kernel.trim())
+    }
+
+    fn limits(&self) -> Result<Vec<Limit>> {
+        let mut counts = vec![self.cpu.threads()];
+        if self.cpu.threads() > 1 {
+            counts.push(1);
+        }
+        Ok(counts
+            .into_iter()
+            .map(|threads| Limit {
+                name: format!("memory copy, threads: {threads}"),
+                value: copy_bandwidth(threads),
+                unit: "GB/s",
+            })
+            .collect())
+    }
+
+    fn open_ms(&self) -> f64 {
+        self.open_ms
+    }
+
+    fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>> {
+        let engine = Engine::new(self.cpu.clone(), Plan::new(&case.params, case.info)?)?;
+        let mut job = CpuJob {
+            case: case.clone(),
+            engine,
+            pixels,
+            drawn: Vec::new(),
+            map: vec![0; case.size.0.pixels()],
+            stages: Vec::new(),
+        };
+        if case.drawing.is_some() {
+            job.drawn = pixels.to_vec();
+        }
+        Ok(Box::new(job))
+    }
+}
+
+struct CpuJob<'a> {
+    case: Case,
+    engine: Engine<Cpu>,
+    pixels: &'a [u8],
+    /// What is drawn on; every frame draws over the last one, which costs the same.
+    drawn: Vec<u8>,
+    map: Vec<u16>,
+    /// Stage times of every frame so far.
+    stages: Vec<Vec<(&'static str, f64)>>,
+}
+
+impl Job for CpuJob<'_> {
+    fn frame(&mut self) -> Result<f64> {
+        let geometry = self.case.size.0;
+        let stride = self.case.info.format.planes(geometry)[0].0;
+        let frame = Frame::new(self.case.info, &[self.pixels], &[stride])?;
+        let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
+        let start = Instant::now();
+        self.engine.segment(&frame, &mut labels, self.case.outputs)?;
+        if let Some(drawing) = &self.case.drawing {
+            let mut target = FrameMut::new(self.case.info, vec![&mut self.drawn], &[stride])?;
+            self.engine.draw(&mut target, &labels, drawing)?;
+        }
+        let whole = ms(start.elapsed());
+        self.stages.push(self.engine.times().iter().map(|(name, time)| (name, ms(time))).collect());
+        Ok(whole)
+    }
+
+    fn stages(&mut self, _: usize) -> Result<Vec<(&'static str, f64)>> {
+        Ok(medians(&self.stages))
+    }
+
+    fn round_trip(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
+    fn result(&mut self) -> Result<(u32, u32, Vec<u16>)> {
+        Ok((self.engine.regions().count, self.engine.plan().grid.step, self.map.clone()))
+    }
+}
+
+/// Opens the wanted backends.
+fn runners(args: &Args) -> Result<Vec<Box<dyn Runner>>> {
+    let mut list: Vec<Box<dyn Runner>> = Vec::new();
+    if args.backend != Choice::Cuda {
+        list.push(Box::new(CpuRunner::open(args.threads)?));
+    }
+    #[cfg(feature = "cuda")]
+    if args.backend != Choice::Cpu {
+        match cuda::CudaRunner::open(args.cuda_device_id) {
+            Ok(runner) => list.push(Box::new(runner)),
+            Err(error) if args.backend == Choice::All => eprintln!("no CUDA: {error}"),
+            Err(error) => return Err(error),
+        }
+    }
+    #[cfg(not(feature = "cuda"))]
+    if args.backend == Choice::Cuda {
+        return Err("this build has no CUDA backend; build it with the feature cuda".into());
+    }
+    Ok(list)
+}
+
+/// Reads or makes the picture and lays it out for a size.
+struct Pictures {
+    file: Option<image::RgbaImage>,
+}
+
+impl Pictures {
+    fn open(args: &Args) -> Result<Self> {
+        let file = args
+            .picture
+            .as_ref()
+            .map(|path| image::open(path).map_err(|e| format!("{}: {e}", path.display())));
+        Ok(Self { file: file.transpose()?.map(|picture| picture.to_rgba8()) })
+    }
+
+    fn rgba(&self, size: Geometry) -> Vec<u8> {
+        match &self.file {
+            None => picture::rgba(size.width, size.height),
+            Some(file) if file.dimensions() == (size.width, size.height) => file.as_raw().clone(),
+            Some(file) => {
+                let filter = image::imageops::FilterType::CatmullRom;
+                image::imageops::resize(file, size.width, size.height, filter).into_raw()
+            }
+        }
+    }
+}
+
+/// The middle value, or the mean of the two.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+/// The figures of one case.
+struct Row {
+    case: Case,
+    step: u32,
+    regions: u32,
+    hash: u64,
+    /// From the plan to the first frame's labels.
+    first_ms: f64,
+    ms: f64,
+    fastest_ms: f64,
+    slowest_ms: f64,
+    stages: Vec<(&'static str, f64)>,
+    /// From host memory to host memory, where `ms` leaves that out.
+    round_trip_ms: Option<f64>,
+    /// Time of the unavoidable bytes at the copy bandwidth.
+    floor_ms: f64,
+}
+
+fn measure(runner: &dyn Runner, case: &Case, pixels: &[u8], args: &Args, bandwidth: f64) -> Result<Row> {
+    let start = Instant::now();
+    let mut job = runner.job(case, pixels)?;
+    job.frame()?;
+    let first_ms = ms(start.elapsed());
+    for _ in 0..args.warm_up {
+        job.frame()?;
+    }
+    let runs = args.runs.max(1);
+    let times = (0..runs).map(|_| job.frame()).collect::<Result<Vec<_>>>()?;
+    let stages = job.stages(runs)?;
+    let mut round_trips = Vec::new();
+    for _ in 0..runs {
+        round_trips.extend(job.round_trip()?);
+    }
+    let round_trip_ms = (!round_trips.is_empty()).then(|| median(round_trips));
+    let (regions, step, map) = job.result()?;
+    Ok(Row {
+        case: case.clone(),
+        step,
+        regions,
+        hash: picture::hash(&map),
+        first_ms,
+        fastest_ms: times.iter().copied().fold(f64::INFINITY, f64::min),
+        slowest_ms: times.iter().copied().fold(0.0, f64::max),
+        ms: median(times),
+        stages,
+        round_trip_ms,
+        floor_ms: case.least_bytes() as f64 / bandwidth / 1e6,
+    })
+}
+
+fn algorithm_name(algorithm: Algorithm) -> String {
+    algorithm.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+impl Row {
+    fn print(&self) {
+        println!(
+            "{:>11}  {:10} S={:<4} {:>6} regions  {:9.3} ms  {:8.1} fps  ({:.3} to {:.3}; first {:.1})  {:7.1} x floor",
+            self.case.size,
+            algorithm_name(self.case.algorithm),
+            self.step,
+            self.regions,
+            self.ms,
+            1e3 / self.ms,
+            self.fastest_ms,
+            self.slowest_ms,
+            self.first_ms,
+            self.ms / self.floor_ms
+        );
+        if let Some(time) = self.round_trip_ms {
+            println!("{:13}from and to host memory {time:12.3} ms  {:8.1} fps", "", 1e3 / time);
+        }
+        for (name, time) in &self.stages {
+            println!("{:13}{name:26} {time:9.3} ms  {:5.1} %", "", 100.0 * time / self.ms);
+        }
+    }
+
+    fn json(&self) -> Value {
+        let stages: serde_json::Map<String, Value> =
+            self.stages.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect();
+        json!({
+            "size": self.case.size.to_string(),
+            "algorithm": algorithm_name(self.case.algorithm),
+            "superpixel_size": self.step,
+            "regions": self.regions,
+            "labels_hash": format!("{:016x}", self.hash),
+            "first_ms": self.first_ms,
+            "ms": self.ms,
+            "fastest_ms": self.fastest_ms,
+            "slowest_ms": self.slowest_ms,
+            "round_trip_ms": self.round_trip_ms,
+            "floor_ms": self.floor_ms,
+            "stages_ms": stages,
+        })
+    }
+}
+
+/// Today in UTC. Source: days to civil date, Howard Hinnant, "chrono-compatible low-level date algorithms".
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let days = (seconds / 86_400) as i64 + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    format!("{}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
+}
+
+/// How busy the machine was in the last minute.
+fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// Answers each line of input with the time of one frame.
+fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> Result<()> {
+    let ([size], [algorithm], [superpixel_size], [runner]) =
+        (&args.sizes[..], &args.algorithms[..], &args.superpixel_size[..], runners)
+    else {
+        return Err("--on-demand takes one size, algorithm, superpixel size and backend".into());
+    };
+    let case = Case::new(args, *size, *algorithm, *superpixel_size);
+    let pixels = args.format.pack(&pictures.rgba(size.0));
+    let mut job = runner.job(&case, &pixels)?;
+    for _ in 0..args.warm_up {
+        job.frame()?;
+    }
+    for line in std::io::stdin().lock().lines() {
+        line?;
+        println!("{:.6}", job.frame()?);
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let runners = runners(&args)?;
+    let pictures = Pictures::open(&args)?;
+    if args.on_demand {
+        return on_demand(&args, &runners, &pictures);
+    }
+    let table = args.json.as_ref().is_none_or(|path| path.as_os_str() != "-");
+    let source = args.picture.as_ref().map_or("made".into(), |path| path.display().to_string());
+    let outputs: Vec<_> = args.outputs.iter().filter_map(ValueEnum::to_possible_value).collect();
+    let outputs: Vec<_> = outputs.iter().map(|value| value.get_name()).collect();
+    let mut results = Vec::new();
+    for runner in &runners {
+        let (device, driver, limits) = (runner.device(), runner.driver(), runner.limits()?);
+        if table {
+            let load = load().map_or_else(|| "unknown".into(), |load| format!("{load:.2}"));
+            println!("{device}; {driver}; {}; load {load}; opened in {:.1} ms", today(), runner.open_ms());
+            println!(
+                "superpixel {}; picture: {source}; iterations {}; outputs: {}; median of {} after {}",
+                env!("CARGO_PKG_VERSION"),
+                args.iterations,
+                outputs.join(","),
+                args.runs,
+                args.warm_up
+            );
+            for limit in &limits {
+                println!("{}: {:.1} {}", limit.name, limit.value, limit.unit);
+            }
+        }
+        let bandwidth = limits.first().map_or(f64::NAN, |limit| limit.value);
+        let mut rows = Vec::new();
+        for size in &args.sizes {
+            let pixels = args.format.pack(&pictures.rgba(size.0));
+            for algorithm in &args.algorithms {
+                for superpixel_size in &args.superpixel_size {
+                    let case = Case::new(&args, *size, *algorithm, *superpixel_size);
+                    let row = measure(&**runner, &case, &pixels, &args, bandwidth)?;
+                    if table {
+                        row.print();
+                    }
+                    rows.push(row.json());
+                }
+            }
+        }
+        let limits: Vec<Value> =
+            limits.iter().map(|l| json!({"name": l.name, "value": l.value, "unit": l.unit})).collect();
+        results.push(json!({"device": device, "driver": driver, "open_ms": runner.open_ms(), "limits": limits, "cases": rows}));
+    }
+    if let Some(path) = &args.json {
+        let document = json!({
+            "date": today(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "load": load(),
+            "picture": source,
+            "iterations": args.iterations,
+            "compactness": args.compactness,
+            "connectivity": !args.no_connectivity,
+            "outputs": outputs,
+            "runs": args.runs,
+            "backends": results,
+        });
+        let text = format!("{document:#}\n");
+        if table {
+            std::fs::write(path, text)?;
+        } else {
+            print!("{text}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Color: from code values to packed features, in integers and tables that every backend shares.
+//!
+//! A feature is one u32: three channels of 10, 11 and 11 bits, lowest first. In `lab` a quantum is 1/8 Delta E in every
+//! channel, with a and b offset by 1024; so no weight between channels is ever needed and sums are exact.
+
+use crate::image::{FrameInfo, PixelFormat, YuvMatrix};
+
+/// What the three channels of a feature are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ColorSpace {
+    /// CIE L, a, b (D65) of sRGB. Quantum 1/8 Delta E.
+    #[default]
+    Lab,
+    /// Lab computed without undoing the sRGB transfer curve, as gSLICr does. Quantum 1/8.
+    LabGslicr,
+    /// X, Y, Z computed without undoing the sRGB transfer curve, as gSLICr does. Quantum 1/1020 of white's Y.
+    XyzGslicr,
+    /// R', G', B'. Quantum 1/4 code value.
+    Rgb,
+}
+
+impl ColorSpace {
+    /// Every color space.
+    pub const ALL: [Self; 4] = [Self::Lab, Self::LabGslicr, Self::XyzGslicr, Self::Rgb];
+
+    /// A feature near the middle of the gamut: scores are computed relative to it to keep them small.
+    pub(crate) fn middle(self) -> [i32; 3] {
+        match self {
+            Self::Lab | Self::LabGslicr => [400, 1024, 1024],
+            Self::XyzGslicr => [485, 510, 555],
+            Self::Rgb => [510, 510, 510],
+        }
+    }
+}
+
+/// The channels of a feature.
+#[inline(always)]
+pub fn unpack(feature: u32) -> [u32; 3] {
+    [feature & 0x3ff, (feature >> 10) & 0x7ff, feature >> 21]
+}
+
+#[inline(always)]
+fn pack(channels: [i32; 3]) -> u32 {
+    let [a, b, c] = channels;
+    (a.clamp(0, 1023) | b.clamp(0, 2047) << 10) as u32 | (c.clamp(0, 2047) as u32) << 21
+}
+
+const LINEAR_ONE: f64 = 65_535.0;
+const MATRIX_ONE: i32 = 1 << 14;
+const CURVE_ONE: f64 = 32_768.0;
+const CURVE_LEN: usize = MATRIX_ONE as usize + 1;
+
+/// Linear sRGB to XYZ (D65); the rows sum to the white point.
+const XYZ: [[f64; 3]; 3] =
+    [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]];
+
+/// The tables that turn R', G', B' codes into features.
+pub struct ColorTables {
+    space: ColorSpace,
+    /// Code value to light, 65535 at white.
+    linear: [u16; 256],
+    /// Rows in 1/16384, each summing to exactly that in the Lab spaces, so that gray has no chroma.
+    matrix: [[i32; 3]; 3],
+    /// The Lab curve f over light in 1/16384, 32768 at white.
+    curve: Vec<u16>,
+}
+
+impl ColorTables {
+    /// Computes the tables of a color space.
+    pub fn new(space: ColorSpace) -> Self {
+        let linear = std::array::from_fn(|code| {
+            let v = code as f64 / 255.0;
+            let light = match space {
+                ColorSpace::Lab if v <= 0.04045 => v / 12.92,
+                ColorSpace::Lab => ((v + 0.055) / 1.055).powf(2.4),
+                _ => v,
+            };
+            (light * LINEAR_ONE).round() as u16
+        });
+        let matrix = XYZ.map(|row| {
+            let white: f64 = match space {
+                ColorSpace::XyzGslicr => 1.0,
+                _ => row.iter().sum(),
+            };
+            let mut fixed = row.map(|v| (v / white * f64::from(MATRIX_ONE)).round() as i32);
+            if space != ColorSpace::XyzGslicr {
+                fixed[1] += MATRIX_ONE - fixed.iter().sum::<i32>();
+            }
+            fixed
+        });
+        let curve = (0..CURVE_LEN)
+            .map(|i| {
+                let t = i as f64 / f64::from(MATRIX_ONE);
+                let f = if t > 0.008856 { t.cbrt() } else { (903.3 * t + 16.0) / 116.0 };
+                (f * CURVE_ONE).round() as u16
+            })
+            .collect();
+        Self { space, linear, matrix, curve }
+    }
+
+    /// The feature of a color.
+    ///
+    /// Source: CIE 15 with the sRGB primaries; integer arithmetic, every step rounds half up.
+    #[inline(always)]
+    pub fn feature(&self, rgb: [u8; 3]) -> u32 {
+        if self.space == ColorSpace::Rgb {
+            return pack(rgb.map(|v| 4 * i32::from(v)));
+        }
+        let light = rgb.map(|v| i32::from(self.linear[usize::from(v)]));
+        let [x, y, z] = self
+            .matrix
+            .map(|row| (row[0] * light[0] + row[1] * light[1] + row[2] * light[2] + (1 << 15)) >> 16);
+        if self.space == ColorSpace::XyzGslicr {
+            return pack([x, y, z].map(|v| (1020 * v + (MATRIX_ONE >> 1)) / MATRIX_ONE));
+        }
+        let [fx, fy, fz] = [x, y, z].map(|v| i32::from(self.curve[(v as usize).min(CURVE_LEN - 1)]));
+        let round = |v: i32| (v + (1 << 14)) >> 15;
+        pack([
+            round(8 * 116 * fy - 8 * 16 * 32_768),
+            round(8 * 500 * (fx - fy)) + 1024,
+            round(8 * 200 * (fy - fz)) + 1024,
+        ])
+    }
+}
+
+/// `SpaceArgs` of kernels/features.cuh.
+#[cfg(feature = "cuda")]
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct SpaceArgs {
+    space: u32,
+    matrix: [[i32; 3]; 3],
+}
+
+#[cfg(feature = "cuda")]
+// SAFETY: repr(C), the fields of `SpaceArgs` in their order.
+unsafe impl crate::cuda::launch::Argument for SpaceArgs {}
+
+#[cfg(feature = "cuda")]
+impl ColorTables {
+    /// Both curves one after the other, as words in the device's byte order.
+    pub(crate) fn device_words(&self) -> Vec<u32> {
+        let mut items: Vec<u16> = self.linear.iter().chain(&self.curve).copied().collect();
+        items.resize(items.len().next_multiple_of(2), 0);
+        items.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect()
+    }
+
+    pub(crate) fn device_args(&self) -> SpaceArgs {
+        SpaceArgs {
+            space: match self.space {
+                ColorSpace::Lab | ColorSpace::LabGslicr => 0,
+                ColorSpace::XyzGslicr => 1,
+                ColorSpace::Rgb => 2,
+            },
+            matrix: self.matrix,
+        }
+    }
+}
+
+/// Mean channels in quanta to L, a, b; for a feature in a Lab space.
+pub(crate) fn lab_of_sums(sums: [u64; 3], count: u32) -> [f32; 3] {
+    let mean = sums.map(|s| s as f64 / f64::from(count.max(1)));
+    [mean[0] / 8.0, (mean[1] - 1024.0) / 8.0, (mean[2] - 1024.0) / 8.0].map(|v| v as f32)
+}
+
+/// R'G'B' from and to Y'CbCr codes in 16-bit fixed point; also gray, as luma with neutral chroma.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Yuv {
+    luma_offset: i32,
+    to_rgb: [i32; 5],
+    to_yuv: [[i32; 3]; 3],
+}
+
+impl Yuv {
+    /// The conversion that belongs to a frame's matrix and range.
+    pub fn new(frame: &FrameInfo) -> Self {
+        // Gray carries no chroma, so only the luma weights matter, and those are BT.601's by convention.
+        let matrix = if frame.format == PixelFormat::Gray8 { YuvMatrix::Bt601 } else { frame.matrix };
+        let (kr, kb) = matrix.kr_kb();
+        let kg = 1.0 - kr - kb;
+        let (offset, luma, chroma) = if frame.full_range { (0, 255.0, 255.0) } else { (16, 219.0, 224.0) };
+        let fixed = |v: f64| (v * 65_536.0).round() as i32;
+        let (to_luma, to_chroma) = (luma / 255.0, chroma / 255.0);
+        let row = |weights: [f64; 3], last: usize| {
+            let mut fixed_row = weights.map(fixed);
+            // The rounding error goes to the largest weight: white stays white and gray neutral.
+            let sum = fixed(weights.iter().sum());
+            fixed_row[last] += sum - fixed_row.iter().sum::<i32>();
+            fixed_row
+        };
+        let blue = 0.5 / (1.0 - kb) * to_chroma;
+        let red = 0.5 / (1.0 - kr) * to_chroma;
+        Self {
+            luma_offset: offset,
+            to_rgb: [
+                fixed(1.0 / to_luma),
+                fixed(2.0 * (1.0 - kr) / to_chroma),
+                fixed(-2.0 * (1.0 - kb) * kb / kg / to_chroma),
+                fixed(-2.0 * (1.0 - kr) * kr / kg / to_chroma),
+                fixed(2.0 * (1.0 - kb) / to_chroma),
+            ],
+            to_yuv: [
+                row([kr * to_luma, kg * to_luma, kb * to_luma], 1),
+                row([-kr * blue, -kg * blue, (1.0 - kb) * blue], 1),
+                row([(1.0 - kr) * red, -kg * red, -kb * red], 1),
+            ],
+        }
+    }
+
+    /// Luma offset, matrix to R'G'B', matrix from it; for the device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn fixed_point(&self) -> (i32, [i32; 5], [[i32; 3]; 3]) {
+        (self.luma_offset, self.to_rgb, self.to_yuv)
+    }
+
+    /// Clamped R', G', B' of a Y', Cb, Cr triple.
+    #[inline(always)]
+    pub fn rgb(&self, yuv: [u8; 3]) -> [u8; 3] {
+        let [scale, rv, gu, gv, bu] = self.to_rgb;
+        let y = (i32::from(yuv[0]) - self.luma_offset) * scale + (1 << 15);
+        let (u, v) = (i32::from(yuv[1]) - 128, i32::from(yuv[2]) - 128);
+        [y + rv * v, y + gu * u + gv * v, y + bu * u].map(|c| (c >> 16).clamp(0, 255) as u8)
+    }
+
+    /// Y', Cb, Cr of an R', G', B' triple.
+    pub fn yuv(&self, rgb: [u8; 3]) -> [u8; 3] {
+        let rgb = rgb.map(i32::from);
+        let offsets = [self.luma_offset, 128, 128];
+        std::array::from_fn(|i| {
+            let row = self.to_yuv[i];
+            let sum = row[0] * rgb[0] + row[1] * rgb[1] + row[2] * rgb[2] + (1 << 15);
+            ((sum >> 16) + offsets[i]).clamp(0, 255) as u8
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Geometry;
+
+    fn lab_reference(rgb: [u8; 3]) -> [f64; 3] {
+        let light = rgb.map(|c| {
+            let v = f64::from(c) / 255.0;
+            if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+        });
+        let f = XYZ.map(|row| {
+            let white: f64 = row.iter().sum();
+            let t = row.iter().zip(light).map(|(m, l)| m * l).sum::<f64>() / white;
+            if t > 0.008856 { t.cbrt() } else { (903.3 * t + 16.0) / 116.0 }
+        });
+        [116.0 * f[1] - 16.0, 500.0 * (f[0] - f[1]), 200.0 * (f[1] - f[2])]
+    }
+
+    #[test]
+    fn lab_is_the_formula_within_rounding() {
+        let tables = ColorTables::new(ColorSpace::Lab);
+        let (mut worst, mut sum, mut count) = (0.0f64, 0.0, 0.0);
+        for r in (0..=255).step_by(15) {
+            for g in (0..=255).step_by(5) {
+                for b in (0..=255).step_by(3) {
+                    let rgb = [r as u8, g as u8, b as u8];
+                    let got = unpack(tables.feature(rgb)).map(f64::from);
+                    let want = lab_reference(rgb);
+                    let want = [8.0 * want[0], 8.0 * want[1] + 1024.0, 8.0 * want[2] + 1024.0];
+                    for (g, w) in got.into_iter().zip(want) {
+                        worst = worst.max((g - w).abs());
+                        sum += (g - w).abs();
+                        count += 1.0;
+                    }
+                }
+            }
+        }
+        // Near black the curve is so steep that a step of its table is a quantum of a.
+        assert!(worst < 2.5, "{worst}");
+        assert!(sum / count < 0.3, "{}", sum / count);
+    }
+
+    #[test]
+    fn gray_is_neutral() {
+        for space in [ColorSpace::Lab, ColorSpace::LabGslicr] {
+            let tables = ColorTables::new(space);
+            for v in 0..=255 {
+                let [_, a, b] = unpack(tables.feature([v; 3]));
+                assert_eq!([a, b], [1024, 1024], "{space:?} {v}");
+            }
+            assert_eq!(unpack(tables.feature([255; 3]))[0], 800);
+            assert_eq!(unpack(tables.feature([0; 3]))[0], 0);
+        }
+    }
+
+    #[test]
+    fn yuv_knows_white_black_and_primaries() {
+        let geometry = Geometry::new(2, 2).unwrap();
+        for matrix in
+            [YuvMatrix::Bt601, YuvMatrix::Bt709, YuvMatrix::Bt2020, YuvMatrix::Fcc, YuvMatrix::Smpte240m]
+        {
+            for full_range in [false, true] {
+                let info = FrameInfo { geometry, format: PixelFormat::Nv12, matrix, full_range };
+                let yuv = Yuv::new(&info);
+                let (black, white) = if full_range { (0, 255) } else { (16, 235) };
+                assert_eq!(yuv.yuv([255; 3]), [white, 128, 128]);
+                assert_eq!(yuv.yuv([0; 3]), [black, 128, 128]);
+                for rgb in
+                    [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0], [12, 34, 56], [200, 100, 50]]
+                {
+                    let back = yuv.rgb(yuv.yuv(rgb));
+                    for (a, b) in back.into_iter().zip(rgb) {
+                        assert!(a.abs_diff(b) <= 3, "{matrix:?} {full_range} {rgb:?} -> {back:?}");
+                    }
+                }
+                for luma in 0..=255 {
+                    let [r, g, b] = yuv.rgb([luma, 128, 128]);
+                    assert!(r == g && g == b);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The CPU backend: host memory and a pool of threads. It defines every result; no result depends on its threads.
+
+use std::sync::Arc;
+
+use crate::algo::{AlgorithmPlan, slic};
+use crate::backend::{self, Backend};
+use crate::error::{Error, Result};
+use crate::image::{Frame, FrameMut, Labels};
+use crate::ingest;
+use crate::params::THREADS;
+use crate::plan::Plan;
+use crate::post::{connectivity, overlay, statistics};
+
+/// Host memory, rows in parallel.
+#[derive(Clone)]
+pub struct Cpu {
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl Cpu {
+    /// Starts a pool of `threads` threads; 0 takes one for each core.
+    ///
+    /// Errors: a number out of range, or threads that the system refuses.
+    pub fn new(threads: u32) -> Result<Self> {
+        let threads = THREADS.check(threads)? as usize;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("superpixel{i}"))
+            .build()
+            .map_err(|e| Error::Backend { backend: "cpu", reason: format!("{e}; set fewer threads") })?;
+        Ok(Self { pool: Arc::new(pool) })
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Runs work on the pool.
+    pub(crate) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+}
+
+impl Backend for Cpu {
+    type Frame<'a> = Frame<'a>;
+    type FrameMut<'a> = FrameMut<'a>;
+    type Labels<'a> = Labels<'a>;
+    type Work = Work;
+
+    fn describe(&self) -> String {
+        match self.threads() {
+            1 => "cpu 1 thread".into(),
+            n => format!("cpu {n} threads"),
+        }
+    }
+
+    fn work(&self, plan: &Plan) -> Result<Work> {
+        Ok(Work { features: vec![0; plan.frame.geometry.pixels()], count: 0 })
+    }
+
+    fn ingest(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {
+        Ok(Box::new(ingest::cpu::Ingest::new(self, plan)))
+    }
+
+    fn segmenter(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Segmenter<Self>>> {
+        Ok(match &plan.algorithm {
+            AlgorithmPlan::Slic(slic) => Box::new(slic::cpu::Slic::new(self, plan, slic)),
+        })
+    }
+
+    fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {
+        Ok(if plan.connectivity {
+            Box::new(connectivity::cpu::Connectivity::new(self, plan))
+        } else {
+            Box::new(connectivity::cpu::Renumber::new(self, plan))
+        })
+    }
+
+    fn statistics(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
+        Ok(Box::new(statistics::cpu::Statistics::new(self, plan)))
+    }
+
+    fn overlay(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Overlay<Self>>> {
+        Ok(Box::new(overlay::cpu::Overlay::new(self, plan)))
+    }
+}
+
+/// What the stages of a frame hand on.
+pub struct Work {
+    /// The packed color plane, see [`crate::color`]; rows without padding.
+    pub(crate) features: Vec<u32>,
+    /// Number of regions.
+    pub(crate) count: u32,
+}
+
+/// Refuses a frame that is not the plan's.
+pub(crate) fn check_frame(plan: &crate::image::FrameInfo, frame: &crate::image::FrameInfo) -> Result<()> {
+    if plan == frame {
+        return Ok(());
+    }
+    Err(Error::Plane {
+        what: "frame of another size or format than the plan's",
+        needed: plan.geometry.pixels(),
+        got: frame.geometry.pixels(),
+    })
+}
+
+/// Refuses a label plane that is not of the plan's size.
+pub(crate) fn check_labels(plan: crate::image::Geometry, labels: &Labels<'_>) -> Result<()> {
+    if plan == labels.geometry() {
+        return Ok(());
+    }
+    Err(Error::Plane {
+        what: "label plane of another size than the plan's",
+        needed: plan.pixels(),
+        got: labels.geometry().pixels(),
+    })
+}

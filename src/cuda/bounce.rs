@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Pinned memory that frames pass through on their way to the device and back: the bus is several times as fast from
+//! there, and pieces of a frame are on the bus while others are being copied.
+
+use cudarc::driver::{CudaEvent, PinnedHostSlice, sys};
+use rayon::prelude::*;
+
+use super::Cuda;
+use super::launch::check;
+use crate::error::Result;
+
+/// Bytes that go over the bus at once: large enough for its full speed, small enough to overlap.
+const PIECE: usize = 1 << 20;
+/// Bytes that one thread copies at least.
+const COPY: usize = 64 << 10;
+
+/// Rows of the device: their address, distance, number of bytes that count, number; and where they pass through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeviceRows {
+    pub address: u64,
+    pub stride: usize,
+    pub row: usize,
+    pub rows: usize,
+    /// Offset of the first row in the pinned memory.
+    pub place: usize,
+}
+
+impl DeviceRows {
+    /// First row and number of rows of each piece.
+    fn pieces(self) -> impl Iterator<Item = (usize, usize)> {
+        let step = (PIECE / self.stride.max(1)).max(1);
+        (0..self.rows).step_by(step).map(move |first| (first, step.min(self.rows - first)))
+    }
+
+    fn copied_together(self) -> usize {
+        (COPY / self.row.max(1)).max(1)
+    }
+}
+
+/// Pinned memory as large as all planes together.
+pub(crate) struct Bounce {
+    cuda: Cuda,
+    memory: PinnedHostSlice<u8>,
+    start: *mut u8,
+    len: usize,
+    /// When the device has read what was put up last.
+    busy: Option<CudaEvent>,
+}
+
+// SAFETY: `start` points into `memory`, which is owned; only `&mut self` reaches it.
+unsafe impl Send for Bounce {}
+
+impl Bounce {
+    pub fn new(cuda: &Cuda, len: usize) -> Result<Self> {
+        let what = "pinned memory";
+        check(what, cuda.device.context.bind_to_thread())?;
+        // SAFETY: bytes of any value; all are written before they are read.
+        let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len.max(1), 0) };
+        let mut memory = check(what, memory)?;
+        let start = check(what, memory.as_mut_ptr())?;
+        Ok(Self { cuda: cuda.clone(), memory, start, len, busy: None })
+    }
+
+    fn host(&mut self) -> &mut [u8] {
+        debug_assert!(self.len <= self.memory.len());
+        // SAFETY: `memory` holds `len` bytes; callers have waited for the device to be done with them.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+
+    /// Waits until the device has read what was put up before.
+    pub fn ready(&mut self) -> Result<()> {
+        self.busy.take().map_or(Ok(()), |busy| check("upload", busy.synchronize()))
+    }
+
+    /// Copies rows up, `host` with its own stride; returns once `host` is free again.
+    ///
+    /// # Safety
+    /// The device holds `to.rows` rows at `to.address`. [`Bounce::ready`] has been called since the last frame.
+    pub unsafe fn up(&mut self, host: &[u8], host_stride: usize, to: DeviceRows) -> Result<()> {
+        let stage = "upload";
+        check(stage, self.cuda.device.context.bind_to_thread())?;
+        let (cuda, together) = (self.cuda.clone(), to.copied_together());
+        for (first, rows) in to.pieces() {
+            let piece = &mut self.host()[to.place + first * to.stride..][..(rows - 1) * to.stride + to.row];
+            cuda.pool.install(|| {
+                piece.par_chunks_mut(to.stride * together).enumerate().for_each(|(i, rows)| {
+                    for (j, row) in rows.chunks_mut(to.stride).enumerate() {
+                        let from = (first + i * together + j) * host_stride;
+                        row[..to.row].copy_from_slice(&host[from..from + to.row]);
+                    }
+                });
+            });
+            let (source, bytes) = (piece.as_ptr(), piece.len());
+            // SAFETY: promised by the caller; the pinned bytes stay until `busy` has passed.
+            let result = unsafe {
+                sys::cuMemcpyHtoDAsync_v2(
+                    to.address + (first * to.stride) as u64,
+                    source.cast(),
+                    bytes,
+                    cuda.stream.cu_stream(),
+                )
+            };
+            check(stage, result.result())?;
+        }
+        self.busy = Some(check(stage, self.cuda.stream.record_event(None))?);
+        Ok(())
+    }
+
+    /// Copies rows down into `host` with its own stride; waits for them.
+    ///
+    /// # Safety
+    /// The device holds `from.rows` rows at `from.address`.
+    pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<()> {
+        let stage = "download";
+        check(stage, self.cuda.device.context.bind_to_thread())?;
+        let cuda = self.cuda.clone();
+        let mut landed = Vec::with_capacity(from.rows * from.stride / PIECE + 2);
+        for (first, rows) in from.pieces() {
+            let bytes = (rows - 1) * from.stride + from.row;
+            let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
+            // SAFETY: promised by the caller; the pinned bytes are not read before the event has passed.
+            let result = unsafe {
+                sys::cuMemcpyDtoHAsync_v2(
+                    target.cast(),
+                    from.address + (first * from.stride) as u64,
+                    bytes,
+                    cuda.stream.cu_stream(),
+                )
+            };
+            check(stage, result.result())?;
+            landed.push(check(stage, cuda.stream.record_event(None))?);
+        }
+        let together = from.copied_together();
+        for ((first, rows), landed) in from.pieces().zip(&landed) {
+            check(stage, landed.synchronize())?;
+            let piece =
+                &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
+            let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
+            let target = &mut host[first * host_stride..end];
+            cuda.pool.install(|| {
+                target.par_chunks_mut(host_stride * together).enumerate().for_each(|(i, rows)| {
+                    for (j, row) in rows.chunks_mut(host_stride).enumerate() {
+                        let at = (i * together + j) * from.stride;
+                        row[..from.row].copy_from_slice(&piece[at..at + from.row]);
+                    }
+                });
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bounce {
+    fn drop(&mut self) {
+        // Nothing to tell anybody: the device is done with the memory, or gone.
+        let _ = self.ready();
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Devices of this process: opened once each, with all kernels loaded; shared by every element.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
+use cudarc::nvrtc::Ptx;
+use once_cell::sync::OnceCell;
+
+use super::launch::Kernel;
+use crate::error::{Error, Result};
+
+/// Kernels for compute capability 7.5 and above, and where it pays for 8.0 and above.
+const MODULES: [(&str, &str, Option<&str>); 5] = [
+    ("color", include_str!("../../kernels/ptx/color.ptx"), None),
+    (
+        "slic",
+        include_str!("../../kernels/ptx/slic.ptx"),
+        Some(include_str!("../../kernels/ptx/slic.sm80.ptx")),
+    ),
+    ("connectivity", include_str!("../../kernels/ptx/connectivity.ptx"), None),
+    ("statistics", include_str!("../../kernels/ptx/statistics.ptx"), None),
+    ("overlay", include_str!("../../kernels/ptx/overlay.ptx"), None),
+];
+
+pub(crate) struct Device {
+    pub context: Arc<CudaContext>,
+    pub ordinal: usize,
+    pub name: String,
+    pub multiprocessors: u32,
+    capability: (i32, i32),
+    modules: HashMap<&'static str, Arc<CudaModule>>,
+}
+
+type Slot = Arc<OnceCell<Arc<Device>>>;
+static DEVICES: LazyLock<Mutex<HashMap<usize, Slot>>> = LazyLock::new(Default::default);
+
+fn unavailable(reason: impl Into<String>) -> Error {
+    Error::Backend { backend: "cuda", reason: reason.into() }
+}
+
+/// Whether the driver's library can be loaded at all; asked first, because the bindings panic without it.
+fn driver_present() -> bool {
+    // SAFETY: loads libcuda by name and looks up no symbol; the library has no unsound initialiser.
+    catch_unwind(|| unsafe { cudarc::driver::sys::is_culib_present() }).unwrap_or(false)
+}
+
+impl Device {
+    /// The device, opened by the first who asks.
+    pub fn open(ordinal: i32) -> Result<Arc<Self>> {
+        if !driver_present() {
+            return Err(unavailable(
+                "the NVIDIA driver (libcuda.so.1) is not installed; install it or use the cpu backend",
+            ));
+        }
+        let count = guarded("device count", CudaContext::device_count)?;
+        if count <= 0 {
+            return Err(unavailable("the driver finds no device; check nvidia-smi or use the cpu backend"));
+        }
+        if ordinal >= count || ordinal < -1 {
+            return Err(unavailable(format!(
+                "there is no device {ordinal}; this machine has {count}, numbered from 0; -1 takes the first that works"
+            )));
+        }
+        let wanted = if ordinal < 0 { 0..count } else { ordinal..ordinal + 1 };
+        let mut last = unavailable("no device could be opened");
+        for ordinal in wanted {
+            let slot = {
+                let mut devices = DEVICES.lock().unwrap();
+                devices.entry(ordinal as usize).or_default().clone()
+            };
+            match slot.get_or_try_init(|| Self::load(ordinal as usize).map(Arc::new)) {
+                Ok(device) => return Ok(device.clone()),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn load(ordinal: usize) -> Result<Self> {
+        let context = guarded("open device", || CudaContext::new(ordinal))?;
+        // SAFETY: all work of a frame goes to one stream, which orders it; no buffer is shared between streams.
+        unsafe { context.disable_event_tracking() };
+        let capability = guarded("device capability", || context.compute_capability())?;
+        if capability < (7, 5) {
+            return Err(unavailable(format!(
+                "compute capability {}.{} is below 7.5 (Turing); use the cpu backend",
+                capability.0, capability.1
+            )));
+        }
+        let attribute = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let multiprocessors = guarded("device size", || context.attribute(attribute))? as u32;
+        let name = guarded("device name", || context.name())?;
+        let mut modules = HashMap::new();
+        for (module, base, newer) in MODULES {
+            let text = newer.filter(|_| capability >= (8, 0)).unwrap_or(base);
+            modules.insert(module, load_module(&context, text)?);
+        }
+        Ok(Self { context, ordinal, name, multiprocessors, capability, modules })
+    }
+
+    /// A kernel by its file and name; errors call it by its stage.
+    pub fn kernel(&self, module: &'static str, name: &'static str, stage: &'static str) -> Result<Kernel> {
+        let module = &self.modules[module];
+        let function: CudaFunction = guarded(stage, || module.load_function(name))?;
+        Ok(Kernel::new(function, stage))
+    }
+
+    pub fn details(&self) -> String {
+        let (major, minor) = self.capability;
+        format!("{}, compute capability {major}.{minor}, {} multiprocessors", self.name, self.multiprocessors)
+    }
+}
+
+/// Loads PTX text; the driver compiles it for the device, or takes it from its cache.
+pub(crate) fn load_module(context: &Arc<CudaContext>, text: &str) -> Result<Arc<CudaModule>> {
+    guarded("load kernels", || context.load_module(Ptx::from_src(text)))
+}
+
+/// Runs a driver call; a symbol that an old driver lacks is a panic in the bindings and an error here.
+fn guarded<R>(
+    stage: &'static str,
+    call: impl FnOnce() -> Result<R, cudarc::driver::DriverError>,
+) -> Result<R> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(|e| Error::Cuda {
+            stage,
+            reason: format!("{e}; update the driver (525 or newer) or use the cpu backend"),
+        }),
+        Err(_) => Err(unavailable(format!(
+            "the driver is too old for `{stage}`; update it (525 or newer) or use the cpu backend"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_driver_the_error_says_what_to_do() {
+        if driver_present() {
+            println!("skipped: a CUDA driver is installed");
+            return;
+        }
+        let error = Device::open(-1).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("libcuda.so.1") && error.contains("cpu backend"), "{error}");
+    }
+
+    #[test]
+    fn panics_of_the_bindings_become_errors() {
+        let error = guarded::<()>("probe", || panic!("no symbol")).unwrap_err().to_string();
+        assert!(error.contains("too old for `probe`"), "{error}");
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames in device memory, and the way there and back for frames of the host.
+
+use super::Cuda;
+use super::bounce::{Bounce, DeviceRows};
+use super::launch::Argument;
+use super::work::Memory;
+use crate::color::Yuv;
+use crate::cpu::check_frame;
+use crate::error::Result;
+use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
+
+/// Addresses of a frame's planes in device memory. Reading and drawing are told apart by the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceFrame {
+    pub(crate) info: FrameInfo,
+    pub(crate) planes: [u64; 3],
+    pub(crate) strides: [u32; 3],
+}
+
+/// `FrameArgs` of kernels/frame.cuh.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct FrameArgs {
+    planes: [u64; 3],
+    strides: [u32; 3],
+    width: u32,
+    height: u32,
+    layout: u32,
+    bytes: u32,
+    offsets: [u32; 3],
+    luma_offset: i32,
+    to_rgb: [i32; 5],
+    to_yuv: [[i32; 3]; 3],
+    unused: u32,
+}
+
+const _: () = assert!(size_of::<FrameArgs>() == 128);
+// SAFETY: repr(C), the fields of `FrameArgs` in their order.
+unsafe impl Argument for FrameArgs {}
+
+impl DeviceFrame {
+    pub(crate) fn args(&self) -> FrameArgs {
+        let packed = self.info.format.packed_rgb();
+        let (luma_offset, to_rgb, to_yuv) = Yuv::new(&self.info).fixed_point();
+        FrameArgs {
+            planes: self.planes,
+            strides: self.strides,
+            width: self.info.geometry.width,
+            height: self.info.geometry.height,
+            layout: match self.info.format {
+                PixelFormat::Gray8 => 1,
+                PixelFormat::Nv12 => 2,
+                PixelFormat::I420 => 3,
+                _ => 0,
+            },
+            bytes: packed.map_or(1, |p| p.bytes as u32),
+            offsets: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
+            luma_offset,
+            to_rgb,
+            to_yuv,
+            unused: 0,
+        }
+    }
+}
+
+/// A frame's place in device memory.
+pub struct Staging {
+    bounce: Bounce,
+    frame: DeviceFrame,
+    /// Holds what `frame` points to.
+    _memory: Memory<u8>,
+}
+
+impl Staging {
+    /// Takes memory for frames of one kind.
+    pub fn new(cuda: &Cuda, info: FrameInfo) -> Result<Self> {
+        let mut offsets = [0u64; 3];
+        let mut strides = [0u32; 3];
+        let mut end = 0usize;
+        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+            // Rows begin where whole sectors do.
+            let stride = row.next_multiple_of(128);
+            (offsets[i], strides[i]) = (end as u64, stride as u32);
+            end += stride * rows;
+        }
+        let memory = Memory::new(cuda, "frame memory", end)?;
+        let planes = offsets.map(|offset| memory.address() + offset);
+        Ok(Self {
+            bounce: Bounce::new(cuda, end)?,
+            frame: DeviceFrame { info, planes, strides },
+            _memory: memory,
+        })
+    }
+
+    /// The frame in device memory.
+    pub fn frame(&self) -> DeviceFrame {
+        self.frame
+    }
+
+    fn rows(&self, plane: usize, row: usize, rows: usize) -> DeviceRows {
+        DeviceRows {
+            address: self.frame.planes[plane],
+            stride: self.frame.strides[plane] as usize,
+            row,
+            rows,
+            place: (self.frame.planes[plane] - self.frame.planes[0]) as usize,
+        }
+    }
+
+    /// Copies a frame of the host up; returns once the host's memory is free again.
+    pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame> {
+        check_frame(&self.frame.info, frame.info())?;
+        self.bounce.ready()?;
+        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
+            let to = self.rows(i, row, rows);
+            // SAFETY: the plane lies in our memory; the stream orders the copy behind the last frame's work.
+            unsafe { self.bounce.up(frame.plane(i), frame.stride(i), to)? };
+        }
+        Ok(self.frame)
+    }
+
+    /// Copies the frame back; waits for it.
+    pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
+        check_frame(&self.frame.info, frame.info())?;
+        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
+            let from = self.rows(i, row, rows);
+            let (host, host_stride) = frame.plane_mut(i);
+            // SAFETY: the plane lies in our memory.
+            unsafe { self.bounce.down(host, host_stride, from)? };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Checked driver calls and launches; errors carry the stage. The only place that launches.
+
+use std::ffi::c_void;
+
+use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
+
+use crate::error::{Error, Result};
+
+/// A driver result with the stage that asked.
+pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> Result<R> {
+    result.map_err(|e| Error::Cuda { stage, reason: format!("{e}; restart the program or use backend=cpu") })
+}
+
+/// A kernel argument: passed by value, its bytes as they stand.
+///
+/// # Safety
+/// The type's layout must be that of the kernel's parameter.
+pub(crate) unsafe trait Argument {}
+// SAFETY: plain words and device addresses, equal on both sides.
+unsafe impl Argument for u32 {}
+// SAFETY: as above.
+unsafe impl Argument for u64 {}
+
+/// Address of an argument.
+pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}
+
+/// A loaded kernel with the stage that it belongs to.
+pub(crate) struct Kernel {
+    function: CudaFunction,
+    pub stage: &'static str,
+}
+
+impl Kernel {
+    pub fn new(function: CudaFunction, stage: &'static str) -> Self {
+        Self { function, stage }
+    }
+
+    /// Most blocks of `threads` that a multiprocessor holds at once.
+    pub fn resident_blocks(&self, threads: u32) -> Result<u32> {
+        check(self.stage, self.function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None))
+    }
+
+    /// Puts a launch on the stream.
+    ///
+    /// # Safety
+    /// `args` are addresses of exactly the kernel's parameters, alive during the call; every device address among them
+    /// is valid for what the kernel does there until the stream has passed the launch.
+    pub unsafe fn launch(
+        &self,
+        stream: &CudaStream,
+        grid: (u32, u32),
+        threads: u32,
+        args: &mut [*mut c_void],
+    ) -> Result<()> {
+        // SAFETY: promised by the caller.
+        let launched = unsafe {
+            result::launch_kernel(
+                self.function.cu_function(),
+                (grid.0, grid.1, 1),
+                (threads, 1, 1),
+                0,
+                stream.cu_stream(),
+                args,
+            )
+        };
+        check(self.stage, launched)
+    }
+
+    /// The same for a grid whose blocks wait for each other.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn launch_cooperative(
+        &self,
+        stream: &CudaStream,
+        blocks: u32,
+        threads: u32,
+        args: &mut [*mut c_void],
+    ) -> Result<()> {
+        // SAFETY: promised by the caller.
+        let launched = unsafe {
+            result::launch_cooperative_kernel(
+                self.function.cu_function(),
+                (blocks, 1, 1),
+                (threads, 1, 1),
+                0,
+                stream.cu_stream(),
+                args,
+            )
+        };
+        check(self.stage, launched)
+    }
+}

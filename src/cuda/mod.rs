@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The CUDA backend: device memory and one stream. It equals the CPU backend in every bit.
+//!
+//! A frame is one launch of `ingest`, one graph with everything up to the region table, and one launch of the overlay.
+//! Nothing of a frame waits for the host; the host waits once, when it asks for results.
+
+mod bounce;
+pub(crate) mod device;
+mod frame;
+pub(crate) mod launch;
+pub(crate) mod tuning;
+pub(crate) mod work;
+
+pub use frame::{DeviceFrame, Staging};
+pub use work::Work;
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+
+use crate::algo::{AlgorithmPlan, slic};
+use crate::backend::{self, Backend};
+use crate::error::{Error, Result};
+use crate::ingest;
+use crate::params::Outputs;
+use crate::plan::Plan;
+use crate::post::{connectivity, overlay, statistics};
+use device::Device;
+use launch::check;
+
+/// A device and a stream of our own on it.
+#[derive(Clone)]
+pub struct Cuda {
+    pub(crate) device: Arc<Device>,
+    pub(crate) stream: Arc<CudaStream>,
+    /// Copies between the host's frames and pinned memory.
+    pub(crate) pool: Arc<rayon::ThreadPool>,
+}
+
+impl Cuda {
+    /// Opens a device; -1 takes the first that works.
+    ///
+    /// Errors: [`Error::Backend`](crate::error::Error::Backend) without driver or device, with what to do.
+    pub fn new(ordinal: i32) -> Result<Self> {
+        let device = Device::open(ordinal)?;
+        let stream = check("stream", device.context.new_stream())?;
+        /// More threads than this do not copy faster.
+        const COPIERS: usize = 4;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(std::thread::available_parallelism().map_or(1, |n| n.get().min(COPIERS)))
+            .thread_name(|i| format!("superpixel-copy{i}"))
+            .build()
+            .map_err(|e| Error::Backend { backend: "cuda", reason: format!("{e}; end other threads") })?;
+        Ok(Self { device, stream, pool: Arc::new(pool) })
+    }
+
+    /// Waits until the device has done everything that was asked of it.
+    pub fn synchronize(&self) -> Result<()> {
+        check("synchronize", self.stream.synchronize())
+    }
+
+    /// Device time between what `work` puts on the stream first and last; waits for it.
+    pub fn device_time<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, std::time::Duration)> {
+        let stage = "clock";
+        let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
+        check(stage, self.device.context.bind_to_thread())?;
+        let start = check(stage, self.stream.record_event(Some(flags)))?;
+        let result = work()?;
+        let end = check(stage, self.stream.record_event(Some(flags)))?;
+        let ms = check(stage, start.elapsed_ms(&end))?;
+        Ok((result, std::time::Duration::from_secs_f64(f64::from(ms) / 1e3)))
+    }
+
+    /// Free device memory in bytes.
+    pub fn free_memory(&self) -> Result<usize> {
+        check("memory", self.device.context.mem_get_info()).map(|(free, _)| free)
+    }
+
+    /// The device's driver and size in words, for reports.
+    pub fn details(&self) -> String {
+        self.device.details()
+    }
+}
+
+impl Backend for Cuda {
+    type Frame<'a> = DeviceFrame;
+    type FrameMut<'a> = DeviceFrame;
+    /// The label plane stands in [`Work`].
+    type Labels<'a> = ();
+    type Work = Work;
+
+    fn describe(&self) -> String {
+        format!("cuda:{} {}", self.device.ordinal, self.device.name)
+    }
+
+    fn work(&self, plan: &Plan) -> Result<Work> {
+        Work::new(self, plan)
+    }
+
+    fn ingest(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {
+        Ok(Box::new(ingest::cuda::Ingest::new(self, plan, work)?))
+    }
+
+    fn segmenter(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Segmenter<Self>>> {
+        Ok(match &plan.algorithm {
+            AlgorithmPlan::Slic(slic) => Box::new(slic::cuda::Slic::new(self, plan, slic, work)?),
+        })
+    }
+
+    fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {
+        Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
+    }
+
+    fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
+        Ok(Box::new(statistics::cuda::Statistics::new(self, plan, work)?))
+    }
+
+    fn overlay(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Overlay<Self>>> {
+        Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
+    }
+
+    fn run(
+        &mut self,
+        work: &mut Work,
+        frame: &DeviceFrame,
+        outputs: Outputs,
+        stages: &mut dyn FnMut(&mut Work) -> Result<()>,
+    ) -> Result<()> {
+        if outputs.neighbors {
+            work.prepare_neighbors()?;
+        }
+        work.replay(frame, outputs, stages)
+    }
+}

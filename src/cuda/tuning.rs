@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Block and tile sizes, read from kernels/tuning.h when the crate is compiled: each has its one home there.
+
+const HEADER: &[u8] = include_bytes!("../../kernels/tuning.h");
+
+/// The number that `#define name` gives; a missing one does not compile.
+const fn value(name: &str) -> u32 {
+    let define = b"#define ";
+    let name = name.as_bytes();
+    let mut at = 0;
+    while at + define.len() + name.len() < HEADER.len() {
+        let mut i = 0;
+        while i < define.len() && HEADER[at + i] == define[i] {
+            i += 1;
+        }
+        let mut j = 0;
+        while i == define.len() && j < name.len() && HEADER[at + i + j] == name[j] {
+            j += 1;
+        }
+        let mut digit = at + i + j + 1;
+        if i == define.len() && j == name.len() && HEADER[digit - 1] == b' ' {
+            let mut number = 0;
+            while HEADER[digit].is_ascii_digit() {
+                number = 10 * number + (HEADER[digit] - b'0') as u32;
+                digit += 1;
+            }
+            return number;
+        }
+        at += 1;
+    }
+    panic!("kernels/tuning.h does not define this name")
+}
+
+pub(crate) const INGEST_THREADS: u32 = value("INGEST_THREADS");
+pub(crate) const ROUND_TILE: (u32, u32) = (value("ROUND_TILE_W"), value("ROUND_TILE_H"));
+pub(crate) const ROUND_THREADS: u32 = value("ROUND_THREADS");
+pub(crate) const TILE: u32 = value("TILE");
+pub(crate) const TILE_THREADS: u32 = value("TILE_THREADS");
+pub(crate) const BORDER_THREADS: u32 = value("BORDER_THREADS");
+pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
+pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
+pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
+pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
+
+// The kernels divide these without a rest.
+const _: () = assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE);
+const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_multiple_of(ROUND_THREADS));
+const _: () = assert!(NUMBER_THREADS == 1024 && CONNECT_THREADS > 0 && INGEST_THREADS > 0);

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Device memory of a plan, taken once, and the graph that replays a frame's stages.
+
+use std::marker::PhantomData;
+use std::sync::Mutex;
+
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaEvent, CudaGraph, CudaSlice, DevicePtr, sys};
+
+use super::Cuda;
+use super::bounce::{Bounce, DeviceRows};
+use super::frame::DeviceFrame;
+use super::launch::{Argument, Kernel, check};
+use super::tuning::TILE;
+use crate::backend::StageTimes;
+use crate::color::{ColorSpace, ColorTables};
+use crate::error::Result;
+use crate::image::Labels;
+use crate::params::Outputs;
+use crate::plan::Plan;
+use crate::post::connectivity::MAX_REGIONS;
+
+/// An array in device memory.
+pub(crate) struct Memory<T> {
+    slice: CudaSlice<u8>,
+    address: u64,
+    len: usize,
+    kind: PhantomData<T>,
+}
+
+impl<T> Memory<T> {
+    /// Takes zeroed memory for `len` items, at least one.
+    pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
+        check(what, cuda.device.context.bind_to_thread())?;
+        let bytes = len.max(1) * size_of::<T>();
+        let slice = check(what, cuda.stream.alloc_zeros::<u8>(bytes))?;
+        let address = slice.device_ptr(&cuda.stream).0;
+        Ok(Self { slice, address, len, kind: PhantomData })
+    }
+
+    /// Takes memory with the host's items in it.
+    pub fn with(cuda: &Cuda, what: &'static str, items: &[T]) -> Result<Self>
+    where
+        T: bytemuck::Pod,
+    {
+        let mut memory = Self::new(cuda, what, items.len())?;
+        let bytes: &[u8] = bytemuck::cast_slice(items);
+        check(what, cuda.stream.memcpy_htod(bytes, &mut memory.slice))?;
+        Ok(memory)
+    }
+
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies the items from `first` on into `out` and waits for them.
+    pub fn read(&self, cuda: &Cuda, what: &'static str, first: usize, out: &mut [T]) -> Result<()>
+    where
+        T: bytemuck::Pod,
+    {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        check(what, cuda.device.context.bind_to_thread())?;
+        check(
+            what,
+            cuda.stream.memcpy_dtoh(
+                &self.slice.slice(first * size_of::<T>()..first * size_of::<T>() + bytes.len()),
+                bytes,
+            ),
+        )?;
+        check(what, cuda.stream.synchronize())
+    }
+}
+
+/// `Components` of kernels/components.cuh.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Components {
+    local: u64,
+    tile_first: u64,
+    tile_count: u64,
+    parent: u64,
+    key: u64,
+    cluster: u64,
+    sums: u64,
+    edges: u64,
+    counters: u64,
+}
+
+const _: () = assert!(size_of::<Components>() == 72);
+// SAFETY: repr(C), nine addresses in the order of `Components`.
+unsafe impl Argument for Components {}
+
+/// Words of the accumulators of one cluster; `Sums` of kernels/clusters.cuh.
+pub(crate) const SUMS_WORDS: usize = 8;
+/// Counters that a frame starts with as zero, then the two of the grid's barrier.
+pub(crate) const FRAME_COUNTERS: usize = 40;
+/// Where the number of regions stands.
+pub(crate) const COUNTER_REGIONS: usize = 2;
+
+/// Memory of the adjacency list, taken when it is first asked for.
+pub(crate) struct NeighborMemory {
+    pub slots: u32,
+    pub keys: Memory<u32>,
+    pub lengths: Memory<u32>,
+    pub degree: Memory<u32>,
+    pub placed: Memory<u64>,
+    pub pairs: Memory<[u32; 3]>,
+}
+
+struct Recorded {
+    frame: DeviceFrame,
+    outputs: Outputs,
+    graph: CudaGraph,
+}
+
+/// Device memory that the stages of a frame share.
+pub struct Work {
+    pub(crate) cuda: Cuda,
+    pub(crate) geometry: crate::image::Geometry,
+    pub(crate) tiles: (u32, u32),
+    /// Most regions that a frame can have.
+    pub(crate) max_regions: usize,
+    pub(crate) tables: Memory<u32>,
+    pub(crate) features: Memory<u32>,
+    pub(crate) samples: Memory<u32>,
+    /// The first round's accumulators with the counters behind them, then two more sets.
+    pub(crate) sums: [Memory<u32>; 3],
+    pub(crate) labels: Memory<u16>,
+    bounce: Mutex<Bounce>,
+    pub(crate) component_labels: Memory<u16>,
+    pub(crate) picks: Memory<u64>,
+    pub(crate) bitmap: Memory<u32>,
+    pub(crate) word_before: Memory<u32>,
+    pub(crate) block_total: Memory<u32>,
+    pub(crate) regions: Memory<[u64; 11]>,
+    pub(crate) means: Memory<u32>,
+    pub(crate) records: Memory<crate::regions::Region>,
+    pub(crate) neighbors: Option<NeighborMemory>,
+    max_pairs: usize,
+    local: Memory<u16>,
+    tile_first: Memory<u32>,
+    tile_count: Memory<u32>,
+    parent: Memory<u32>,
+    key: Memory<u32>,
+    cluster: Memory<u32>,
+    component_sums: Memory<[u64; 4]>,
+    edges: Memory<u64>,
+    graphs: Vec<Recorded>,
+    profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
+}
+
+// SAFETY: the graphs' raw handles may be used from any thread; `&mut self` keeps that to one at a time.
+unsafe impl Send for Work {}
+
+impl Work {
+    pub(crate) fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+        let geometry = plan.frame.geometry;
+        let n = geometry.pixels();
+        let tiles = (geometry.width.div_ceil(TILE), geometry.height.div_ceil(TILE));
+        let tile_count = tiles.0 as usize * tiles.1 as usize;
+        let max_regions = n.min(MAX_REGIONS);
+        let clusters = plan.max_clusters();
+        let words =
+            (geometry.height as usize * geometry.width.div_ceil(32) as usize).max(clusters.div_ceil(32));
+        let what = "device memory";
+        let sums_words = clusters * SUMS_WORDS;
+        Ok(Self {
+            cuda: cuda.clone(),
+            geometry,
+            tiles,
+            max_regions,
+            tables: Memory::with(cuda, what, &ColorTables::new(plan.color_space).device_words())?,
+            features: Memory::new(cuda, what, n)?,
+            samples: Memory::new(cuda, what, n)?,
+            sums: [
+                Memory::new(cuda, what, sums_words + FRAME_COUNTERS + 2)?,
+                Memory::new(cuda, what, sums_words)?,
+                Memory::new(cuda, what, sums_words)?,
+            ],
+            labels: Memory::new(cuda, what, n)?,
+            bounce: Mutex::new(Bounce::new(cuda, 2 * n)?),
+            component_labels: Memory::new(cuda, what, n)?,
+            picks: Memory::new(cuda, what, 2 * n)?,
+            bitmap: Memory::new(cuda, what, words)?,
+            word_before: Memory::new(cuda, what, words)?,
+            block_total: Memory::new(cuda, what, 1024)?,
+            regions: Memory::new(cuda, what, max_regions)?,
+            means: Memory::new(cuda, what, max_regions)?,
+            records: Memory::new(cuda, what, max_regions)?,
+            neighbors: None,
+            // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
+            // three cells away, which leaves half of 7x7 - 1 pairs a cluster.
+            max_pairs: if plan.connectivity { 3 * max_regions } else { (24 * clusters).min(2 * n) },
+            local: Memory::new(cuda, what, n)?,
+            tile_first: Memory::new(cuda, what, tile_count)?,
+            tile_count: Memory::new(cuda, what, tile_count)?,
+            parent: Memory::new(cuda, what, n)?,
+            key: Memory::new(cuda, what, n)?,
+            cluster: Memory::new(cuda, what, n)?,
+            component_sums: Memory::new(cuda, what, n)?,
+            edges: Memory::new(cuda, what, 2 * n)?,
+            graphs: Vec::new(),
+            profile: None,
+        })
+    }
+
+    pub(crate) fn counters(&self) -> u64 {
+        self.sums[0].address() + 4 * (self.sums[0].len() - FRAME_COUNTERS - 2) as u64
+    }
+
+    pub(crate) fn components(&self) -> Components {
+        Components {
+            local: self.local.address(),
+            tile_first: self.tile_first.address(),
+            tile_count: self.tile_count.address(),
+            parent: self.parent.address(),
+            key: self.key.address(),
+            cluster: self.cluster.address(),
+            sums: self.component_sums.address(),
+            edges: self.edges.address(),
+            counters: self.counters(),
+        }
+    }
+
+    pub(crate) fn prepare_neighbors(&mut self) -> Result<()> {
+        if self.neighbors.is_none() {
+            let (cuda, what) = (&self.cuda, "neighbor memory");
+            let slots = (2 * self.max_pairs.max(1)).next_power_of_two();
+            self.neighbors = Some(NeighborMemory {
+                slots: slots as u32,
+                keys: Memory::new(cuda, what, slots)?,
+                lengths: Memory::new(cuda, what, slots)?,
+                degree: Memory::new(cuda, what, 2 * (self.max_regions + 1))?,
+                placed: Memory::new(cuda, what, 2 * self.max_pairs)?,
+                pairs: Memory::new(cuda, what, self.max_pairs)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Replays the stages of an equal frame, or records them first.
+    pub(crate) fn replay(
+        &mut self,
+        frame: &DeviceFrame,
+        outputs: Outputs,
+        stages: &mut dyn FnMut(&mut Work) -> Result<()>,
+    ) -> Result<()> {
+        /// Frames come from small pools; more addresses than this are not a pool.
+        const KEPT: usize = 64;
+        let stage = "graph";
+        check(stage, self.cuda.device.context.bind_to_thread())?;
+        if self.profile.is_some() {
+            return stages(self);
+        }
+        if let Some(recorded) = self.graphs.iter().find(|g| g.frame == *frame && g.outputs == outputs) {
+            return check(stage, recorded.graph.launch());
+        }
+        let stream = self.cuda.stream.clone();
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        check(stage, stream.begin_capture(mode))?;
+        let recorded = stages(self);
+        let flags: CUgraphInstantiate_flags =
+            CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let graph = check(stage, stream.end_capture(flags));
+        recorded?;
+        let Some(graph) = graph? else {
+            return stages(self);
+        };
+        check(stage, graph.launch())?;
+        if self.graphs.len() == KEPT {
+            self.cuda.synchronize()?;
+            self.graphs.clear();
+        }
+        self.graphs.push(Recorded { frame: *frame, outputs, graph });
+        Ok(())
+    }
+
+    /// Puts a launch on the stream.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        grid: (u32, u32),
+        threads: u32,
+        args: &mut [*mut std::ffi::c_void],
+    ) -> Result<()> {
+        // SAFETY: promised by the caller.
+        unsafe { kernel.launch(&self.cuda.stream, grid, threads, args)? };
+        self.mark(kernel.stage)
+    }
+
+    /// Notes on the stream that a stage ends here, while profiling.
+    pub(crate) fn mark(&self, stage: &'static str) -> Result<()> {
+        if let Some(marks) = &self.profile {
+            let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+            let event = check(stage, self.cuda.stream.record_event(Some(flags)))?;
+            marks.lock().unwrap().push((stage, event));
+        }
+        Ok(())
+    }
+
+    /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
+    pub fn set_profiling(&mut self, on: bool) {
+        self.profile = on.then(Mutex::default);
+    }
+
+    /// Device times of the stages since the last call; waits for them.
+    pub fn take_device_times(&mut self) -> Result<StageTimes> {
+        let mut times = StageTimes::default();
+        let Some(marks) = &self.profile else { return Ok(times) };
+        check("profile", self.cuda.stream.synchronize())?;
+        let marks = std::mem::take(&mut *marks.lock().unwrap());
+        for pair in marks.windows(2) {
+            let ms = check("profile", pair[0].1.elapsed_ms(&pair[1].1))?;
+            if pair[1].0 != "frame" {
+                times.add(pair[1].0, std::time::Duration::from_secs_f64(f64::from(ms.max(0.0)) / 1e3));
+            }
+        }
+        Ok(times)
+    }
+
+    /// Copies the label map down; waits for it.
+    pub fn download_labels(&self, labels: &mut Labels<'_>) -> Result<()> {
+        crate::cpu::check_labels(self.geometry, labels)?;
+        let (row, stride) = (2 * self.geometry.width as usize, 2 * labels.stride());
+        let from = DeviceRows {
+            address: self.labels.address(),
+            stride: row,
+            row,
+            rows: self.geometry.height as usize,
+            place: 0,
+        };
+        let mut bounce = self.bounce.lock().unwrap();
+        // SAFETY: the label plane has no padding and as many rows.
+        unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from) }
+    }
+
+    /// The packed colors, for comparisons.
+    pub fn read_features(&self) -> Result<Vec<u32>> {
+        let mut out = vec![0; self.geometry.pixels()];
+        self.features.read(&self.cuda, "features", 0, &mut out)?;
+        Ok(out)
+    }
+
+    /// Tables of `lab`, which mean colors need where features are of another space.
+    pub(crate) fn lab_tables(cuda: &Cuda) -> Result<Memory<u32>> {
+        Memory::with(cuda, "device memory", &ColorTables::new(ColorSpace::Lab).device_words())
+    }
+}
+
+/// Arguments of a launch as the driver takes them.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { [$($crate::cuda::launch::arg(&$value)),*] };
+}
+pub(crate) use args;

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What the user asked for: GObject properties to parameters of the library and back.
+
+use std::sync::LazyLock;
+
+use gst::glib;
+use gst::prelude::*;
+
+use crate::algo::{AlgorithmParams, slic};
+use crate::color;
+use crate::error::Result;
+use crate::params::{
+    BOUNDARY_WIDTH, Boundaries, Drawing, Fill, MIN_REGION, Outputs, Params, Range, SUPERPIXEL_SIZE,
+    SUPERPIXELS, THREADS,
+};
+
+/// The algorithm that segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[repr(i32)]
+#[enum_type(name = "GstSuperpixelAlgorithm")]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Simple linear iterative clustering.
+    #[default]
+    #[enum_value(name = "SLIC: simple linear iterative clustering on a grid of centers", nick = "slic")]
+    Slic,
+}
+
+/// Where frames are segmented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[repr(i32)]
+#[enum_type(name = "GstSuperpixelBackend")]
+#[non_exhaustive]
+pub enum Backend {
+    /// The fastest that works here.
+    #[default]
+    #[enum_value(name = "Auto: CUDA if a device opens, else CPU; chosen at start", nick = "auto")]
+    Auto,
+    /// A CUDA device or an error.
+    #[enum_value(name = "CUDA: a CUDA device, or an error", nick = "cuda")]
+    Cuda,
+    /// The CPU.
+    #[enum_value(name = "CPU: threads on this machine", nick = "cpu")]
+    Cpu,
+}
+
+/// The color space in which differences are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[repr(i32)]
+#[enum_type(name = "GstSuperpixelColorSpace")]
+#[non_exhaustive]
+pub enum ColorSpace {
+    /// CIE L, a, b.
+    #[default]
+    #[enum_value(name = "Lab: CIE L, a, b (D65) of sRGB", nick = "lab")]
+    Lab,
+    /// Lab as gSLICr computes it.
+    #[enum_value(
+        name = "Lab, gSLICr: L, a, b without undoing the sRGB curve, as gSLICr",
+        nick = "lab-gslicr"
+    )]
+    LabGslicr,
+    /// XYZ as gSLICr computes it.
+    #[enum_value(
+        name = "XYZ, gSLICr: X, Y, Z without undoing the sRGB curve, as gSLICr",
+        nick = "xyz-gslicr"
+    )]
+    XyzGslicr,
+    /// R', G', B'.
+    #[enum_value(name = "RGB: R', G', B' code values", nick = "rgb")]
+    Rgb,
+}
+
+impl From<ColorSpace> for color::ColorSpace {
+    fn from(space: ColorSpace) -> Self {
+        match space {
+            ColorSpace::Lab => Self::Lab,
+            ColorSpace::LabGslicr => Self::LabGslicr,
+            ColorSpace::XyzGslicr => Self::XyzGslicr,
+            ColorSpace::Rgb => Self::Rgb,
+        }
+    }
+}
+
+impl From<color::ColorSpace> for ColorSpace {
+    fn from(space: color::ColorSpace) -> Self {
+        match space {
+            color::ColorSpace::Lab => Self::Lab,
+            color::ColorSpace::LabGslicr => Self::LabGslicr,
+            color::ColorSpace::XyzGslicr => Self::XyzGslicr,
+            color::ColorSpace::Rgb => Self::Rgb,
+        }
+    }
+}
+
+/// What is drawn into the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[repr(i32)]
+#[enum_type(name = "GstSuperpixelOverlay")]
+#[non_exhaustive]
+pub enum Overlay {
+    /// Nothing.
+    #[enum_value(name = "None: pixels stay untouched", nick = "none")]
+    None,
+    /// Lines between regions.
+    #[default]
+    #[enum_value(name = "Boundaries: lines between regions", nick = "boundaries")]
+    Boundaries,
+    /// Regions in their mean color.
+    #[enum_value(name = "Mean color: every region in its mean color", nick = "mean-color")]
+    MeanColor,
+    /// Regions in their mean color and lines between them.
+    #[enum_value(name = "Mean color and boundaries", nick = "mean-color-boundaries")]
+    MeanColorBoundaries,
+    /// Regions in false colors.
+    #[enum_value(name = "Labels: one false color for each region", nick = "labels")]
+    Labels,
+}
+
+/// The values of all properties; copied once a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub algo: Algorithm,
+    pub backend: Backend,
+    #[cfg(feature = "cuda")]
+    pub cuda_device_id: i32,
+    pub threads: u32,
+    pub overlay: Overlay,
+    pub boundaries: Boundaries,
+    pub labels: bool,
+    pub region_table: bool,
+    pub neighbors: bool,
+    superpixel_size: u32,
+    superpixels: u32,
+    connectivity: bool,
+    min_region: f32,
+    slic: slic::Params,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let Params { superpixel_size, superpixels, connectivity, min_region, .. } = Params::default();
+        Self {
+            algo: Algorithm::default(),
+            backend: Backend::default(),
+            #[cfg(feature = "cuda")]
+            cuda_device_id: -1,
+            threads: THREADS.default,
+            overlay: Overlay::default(),
+            boundaries: Boundaries::default(),
+            labels: true,
+            region_table: true,
+            neighbors: false,
+            superpixel_size,
+            superpixels,
+            connectivity,
+            min_region,
+            slic: slic::Params::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// What decides the label map.
+    pub(super) fn params(&self) -> Params {
+        Params {
+            superpixel_size: self.superpixel_size,
+            superpixels: self.superpixels,
+            connectivity: self.connectivity,
+            min_region: self.min_region,
+            algorithm: match self.algo {
+                Algorithm::Slic => AlgorithmParams::Slic(self.slic.clone()),
+            },
+        }
+    }
+
+    /// What is drawn; `None` leaves the pixels alone.
+    pub(super) fn drawing(&self) -> Option<Drawing> {
+        let boundaries = Some(self.boundaries);
+        match self.overlay {
+            Overlay::None => None,
+            Overlay::Boundaries => Some(Drawing { fill: Fill::None, boundaries }),
+            Overlay::MeanColor => Some(Drawing { fill: Fill::MeanColor, boundaries: None }),
+            Overlay::MeanColorBoundaries => Some(Drawing { fill: Fill::MeanColor, boundaries }),
+            Overlay::Labels => Some(Drawing { fill: Fill::Labels, boundaries: None }),
+        }
+    }
+
+    /// What is measured beside the label map.
+    pub(super) fn outputs(&self) -> Outputs {
+        Outputs {
+            table: self.labels && self.region_table,
+            neighbors: self.labels && self.neighbors,
+            mean_color: self.drawing().is_some_and(|drawing| drawing.fill == Fill::MeanColor),
+        }
+    }
+
+    /// Takes the value of a property.
+    ///
+    /// Errors: a number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
+    pub(super) fn set(&mut self, name: &str, value: &glib::Value) -> Result<()> {
+        match name {
+            "algo" => self.algo = of(value),
+            "backend" => self.backend = of(value),
+            #[cfg(feature = "cuda")]
+            "cuda-device-id" => self.cuda_device_id = of(value),
+            "threads" => self.threads = THREADS.check(of(value))?,
+            "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
+            "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
+            "iterations" => self.slic.iterations = slic::ITERATIONS.check(of(value))?,
+            "compactness" => self.slic.compactness = slic::COMPACTNESS.check(of(value))?,
+            "color-space" => self.slic.color_space = of::<ColorSpace>(value).into(),
+            "adaptive-compactness" => self.slic.adaptive_compactness = of(value),
+            "connectivity" => self.connectivity = of(value),
+            "min-region" => self.min_region = MIN_REGION.check(of(value))?,
+            "overlay" => self.overlay = of(value),
+            "boundary-color" => self.boundaries.color = of(value),
+            "boundary-width" => self.boundaries.width = BOUNDARY_WIDTH.check(of(value))?,
+            "labels" => self.labels = of(value),
+            "region-table" => self.region_table = of(value),
+            "neighbors" => self.neighbors = of(value),
+            _ => unimplemented!("property {name}"),
+        }
+        Ok(())
+    }
+
+    /// Value of a property.
+    pub(super) fn get(&self, name: &str) -> glib::Value {
+        match name {
+            "algo" => self.algo.to_value(),
+            "backend" => self.backend.to_value(),
+            #[cfg(feature = "cuda")]
+            "cuda-device-id" => self.cuda_device_id.to_value(),
+            "threads" => self.threads.to_value(),
+            "superpixel-size" => self.superpixel_size.to_value(),
+            "superpixels" => self.superpixels.to_value(),
+            "iterations" => self.slic.iterations.to_value(),
+            "compactness" => self.slic.compactness.to_value(),
+            "color-space" => ColorSpace::from(self.slic.color_space).to_value(),
+            "adaptive-compactness" => self.slic.adaptive_compactness.to_value(),
+            "connectivity" => self.connectivity.to_value(),
+            "min-region" => self.min_region.to_value(),
+            "overlay" => self.overlay.to_value(),
+            "boundary-color" => self.boundaries.color.to_value(),
+            "boundary-width" => self.boundaries.width.to_value(),
+            "labels" => self.labels.to_value(),
+            "region-table" => self.region_table.to_value(),
+            "neighbors" => self.neighbors.to_value(),
+            _ => unimplemented!("property {name}"),
+        }
+    }
+}
+
+/// Reads a value; GObject has checked its type.
+fn of<'a, T: glib::value::FromValue<'a> + Default>(value: &'a glib::Value) -> T {
+    value.get().unwrap_or_default()
+}
+
+fn uint(range: Range<u32>, nick: &str, blurb: &str) -> glib::ParamSpec {
+    glib::ParamSpecUInt::builder(range.name)
+        .nick(nick)
+        .blurb(blurb)
+        .minimum(range.min)
+        .maximum(range.max)
+        .default_value(range.default)
+        .controllable()
+        .mutable_playing()
+        .build()
+}
+
+fn float(range: Range<f32>, nick: &str, blurb: &str) -> glib::ParamSpec {
+    glib::ParamSpecFloat::builder(range.name)
+        .nick(nick)
+        .blurb(blurb)
+        .minimum(range.min)
+        .maximum(range.max)
+        .default_value(range.default)
+        .controllable()
+        .mutable_playing()
+        .build()
+}
+
+fn boolean(name: &str, default: bool, nick: &str, blurb: &str) -> glib::ParamSpec {
+    glib::ParamSpecBoolean::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .default_value(default)
+        .mutable_playing()
+        .build()
+}
+
+/// Every property of the element.
+pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
+    let default = Settings::default();
+    vec![
+        glib::ParamSpecEnum::builder_with_default("algo", default.algo)
+            .nick("Algorithm")
+            .blurb("The algorithm that segments")
+            .mutable_playing()
+            .build(),
+        glib::ParamSpecEnum::builder_with_default("backend", default.backend)
+            .nick("Backend")
+            .blurb("Where frames are segmented; chosen once at start")
+            .mutable_ready()
+            .build(),
+        glib::ParamSpecString::builder("active-backend")
+            .nick("Active backend")
+            .blurb("The backend in use, with its device or number of threads; empty before start")
+            .read_only()
+            .build(),
+        #[cfg(feature = "cuda")]
+        glib::ParamSpecInt::builder("cuda-device-id")
+            .nick("CUDA device ID")
+            .blurb("The device of the CUDA backend (-1 = first that works)")
+            .minimum(-1)
+            .default_value(default.cuda_device_id)
+            .mutable_ready()
+            .build(),
+        glib::ParamSpecUInt::builder(THREADS.name)
+            .nick("Threads")
+            .blurb("Threads of the CPU backend (0 = all cores)")
+            .minimum(THREADS.min)
+            .maximum(THREADS.max)
+            .default_value(THREADS.default)
+            .mutable_ready()
+            .build(),
+        uint(
+            SUPERPIXEL_SIZE,
+            "Superpixel size",
+            "Grid step in px: superpixels start this far apart; larger = fewer and larger superpixels",
+        ),
+        uint(
+            SUPERPIXELS,
+            "Superpixels",
+            "Wanted number of superpixels per frame; the grid step follows from it (0 = use superpixel-size)",
+        ),
+        uint(slic::ITERATIONS, "Iterations", "Assign and update rounds per frame; more = better fit, slower"),
+        float(
+            slic::COMPACTNESS,
+            "Compactness",
+            "Weight of place against color, in Lab units; higher = more regular superpixels",
+        ),
+        glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.slic.color_space))
+            .nick("Color space")
+            .blurb("Color space in which differences are measured")
+            .mutable_playing()
+            .build(),
+        boolean(
+            "adaptive-compactness",
+            default.slic.adaptive_compactness,
+            "Adaptive compactness",
+            "Adapt the compactness of each superpixel to its colors (SLICO)",
+        ),
+        boolean(
+            "connectivity",
+            default.connectivity,
+            "Connectivity",
+            "Make every label one 4-connected region of at least min-region",
+        ),
+        float(
+            MIN_REGION,
+            "Minimum region",
+            "Smallest region as a fraction of the squared grid step; smaller ones join a neighbor",
+        ),
+        glib::ParamSpecEnum::builder_with_default("overlay", default.overlay)
+            .nick("Overlay")
+            .blurb("What is drawn into the frame")
+            .mutable_playing()
+            .build(),
+        glib::ParamSpecUInt::builder("boundary-color")
+            .nick("Boundary color")
+            .blurb("Color of boundaries as 0xAARRGGBB, blended by alpha")
+            .default_value(default.boundaries.color)
+            .controllable()
+            .mutable_playing()
+            .build(),
+        uint(BOUNDARY_WIDTH, "Boundary width", "Width of boundaries in px"),
+        boolean("labels", default.labels, "Labels", "Attach the label map as GstSuperpixelMeta"),
+        boolean(
+            "region-table",
+            default.region_table,
+            "Region table",
+            "Attach one record per region to the metadata: area, centroid, mean colors, bounding box",
+        ),
+        boolean(
+            "neighbors",
+            default.neighbors,
+            "Neighbors",
+            "Attach the list of touching regions with their shared boundary lengths to the metadata",
+        ),
+        glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
+            .nick("Statistics")
+            .blurb(
+                "Since start: frames; of the last frame: regions, frame-time-us, on the CPU stage-times-us; \
+                 frame-time-us-mean",
+            )
+            .read_only()
+            .build(),
+    ]
+});

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MPL-2.0
+//! A frame's stages in their order: the one call that an application or an element makes.
+
+use crate::backend::{Backend, Connectivity, Ingest, Overlay, Segmenter, StageTimes, Statistics};
+use crate::error::Result;
+use crate::params::{Drawing, Outputs};
+use crate::plan::Plan;
+use crate::regions::Regions;
+
+/// Everything that frames of one [`Plan`] need on one backend.
+pub struct Engine<B: Backend> {
+    backend: B,
+    plan: Plan,
+    work: B::Work,
+    ingest: Box<dyn Ingest<B>>,
+    segmenter: Box<dyn Segmenter<B>>,
+    connectivity: Box<dyn Connectivity<B>>,
+    statistics: Box<dyn Statistics<B>>,
+    overlay: Box<dyn Overlay<B>>,
+    outputs: Outputs,
+    regions: Regions,
+    times: StageTimes,
+}
+
+impl<B: Backend> Engine<B> {
+    /// Makes the stages and their scratch.
+    ///
+    /// Errors: what the backend says, for instance of memory.
+    pub fn new(backend: B, plan: Plan) -> Result<Self> {
+        let work = backend.work(&plan)?;
+        Ok(Self {
+            ingest: backend.ingest(&plan, &work)?,
+            segmenter: backend.segmenter(&plan, &work)?,
+            connectivity: backend.connectivity(&plan, &work)?,
+            statistics: backend.statistics(&plan, &work)?,
+            overlay: backend.overlay(&plan, &work)?,
+            outputs: Outputs::default(),
+            regions: Regions::default(),
+            times: StageTimes::default(),
+            work,
+            backend,
+            plan,
+        })
+    }
+
+    /// Gives the backend back, to be used with another plan.
+    pub fn into_backend(self) -> B {
+        self.backend
+    }
+
+    /// The plan that this engine runs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The backend's memory, for what it offers beyond this type.
+    pub fn work(&self) -> &B::Work {
+        &self.work
+    }
+
+    /// The same, to change what the backend offers to change.
+    pub fn work_mut(&mut self) -> &mut B::Work {
+        &mut self.work
+    }
+
+    /// Starts the segmentation of a frame: on a device nothing is waited for.
+    ///
+    /// Errors: a frame or plane of another shape than the plan's.
+    pub fn submit(
+        &mut self,
+        frame: &B::Frame<'_>,
+        labels: &mut B::Labels<'_>,
+        outputs: Outputs,
+    ) -> Result<()> {
+        let Self { backend, work, ingest, segmenter, connectivity, statistics, times, .. } = self;
+        self.outputs = outputs;
+        times.clear();
+        times.time("ingest", || ingest.ingest(frame, work))?;
+        backend.run(work, frame, outputs, &mut |work| {
+            segmenter.segment(work, labels, times)?;
+            times.time("connectivity", || connectivity.enforce(work, labels))?;
+            times.time("statistics", || statistics.measure(frame, work, labels, outputs))
+        })
+    }
+
+    /// Finishes the segmentation that was started last.
+    pub fn finish(&mut self) -> Result<&Regions> {
+        self.statistics.collect(&self.work, self.outputs, &mut self.regions)?;
+        Ok(&self.regions)
+    }
+
+    /// Writes the label map of `frame`: values 0..n-1, each used, and measures what `outputs` asks for.
+    ///
+    /// Errors: a frame or plane of another shape than the plan's.
+    pub fn segment(
+        &mut self,
+        frame: &B::Frame<'_>,
+        labels: &mut B::Labels<'_>,
+        outputs: Outputs,
+    ) -> Result<&Regions> {
+        self.submit(frame, labels, outputs)?;
+        self.finish()
+    }
+
+    /// Draws on the frame that was segmented last. A fill with mean colors needs `Outputs::mean_color` in that call.
+    pub fn draw(
+        &mut self,
+        frame: &mut B::FrameMut<'_>,
+        labels: &B::Labels<'_>,
+        drawing: &Drawing,
+    ) -> Result<()> {
+        let Self { overlay, statistics, times, work, .. } = self;
+        times.time("overlay", || overlay.draw(frame, work, labels, statistics.means(), drawing))
+    }
+
+    /// What the last finished frame gave beside its label map.
+    pub fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// How long the stages of the last frame took.
+    pub fn times(&self) -> &StageTimes {
+        &self.times
+    }
+}

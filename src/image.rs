@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames and label planes in host memory: sizes, formats, strides; no pixel arithmetic.
+
+use crate::error::{Error, Result};
+
+/// Largest width and height in px.
+pub const MAX_SIDE: u32 = 16384;
+
+/// Frame size in px, each side 1 to [`MAX_SIDE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    /// Width in px.
+    pub width: u32,
+    /// Height in px.
+    pub height: u32,
+}
+
+impl Geometry {
+    /// Checks a frame size.
+    ///
+    /// Errors: [`Error::Geometry`] outside 1x1 to 16384x16384.
+    pub fn new(width: u32, height: u32) -> Result<Self> {
+        if (1..=MAX_SIDE).contains(&width) && (1..=MAX_SIDE).contains(&height) {
+            Ok(Self { width, height })
+        } else {
+            Err(Error::Geometry { width, height })
+        }
+    }
+
+    /// Number of pixels.
+    pub fn pixels(self) -> usize {
+        self.width as usize * self.height as usize
+    }
+
+    /// Size of a 4:2:0 chroma plane in samples: odd sides round up.
+    pub fn chroma(self) -> (usize, usize) {
+        (self.width.div_ceil(2) as usize, self.height.div_ceil(2) as usize)
+    }
+}
+
+/// Pixel formats, named as GStreamer names them: bytes in memory order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum PixelFormat {
+    Rgba,
+    Bgra,
+    Rgbx,
+    Bgrx,
+    Argb,
+    Abgr,
+    Xrgb,
+    Xbgr,
+    Rgb,
+    Bgr,
+    Gray8,
+    Nv12,
+    I420,
+}
+
+/// Where the bytes of a packed RGB format stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedRgb {
+    /// Bytes from one pixel to the next.
+    pub bytes: usize,
+    /// Byte offset of red, green, blue.
+    pub offsets: [usize; 3],
+}
+
+impl PixelFormat {
+    /// Every format, in the order in which the elements offer them.
+    pub const ALL: [Self; 13] = [
+        Self::Rgba,
+        Self::Bgra,
+        Self::Rgbx,
+        Self::Bgrx,
+        Self::Argb,
+        Self::Abgr,
+        Self::Xrgb,
+        Self::Xbgr,
+        Self::Rgb,
+        Self::Bgr,
+        Self::Gray8,
+        Self::Nv12,
+        Self::I420,
+    ];
+
+    /// Byte layout of a packed RGB format; `None` for gray and 4:2:0.
+    pub fn packed_rgb(self) -> Option<PackedRgb> {
+        let (bytes, offsets) = match self {
+            Self::Rgba | Self::Rgbx => (4, [0, 1, 2]),
+            Self::Bgra | Self::Bgrx => (4, [2, 1, 0]),
+            Self::Argb | Self::Xrgb => (4, [1, 2, 3]),
+            Self::Abgr | Self::Xbgr => (4, [3, 2, 1]),
+            Self::Rgb => (3, [0, 1, 2]),
+            Self::Bgr => (3, [2, 1, 0]),
+            Self::Gray8 | Self::Nv12 | Self::I420 => return None,
+        };
+        Some(PackedRgb { bytes, offsets })
+    }
+
+    /// Bytes of a row without padding and number of rows, for each plane.
+    pub fn planes(self, geometry: Geometry) -> Vec<(usize, usize)> {
+        let (w, h) = (geometry.width as usize, geometry.height as usize);
+        let (cw, ch) = geometry.chroma();
+        match self {
+            Self::Gray8 => vec![(w, h)],
+            Self::Nv12 => vec![(w, h), (2 * cw, ch)],
+            Self::I420 => vec![(w, h), (cw, ch), (cw, ch)],
+            packed => vec![(w * packed.packed_rgb().map_or(1, |p| p.bytes), h)],
+        }
+    }
+}
+
+/// Matrix between R'G'B' and Y'CbCr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs)]
+pub enum YuvMatrix {
+    #[default]
+    Bt601,
+    Bt709,
+    Bt2020,
+    Fcc,
+    Smpte240m,
+}
+
+impl YuvMatrix {
+    /// Weights of red and blue in luma.
+    pub fn kr_kb(self) -> (f64, f64) {
+        match self {
+            Self::Bt601 => (0.299, 0.114),
+            Self::Bt709 => (0.2126, 0.0722),
+            Self::Bt2020 => (0.2627, 0.0593),
+            Self::Fcc => (0.30, 0.11),
+            Self::Smpte240m => (0.212, 0.087),
+        }
+    }
+}
+
+/// What the samples of a frame mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FrameInfo {
+    /// Frame size.
+    pub geometry: Geometry,
+    /// Byte layout.
+    pub format: PixelFormat,
+    /// Matrix of 4:2:0 formats; unused for the others.
+    pub matrix: YuvMatrix,
+    /// Luma 0..255 instead of 16..235 (4:2:0 and gray); unused for RGB.
+    pub full_range: bool,
+}
+
+impl FrameInfo {
+    /// RGB or full-range gray/BT.601 frame.
+    pub fn new(geometry: Geometry, format: PixelFormat) -> Self {
+        Self { geometry, format, matrix: YuvMatrix::Bt601, full_range: true }
+    }
+}
+
+/// A readable frame: up to three planes, each with its own stride in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    info: FrameInfo,
+    planes: [&'a [u8]; 3],
+    strides: [usize; 3],
+}
+
+/// A frame that can be drawn on.
+#[derive(Debug)]
+pub struct FrameMut<'a> {
+    info: FrameInfo,
+    planes: [&'a mut [u8]; 3],
+    strides: [usize; 3],
+}
+
+fn check_planes(info: &FrameInfo, lengths: &[usize], strides: &[usize]) -> Result<()> {
+    for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+        let what = ["plane 0 of the frame", "plane 1 of the frame", "plane 2 of the frame"][i];
+        let (got, stride) = (lengths.get(i).copied().unwrap_or(0), strides.get(i).copied().unwrap_or(0));
+        let needed = stride.saturating_mul(rows - 1).saturating_add(row);
+        if stride < row || got < needed {
+            return Err(Error::Plane { what, needed: needed.max(row), got });
+        }
+    }
+    Ok(())
+}
+
+impl<'a> Frame<'a> {
+    /// Wraps planes that live elsewhere.
+    ///
+    /// Shapes: `planes[i]`: rows of `strides[i]` bytes, the last row may end at its last pixel.
+    /// Errors: [`Error::Plane`] where a plane or a stride is too short.
+    pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
+        let lengths: Vec<usize> = planes.iter().map(|p| p.len()).collect();
+        check_planes(&info, &lengths, strides)?;
+        let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3] };
+        for (i, (&plane, &stride)) in planes.iter().zip(strides).take(3).enumerate() {
+            (frame.planes[i], frame.strides[i]) = (plane, stride);
+        }
+        Ok(frame)
+    }
+
+    /// Size and format.
+    pub fn info(&self) -> &FrameInfo {
+        &self.info
+    }
+
+    /// Bytes from one row of a plane to the next.
+    pub fn stride(&self, plane: usize) -> usize {
+        self.strides[plane]
+    }
+
+    /// The bytes of a plane.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn plane(&self, plane: usize) -> &'a [u8] {
+        self.planes[plane]
+    }
+
+    /// Row `y` of plane `plane`, from its first byte to its last pixel or into the padding.
+    #[inline]
+    pub fn row(&self, plane: usize, y: usize) -> &'a [u8] {
+        let start = y * self.strides[plane];
+        let end = (start + self.strides[plane]).min(self.planes[plane].len());
+        &self.planes[plane][start..end]
+    }
+}
+
+impl<'a> FrameMut<'a> {
+    /// Wraps planes that live elsewhere; as [`Frame::new`].
+    pub fn new(info: FrameInfo, planes: Vec<&'a mut [u8]>, strides: &[usize]) -> Result<Self> {
+        let lengths: Vec<usize> = planes.iter().map(|p| p.len()).collect();
+        check_planes(&info, &lengths, strides)?;
+        let mut frame = Self { info, planes: [&mut [], &mut [], &mut []], strides: [0; 3] };
+        let rows = info.format.planes(info.geometry);
+        for (i, ((plane, &stride), (_, rows))) in planes.into_iter().zip(strides).zip(rows).enumerate() {
+            // Bytes behind the last row are somebody else's, not another row.
+            let len = plane.len().min(stride * rows);
+            (frame.planes[i], frame.strides[i]) = (&mut plane[..len], stride);
+        }
+        Ok(frame)
+    }
+
+    /// Size and format.
+    pub fn info(&self) -> &FrameInfo {
+        &self.info
+    }
+
+    /// The same frame for reading.
+    pub fn as_frame(&self) -> Frame<'_> {
+        Frame {
+            info: self.info,
+            planes: [&*self.planes[0], &*self.planes[1], &*self.planes[2]],
+            strides: self.strides,
+        }
+    }
+
+    /// A plane with its stride in bytes.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn plane_mut(&mut self, plane: usize) -> (&mut [u8], usize) {
+        (self.planes[plane], self.strides[plane])
+    }
+
+    /// Rows `2*i` and `2*i+1` of plane 0 (one row at an odd end) and row `i` of the chroma planes, for every
+    /// `i`: the pieces that can be drawn independently of each other.
+    pub(crate) fn row_pairs(&mut self) -> impl Iterator<Item = RowPair<'_>> {
+        let [luma, chroma0, chroma1] = &mut self.planes;
+        let [s0, s1, s2] = self.strides;
+        let mut u = chroma0.chunks_mut(s1.max(1));
+        let mut v = chroma1.chunks_mut(s2.max(1));
+        luma.chunks_mut(s0.max(1) * 2).take(self.info.geometry.height.div_ceil(2) as usize).map(move |rows| {
+            let (first, second) = rows.split_at_mut(s0.min(rows.len()));
+            RowPair {
+                luma: [first, second],
+                chroma: [u.next().unwrap_or_default(), v.next().unwrap_or_default()],
+            }
+        })
+    }
+}
+
+/// Two rows of plane 0 with the row of chroma that they share.
+pub(crate) struct RowPair<'a> {
+    pub luma: [&'a mut [u8]; 2],
+    pub chroma: [&'a mut [u8]; 2],
+}
+
+/// A label plane to write: one u16 a pixel.
+#[derive(Debug)]
+pub struct Labels<'a> {
+    geometry: Geometry,
+    stride: usize,
+    data: &'a mut [u16],
+}
+
+impl<'a> Labels<'a> {
+    /// Wraps `data`, rows of `stride` labels.
+    ///
+    /// Errors: [`Error::Plane`] where the stride is below the width or the data is too short.
+    pub fn new(geometry: Geometry, data: &'a mut [u16], stride: usize) -> Result<Self> {
+        let needed = stride * (geometry.height as usize - 1) + geometry.width as usize;
+        if stride < geometry.width as usize || data.len() < needed {
+            return Err(Error::Plane { what: "label plane", needed, got: data.len() });
+        }
+        let whole = (stride * geometry.height as usize).min(data.len());
+        Ok(Self { geometry, stride, data: &mut data[..whole] })
+    }
+
+    /// Size of the plane.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Labels from one row to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// All labels with the padding between rows.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn whole_mut(&mut self) -> &mut [u16] {
+        self.data
+    }
+
+    /// Row `y`, exactly `width` labels.
+    #[inline]
+    pub fn row(&self, y: usize) -> &[u16] {
+        &self.data[y * self.stride..][..self.geometry.width as usize]
+    }
+
+    /// Row `y` for writing.
+    #[inline]
+    pub fn row_mut(&mut self, y: usize) -> &mut [u16] {
+        &mut self.data[y * self.stride..][..self.geometry.width as usize]
+    }
+
+    /// Bands of `rows` rows each, without the padding of the last row; for parallel writers.
+    pub(crate) fn bands_mut(&mut self, rows: usize) -> impl Iterator<Item = LabelBand<'_>> {
+        let (width, stride) = (self.geometry.width as usize, self.stride);
+        self.data.chunks_mut(stride * rows).enumerate().map(move |(i, data)| LabelBand {
+            first_row: i * rows,
+            width,
+            stride,
+            data,
+        })
+    }
+}
+
+/// Some consecutive rows of a [`Labels`].
+pub(crate) struct LabelBand<'a> {
+    pub first_row: usize,
+    width: usize,
+    stride: usize,
+    data: &'a mut [u16],
+}
+
+impl LabelBand<'_> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.data.len().div_ceil(self.stride)
+    }
+
+    /// Row `y`, counted from the band's first.
+    #[inline]
+    pub fn row_mut(&mut self, y: usize) -> &mut [u16] {
+        &mut self.data[y * self.stride..][..self.width]
+    }
+}

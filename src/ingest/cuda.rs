@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `ingest` on a CUDA device.
+
+use crate::algo::AlgorithmPlan;
+use crate::backend;
+use crate::color::{ColorTables, SpaceArgs};
+use crate::cpu::check_frame;
+use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::tuning::INGEST_THREADS;
+use crate::cuda::work::args;
+use crate::cuda::{Cuda, DeviceFrame, Work};
+use crate::error::Result;
+use crate::image::FrameInfo;
+use crate::plan::Plan;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct IngestArgs {
+    space: SpaceArgs,
+    sample_shift: u32,
+    sample_width: u32,
+    clear_words: u32,
+}
+
+const _: () = assert!(size_of::<IngestArgs>() == 4 * 13);
+// SAFETY: repr(C), the fields of `IngestArgs` in kernels/color.cu.
+unsafe impl Argument for IngestArgs {}
+
+pub(crate) struct Ingest {
+    kernel: Kernel,
+    info: FrameInfo,
+    args: IngestArgs,
+    blocks: u32,
+}
+
+impl Ingest {
+    pub fn new(cuda: &Cuda, plan: &Plan, work: &Work) -> Result<Self> {
+        let kernel = cuda.device.kernel("color", "ingest", "ingest")?;
+        let AlgorithmPlan::Slic(slic) = &plan.algorithm;
+        let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
+        let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
+        Ok(Self {
+            info: plan.frame,
+            args: IngestArgs {
+                space: ColorTables::new(plan.color_space).device_args(),
+                sample_shift: slic.stride.ilog2(),
+                sample_width: width.div_ceil(slic.stride),
+                // All but the two words of the grid's barrier.
+                clear_words: (work.sums[0].len() - 2) as u32,
+            },
+            blocks: resident.min((width.div_ceil(128) * height).div_ceil(INGEST_THREADS / 32)).max(1),
+            kernel,
+        })
+    }
+}
+
+impl backend::Ingest<Cuda> for Ingest {
+    fn ingest(&mut self, frame: &DeviceFrame, work: &mut Work) -> Result<()> {
+        check_frame(&self.info, &frame.info)?;
+        crate::cuda::launch::check("ingest", work.cuda.device.context.bind_to_thread())?;
+        work.mark("frame")?;
+        let (tables, features) = (work.tables.address(), work.features.address());
+        let (samples, clear) = (work.samples.address(), work.sums[0].address());
+        // SAFETY: all planes are of the plan's size; `clear` has `clear_words` words.
+        unsafe {
+            work.launch(
+                &self.kernel,
+                (self.blocks, 1),
+                INGEST_THREADS,
+                &mut args![tables, features, samples, clear, frame.args(), self.args],
+            )
+        }
+    }
+}

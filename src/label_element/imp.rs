@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MPL-2.0
+//! `superpixellabels`: label maps out of the metadata.
+
+use std::sync::{LazyLock, Mutex};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::subclass::prelude::*;
+use gst_video::prelude::*;
+use gst_video::subclass::prelude::*;
+
+use super::OnMissing;
+use crate::element::frame;
+use crate::meta::{self, SuperpixelMeta};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new("superpixellabels", gst::DebugColorFlags::empty(), Some("Superpixel label maps"))
+});
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Settings {
+    on_missing: OnMissing,
+    identity: bool,
+}
+
+/// The element.
+#[derive(Default)]
+pub struct SuperpixelLabels {
+    settings: Mutex<Settings>,
+    info: Mutex<Option<gst_video::VideoInfo>>,
+}
+
+impl SuperpixelLabels {
+    /// Writes the label map, or the identities behind it, into the output frame.
+    fn write(
+        &self,
+        meta: &SuperpixelMeta<'_>,
+        identity: bool,
+        info: &gst_video::VideoInfo,
+        outbuf: &mut gst::BufferRef,
+    ) -> Result<(), gst::ErrorMessage> {
+        let bad = |error: glib::BoolError| {
+            gst::error_msg!(
+                gst::StreamError::Format,
+                ("The metadata of the frame cannot be read: {error}; make it with superpixel of this version")
+            )
+        };
+        if (meta.width(), meta.height()) != (info.width(), info.height()) {
+            return Err(gst::error_msg!(
+                gst::StreamError::Format,
+                (
+                    "The label map has {}x{}, the frame {}x{}; put superpixel after elements that change the size",
+                    meta.width(),
+                    meta.height(),
+                    info.width(),
+                    info.height()
+                )
+            ));
+        }
+        let table = if identity { meta.table().map_err(bad)? } else { Vec::new() };
+        if identity && table.is_empty() {
+            return Err(gst::error_msg!(
+                gst::StreamError::Format,
+                ("identity=true needs the region table; set region-table=true on superpixel")
+            ));
+        }
+        let tracks: Vec<[u8; 2]> =
+            table.iter().map(|region| (region.track_id as u16).to_le_bytes()).collect();
+        with_rows(info, outbuf, |rows| {
+            let mut out = rows.iter_mut();
+            let mut beyond = None;
+            let copied = meta.for_each_row(|row| {
+                let Some(out) = out.next() else { return };
+                if !identity {
+                    out.copy_from_slice(row);
+                    return;
+                }
+                for (out, label) in out.chunks_exact_mut(2).zip(row.chunks_exact(2)) {
+                    let label = u16::from_le_bytes([label[0], label[1]]);
+                    match tracks.get(usize::from(label)) {
+                        Some(track) => out.copy_from_slice(track),
+                        None => beyond = Some(label),
+                    }
+                }
+            });
+            copied.map_err(bad)?;
+            beyond.map_or(Ok(()), |label| {
+                Err(bad(glib::bool_error!("label {label}, but {} records in the region table", tracks.len())))
+            })
+        })
+    }
+}
+
+/// Maps an output frame and lends its rows, without their padding, for little-endian labels; swaps bytes where the
+/// stream wants them so.
+fn with_rows(
+    info: &gst_video::VideoInfo,
+    buffer: &mut gst::BufferRef,
+    write: impl FnOnce(&mut [&mut [u8]]) -> Result<(), gst::ErrorMessage>,
+) -> Result<(), gst::ErrorMessage> {
+    let failed = || {
+        gst::error_msg!(
+            gst::ResourceError::Failed,
+            ("Cannot map the output buffer for writing; put videoconvert after superpixellabels")
+        )
+    };
+    let mut mapped =
+        gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info).map_err(|_| failed())?;
+    let row = 2 * info.width() as usize;
+    let stride =
+        usize::try_from(mapped.plane_stride()[0]).ok().filter(|stride| *stride >= row).ok_or_else(failed)?;
+    let plane = mapped.plane_data_mut(0).map_err(|_| failed())?;
+    let mut rows: Vec<&mut [u8]> = plane
+        .chunks_mut(stride)
+        .take(info.height() as usize)
+        .filter_map(|line| line.get_mut(..row))
+        .collect();
+    write(&mut rows)?;
+    if info.format() == gst_video::VideoFormat::Gray16Be {
+        rows.iter_mut().flat_map(|row| row.chunks_exact_mut(2)).for_each(|label| label.swap(0, 1));
+    }
+    Ok(())
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for SuperpixelLabels {
+    const NAME: &'static str = "GstSuperpixelLabels";
+    type Type = super::SuperpixelLabels;
+    type ParentType = gst_video::VideoFilter;
+}
+
+impl ObjectImpl for SuperpixelLabels {
+    fn properties() -> &'static [glib::ParamSpec] {
+        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
+            let default = Settings::default();
+            vec![
+                glib::ParamSpecEnum::builder_with_default("on-missing", default.on_missing)
+                    .nick("On missing")
+                    .blurb("What happens to a frame without a label map")
+                    .mutable_playing()
+                    .build(),
+                glib::ParamSpecBoolean::builder("identity")
+                    .nick("Identity")
+                    .blurb("Write the low 16 bits of each region's track_id instead of its label")
+                    .default_value(default.identity)
+                    .mutable_playing()
+                    .build(),
+            ]
+        });
+        PROPERTIES.as_ref()
+    }
+
+    fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
+        let mut settings = self.settings.lock().unwrap();
+        match pspec.name() {
+            "on-missing" => settings.on_missing = value.get().unwrap_or_default(),
+            "identity" => settings.identity = value.get().unwrap_or_default(),
+            name => unimplemented!("property {name}"),
+        }
+    }
+
+    fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
+        let settings = self.settings.lock().unwrap();
+        match pspec.name() {
+            "on-missing" => settings.on_missing.to_value(),
+            "identity" => settings.identity.to_value(),
+            name => unimplemented!("property {name}"),
+        }
+    }
+}
+
+impl GstObjectImpl for SuperpixelLabels {}
+
+impl ElementImpl for SuperpixelLabels {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Superpixel label maps",
+                "Filter/Converter/Video",
+                "Replaces frames by the label maps that superpixel attached to them",
+                "The superpixel contributors",
+            )
+        });
+        Some(&*METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            // PNG is big endian, and videoconvert would rather take 8-bit colors than swap bytes.
+            let labels = frame::caps_of([gst_video::VideoFormat::Gray16Le, gst_video::VideoFormat::Gray16Be]);
+            [("sink", gst::PadDirection::Sink, frame::system_caps()), ("src", gst::PadDirection::Src, labels)]
+                .into_iter()
+                .filter_map(|(name, direction, caps)| {
+                    gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps).ok()
+                })
+                .collect()
+        });
+        TEMPLATES.as_ref()
+    }
+}
+
+impl BaseTransformImpl for SuperpixelLabels {
+    const MODE: gst_base::subclass::BaseTransformMode = gst_base::subclass::BaseTransformMode::NeverInPlace;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *self.info.lock().unwrap() = None;
+        Ok(())
+    }
+
+    fn transform_caps(
+        &self,
+        direction: gst::PadDirection,
+        caps: &gst::Caps,
+        filter: Option<&gst::Caps>,
+    ) -> Option<gst::Caps> {
+        let other_side = if direction == gst::PadDirection::Sink { "src" } else { "sink" };
+        let template = self.obj().pad_template(other_side)?;
+        let mut other = caps.clone();
+        for structure in other.make_mut().iter_mut() {
+            // What describes samples does not carry over from colors to labels, or back.
+            structure.remove_fields(["format", "colorimetry", "chroma-site"]);
+        }
+        other = other.intersect(template.caps());
+        if let Some(filter) = filter {
+            other = filter.intersect_with_mode(&other, gst::CapsIntersectMode::First);
+        }
+        gst::debug!(CAT, imp = self, "{direction:?} {caps} becomes {other}");
+        Some(other)
+    }
+
+    fn transform_meta<'a>(
+        &self,
+        outbuf: &mut gst::BufferRef,
+        meta: gst::MetaRef<'a, gst::Meta>,
+        inbuf: &'a gst::BufferRef,
+    ) -> bool {
+        // The map has the size of the frame, so that table and neighbors still describe it.
+        let ours = meta.try_as_custom_meta().is_some_and(|custom| custom.has_name(meta::NAME));
+        ours || self.parent_transform_meta(outbuf, meta, inbuf)
+    }
+
+    fn transform(
+        &self,
+        inbuf: &gst::Buffer,
+        outbuf: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let settings = *self.settings.lock().unwrap();
+        let info = self.info.lock().unwrap().clone().ok_or(gst::FlowError::NotNegotiated)?;
+        let written = match (SuperpixelMeta::from_buffer(inbuf), settings.on_missing) {
+            (Some(meta), _) => self.write(&meta, settings.identity, &info, outbuf),
+            (None, OnMissing::Zero) => with_rows(&info, outbuf, |rows| {
+                rows.iter_mut().for_each(|row| row.fill(0));
+                Ok(())
+            }),
+            (None, OnMissing::Drop) => {
+                gst::debug!(CAT, imp = self, "no label map at {:?}, frame dropped", inbuf.pts());
+                return Ok(gst_base::BASE_TRANSFORM_FLOW_DROPPED);
+            }
+            (None, OnMissing::Error) => Err(gst::error_msg!(
+                gst::StreamError::Format,
+                ("The frame carries no label map; put superpixel with labels=true before this element, and nothing \
+                     between them that changes the size, or set on-missing")
+            )),
+        };
+        written.map_err(|message| {
+            self.post_error_message(message);
+            gst::FlowError::Error
+        })?;
+        Ok(gst::FlowSuccess::Ok)
+    }
+}
+
+impl VideoFilterImpl for SuperpixelLabels {
+    fn set_info(
+        &self,
+        _incaps: &gst::Caps,
+        _in_info: &gst_video::VideoInfo,
+        _outcaps: &gst::Caps,
+        out_info: &gst_video::VideoInfo,
+    ) -> Result<(), gst::LoggableError> {
+        *self.info.lock().unwrap() = Some(out_info.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MPL-2.0
+//! `GstSuperpixelMeta`: the label map and what belongs to it, attached to a video buffer.
+//!
+//! It is a `GstCustomMeta`, so that C, Python and Rust read it without this library; [`SuperpixelMeta`] is the
+//! comfortable way from Rust. It follows a frame through copies and through converters that keep the size, and is
+//! dropped where the geometry changes.
+//!
+//! ```no_run
+//! # fn show(buffer: &gst::BufferRef) -> Result<(), gst::glib::BoolError> {
+//! use gstsuperpixel::meta::SuperpixelMeta;
+//!
+//! if let Some(meta) = SuperpixelMeta::from_buffer(buffer) {
+//!     let labels = meta.labels()?;
+//!     println!("{} regions, label {} at the top left", meta.regions(), labels.row(0)[0]);
+//!     for region in meta.table()? {
+//!         println!("region {} has {} px around {:?}", region.track_id, region.area, region.centroid);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::ffi::CStr;
+use std::sync::Once;
+
+use glib::translate::{FromGlib, IntoGlib, from_glib};
+use gst::glib;
+use gst::meta::CustomMeta;
+
+use crate::image::Geometry;
+use crate::params::Outputs;
+use crate::regions::{Neighbor, Region, Regions};
+
+/// Name of the metadata, under which every language finds it.
+pub const NAME: &str = "GstSuperpixelMeta";
+const C_NAME: &CStr = c"GstSuperpixelMeta";
+/// Layout of the fields that this library writes and reads.
+pub const VERSION: u32 = 1;
+
+/// Registers the metadata with GStreamer; the plugin does so when it is loaded. Further calls do nothing.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if CustomMeta::is_registered(NAME) {
+            return;
+        }
+        // Without tags, elements that cut or turn frames would copy the label map as it is.
+        let mut tags = [c"video", c"size", c"orientation"].map(CStr::as_ptr).to_vec();
+        tags.push(std::ptr::null());
+        // SAFETY: both strings and the null-terminated list live across the call, which copies them; the function has
+        // the announced signature and needs no user data.
+        unsafe {
+            gst::ffi::gst_meta_register_custom(
+                C_NAME.as_ptr(),
+                tags.as_mut_ptr(),
+                Some(transform),
+                std::ptr::null_mut(),
+                None,
+            );
+        }
+    });
+}
+
+/// Decides whether the metadata follows from `source` to `dest`: into copies of whole buffers and through scalers that
+/// do not scale. Everything else, such as a matrix, is refused: callers then try the scale, or drop the metadata.
+///
+/// # Safety
+/// As GStreamer calls it: valid buffers, `meta` of this kind on `source`, `data` as `kind` says.
+unsafe extern "C" fn transform(
+    dest: *mut gst::ffi::GstBuffer,
+    meta: *mut gst::ffi::GstCustomMeta,
+    source: *mut gst::ffi::GstBuffer,
+    kind: glib::ffi::GQuark,
+    data: glib::ffi::gpointer,
+    _user_data: glib::ffi::gpointer,
+) -> glib::ffi::gboolean {
+    // SAFETY: a quark that GStreamer passes is a valid one.
+    let kind = unsafe { glib::Quark::from_glib(kind) };
+    let keep = match kind.as_str().as_str() {
+        "gst-copy" if !data.is_null() => {
+            // SAFETY: for this kind, `data` is this structure and `source` a valid buffer.
+            let (copy, size) = unsafe {
+                (&*data.cast::<gst::ffi::GstMetaTransformCopy>(), gst::ffi::gst_buffer_get_size(source))
+            };
+            copy.region == glib::ffi::GFALSE || (copy.offset == 0 && copy.size >= size)
+        }
+        "gst-video-scale" if !data.is_null() => {
+            // SAFETY: for this kind, `data` is this structure with two valid infos.
+            let (from, to) = unsafe {
+                let scale = &*data.cast::<gst_video::ffi::GstVideoMetaTransform>();
+                (&*scale.in_info, &*scale.out_info)
+            };
+            from.width == to.width && from.height == to.height
+        }
+        _ => false,
+    };
+    if !keep {
+        return glib::ffi::GFALSE;
+    }
+    // SAFETY: both metas are custom metas of this name, whose structures live as long as they; the values of `from`
+    // are only read, `to` belongs to a meta that nobody else has seen. A second meta of this name would hide the new
+    // one from readers, so an older one on the destination is used again.
+    let copied: bool = unsafe {
+        let from = gst::ffi::gst_custom_meta_get_structure(meta);
+        let mut copy = gst::ffi::gst_buffer_get_custom_meta(dest, C_NAME.as_ptr());
+        if copy.is_null() {
+            copy = gst::ffi::gst_buffer_add_custom_meta(dest, C_NAME.as_ptr());
+        }
+        if copy.is_null() {
+            false
+        } else {
+            let to = gst::ffi::gst_custom_meta_get_structure(copy);
+            gst::ffi::gst_structure_remove_all_fields(to);
+            from_glib(gst::ffi::gst_structure_foreach(from, Some(set_field), to.cast()))
+        }
+    };
+    copied.into_glib()
+}
+
+/// Sets a field of the structure behind `to`.
+///
+/// # Safety
+/// As `gst_structure_foreach` calls it; `to` is a mutable `GstStructure`.
+unsafe extern "C" fn set_field(
+    name: glib::ffi::GQuark,
+    value: *const glib::gobject_ffi::GValue,
+    to: glib::ffi::gpointer,
+) -> glib::ffi::gboolean {
+    // SAFETY: the caller's promise; the value is copied.
+    unsafe { gst::ffi::gst_structure_id_set_value(to.cast(), name, value) };
+    glib::ffi::GTRUE
+}
+
+/// What the element attaches to a frame.
+pub(crate) struct Attachment<'a> {
+    /// GRAY16_LE with a video meta.
+    pub labels: gst::Buffer,
+    pub geometry: Geometry,
+    /// Nick of the algorithm.
+    pub algo: &'a str,
+    pub regions: &'a Regions,
+    /// Which parts of `regions` were measured.
+    pub outputs: Outputs,
+}
+
+/// Attaches the metadata, in the place of what an earlier element attached.
+pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) -> Result<(), glib::BoolError> {
+    let Attachment { labels, geometry, algo, regions, outputs } = attachment;
+    if let Ok(earlier) = CustomMeta::from_mut_buffer(buffer, NAME) {
+        earlier.remove()?;
+    }
+    #[cfg(feature = "v1_26")]
+    attach_segmentation(buffer, labels.clone(), geometry, regions.count)?;
+    let mut meta = CustomMeta::add(buffer, NAME)?;
+    let fields = meta.mut_structure();
+    fields.set("version", VERSION);
+    fields.set("labels", labels);
+    fields.set("regions", regions.count);
+    fields.set("algo", algo);
+    fields.set("width", geometry.width);
+    fields.set("height", geometry.height);
+    if outputs.table {
+        fields.set("table", gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(&regions.table).to_vec()));
+    }
+    if outputs.neighbors {
+        fields.set(
+            "neighbors",
+            gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(&regions.neighbors).to_vec()),
+        );
+    }
+    Ok(())
+}
+
+/// Attaches the same label buffer as a standard instance segmentation, next to what other analyzers attached.
+#[cfg(feature = "v1_26")]
+fn attach_segmentation(
+    buffer: &mut gst::BufferRef,
+    labels: gst::Buffer,
+    geometry: Geometry,
+    regions: u32,
+) -> Result<(), glib::BoolError> {
+    use glib::translate::IntoGlibPtr;
+    use gst_analytics::ffi;
+
+    let mut ids: Vec<u32> = (0..regions).collect();
+    let mut segmentation = std::mem::MaybeUninit::<ffi::GstAnalyticsSegmentationMtd>::uninit();
+    // SAFETY: the buffer is valid and writable, the label buffer has a video meta and passes its reference on, the list
+    // has the announced length and is copied, the result is written and not read.
+    let added: bool = unsafe {
+        let mut relations = ffi::gst_buffer_get_analytics_relation_meta(buffer.as_mut_ptr());
+        if relations.is_null() {
+            relations = ffi::gst_buffer_add_analytics_relation_meta(buffer.as_mut_ptr());
+        }
+        !relations.is_null()
+            && from_glib(ffi::gst_analytics_relation_meta_add_segmentation_mtd(
+                relations,
+                labels.into_glib_ptr(),
+                ffi::GST_SEGMENTATION_TYPE_INSTANCE,
+                ids.len(),
+                ids.as_mut_ptr(),
+                0,
+                0,
+                geometry.width,
+                geometry.height,
+                segmentation.as_mut_ptr(),
+            ))
+    };
+    if added {
+        Ok(())
+    } else {
+        Err(glib::bool_error!("cannot add the segmentation to the analytics metadata"))
+    }
+}
+
+/// The metadata of a buffer, for reading.
+#[derive(Debug)]
+pub struct SuperpixelMeta<'a> {
+    fields: &'a gst::StructureRef,
+    geometry: Geometry,
+    regions: u32,
+    algo: &'a str,
+    labels: gst::Buffer,
+}
+
+impl<'a> SuperpixelMeta<'a> {
+    /// Finds the metadata; `None` where there is none or its layout is not [`VERSION`].
+    pub fn from_buffer(buffer: &'a gst::BufferRef) -> Option<Self> {
+        register();
+        // SAFETY: the buffer is valid; the meta and its structure live and stay as they are while the buffer is borrowed.
+        let fields = unsafe {
+            let meta = gst::ffi::gst_buffer_get_custom_meta(buffer.as_mut_ptr(), C_NAME.as_ptr());
+            if meta.is_null() {
+                return None;
+            }
+            gst::StructureRef::from_glib_borrow(gst::ffi::gst_custom_meta_get_structure(meta))
+        };
+        if fields.get::<u32>("version") != Ok(VERSION) {
+            return None;
+        }
+        Some(Self {
+            fields,
+            geometry: Geometry::new(fields.get("width").ok()?, fields.get("height").ok()?).ok()?,
+            regions: fields.get("regions").ok()?,
+            algo: fields.get("algo").ok()?,
+            labels: fields.get("labels").ok()?,
+        })
+    }
+
+    /// Nick of the algorithm.
+    pub fn algo(&self) -> &str {
+        self.algo
+    }
+
+    /// Number of regions n: labels are 0 to n-1, each used.
+    pub fn regions(&self) -> u32 {
+        self.regions
+    }
+
+    /// Width of the label map in px.
+    pub fn width(&self) -> u32 {
+        self.geometry.width
+    }
+
+    /// Height of the label map in px.
+    pub fn height(&self) -> u32 {
+        self.geometry.height
+    }
+
+    /// The label map as it is attached: one GRAY16_LE plane with a video meta; for readers that want no copy.
+    pub fn label_buffer(&self) -> &gst::Buffer {
+        &self.labels
+    }
+
+    /// Copies the label map out, without the padding of its rows.
+    ///
+    /// Errors: a label buffer that cannot be mapped or is not the announced plane.
+    pub fn labels(&self) -> Result<LabelMap, glib::BoolError> {
+        let Geometry { width, height } = self.geometry;
+        let mut labels = Vec::with_capacity(self.geometry.pixels());
+        self.for_each_row(|row| {
+            labels.extend(row.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])))
+        })?;
+        Ok(LabelMap { width, height, labels })
+    }
+
+    /// Shows the rows of the label map from top to bottom: 2 * width bytes each, little endian.
+    pub(crate) fn for_each_row(&self, mut show: impl FnMut(&[u8])) -> Result<(), glib::BoolError> {
+        let Geometry { width, height } = self.geometry;
+        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, width, height).build()?;
+        let (offset, stride) = match self.labels.meta::<gst_video::VideoMeta>() {
+            Some(meta) if (meta.format(), meta.width(), meta.height()) == (info.format(), width, height) => {
+                (meta.offset()[0], meta.stride()[0])
+            }
+            Some(_) => {
+                return Err(glib::bool_error!("the label buffer's video meta contradicts the metadata"));
+            }
+            None => (0, info.stride()[0]),
+        };
+        let row = 2 * width as usize;
+        let stride = usize::try_from(stride)
+            .ok()
+            .filter(|stride| *stride >= row)
+            .ok_or_else(|| glib::bool_error!("the label buffer has stride {stride} for {width} labels"))?;
+        let map = self.labels.map_readable()?;
+        for y in 0..height as usize {
+            let start = offset.saturating_add(y * stride);
+            let bytes = map.get(start..start.saturating_add(row));
+            show(bytes.ok_or_else(|| glib::bool_error!("the label buffer ends before row {y} of {height}"))?);
+        }
+        Ok(())
+    }
+
+    /// The region table in label order; empty where none is attached (`region-table=false`).
+    ///
+    /// Errors: a table buffer that cannot be mapped or does not hold one record a region.
+    pub fn table(&self) -> Result<Vec<Region>, glib::BoolError> {
+        let table: Vec<Region> = self.records("table")?;
+        if !table.is_empty() && table.len() != self.regions as usize {
+            return Err(glib::bool_error!("{} records for {} regions", table.len(), self.regions));
+        }
+        Ok(table)
+    }
+
+    /// The touching pairs of regions, sorted; empty where none is attached (`neighbors=true` attaches them).
+    ///
+    /// Errors: a buffer that cannot be mapped or does not hold whole records.
+    pub fn neighbors(&self) -> Result<Vec<Neighbor>, glib::BoolError> {
+        self.records("neighbors")
+    }
+
+    fn records<T: bytemuck::AnyBitPattern>(&self, field: &str) -> Result<Vec<T>, glib::BoolError> {
+        let Ok(buffer) = self.fields.get::<gst::Buffer>(field) else { return Ok(Vec::new()) };
+        let map = buffer.map_readable()?;
+        let records = map.chunks_exact(size_of::<T>());
+        if !records.remainder().is_empty() {
+            return Err(glib::bool_error!("{} bytes in {field} are not whole records", map.len()));
+        }
+        Ok(records.map(bytemuck::pod_read_unaligned).collect())
+    }
+}
+
+/// A label map in ordinary memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelMap {
+    width: u32,
+    height: u32,
+    labels: Vec<u16>,
+}
+
+impl LabelMap {
+    /// Width in px.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Height in px.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// Row `y`: `width` labels.
+    pub fn row(&self, y: usize) -> &[u16] {
+        &self.labels[y * self.width as usize..][..self.width as usize]
+    }
+
+    /// All rows from top to bottom.
+    pub fn rows(&self) -> impl Iterator<Item = &[u16]> {
+        self.labels.chunks_exact(self.width as usize)
+    }
+
+    /// All labels in row order.
+    pub fn as_slice(&self) -> &[u16] {
+        &self.labels
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What a user wants: the only home of defaults and ranges.
+
+use crate::algo::{self, AlgorithmParams};
+use crate::error::{Error, Result};
+
+/// A number a user may set: its name, range and default stand here once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Range<T> {
+    /// Name of the parameter and of the element's property.
+    pub name: &'static str,
+    /// Smallest value.
+    pub min: T,
+    /// Largest value.
+    pub max: T,
+    /// Default.
+    pub default: T,
+    /// The range in words, for errors.
+    pub allowed: &'static str,
+}
+
+impl<T: Copy + PartialOrd + Into<f64>> Range<T> {
+    /// Returns the value if it is in range; NaN is not.
+    ///
+    /// Errors: [`Error::Param`].
+    pub fn check(&self, value: T) -> Result<T> {
+        if value >= self.min && value <= self.max {
+            Ok(value)
+        } else {
+            Err(Error::Param { name: self.name, value: value.into(), allowed: self.allowed })
+        }
+    }
+}
+
+/// Grid step S in px.
+pub const SUPERPIXEL_SIZE: Range<u32> =
+    Range { name: "superpixel-size", min: 4, max: 1024, default: 16, allowed: "4 to 1024" };
+/// Wanted number of superpixels; 0 leaves it to the grid step.
+pub const SUPERPIXELS: Range<u32> =
+    Range { name: "superpixels", min: 0, max: u32::MAX, default: 0, allowed: "0 or more" };
+/// Smallest region, as a fraction of S².
+pub const MIN_REGION: Range<f32> =
+    Range { name: "min-region", min: 0.0, max: 4.0, default: 0.25, allowed: "0 to 4" };
+/// Width of a drawn boundary in px.
+pub const BOUNDARY_WIDTH: Range<u32> =
+    Range { name: "boundary-width", min: 1, max: 8, default: 1, allowed: "1 to 8" };
+/// Threads of the CPU backend; 0 takes all cores.
+pub const THREADS: Range<u32> =
+    Range { name: "threads", min: 0, max: 1024, default: 0, allowed: "0 to 1024" };
+
+/// What is segmented and how; equal values give equal label maps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Grid step S in px, used while `superpixels` is 0.
+    pub superpixel_size: u32,
+    /// Wanted number of superpixels a frame, or 0.
+    pub superpixels: u32,
+    /// Enforce that every label is one 4-connected region of at least `min_region`.
+    pub connectivity: bool,
+    /// Smallest region as a fraction of S².
+    pub min_region: f32,
+    /// The algorithm and what is its own.
+    pub algorithm: AlgorithmParams,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            superpixel_size: SUPERPIXEL_SIZE.default,
+            superpixels: SUPERPIXELS.default,
+            connectivity: true,
+            min_region: MIN_REGION.default,
+            algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
+        }
+    }
+}
+
+impl Params {
+    /// Checks every value.
+    ///
+    /// Errors: [`Error::Param`] for the first value outside its range.
+    pub fn validate(&self) -> Result<()> {
+        SUPERPIXEL_SIZE.check(self.superpixel_size)?;
+        SUPERPIXELS.check(self.superpixels)?;
+        MIN_REGION.check(self.min_region)?;
+        self.algorithm.validate()
+    }
+}
+
+/// What is computed beside the label map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outputs {
+    /// One [`Region`](crate::regions::Region) for each label.
+    pub table: bool,
+    /// The region adjacency list.
+    pub neighbors: bool,
+    /// What [`Engine::draw`](crate::engine::Engine::draw) needs for mean colors.
+    pub mean_color: bool,
+}
+
+/// What is drawn into the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fill {
+    /// The frame's own pixels stay.
+    #[default]
+    None,
+    /// Every region in the mean of its samples.
+    MeanColor,
+    /// Every region in a false color of its identity.
+    Labels,
+}
+
+/// Lines between regions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boundaries {
+    /// 0xAARRGGBB, blended by alpha.
+    pub color: u32,
+    /// Width in px, 1 to 8.
+    pub width: u32,
+}
+
+impl Default for Boundaries {
+    fn default() -> Self {
+        Self { color: 0xffff_ff00, width: BOUNDARY_WIDTH.default }
+    }
+}
+
+/// One frame's drawing: fill first, lines on top.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drawing {
+    /// What fills the regions.
+    pub fill: Fill,
+    /// What separates them.
+    pub boundaries: Option<Boundaries>,
+}

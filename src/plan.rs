@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MPL-2.0
+//! All that follows from what is wanted and the frame: computed once, the same for every backend.
+
+use crate::algo::AlgorithmPlan;
+use crate::algo::grid::Grid;
+use crate::color::ColorSpace;
+use crate::error::Result;
+use crate::image::FrameInfo;
+use crate::params::Params;
+
+/// Everything about the frames of one stream that does not depend on their pixels.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Size and format of the frames.
+    pub frame: FrameInfo,
+    /// Home cells.
+    pub grid: Grid,
+    /// What ingest packs.
+    pub color_space: ColorSpace,
+    /// The algorithm's own part.
+    pub algorithm: AlgorithmPlan,
+    /// Whether labels are made connected.
+    pub connectivity: bool,
+    /// Least pixels of a region, at least 1.
+    pub min_region: u32,
+    /// The grid step that was asked for, where it had to be raised to keep labels in 16 bits.
+    pub raised_from: Option<u32>,
+}
+
+impl Plan {
+    /// Settles everything.
+    ///
+    /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range.
+    pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
+        params.validate()?;
+        let geometry = frame.geometry;
+        let wanted = match params.superpixels {
+            0 => params.superpixel_size,
+            count => Grid::step_for_count(geometry, count),
+        };
+        let grid = Grid::with_step(geometry, wanted);
+        let area = f64::from(grid.step) * f64::from(grid.step);
+        Ok(Self {
+            frame,
+            grid,
+            color_space: params.algorithm.color_space(),
+            algorithm: params.algorithm.plan(geometry, &grid),
+            connectivity: params.connectivity,
+            min_region: ((f64::from(params.min_region) * area) as u32).max(1),
+            raised_from: (grid.step != wanted).then_some(wanted),
+        })
+    }
+
+    /// Upper bound of cluster labels before connectivity.
+    pub fn max_clusters(&self) -> usize {
+        self.grid.cells()
+    }
+}

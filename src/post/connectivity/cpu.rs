@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `connectivity` on the CPU: union-find over runs in strips of rows, then over components.
+
+use rayon::prelude::*;
+
+use super::MAX_REGIONS;
+use crate::backend;
+use crate::color::unpack;
+use crate::cpu::{Cpu, Work, check_labels};
+use crate::error::Result;
+use crate::image::{Geometry, Labels};
+use crate::plan::Plan;
+
+/// Rows that one task works on.
+const STRIP: usize = 32;
+
+/// The lowest set of a forest in which every parent is at most its child.
+fn find(parents: &mut [u32], mut i: u32) -> u32 {
+    while parents[i as usize] != i {
+        let up = parents[parents[i as usize] as usize];
+        parents[i as usize] = up;
+        i = up;
+    }
+    i
+}
+
+fn unite(parents: &mut [u32], a: u32, b: u32) {
+    let (a, b) = (find(parents, a), find(parents, b));
+    let (low, high) = (a.min(b), a.max(b));
+    parents[high as usize] = low;
+}
+
+/// Pixels of a component and the sums of their features.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    count: u32,
+    color: [u64; 3],
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.count += other.count;
+        for i in 0..3 {
+            self.color[i] += other.color[i];
+        }
+    }
+
+    /// Mean feature in 1/16 quantum, rounded half up.
+    fn mean(&self) -> [u32; 3] {
+        let n = u64::from(self.count.max(1));
+        self.color.map(|sum| ((32 * sum + n) / (2 * n)) as u32)
+    }
+}
+
+fn distance(a: [u32; 3], b: [u32; 3]) -> u32 {
+    (0..3).map(|i| a[i].abs_diff(b[i]).pow(2)).sum()
+}
+
+/// Pixels whose features one u64 can sum: three fields of 21 bits and more.
+const PACKED_SUM: usize = 1024;
+
+fn sum_features(features: &[u32]) -> Sums {
+    let mut sums = Sums { count: features.len() as u32, color: [0; 3] };
+    for chunk in features.chunks(PACKED_SUM) {
+        let packed: u64 = chunk
+            .iter()
+            .map(|&feature| {
+                let [a, b, c] = unpack(feature).map(u64::from);
+                a | b << 21 | c << 42
+            })
+            .sum();
+        let mask = (1 << 21) - 1;
+        sums.color[0] += packed & mask;
+        sums.color[1] += packed >> 21 & mask;
+        sums.color[2] += packed >> 42;
+    }
+    sums
+}
+
+/// Some rows as runs of equal label, and the components that these runs form inside the strip.
+#[derive(Default)]
+struct Strip {
+    /// First column of each run.
+    starts: Vec<u16>,
+    /// First run of each row, and the end.
+    rows: Vec<u32>,
+    /// Component of each run, counted from the strip's first.
+    components: Vec<u32>,
+    /// Union-find over runs.
+    parents: Vec<u32>,
+    /// Sums of the strip's components, ordered by their first run.
+    sums: Vec<Sums>,
+    /// Number of components in the strips above.
+    offset: u32,
+    /// Touching components with a small one among them.
+    edges: Vec<(u32, u32)>,
+}
+
+impl Strip {
+    fn runs(&self, row: usize) -> std::ops::Range<usize> {
+        self.rows[row] as usize..self.rows[row + 1] as usize
+    }
+
+    /// Finds the runs of rows `first..first + rows` and unites those that touch and have the same label.
+    fn scan(&mut self, labels: &Labels<'_>, features: &[u32], first: usize, rows: usize) {
+        let width = labels.geometry().width as usize;
+        self.starts.clear();
+        self.rows.clear();
+        self.parents.clear();
+        for y in first..first + rows {
+            self.rows.push(self.starts.len() as u32);
+            let row = labels.row(y);
+            let begin = self.starts.len() as u32;
+            self.starts.push(0);
+            for (x, pair) in row.windows(2).enumerate() {
+                if pair[0] != pair[1] {
+                    self.starts.push(x as u16 + 1);
+                }
+            }
+            self.parents.extend(begin..self.starts.len() as u32);
+        }
+        self.rows.push(self.starts.len() as u32);
+        for y in 1..rows {
+            let (above, below) = (labels.row(first + y - 1), labels.row(first + y));
+            let (upper, lower) = (self.runs(y - 1), self.runs(y));
+            let parents = &mut self.parents;
+            overlaps(&self.starts, upper, &self.starts, lower, width, |u, l, x, _| {
+                if above[x] == below[x] {
+                    unite(parents, u as u32, l as u32);
+                }
+            });
+        }
+        self.collect(features, first, rows, width);
+    }
+
+    /// Numbers the components and adds up their features.
+    fn collect(&mut self, features: &[u32], first: usize, rows: usize, width: usize) {
+        self.sums.clear();
+        self.components.clear();
+        for y in 0..rows {
+            let pixels = &features[(first + y) * width..][..width];
+            let runs = self.runs(y);
+            for run in runs.clone() {
+                let start = usize::from(self.starts[run]);
+                let end = if run + 1 == runs.end { width } else { usize::from(self.starts[run + 1]) };
+                let sums = sum_features(&pixels[start..end]);
+                let root = find(&mut self.parents, run as u32) as usize;
+                let component = if root == run {
+                    self.sums.push(sums);
+                    self.sums.len() as u32 - 1
+                } else {
+                    let component = self.components[root];
+                    self.sums[component as usize].add(&sums);
+                    component
+                };
+                self.components.push(component);
+            }
+        }
+    }
+
+    /// Lists the pairs of touching roots of which one is small, inside the strip and across its upper border.
+    fn list_edges(&mut self, above: Option<&StripBorder>, roots: &Roots<'_>, width: usize) {
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.clear();
+        let mut offer = |a: u32, b: u32| {
+            if a != b && (roots.small(a) || roots.small(b)) && edges.last() != Some(&(a, b)) {
+                edges.push((a, b));
+            }
+        };
+        let root = |run: usize| roots.parents[(self.offset + self.components[run]) as usize];
+        if let Some(above) = above {
+            overlaps(
+                &above.starts,
+                0..above.starts.len(),
+                &self.starts,
+                self.runs(0),
+                width,
+                |u, l, _, _| {
+                    offer(roots.parents[above.components[u] as usize], root(l));
+                },
+            );
+        }
+        for y in 0..self.rows.len() - 1 {
+            let runs = self.runs(y);
+            for run in runs.start + 1..runs.end {
+                offer(root(run - 1), root(run));
+            }
+            if y > 0 {
+                overlaps(&self.starts, self.runs(y - 1), &self.starts, runs, width, |u, l, _, _| {
+                    offer(root(u), root(l));
+                });
+            }
+        }
+        self.edges = edges;
+    }
+}
+
+/// The last row of a strip: what the strip below has to know of it.
+#[derive(Default, Clone)]
+struct StripBorder {
+    starts: Vec<u16>,
+    /// Components, counted over the whole frame.
+    components: Vec<u32>,
+}
+
+/// Calls `visit(upper run, lower run, first shared column, number of shared columns)` for all overlapping runs of two
+/// rows.
+fn overlaps(
+    upper_starts: &[u16],
+    upper: std::ops::Range<usize>,
+    lower_starts: &[u16],
+    lower: std::ops::Range<usize>,
+    width: usize,
+    mut visit: impl FnMut(usize, usize, usize, usize),
+) {
+    let end = |starts: &[u16], runs: &std::ops::Range<usize>, run: usize| {
+        if run + 1 == runs.end { width } else { usize::from(starts[run + 1]) }
+    };
+    let (mut u, mut l, mut x) = (upper.start, lower.start, 0);
+    while x < width {
+        let (upper_end, lower_end) = (end(upper_starts, &upper, u), end(lower_starts, &lower, l));
+        let next = upper_end.min(lower_end);
+        visit(u, l, x, next - x);
+        u += usize::from(next == upper_end);
+        l += usize::from(next == lower_end);
+        x = next;
+    }
+}
+
+/// Components of the whole frame while they are united.
+struct Roots<'a> {
+    parents: &'a [u32],
+    sums: &'a [Sums],
+    min_region: u32,
+}
+
+impl Roots<'_> {
+    fn small(&self, root: u32) -> bool {
+        self.sums[root as usize].count < self.min_region
+    }
+}
+
+pub(crate) struct Connectivity {
+    cpu: Cpu,
+    geometry: Geometry,
+    min_region: u32,
+    strips: Vec<Strip>,
+    borders: Vec<StripBorder>,
+    /// Union-find over the components of all strips; ids are in raster order of first pixels.
+    parents: Vec<u32>,
+    sums: Vec<Sums>,
+    means: Vec<[u32; 3]>,
+    picks: Vec<u64>,
+    edges: Vec<(u32, u32)>,
+    small: Vec<u32>,
+    labels: Vec<u16>,
+}
+
+impl Connectivity {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+        let strips = (plan.frame.geometry.height as usize).div_ceil(STRIP);
+        Self {
+            cpu: cpu.clone(),
+            geometry: plan.frame.geometry,
+            min_region: plan.min_region,
+            strips: (0..strips).map(|_| Strip::default()).collect(),
+            borders: vec![StripBorder::default(); strips],
+            parents: Vec::new(),
+            sums: Vec::new(),
+            means: Vec::new(),
+            picks: Vec::new(),
+            edges: Vec::new(),
+            small: Vec::new(),
+            labels: Vec::new(),
+        }
+    }
+
+    /// Components of the whole frame, from those of the strips.
+    fn join_strips(&mut self, labels: &Labels<'_>) {
+        let Self { strips, borders, parents, sums, .. } = self;
+        parents.clear();
+        sums.clear();
+        for (strip, border) in strips.iter_mut().zip(&mut *borders) {
+            strip.offset = sums.len() as u32;
+            parents.extend(strip.offset..strip.offset + strip.sums.len() as u32);
+            sums.extend_from_slice(&strip.sums);
+            let last = strip.runs(strip.rows.len() - 2);
+            border.starts.clear();
+            border.starts.extend_from_slice(&strip.starts[last.clone()]);
+            border.components.clear();
+            border.components.extend(strip.components[last].iter().map(|c| c + strip.offset));
+        }
+        let width = self.geometry.width as usize;
+        for i in 1..strips.len() {
+            let (border, strip) = (&borders[i - 1], &strips[i]);
+            let (above, below) = (labels.row(i * STRIP - 1), labels.row(i * STRIP));
+            let upper = 0..border.starts.len();
+            overlaps(&border.starts, upper, &strip.starts, strip.runs(0), width, |u, l, x, _| {
+                if above[x] == below[x] {
+                    unite(parents, border.components[u], strip.offset + strip.components[l]);
+                }
+            });
+        }
+        self.settle();
+    }
+
+    /// Points every component at its root and moves all sums there.
+    fn settle(&mut self) {
+        for i in 0..self.parents.len() {
+            let root = self.parents[self.parents[i] as usize];
+            self.parents[i] = root;
+            if root as usize != i {
+                let moved = std::mem::take(&mut self.sums[i]);
+                self.sums[root as usize].add(&moved);
+            }
+        }
+    }
+
+    fn list_edges(&mut self, min_region: u32) {
+        let Self { cpu, strips, borders, parents, sums, edges, .. } = self;
+        let width = self.geometry.width as usize;
+        let roots = Roots { parents, sums, min_region };
+        let borders = &*borders;
+        cpu.run(|| {
+            strips.par_iter_mut().enumerate().for_each(|(i, strip)| {
+                strip.list_edges(i.checked_sub(1).map(|above| &borders[above]), &roots, width);
+            });
+        });
+        edges.clear();
+        for strip in strips {
+            edges.extend_from_slice(&strip.edges);
+        }
+    }
+
+    /// One round: every small component joins the neighbor of nearest color. Returns whether any did.
+    fn absorb(&mut self, min_region: u32) -> bool {
+        let Self { parents, sums, means, picks, edges, small, .. } = self;
+        means.resize(sums.len(), [0; 3]);
+        picks.resize(sums.len(), u64::MAX);
+        small.clear();
+        for &(a, b) in &*edges {
+            for c in [a, b] {
+                picks[c as usize] = u64::MAX;
+                means[c as usize] = sums[c as usize].mean();
+            }
+        }
+        for &(a, b) in &*edges {
+            let distance = u64::from(distance(means[a as usize], means[b as usize])) << 32;
+            for (from, to) in [(a, b), (b, a)] {
+                if sums[from as usize].count < min_region {
+                    let pick = &mut picks[from as usize];
+                    if *pick == u64::MAX {
+                        small.push(from);
+                    }
+                    *pick = (*pick).min(distance | u64::from(to));
+                }
+            }
+        }
+        for &c in &*small {
+            unite(parents, c, picks[c as usize] as u32);
+        }
+        // A pick may have been hooked below the component that picked it, so both ends give up their sums.
+        for i in 0..small.len() {
+            for c in [small[i], picks[small[i] as usize] as u32] {
+                let root = find(parents, c);
+                if root != c {
+                    let moved = std::mem::take(&mut sums[c as usize]);
+                    sums[root as usize].add(&moved);
+                }
+            }
+        }
+        edges.retain_mut(|edge| {
+            *edge = (find(parents, edge.0), find(parents, edge.1));
+            let is_small = |c: u32| sums[c as usize].count < min_region;
+            edge.0 != edge.1 && (is_small(edge.0) || is_small(edge.1))
+        });
+        !small.is_empty()
+    }
+
+    /// Numbers the roots in raster order; returns how many there are.
+    fn number(&mut self) -> usize {
+        let Self { parents, labels, .. } = self;
+        labels.clear();
+        let mut next = 0usize;
+        for i in 0..parents.len() {
+            let root = parents[parents[i] as usize];
+            parents[i] = root;
+            if root as usize == i {
+                labels.push(next as u16);
+                next += 1;
+            } else {
+                labels.push(labels[root as usize]);
+            }
+        }
+        next
+    }
+}
+
+impl backend::Connectivity<Cpu> for Connectivity {
+    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+        let features = &work.features;
+        check_labels(self.geometry, labels)?;
+        let (cpu, height) = (self.cpu.clone(), self.geometry.height as usize);
+        let strips = &mut self.strips;
+        let read = &*labels;
+        cpu.run(|| {
+            strips.par_iter_mut().enumerate().for_each(|(i, strip)| {
+                strip.scan(read, features, i * STRIP, STRIP.min(height - i * STRIP));
+            });
+        });
+        self.join_strips(labels);
+        let mut min_region = self.min_region;
+        let count = loop {
+            if min_region > 1 {
+                self.list_edges(min_region);
+                while self.absorb(min_region) {}
+            }
+            let count = self.number();
+            if count <= MAX_REGIONS {
+                break count;
+            }
+            min_region *= 2;
+        };
+        let Self { strips, labels: numbers, .. } = &*self;
+        cpu.run(|| {
+            labels.bands_mut(STRIP).zip(strips).collect::<Vec<_>>().into_par_iter().for_each(
+                |(mut band, strip)| {
+                    for y in 0..band.rows() {
+                        let row = band.row_mut(y);
+                        let runs = strip.runs(y);
+                        for run in runs.clone() {
+                            let end = match run + 1 {
+                                next if next == runs.end => row.len(),
+                                next => usize::from(strip.starts[next]),
+                            };
+                            let label = numbers[(strip.offset + strip.components[run]) as usize];
+                            row[usize::from(strip.starts[run])..end].fill(label);
+                        }
+                    }
+                },
+            );
+        });
+        work.count = count as u32;
+        Ok(())
+    }
+}
+
+/// Connectivity off: labels only become dense, in order of their clusters.
+pub(crate) struct Renumber {
+    cpu: Cpu,
+    geometry: Geometry,
+    clusters: usize,
+    used: Vec<Vec<bool>>,
+    numbers: Vec<u16>,
+}
+
+impl Renumber {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+        let clusters = plan.max_clusters();
+        Self {
+            cpu: cpu.clone(),
+            geometry: plan.frame.geometry,
+            clusters,
+            used: vec![vec![false; clusters]; cpu.threads()],
+            numbers: vec![0; clusters],
+        }
+    }
+}
+
+impl backend::Connectivity<Cpu> for Renumber {
+    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+        check_labels(self.geometry, labels)?;
+        let Self { cpu, used, numbers, .. } = self;
+        let rows = (self.geometry.height as usize).div_ceil(used.len());
+        cpu.run(|| {
+            used.par_iter_mut().zip(labels.bands_mut(rows).collect::<Vec<_>>()).for_each(
+                |(used, mut band)| {
+                    used.fill(false);
+                    for y in 0..band.rows() {
+                        for &label in band.row_mut(y).iter() {
+                            used[usize::from(label)] = true;
+                        }
+                    }
+                },
+            );
+        });
+        // A frame with fewer rows than threads leaves bands unused, whose flags are of an earlier frame or none.
+        let bands = (self.geometry.height as usize).div_ceil(rows);
+        let mut count = 0;
+        for k in 0..self.clusters {
+            numbers[k] = count as u16;
+            count += u32::from(used[..bands].iter().any(|used| used[k]));
+        }
+        let numbers = &*numbers;
+        cpu.run(|| {
+            labels.bands_mut(rows).collect::<Vec<_>>().into_par_iter().for_each(|mut band| {
+                for y in 0..band.rows() {
+                    for label in band.row_mut(y) {
+                        *label = numbers[usize::from(*label)];
+                    }
+                }
+            });
+        });
+        work.count = count;
+        Ok(())
+    }
+}

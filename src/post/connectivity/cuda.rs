@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `connectivity` on a CUDA device: one launch a phase, as many rounds as a frame can need.
+
+use super::MAX_REGIONS;
+use crate::backend;
+use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::tuning::{BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
+use crate::cuda::work::args;
+use crate::cuda::{Cuda, Work};
+use crate::error::Result;
+use crate::plan::Plan;
+
+/// A frame of this size gives one block of [`CONNECT_THREADS`] about an edge a thread.
+const PIXELS_A_BLOCK: u32 = 2048;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct ConnectArgs {
+    width: u32,
+    height: u32,
+    tiles_x: u32,
+    min_region: u32,
+    max_regions: u32,
+    connectivity: u32,
+    words: u32,
+}
+
+const _: () = assert!(size_of::<ConnectArgs>() == 4 * 7);
+// SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connectivity.cu.
+unsafe impl Argument for ConnectArgs {}
+
+pub(crate) struct Connectivity {
+    borders: Kernel,
+    settle: Kernel,
+    pick: Kernel,
+    hook: Kernel,
+    mark: Kernel,
+    count: Kernel,
+    number: Kernel,
+    fit: Kernel,
+    args: ConnectArgs,
+    /// Rounds of absorption: a component that is still small has doubled in each.
+    rounds: u32,
+    /// Whether a map of the smallest regions could have more than labels can name.
+    may_overflow: bool,
+    border_blocks: u32,
+    blocks: u32,
+    number_blocks: u32,
+    resident: u32,
+}
+
+impl Connectivity {
+    pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+        let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
+        let clusters = plan.max_clusters() as u32;
+        let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
+        let pairs = (width - 1) / TILE * height + (height - 1) / TILE * width;
+        let fit = kernel("connect_fit")?;
+        Ok(Self {
+            borders: kernel("connect_borders")?,
+            settle: kernel("connect_settle")?,
+            pick: kernel("connect_pick")?,
+            hook: kernel("connect_hook")?,
+            mark: kernel("connect_mark")?,
+            count: kernel("connect_count")?,
+            number: kernel("connect_number")?,
+            resident: (fit.resident_blocks(NUMBER_THREADS)?.min(1) * cuda.device.multiprocessors)
+                .clamp(1, 1024),
+            fit,
+            args: ConnectArgs {
+                width,
+                height,
+                tiles_x: width.div_ceil(TILE),
+                min_region: plan.min_region,
+                max_regions: MAX_REGIONS as u32,
+                connectivity: u32::from(plan.connectivity),
+                words: if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) },
+            },
+            rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
+            may_overflow: plan.connectivity
+                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
+            border_blocks: if plan.connectivity { pairs.div_ceil(BORDER_THREADS) } else { 0 },
+            blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
+            number_blocks: (width * height)
+                .div_ceil(8 * PIXELS_A_BLOCK)
+                .clamp(1, cuda.device.multiprocessors.min(1024)),
+        })
+    }
+}
+
+impl backend::Connectivity<Cuda> for Connectivity {
+    fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
+        let (components, shape) = (work.components(), self.args);
+        let (grid, number_grid) = ((self.blocks, 1), (self.number_blocks, 1));
+        let (picks, bitmap) = (work.picks.address(), work.bitmap.address());
+        let (before, totals) = (work.word_before.address(), work.block_total.address());
+        let (labels, regions) = (work.component_labels.address(), work.regions.address());
+        // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, the
+        // bitmaps `words`, totals 1024, regions one for each of the most regions.
+        unsafe {
+            if self.border_blocks > 0 {
+                work.launch(
+                    &self.borders,
+                    (self.border_blocks, 1),
+                    BORDER_THREADS,
+                    &mut args![components, shape],
+                )?;
+            }
+            work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
+            for round in 0..self.rounds {
+                work.launch(&self.pick, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
+                work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
+            }
+            work.launch(&self.mark, grid, CONNECT_THREADS, &mut args![components, bitmap, shape])?;
+            work.launch(&self.count, number_grid, NUMBER_THREADS, &mut args![bitmap, before, totals, shape])?;
+            work.launch(
+                &self.number,
+                number_grid,
+                NUMBER_THREADS,
+                &mut args![components, bitmap, before, totals, labels, regions, shape],
+            )?;
+            if self.may_overflow {
+                self.fit.launch_cooperative(
+                    &work.cuda.stream,
+                    self.resident,
+                    NUMBER_THREADS,
+                    &mut args![components, picks, bitmap, before, totals, labels, regions, shape],
+                )?;
+                work.mark(self.fit.stage)?;
+            }
+        }
+        Ok(())
+    }
+}

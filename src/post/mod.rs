@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The stages behind every algorithm: connectivity, statistics, overlay.
+
+pub mod connectivity;
+pub mod overlay;
+pub mod statistics;

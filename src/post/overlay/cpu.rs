@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `overlay` on the CPU: two rows and their chroma at a time, in parallel.
+
+use rayon::prelude::*;
+
+use super::false_color;
+use crate::backend;
+use crate::color::Yuv;
+use crate::cpu::{Cpu, Work, check_frame, check_labels};
+use crate::error::Result;
+use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair};
+use crate::params::{Boundaries, Drawing, Fill};
+use crate::plan::Plan;
+
+pub(crate) struct Overlay {
+    cpu: Cpu,
+    info: FrameInfo,
+    yuv: Yuv,
+    /// Thin boundary, widened along rows: nonzero where set.
+    marks: Vec<u8>,
+}
+
+/// The color of a region in the frame's own channels.
+trait RegionColor: Fn(u16) -> [u8; 3] + Sync {}
+impl<F: Fn(u16) -> [u8; 3] + Sync> RegionColor for F {}
+
+impl Overlay {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+        let marks = vec![0; plan.frame.geometry.pixels()];
+        Self { cpu: cpu.clone(), info: plan.frame, yuv: Yuv::new(&plan.frame), marks }
+    }
+
+    /// A color as the frame's own channels.
+    fn native(&self, rgb: [u8; 3]) -> [u8; 3] {
+        if self.info.format.packed_rgb().is_some() { rgb } else { self.yuv.yuv(rgb) }
+    }
+
+    fn fill(&self, frame: &mut FrameMut<'_>, labels: &Labels<'_>, color: impl RegionColor) {
+        let pairs: Vec<RowPair<'_>> = frame.row_pairs().collect();
+        self.cpu.run(|| {
+            pairs.into_par_iter().enumerate().for_each(|(i, mut pair)| {
+                for (j, out) in pair.luma.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
+                    self.fill_row(out, labels.row(2 * i + j), &color);
+                }
+                self.fill_chroma(&mut pair, i, labels, &color);
+            });
+        });
+    }
+
+    fn fill_row(&self, out: &mut [u8], labels: &[u16], color: &impl RegionColor) {
+        let layout = self.info.format.packed_rgb();
+        let (bytes, offsets) = layout.map_or((1, [0; 3]), |l| (l.bytes, l.offsets));
+        let mut x = 0;
+        for run in labels.chunk_by(|a, b| a == b) {
+            let [c0, c1, c2] = color(run[0]);
+            let pixels = &mut out[x * bytes..(x + run.len()) * bytes];
+            if layout.is_some() {
+                for pixel in pixels.chunks_exact_mut(bytes) {
+                    pixel[offsets[0]] = c0;
+                    pixel[offsets[1]] = c1;
+                    pixel[offsets[2]] = c2;
+                }
+            } else {
+                pixels.fill(c0);
+            }
+            x += run.len();
+        }
+    }
+
+    fn fill_chroma(&self, pair: &mut RowPair<'_>, i: usize, labels: &Labels<'_>, color: &impl RegionColor) {
+        let rows = [2 * i, 2 * i + 1];
+        let rows = &rows[..if pair.luma[1].is_empty() { 1 } else { 2 }];
+        self.update_chroma(pair, |x, width, _| {
+            let mut sum = [0u32; 2];
+            for &y in rows {
+                for &label in &labels.row(y)[x..x + width] {
+                    let [_, u, v] = color(label);
+                    sum[0] += u32::from(u);
+                    sum[1] += u32::from(v);
+                }
+            }
+            let n = (rows.len() * width) as u32;
+            Some(sum.map(|s| ((2 * s + n) / (2 * n)) as u8))
+        });
+    }
+
+    /// Sets the chroma samples of a row for which `value(first column, number of columns, Cb and Cr)` gives new ones.
+    fn update_chroma(
+        &self,
+        pair: &mut RowPair<'_>,
+        value: impl Fn(usize, usize, [u8; 2]) -> Option<[u8; 2]>,
+    ) {
+        let width = self.info.geometry.width as usize;
+        let [first, second] = &mut pair.chroma;
+        for (c, x) in (0..width).step_by(2).enumerate() {
+            let (u, v) = match self.info.format {
+                PixelFormat::Nv12 => {
+                    let [u, v] = &mut first[2 * c..2 * c + 2] else { return };
+                    (u, v)
+                }
+                PixelFormat::I420 => (&mut first[c], &mut second[c]),
+                _ => return,
+            };
+            if let Some([new_u, new_v]) = value(x, 2.min(width - x), [*u, *v]) {
+                (*u, *v) = (new_u, new_v);
+            }
+        }
+    }
+
+    /// Marks the thin boundary and widens it along rows.
+    fn mark(&mut self, labels: &Labels<'_>, width: usize) {
+        let columns = self.info.geometry.width as usize;
+        let last = self.info.geometry.height as usize - 1;
+        let Self { cpu, marks, .. } = self;
+        cpu.run(|| {
+            marks.par_chunks_mut(columns).enumerate().with_min_len(16).for_each_init(
+                || vec![0; columns],
+                |thin, (y, marks)| {
+                    let (row, below) = (labels.row(y), labels.row((y + 1).min(last)));
+                    for (x, mark) in thin.iter_mut().enumerate() {
+                        *mark = u8::from(row[x] != row[(x + 1).min(columns - 1)] || row[x] != below[x]);
+                    }
+                    // A thin mark at x0 reaches from x0 - (ceil(w/2) - 1) to x0 + floor(w/2).
+                    marks.copy_from_slice(thin);
+                    for shift in 1..(width / 2 + 1).min(columns) {
+                        marks[shift..].iter_mut().zip(&*thin).for_each(|(m, t)| *m |= t);
+                    }
+                    for shift in 1..width.div_ceil(2).min(columns) {
+                        marks.iter_mut().zip(&thin[shift..]).for_each(|(m, t)| *m |= t);
+                    }
+                },
+            );
+        });
+    }
+
+    fn draw_boundaries(&mut self, frame: &mut FrameMut<'_>, labels: &Labels<'_>, boundaries: &Boundaries) {
+        let width = boundaries.width as usize;
+        self.mark(labels, width);
+        let columns = self.info.geometry.width as usize;
+        let height = self.info.geometry.height as usize;
+        let [alpha, r, g, b] = boundaries.color.to_be_bytes();
+        let color = self.native([r, g, b]);
+        let pairs: Vec<RowPair<'_>> = frame.row_pairs().collect();
+        let this = &*self;
+        self.cpu.run(|| {
+            pairs.into_par_iter().enumerate().with_min_len(8).for_each_init(
+                || [vec![0u8; columns], vec![0u8; columns]],
+                |lines, (i, mut pair)| {
+                    for (j, line) in lines.iter_mut().enumerate() {
+                        line.fill(0);
+                        let y = 2 * i + j;
+                        if y < height {
+                            let rows = y.saturating_sub(width / 2)..(y + width.div_ceil(2)).min(height);
+                            for row in this.marks[rows.start * columns..rows.end * columns].chunks(columns) {
+                                line.iter_mut().zip(row).for_each(|(l, m)| *l |= m);
+                            }
+                            this.draw_row(pair.luma[j], line, color, alpha);
+                        }
+                    }
+                    let on = |x: usize, width: usize| {
+                        lines.iter().any(|line| line[x..x + width].iter().any(|&l| l != 0))
+                    };
+                    this.update_chroma(&mut pair, |x, width, [u, v]| {
+                        on(x, width).then(|| [blend(u, color[1], alpha), blend(v, color[2], alpha)])
+                    });
+                },
+            );
+        });
+    }
+
+    fn draw_row(&self, out: &mut [u8], line: &[u8], color: [u8; 3], alpha: u8) {
+        let layout = self.info.format.packed_rgb();
+        let (bytes, channels, offsets) = layout.map_or((1, 1, [0; 3]), |l| (l.bytes, 3, l.offsets));
+        for (pixel, _) in out.chunks_exact_mut(bytes).zip(line).filter(|(_, on)| **on != 0) {
+            for (&offset, c) in offsets[..channels].iter().zip(color) {
+                pixel[offset] = blend(pixel[offset], c, alpha);
+            }
+        }
+    }
+}
+
+fn blend(sample: u8, color: u8, alpha: u8) -> u8 {
+    let (sample, color, alpha) = (u32::from(sample), u32::from(color), u32::from(alpha));
+    ((alpha * color + (255 - alpha) * sample + 127) / 255) as u8
+}
+
+impl backend::Overlay<Cpu> for Overlay {
+    fn draw(
+        &mut self,
+        frame: &mut FrameMut<'_>,
+        _: &Work,
+        labels: &Labels<'_>,
+        means: &[[u8; 3]],
+        drawing: &Drawing,
+    ) -> Result<()> {
+        check_frame(&self.info, frame.info())?;
+        check_labels(self.info.geometry, labels)?;
+        match drawing.fill {
+            Fill::None => {}
+            Fill::MeanColor => {
+                let fallback = self.native([127; 3]);
+                self.fill(frame, labels, |label| means.get(usize::from(label)).copied().unwrap_or(fallback));
+            }
+            Fill::Labels => {
+                self.fill(frame, labels, |label| self.native(false_color(u32::from(label))));
+            }
+        }
+        if let Some(boundaries) = &drawing.boundaries {
+            self.draw_boundaries(frame, labels, boundaries);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `overlay` on a CUDA device: one launch.
+
+use crate::backend;
+use crate::color::Yuv;
+use crate::cpu::check_frame;
+use crate::cuda::launch::{Argument, Kernel, check};
+use crate::cuda::tuning::TILE_THREADS;
+use crate::cuda::work::args;
+use crate::cuda::{Cuda, DeviceFrame, Work};
+use crate::error::Result;
+use crate::image::FrameInfo;
+use crate::params::{Drawing, Fill};
+use crate::plan::Plan;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct DrawArgs {
+    label_stride: u32,
+    fill: u32,
+    width: u32,
+    alpha: u32,
+    color: [u32; 3],
+}
+
+const _: () = assert!(size_of::<DrawArgs>() == 4 * 7);
+// SAFETY: repr(C), the fields of `DrawArgs` in kernels/overlay.cu.
+unsafe impl Argument for DrawArgs {}
+
+pub(crate) struct Overlay {
+    kernel: Kernel,
+    info: FrameInfo,
+}
+
+impl Overlay {
+    pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+        Ok(Self { kernel: cuda.device.kernel("overlay", "draw", "overlay")?, info: plan.frame })
+    }
+}
+
+impl backend::Overlay<Cuda> for Overlay {
+    fn draw(
+        &mut self,
+        frame: &mut DeviceFrame,
+        work: &Work,
+        _: &(),
+        _: &[[u8; 3]],
+        drawing: &Drawing,
+    ) -> Result<()> {
+        check_frame(&self.info, &frame.info)?;
+        let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();
+        let rgb = [r, g, b];
+        let color = if self.info.format.packed_rgb().is_some() { rgb } else { Yuv::new(&self.info).yuv(rgb) };
+        let shape = DrawArgs {
+            label_stride: work.geometry.width,
+            fill: match drawing.fill {
+                Fill::None => 0,
+                Fill::MeanColor => 1,
+                Fill::Labels => 2,
+            },
+            width: drawing.boundaries.map_or(0, |b| b.width),
+            alpha: u32::from(alpha),
+            color: color.map(u32::from),
+        };
+        if shape.fill == 0 && shape.width == 0 {
+            return Ok(());
+        }
+        check("overlay", work.cuda.device.context.bind_to_thread())?;
+        let (labels, means) = (work.labels.address(), work.means.address());
+        // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
+        unsafe {
+            work.launch(
+                &self.kernel,
+                work.tiles,
+                TILE_THREADS,
+                &mut args![labels, means, frame.args(), shape],
+            )
+        }
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `overlay`: what is drawn into the frame. Alpha and padding bytes stay as they are.
+//!
+//! A pixel is on the thin boundary if its right or lower neighbor has another label. Lines of width w cover the pixels
+//! whose window of `w/2` (rounded down) pixels left and above to `w/2` (up) less one right and below holds a thin
+//! boundary pixel, so a line stays centered on the crack. Blending: `(a*color + (255-a)*sample + 127) / 255`. With 4:2:0
+//! a line is drawn on a chroma sample if any of its luma pixels is on it, and a fill gives a chroma sample the mean of
+//! its pixels' colors, rounded half up.
+
+pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+
+/// A stable false color of an identity: well spread, never dark.
+pub fn false_color(identity: u32) -> [u8; 3] {
+    let mut h = identity.wrapping_add(1).wrapping_mul(0x9e37_79b1);
+    h = (h ^ h >> 15).wrapping_mul(0x85eb_ca77);
+    h = (h ^ h >> 13).wrapping_mul(0xc2b2_ae3d);
+    h ^= h >> 16;
+    [h, h >> 8, h >> 16].map(|v| (48 + (v & 0xff) * 207 / 255) as u8)
+}

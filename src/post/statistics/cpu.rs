@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `statistics` on the CPU: sums over runs of equal label, one band of rows a thread.
+
+use rayon::prelude::*;
+
+use crate::backend;
+use crate::color::{ColorSpace, ColorTables, Yuv, lab_of_sums, unpack};
+use crate::cpu::{Cpu, Work, check_frame, check_labels};
+use crate::error::Result;
+use crate::image::{Frame, FrameInfo, Labels, PixelFormat};
+use crate::params::Outputs;
+use crate::plan::Plan;
+use crate::regions::{Neighbor, Region, Regions};
+
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    area: u32,
+    x: u64,
+    y: u64,
+    bounds: [u16; 4],
+    /// Features.
+    color: [u64; 3],
+    /// The frame's own samples: R, G, B or Y, Cb, Cr.
+    samples: [u64; 3],
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        let bounds = [u16::MAX, u16::MAX, 0, 0];
+        Self { area: 0, x: 0, y: 0, bounds, color: [0; 3], samples: [0; 3] }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.area += other.area;
+        self.x += other.x;
+        self.y += other.y;
+        for i in 0..2 {
+            self.bounds[i] = self.bounds[i].min(other.bounds[i]);
+            self.bounds[2 + i] = self.bounds[2 + i].max(other.bounds[2 + i]);
+        }
+        for i in 0..3 {
+            self.color[i] += other.color[i];
+            self.samples[i] += other.samples[i];
+        }
+    }
+
+    fn mean_samples(&self) -> [u8; 3] {
+        let n = u64::from(self.area.max(1));
+        self.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u8)
+    }
+}
+
+/// Three sums in one u64, for up to 1024 pixels of channels below 2048.
+fn sum_packed(pixels: impl Iterator<Item = [u64; 3]>) -> [u64; 3] {
+    let packed: u64 = pixels.map(|[a, b, c]| a | b << 21 | c << 42).sum();
+    let mask = (1 << 21) - 1;
+    [packed & mask, packed >> 21 & mask, packed >> 42]
+}
+
+/// Longest run that [`sum_packed`] takes.
+const PACKED_SUM: usize = 1024;
+
+/// Sums of a piece of row `y` in the frame's own channels.
+fn sum_samples(frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
+    let info = frame.info();
+    let row = frame.row(0, y);
+    let wide = u64::from;
+    match info.format {
+        PixelFormat::Gray8 => {
+            let luma: u64 = row[columns.clone()].iter().map(|&v| wide(v)).sum();
+            [luma, 128 * columns.len() as u64, 128 * columns.len() as u64]
+        }
+        PixelFormat::Nv12 => {
+            let chroma = frame.row(1, y / 2);
+            sum_packed(columns.map(|x| {
+                let c = x / 2 * 2;
+                [wide(row[x]), wide(chroma[c]), wide(chroma[c + 1])]
+            }))
+        }
+        PixelFormat::I420 => {
+            let (u, v) = (frame.row(1, y / 2), frame.row(2, y / 2));
+            sum_packed(columns.map(|x| [wide(row[x]), wide(u[x / 2]), wide(v[x / 2])]))
+        }
+        packed => {
+            let Some(layout) = packed.packed_rgb() else { return [0; 3] };
+            let [r, g, b] = layout.offsets;
+            let piece = &row[columns.start * layout.bytes..columns.end * layout.bytes];
+            sum_packed(piece.chunks_exact(layout.bytes).map(|p| [wide(p[r]), wide(p[g]), wide(p[b])]))
+        }
+    }
+}
+
+/// Calls `visit` with the columns of each run of equal label, cut to what [`sum_packed`] takes.
+fn for_each_run(row: &[u16], mut visit: impl FnMut(std::ops::Range<usize>)) {
+    let mut start = 0;
+    for x in 1..=row.len() {
+        if x == row.len() || row[x] != row[start] || x - start == PACKED_SUM {
+            visit(start..x);
+            start = x;
+        }
+    }
+}
+
+/// The rows of one task, and what they add to the labels that occur in them.
+#[derive(Default)]
+struct Band {
+    lowest: u16,
+    sums: Vec<Sums>,
+    pairs: Vec<u64>,
+}
+
+impl Band {
+    fn measure(
+        &mut self,
+        frame: &Frame<'_>,
+        features: &[u32],
+        labels: &Labels<'_>,
+        rows: std::ops::Range<usize>,
+    ) {
+        let width = labels.geometry().width as usize;
+        let lowest = |row: &[u16]| row.iter().copied().min().unwrap_or(0);
+        let highest = |row: &[u16]| row.iter().copied().max().unwrap_or(0);
+        self.lowest = rows.clone().map(|y| lowest(labels.row(y))).min().unwrap_or(0);
+        let end = rows.clone().map(|y| highest(labels.row(y))).max().unwrap_or(0);
+        self.sums.clear();
+        self.sums.resize(usize::from(end - self.lowest) + 1, Sums::default());
+        for y in rows {
+            let row = labels.row(y);
+            let pixels = &features[y * width..][..width];
+            for_each_run(row, |columns| {
+                let (x0, x1) = (columns.start as u64, columns.end as u64);
+                self.sums[usize::from(row[columns.start] - self.lowest)].add(&Sums {
+                    area: (x1 - x0) as u32,
+                    x: (x0 + x1 - 1) * (x1 - x0) / 2,
+                    y: y as u64 * (x1 - x0),
+                    bounds: [x0 as u16, y as u16, x1 as u16, y as u16 + 1],
+                    color: sum_packed(pixels[columns.clone()].iter().map(|&f| unpack(f).map(u64::from))),
+                    samples: sum_samples(frame, y, columns),
+                });
+            });
+        }
+    }
+
+    /// Lists the pixel pairs across boundaries whose upper or left pixel is in `rows`, each as `a | b | length`.
+    fn list_pairs(&mut self, labels: &Labels<'_>, rows: std::ops::Range<usize>) {
+        self.pairs.clear();
+        let pairs = &mut self.pairs;
+        let mut offer = |a: u16, b: u16, length: u64| {
+            let key = u64::from(a.min(b)) << 48 | u64::from(a.max(b)) << 32;
+            match pairs.last_mut() {
+                Some(last) if *last >> 32 == key >> 32 => *last += length,
+                _ => pairs.push(key | length),
+            }
+        };
+        for y in rows {
+            let row = labels.row(y);
+            for pair in row.windows(2) {
+                if pair[0] != pair[1] {
+                    offer(pair[0], pair[1], 1);
+                }
+            }
+            if y + 1 < labels.geometry().height as usize {
+                for (&above, &below) in row.iter().zip(labels.row(y + 1)) {
+                    if above != below {
+                        offer(above, below, 1);
+                    }
+                }
+            }
+        }
+        add_equal_pairs(&mut self.pairs);
+    }
+}
+
+/// Sorts pairs and adds up the lengths of equal ones.
+fn add_equal_pairs(pairs: &mut Vec<u64>) {
+    pairs.sort_unstable();
+    pairs.dedup_by(|next, kept| {
+        let equal = *next >> 32 == *kept >> 32;
+        if equal {
+            *kept += *next & u64::from(u32::MAX);
+        }
+        equal
+    });
+}
+
+pub(crate) struct Statistics {
+    cpu: Cpu,
+    info: FrameInfo,
+    space: ColorSpace,
+    lab: ColorTables,
+    yuv: Yuv,
+    bands: Vec<Band>,
+    sums: Vec<Sums>,
+    pairs: Vec<u64>,
+    means: Vec<[u8; 3]>,
+}
+
+impl Statistics {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+        let bands = cpu.threads().min(plan.frame.geometry.height as usize);
+        Self {
+            cpu: cpu.clone(),
+            info: plan.frame,
+            space: plan.color_space,
+            lab: ColorTables::new(ColorSpace::Lab),
+            yuv: Yuv::new(&plan.frame),
+            bands: (0..bands).map(|_| Band::default()).collect(),
+            sums: Vec::new(),
+            pairs: Vec::new(),
+            means: Vec::new(),
+        }
+    }
+
+    fn region(&self, label: usize, sums: &Sums) -> Region {
+        let area = f64::from(sums.area.max(1));
+        let mean = self.means[label];
+        let [r, g, b] = if self.info.format.packed_rgb().is_some() { mean } else { self.yuv.rgb(mean) };
+        let mean_lab = if self.space == ColorSpace::Lab {
+            lab_of_sums(sums.color, sums.area)
+        } else {
+            lab_of_sums(unpack(self.lab.feature([r, g, b])).map(u64::from), 1)
+        };
+        Region {
+            track_id: label as u32,
+            area: sums.area,
+            centroid: [sums.x, sums.y].map(|sum| (sum as f64 / area) as f32),
+            mean_rgb: [r, g, b, 255],
+            mean_lab,
+            bounds: sums.bounds,
+        }
+    }
+}
+
+impl backend::Statistics<Cpu> for Statistics {
+    fn measure(
+        &mut self,
+        frame: &Frame<'_>,
+        work: &mut Work,
+        labels: &mut Labels<'_>,
+        outputs: Outputs,
+    ) -> Result<()> {
+        check_frame(&self.info, frame.info())?;
+        check_labels(self.info.geometry, labels)?;
+        self.means.clear();
+        let (features, labels) = (&work.features, &*labels);
+        let height = self.info.geometry.height as usize;
+        let rows = height.div_ceil(self.bands.len());
+        let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
+        let Self { cpu, bands, .. } = self;
+        let with_sums = outputs.table || outputs.mean_color;
+        cpu.run(|| {
+            bands.par_iter_mut().enumerate().for_each(|(i, band)| {
+                if with_sums {
+                    band.measure(frame, features, labels, span(i));
+                }
+                if outputs.neighbors {
+                    band.list_pairs(labels, span(i));
+                }
+            });
+        });
+        if with_sums {
+            self.sums.clear();
+            self.sums.resize(work.count as usize, Sums::default());
+            for (i, band) in self.bands.iter().enumerate() {
+                if !span(i).is_empty() {
+                    let first = usize::from(band.lowest);
+                    self.sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
+                }
+            }
+            self.means.extend(self.sums.iter().map(Sums::mean_samples));
+        }
+        if outputs.neighbors {
+            self.pairs.clear();
+            for band in &self.bands {
+                self.pairs.extend_from_slice(&band.pairs);
+            }
+            add_equal_pairs(&mut self.pairs);
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self, work: &Work, outputs: Outputs, regions: &mut Regions) -> Result<()> {
+        regions.count = work.count;
+        regions.table.clear();
+        regions.neighbors.clear();
+        if outputs.table {
+            regions.table.extend(self.sums.iter().enumerate().map(|(label, sums)| self.region(label, sums)));
+        }
+        if outputs.neighbors {
+            regions.neighbors.extend(self.pairs.iter().map(|&pair| Neighbor {
+                a: (pair >> 48) as u32,
+                b: (pair >> 32) as u32 & 0xffff,
+                length: pair as u32,
+            }));
+        }
+        Ok(())
+    }
+
+    fn means(&self) -> &[[u8; 3]] {
+        &self.means
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `statistics` on a CUDA device: final labels, sums, records and the adjacency list.
+
+use crate::backend;
+use crate::color::{ColorSpace, ColorTables, SpaceArgs};
+use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
+use crate::cuda::work::{COUNTER_REGIONS, FRAME_COUNTERS, Memory, args};
+use crate::cuda::{Cuda, DeviceFrame, Work};
+use crate::error::Result;
+use crate::params::Outputs;
+use crate::plan::Plan;
+use crate::regions::{Neighbor, Regions};
+
+/// Blocks that go over all slots of the hash table.
+const NEIGHBOR_BLOCKS: u32 = 256;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct MeasureArgs {
+    label_stride: u32,
+    measure: u32,
+}
+// SAFETY: repr(C), the fields of `MeasureArgs` in kernels/statistics.cu.
+unsafe impl Argument for MeasureArgs {}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct NeighborArgs {
+    width: u32,
+    height: u32,
+    label_stride: u32,
+    slots: u32,
+}
+// SAFETY: repr(C), the fields of `NeighborArgs` in kernels/statistics.cu.
+unsafe impl Argument for NeighborArgs {}
+
+pub(crate) struct Statistics {
+    measure: Kernel,
+    table: Kernel,
+    /// Clear, count, degree, scan, place, rank.
+    neighbors: [Kernel; 6],
+    lab_tables: Memory<u32>,
+    lab_args: SpaceArgs,
+    lab_features: u32,
+}
+
+impl Statistics {
+    pub fn new(cuda: &Cuda, plan: &Plan, _: &Work) -> Result<Self> {
+        let kernel = |name, stage| cuda.device.kernel("statistics", name, stage);
+        let neighbors = |name| kernel(name, "statistics/neighbors");
+        Ok(Self {
+            measure: kernel("measure", "statistics/measure")?,
+            table: kernel("region_table", "statistics/table")?,
+            neighbors: [
+                neighbors("neighbors_clear")?,
+                neighbors("neighbors_count")?,
+                neighbors("neighbors_degree")?,
+                neighbors("neighbors_scan")?,
+                neighbors("neighbors_place")?,
+                neighbors("neighbors_rank")?,
+            ],
+            lab_tables: Work::lab_tables(cuda)?,
+            lab_args: ColorTables::new(ColorSpace::Lab).device_args(),
+            lab_features: u32::from(plan.color_space == ColorSpace::Lab),
+        })
+    }
+
+    fn list_neighbors(&self, work: &Work) -> Result<()> {
+        let Some(memory) = &work.neighbors else { return Ok(()) };
+        let width = work.geometry.width;
+        let shape =
+            NeighborArgs { width, height: work.geometry.height, label_stride: width, slots: memory.slots };
+        let most = work.max_regions as u32;
+        let (labels, keys, lengths) =
+            (work.labels.address(), memory.keys.address(), memory.lengths.address());
+        let (degree, placed, pairs) =
+            (memory.degree.address(), memory.placed.address(), memory.pairs.address());
+        let [clear, count, degrees, scan, place, rank] = &self.neighbors;
+        let all = (NEIGHBOR_BLOCKS, 1);
+        // SAFETY: every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
+        unsafe {
+            work.launch(clear, all, NEIGHBOR_THREADS, &mut args![keys, lengths, degree, most, shape])?;
+            work.launch(count, work.tiles, TILE_THREADS, &mut args![labels, keys, lengths, shape])?;
+            work.launch(degrees, all, NEIGHBOR_THREADS, &mut args![keys, degree, shape])?;
+            work.launch(scan, (1, 1), 1024, &mut args![degree, most])?;
+            work.launch(
+                place,
+                all,
+                NEIGHBOR_THREADS,
+                &mut args![keys, lengths, degree, placed, most, shape],
+            )?;
+            work.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, placed, pairs, most])
+        }
+    }
+}
+
+impl backend::Statistics<Cuda> for Statistics {
+    fn measure(&mut self, frame: &DeviceFrame, work: &mut Work, _: &mut (), outputs: Outputs) -> Result<()> {
+        let with_sums = outputs.table || outputs.mean_color;
+        let shape = MeasureArgs { label_stride: work.geometry.width, measure: u32::from(with_sums) };
+        let (components, component_labels) = (work.components(), work.component_labels.address());
+        let (labels, regions) = (work.labels.address(), work.regions.address());
+        // SAFETY: planes are of the plan's size; there is one accumulator for each of the most regions.
+        unsafe {
+            work.launch(
+                &self.measure,
+                work.tiles,
+                TILE_THREADS,
+                &mut args![components, component_labels, labels, regions, frame.args(), shape],
+            )?;
+        }
+        if with_sums {
+            let (counters, tables) = (work.counters(), self.lab_tables.address());
+            let (means, records) = (work.means.address(), work.records.address());
+            let blocks = (work.max_regions as u32).div_ceil(TABLE_THREADS);
+            // SAFETY: as above.
+            unsafe {
+                work.launch(
+                    &self.table,
+                    (blocks, 1),
+                    TABLE_THREADS,
+                    &mut args![
+                        counters,
+                        regions,
+                        tables,
+                        means,
+                        records,
+                        frame.args(),
+                        self.lab_args,
+                        self.lab_features
+                    ],
+                )?;
+            }
+        }
+        if outputs.neighbors { self.list_neighbors(work) } else { Ok(()) }
+    }
+
+    fn collect(&mut self, work: &Work, outputs: Outputs, regions: &mut Regions) -> Result<()> {
+        let stage = "collect";
+        let sums = &work.sums[0];
+        let counter = sums.len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
+        sums.read(&work.cuda, stage, counter, std::slice::from_mut(&mut regions.count))?;
+        regions.table.clear();
+        regions.neighbors.clear();
+        if outputs.table {
+            regions.table.resize(regions.count as usize, bytemuck::Zeroable::zeroed());
+            work.records.read(&work.cuda, stage, 0, &mut regions.table)?;
+        }
+        if let (true, Some(memory)) = (outputs.neighbors, &work.neighbors) {
+            let mut count = 0u32;
+            memory.degree.read(&work.cuda, stage, work.max_regions, std::slice::from_mut(&mut count))?;
+            let mut pairs = vec![[0u32; 3]; count as usize];
+            memory.pairs.read(&work.cuda, stage, 0, &mut pairs)?;
+            regions.neighbors.extend(pairs.into_iter().map(|[a, b, length]| Neighbor { a, b, length }));
+        }
+        Ok(())
+    }
+}

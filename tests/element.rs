@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The element `superpixel` in its stream: properties, shared buffers, events, caps changes, errors.
+#![cfg(feature = "gst")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::{
+    PATIENCE, bytes, caps, error_on, frame_info, harness, info, launch, library, params, picture, superpixel,
+};
+use gst::glib;
+use gst::prelude::*;
+use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::color::ColorSpace;
+use gstsuperpixel::meta::SuperpixelMeta;
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
+
+const WIDTH: u32 = 97;
+const HEIGHT: u32 = 81;
+
+fn labels(buffer: &gst::BufferRef) -> Vec<u16> {
+    SuperpixelMeta::from_buffer(buffer).expect("meta").labels().expect("labels").as_slice().to_vec()
+}
+
+fn slic_params(params: &mut Params) -> &mut slic::Params {
+    match &mut params.algorithm {
+        AlgorithmParams::Slic(slic) => slic,
+    }
+}
+
+/// Sets the property of the name between two frames of a playing element; the very next frame has to be as the library
+/// says, and unlike the one before.
+#[test]
+fn segmentation_properties_take_effect_on_the_next_frame() {
+    type Change = fn(&mut Params);
+    let changes: [(&str, &str, Change); 12] = [
+        ("superpixel-size", "16", |p| p.superpixel_size = 16),
+        ("superpixels", "40", |p| p.superpixels = 40),
+        ("iterations", "1", |p| slic_params(p).iterations = 1),
+        ("compactness", "2.5", |p| slic_params(p).compactness = 2.5),
+        ("color-space", "lab-gslicr", |p| slic_params(p).color_space = ColorSpace::LabGslicr),
+        ("color-space", "xyz-gslicr", |p| slic_params(p).color_space = ColorSpace::XyzGslicr),
+        ("color-space", "rgb", |p| slic_params(p).color_space = ColorSpace::Rgb),
+        ("adaptive-compactness", "true", |p| slic_params(p).adaptive_compactness = true),
+        ("connectivity", "false", |p| p.connectivity = false),
+        ("min-region", "1.5", |p| p.min_region = 1.5),
+        ("min-region", "0", |p| p.min_region = 0.0),
+        ("algo", "slic", |_| ()),
+    ];
+    let info = info("RGB", WIDTH, HEIGHT);
+    let input = picture(&info, 1, 0);
+    let usual = library(&input, &info, frame_info(&info), &params(), None);
+    for (name, value, change) in changes {
+        let element = superpixel();
+        element.set_property_from_str("overlay", "none");
+        let (mut h, _bus) = harness(&element);
+        h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+        assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == usual.labels, "{name}: before");
+        let mut changed = params();
+        change(&mut changed);
+        element.set_property_from_str(name, value);
+        let expected = library(&input, &info, frame_info(&info), &changed, None);
+        assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected.labels, "{name}={value}: after");
+        assert!(
+            name == "algo" || expected.labels != usual.labels,
+            "{name}={value} changes nothing in this picture"
+        );
+        let default = element.find_property(name).unwrap().default_value().clone();
+        element.set_property_from_value(name, &default);
+        element.set_property("superpixel-size", 8u32);
+        assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == usual.labels, "{name}: set back");
+    }
+}
+
+#[test]
+fn drawing_properties_take_effect_on_the_next_frame() {
+    let info = info("RGBA", WIDTH, HEIGHT);
+    let input = picture(&info, 2, 0);
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGBA", WIDTH, HEIGHT));
+    let yellow = Boundaries::default();
+    let red = Boundaries { color: 0x80ff_0000, ..yellow };
+    let wide = Boundaries { width: 3, ..red };
+    let line = |boundaries| Some(Drawing { fill: Fill::None, boundaries: Some(boundaries) });
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    for (name, value, drawing) in [
+        ("overlay", "boundaries", line(yellow)),
+        ("boundary-color", "2164195328", line(red)),
+        ("boundary-width", "3", line(wide)),
+        ("overlay", "mean-color", Some(Drawing { fill: Fill::MeanColor, boundaries: None })),
+        ("overlay", "mean-color-boundaries", Some(Drawing { fill: Fill::MeanColor, boundaries: Some(wide) })),
+        ("overlay", "labels", Some(Drawing { fill: Fill::Labels, boundaries: None })),
+        ("overlay", "none", None),
+    ] {
+        element.set_property_from_str(name, value);
+        let expected = library(&input, &info, frame_info(&info), &params(), drawing.as_ref());
+        let output = bytes(&h.push_and_pull(input.copy_deep().unwrap()).unwrap());
+        assert!(output == expected.drawn, "{name}={value}");
+        assert!(!seen.contains(&output), "{name}={value} looks like an earlier one");
+        seen.push(output);
+    }
+}
+
+#[test]
+fn output_properties_take_effect_on_the_next_frame() {
+    let info = info("RGB", WIDTH, HEIGHT);
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    let mut fields = |labels: bool, table: bool, neighbors: bool| {
+        element.set_property("labels", labels);
+        element.set_property("region-table", table);
+        element.set_property("neighbors", neighbors);
+        let output = h.push_and_pull(picture(&info, 1, 0)).unwrap();
+        let meta = SuperpixelMeta::from_buffer(&output)?;
+        Some((meta.table().unwrap().len() as u32 == meta.regions(), !meta.neighbors().unwrap().is_empty()))
+    };
+    assert_eq!(fields(true, true, false), Some((true, false)));
+    assert_eq!(fields(true, false, true), Some((false, true)));
+    assert_eq!(fields(true, true, true), Some((true, true)));
+    assert_eq!(fields(true, false, false), Some((false, false)));
+    assert_eq!(fields(false, true, true), None);
+    assert_eq!(fields(true, true, false), Some((true, false)));
+}
+
+#[test]
+fn labels_false_still_draws() {
+    let info = info("RGB", WIDTH, HEIGHT);
+    let input = picture(&info, 2, 0);
+    let element = superpixel();
+    element.set_property("labels", false);
+    element.set_property_from_str("overlay", "mean-color");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    let drawing = Drawing { fill: Fill::MeanColor, boundaries: None };
+    let expected = library(&input, &info, frame_info(&info), &params(), Some(&drawing));
+    assert!(bytes(&h.push_and_pull(input).unwrap()) == expected.drawn);
+}
+
+#[test]
+fn labels_only_neither_copies_nor_touches_a_shared_buffer() {
+    let info = info("NV12", WIDTH, HEIGHT);
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("NV12", WIDTH, HEIGHT));
+    let held = picture(&info, 1, 0);
+    let before = bytes(&held);
+    let output = h.push_and_pull(held.clone()).unwrap();
+    assert_eq!(output.peek_memory(0).as_ptr(), held.peek_memory(0).as_ptr(), "the pixels were copied");
+    assert!(bytes(&held) == before);
+    assert!(SuperpixelMeta::from_buffer(&held).is_none(), "the holder's buffer got the metadata");
+    assert!(SuperpixelMeta::from_buffer(&output).is_some());
+}
+
+#[test]
+fn drawing_leaves_the_other_holder_of_a_shared_buffer_alone() {
+    let info = info("I420", WIDTH, HEIGHT);
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("I420", WIDTH, HEIGHT));
+    let held = picture(&info, 1, 0);
+    let before = bytes(&held);
+    let output = h.push_and_pull(held.clone()).unwrap();
+    assert!(bytes(&held) == before, "the holder's pixels changed");
+    assert!(bytes(&output) != before, "nothing was drawn");
+    assert!(SuperpixelMeta::from_buffer(&held).is_none());
+}
+
+#[test]
+fn drawing_on_an_exclusive_buffer_copies_nothing() {
+    let info = info("I420", WIDTH, HEIGHT);
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("I420", WIDTH, HEIGHT));
+    let input = picture(&info, 1, 0);
+    let memory = input.peek_memory(0).as_ptr();
+    assert_eq!(h.push_and_pull(input).unwrap().peek_memory(0).as_ptr(), memory);
+}
+
+#[test]
+fn both_branches_of_a_tee_get_what_they_asked_for() {
+    let pipeline = launch(
+        "videotestsrc num-buffers=8 ! video/x-raw,format=I420,width=97,height=81 ! tee name=t \
+         t. ! queue ! superpixel name=only overlay=none threads=1 ! appsink name=a sync=false \
+         t. ! queue ! superpixel name=draw superpixel-size=24 threads=1 ! appsink name=b sync=false \
+         t. ! queue ! appsink name=c sync=false",
+    );
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let sinks = ["a", "b", "c"].map(|n| pipeline.by_name(n).unwrap().downcast::<gst_app::AppSink>().unwrap());
+    for _ in 0..8 {
+        let [a, b, c] = sinks.each_ref().map(|sink| sink.try_pull_sample(PATIENCE).expect("sample"));
+        let [a, b, c] = [&a, &b, &c].map(|sample| sample.buffer().unwrap());
+        assert!(bytes(a) == bytes(c) && bytes(b) != bytes(c));
+        assert!(labels(a) != labels(b) && SuperpixelMeta::from_buffer(c).is_none());
+    }
+    pipeline.set_state(gst::State::Null).unwrap();
+}
+
+#[test]
+fn caps_may_change_in_the_stream() {
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    for (seed, (name, width, height)) in
+        [("RGB", 64, 48), ("NV12", 64, 48), ("NV12", 33, 17), ("GRAY8", 128, 9), ("RGB", 64, 48)]
+            .into_iter()
+            .enumerate()
+    {
+        let info = info(name, width, height);
+        h.set_src_caps(caps(name, width, height));
+        for seed in [seed as u32, 10 + seed as u32] {
+            let input = picture(&info, seed, 0);
+            let drawing = Drawing { fill: Fill::None, boundaries: Some(Boundaries::default()) };
+            let expected = library(&input, &info, frame_info(&info), &params(), Some(&drawing));
+            let output = h.push_and_pull(input).unwrap();
+            assert!(
+                labels(&output) == expected.labels && bytes(&output) == expected.drawn,
+                "{name} {width}x{height}"
+            );
+        }
+    }
+}
+
+#[test]
+fn timestamps_and_flags_stay() {
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", 32, 32));
+    let mut input = picture(&info("RGB", 32, 32), 7, 0);
+    input.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT | gst::BufferFlags::MARKER);
+    input.get_mut().unwrap().set_offset(9);
+    let (pts, duration) = (input.pts(), input.duration());
+    let output = h.push_and_pull(input).unwrap();
+    assert_eq!((output.pts(), output.duration(), output.offset()), (pts, duration, 9));
+    assert!(output.flags().contains(gst::BufferFlags::DISCONT | gst::BufferFlags::MARKER));
+}
+
+#[test]
+fn frames_after_flush_segment_and_discont_are_segmented_as_any_other() {
+    let info = info("RGB", WIDTH, HEIGHT);
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    let input = picture(&info, 1, 0);
+    let expected = library(&input, &info, frame_info(&info), &params(), None).labels;
+    assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected);
+    assert!(h.push_event(gst::event::FlushStart::new()));
+    assert_eq!(h.push(picture(&info, 2, 0)), Err(gst::FlowError::Flushing));
+    assert!(h.push_event(gst::event::FlushStop::new(true)));
+    assert!(h.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new())));
+    assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected);
+    let mut discont = input.copy();
+    discont.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
+    assert!(labels(&h.push_and_pull(discont).unwrap()) == expected);
+}
+
+#[test]
+fn end_of_stream_passes_at_once() {
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", 32, 32));
+    h.push(picture(&info("RGB", 32, 32), 0, 0)).unwrap();
+    assert!(h.push_event(gst::event::Eos::new()));
+    let mut types = Vec::new();
+    while let Some(event) = h.try_pull_event() {
+        types.push(event.type_());
+    }
+    assert_eq!(types.last(), Some(&gst::EventType::Eos));
+    assert_eq!(h.push(picture(&info("RGB", 32, 32), 1, 0)), Err(gst::FlowError::Eos));
+}
+
+#[test]
+fn seeks_while_playing_deliver_from_the_new_place() {
+    let pipeline = launch(
+        "videotestsrc ! video/x-raw,width=64,height=48,framerate=25/1 ! superpixel threads=1 ! \
+         appsink name=out sync=false max-buffers=2",
+    );
+    let sink: gst_app::AppSink = pipeline.by_name("out").unwrap().downcast().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    sink.try_pull_sample(PATIENCE).expect("first frame");
+    for seconds in [100, 3, 500, 0] {
+        let target = gst::ClockTime::from_seconds(seconds);
+        pipeline.seek_simple(gst::SeekFlags::FLUSH, target).unwrap();
+        let sample = sink.try_pull_sample(PATIENCE).expect("frame after seek");
+        assert_eq!(sample.buffer().unwrap().pts(), Some(target));
+        assert!(SuperpixelMeta::from_buffer(sample.buffer().unwrap()).is_some());
+    }
+    pipeline.set_state(gst::State::Null).unwrap();
+}
+
+#[test]
+fn late_frames_are_dropped_by_qos() {
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", 32, 32));
+    let info = info("RGB", 32, 32);
+    h.push_and_pull(picture(&info, 0, 0)).unwrap();
+    let late = gst::event::Qos::new(
+        gst::QOSType::Underflow,
+        2.0,
+        400_000_000,
+        Some(gst::ClockTime::from_mseconds(40)),
+    );
+    h.push_upstream_event(late);
+    h.push(picture(&info, 2, 0)).unwrap();
+    assert!(h.try_pull().is_none(), "a frame that is late passed");
+    h.push(picture(&info, 100, 0)).unwrap();
+    assert!(h.try_pull().is_some());
+}
+
+#[link(name = "gstcontroller-1.0")]
+unsafe extern "C" {
+    fn gst_interpolation_control_source_new() -> *mut gst::ffi::GstControlSource;
+    fn gst_timed_value_control_source_set(
+        source: *mut gst::ffi::GstControlSource,
+        time: u64,
+        value: f64,
+    ) -> i32;
+    fn gst_direct_control_binding_new_absolute(
+        object: *mut gst::ffi::GstObject,
+        property: *const std::ffi::c_char,
+        source: *mut gst::ffi::GstControlSource,
+    ) -> *mut gst::ffi::GstControlBinding;
+}
+
+/// Lets a property follow points in stream time, each holding until the next.
+fn control(element: &gst::Element, property: &std::ffi::CStr, points: &[(u64, f64)]) {
+    use glib::translate::{ToGlibPtr, from_glib_full, from_glib_none};
+    // SAFETY: the constructors return a full and a floating reference; the pointers live across the calls.
+    let (binding, _source): (gst::ControlBinding, gst::ControlSource) = unsafe {
+        let source: gst::ControlSource = from_glib_full(gst_interpolation_control_source_new());
+        for (frame, value) in points {
+            assert_ne!(
+                gst_timed_value_control_source_set(source.to_glib_none().0, frame * 40_000_000, *value),
+                0
+            );
+        }
+        let object: *mut gst::ffi::GstObject = element.upcast_ref::<gst::Object>().to_glib_none().0;
+        let binding =
+            gst_direct_control_binding_new_absolute(object, property.as_ptr(), source.to_glib_none().0);
+        (from_glib_none(binding), source)
+    };
+    element.add_control_binding(&binding).unwrap();
+}
+
+#[test]
+fn numeric_properties_can_be_controlled_in_stream_time() {
+    let info = info("RGB", WIDTH, HEIGHT);
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    control(&element, c"superpixel-size", &[(0, 8.0), (2, 8.0), (3, 20.0), (9, 20.0)]);
+    control(&element, c"compactness", &[(0, 5.0), (4, 5.0), (5, 40.0), (9, 40.0)]);
+    for (seed, size, compactness) in [(0, 8, 5.0), (2, 8, 5.0), (3, 20, 5.0), (4, 20, 5.0), (5, 20, 40.0)] {
+        let mut expected = Params { superpixel_size: size, ..Params::default() };
+        slic_params(&mut expected).compactness = compactness;
+        let input = picture(&info, seed, 0);
+        let expected = library(&input, &info, frame_info(&info), &expected, None);
+        assert!(labels(&h.push_and_pull(input).unwrap()) == expected.labels, "frame {seed}");
+    }
+}
+
+#[test]
+fn every_numeric_playing_property_is_controllable() {
+    let mut numeric = 0;
+    for property in superpixel().list_properties() {
+        let playing = property.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING);
+        let number =
+            property.value_type() == u32::static_type() || property.value_type() == f32::static_type();
+        if playing && number {
+            numeric += 1;
+            assert!(property.flags().contains(gst::PARAM_FLAG_CONTROLLABLE), "{}", property.name());
+        }
+    }
+    assert_eq!(numeric, 7);
+}
+
+#[test]
+fn two_elements_in_one_pipeline_work_side_by_side() {
+    let line = "videotestsrc num-buffers=3 ! video/x-raw,format=RGB,width=96,height=64 ! \
+                superpixel overlay=none superpixel-size=8 threads=1 ! identity ! \
+                superpixel overlay=none superpixel-size=32 threads=2 ! appsink name=out";
+    for sample in common::samples(line) {
+        let buffer = sample.buffer().unwrap();
+        let metas =
+            buffer.iter_meta::<gst::Meta>().filter(|meta| meta.try_as_custom_meta().is_some()).count();
+        assert_eq!(metas, 1, "the second element replaces what the first attached");
+        assert!(SuperpixelMeta::from_buffer(buffer).unwrap().regions() <= 12);
+    }
+}
+
+/// Why the library opens no CUDA device of this number, or its name where it does.
+#[cfg(feature = "cuda")]
+fn cuda_device(id: i32) -> Result<String, String> {
+    use gstsuperpixel::backend::Backend;
+    gstsuperpixel::cuda::Cuda::new(id).map(|cuda| cuda.describe()).map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda_device(_: i32) -> Result<String, String> {
+    Err("cuda backend: not in this build".into())
+}
+
+/// Elements for the first device that works and for one that nobody has.
+fn elements_of_devices() -> Vec<(gst::Element, Result<String, String>)> {
+    let ids = if cfg!(feature = "cuda") { vec![-1, i32::MAX] } else { vec![-1] };
+    let element = |id| {
+        let element = superpixel();
+        if cfg!(feature = "cuda") {
+            element.set_property("cuda-device-id", id);
+        }
+        (element, cuda_device(id))
+    };
+    ids.into_iter().map(element).collect()
+}
+
+#[test]
+fn backend_cuda_starts_on_a_device_or_says_what_to_do() {
+    for (element, device) in elements_of_devices() {
+        let bus = common::TestBus::new(&element);
+        element.set_property_from_str("backend", "cuda");
+        match device {
+            Ok(name) => {
+                element.set_state(gst::State::Paused).unwrap();
+                assert_eq!(element.property::<String>("active-backend"), name);
+            }
+            Err(reason) => {
+                assert!(element.set_state(gst::State::Paused).is_err());
+                let text = error_on(&bus).expect("an element error");
+                assert!(text.contains(&reason), "{text}, not {reason}");
+                assert!(reason.contains("no device") || text.contains("use the cpu backend"), "{text}");
+                assert_eq!(element.property::<String>("active-backend"), "");
+            }
+        }
+        element.set_state(gst::State::Null).unwrap();
+        element.set_property_from_str("backend", "cpu");
+        element.set_state(gst::State::Paused).expect("starts after the advice is followed");
+        assert_eq!(element.property::<String>("active-backend"), "cpu 2 threads");
+        element.set_state(gst::State::Null).unwrap();
+    }
+}
+
+#[test]
+fn backend_auto_takes_a_device_or_the_cpu_and_logs_it_once() {
+    for (element, device) in elements_of_devices() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (address, log) = (element.as_ptr() as usize, lines.clone());
+        gst::log::set_threshold_for_name("superpixel", gst::DebugLevel::Info);
+        let function = gst::log::add_log_function(move |_, level, _, _, _, object, message| {
+            let own = object.is_some_and(|object| object.as_ptr() as usize == address);
+            let text = message.get().map(|text| text.to_string()).unwrap_or_default();
+            if own && level == gst::DebugLevel::Info && text.contains("backend") {
+                log.lock().unwrap().push(text);
+            }
+        });
+        let (mut h, _bus) = harness(&element);
+        let active = element.property::<String>("active-backend");
+        h.set_src_caps(caps("RGB", 64, 48));
+        for seed in 0..3 {
+            h.push_and_pull(picture(&info("RGB", 64, 48), seed, 0)).unwrap();
+        }
+        gst::log::remove_log_function(function);
+        gst::log::unset_threshold_for_name("superpixel");
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains(&active), "{lines:?}");
+        match device {
+            Ok(name) => assert_eq!(active, name),
+            Err(reason) => {
+                assert_eq!(active, "cpu 2 threads");
+                assert!(lines[0].contains(&reason), "{lines:?}, not {reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_a_build_with_cuda_has_a_device_property() {
+    let property = superpixel().find_property("cuda-device-id");
+    assert_eq!(property.is_some(), cfg!(feature = "cuda"));
+    if let Some(property) = property {
+        assert_eq!(property.default_value().get::<i32>().unwrap(), -1);
+        assert!(property.flags().contains(gst::PARAM_FLAG_MUTABLE_READY));
+    }
+}
+
+#[test]
+fn active_backend_names_the_cpu_and_its_threads() {
+    for (threads, shown) in [(3u32, "cpu 3 threads"), (1, "cpu 1 thread")] {
+        let element = superpixel();
+        element.set_property_from_str("backend", "cpu");
+        element.set_property("threads", threads);
+        assert_eq!(element.property::<String>("active-backend"), "");
+        element.set_state(gst::State::Paused).unwrap();
+        assert_eq!(element.property::<String>("active-backend"), shown);
+        element.set_state(gst::State::Null).unwrap();
+        assert_eq!(element.property::<String>("active-backend"), "");
+    }
+}
+
+#[test]
+fn stats_count_frames_and_time_the_stages() {
+    let element = superpixel();
+    element.set_property_from_str("backend", "cpu");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    let info = info("RGB", WIDTH, HEIGHT);
+    let stats = || element.property::<gst::Structure>("stats");
+    assert_eq!(stats().get::<u64>("frames"), Ok(0));
+    let mut regions = 0;
+    for seed in 0..3 {
+        let output = h.push_and_pull(picture(&info, seed, 0)).unwrap();
+        regions = SuperpixelMeta::from_buffer(&output).unwrap().regions();
+    }
+    let stats = stats();
+    assert_eq!(stats.get::<u64>("frames"), Ok(3));
+    assert_eq!(stats.get::<u32>("regions"), Ok(regions));
+    let last = stats.get::<u64>("frame-time-us").unwrap();
+    assert!(last > 0 && stats.get::<u64>("frame-time-us-mean").unwrap() > 0);
+    let stages = stats.get::<gst::Structure>("stage-times-us").unwrap();
+    for stage in ["ingest", "connectivity", "statistics", "overlay"] {
+        assert!(stages.get::<u64>(stage).is_ok(), "{stage} in {stages}");
+    }
+    assert!(stages.iter().all(|(name, _)| !name.contains('/')), "{stages}");
+    let sum: u64 = stages.iter().filter_map(|(_, value)| value.get::<u64>().ok()).sum();
+    assert!(sum <= last, "stages take {sum} of {last} us");
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MPL-2.0
+//! A leak made on purpose: with it, tests/run.sh proves that GStreamer's leaks tracer would report one.
+#![cfg(feature = "gst")]
+
+mod common;
+
+#[test]
+#[ignore = "leaks on purpose, only for tests/run.sh"]
+fn leaks_on_purpose() {
+    common::init();
+    std::mem::forget(gst::Pipeline::new());
+}

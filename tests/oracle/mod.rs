@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The specification written down once more, as plainly as possible and independently of the library's own code paths:
+//! one pixel, one cluster, one component at a time, in wide integers and ordered maps.
+#![allow(dead_code, clippy::needless_range_loop)]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use gstsuperpixel::algo::grid::Grid;
+use gstsuperpixel::algo::slic;
+use gstsuperpixel::color::unpack;
+use gstsuperpixel::image::Geometry;
+
+pub struct Cluster {
+    pub mean: [i64; 5],
+    pub spread: i64,
+}
+
+/// SLIC by its definition: every distance in full, every sum in i64.
+pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
+    let (w, h) = (grid.geometry.width as usize, grid.geometry.height as usize);
+    let point = |x: usize, y: usize| -> [i64; 5] {
+        let [l, a, b] = unpack(features[y * w + x]).map(|v| i64::from(v >> plan.color_shift));
+        [l, a, b, i64::from(plan.px[x]), i64::from(plan.py[y])]
+    };
+    let home = |x: usize, y: usize| {
+        let s = grid.step as usize;
+        ((x / s).min(grid.nx as usize - 1), (y / s).min(grid.ny as usize - 1))
+    };
+    if grid.step == 1 {
+        return (0..w * h).map(|i| i as u16).collect();
+    }
+    let mut clusters: Vec<Cluster> = (0..grid.cells())
+        .map(|k| {
+            let (x, y) = grid.seed(k % grid.nx as usize, k / grid.nx as usize);
+            Cluster { mean: point(x, y), spread: plan.adaptive.map_or(1, |a| i64::from(a.initial)) }
+        })
+        .collect();
+    let color = |p: &[i64; 5], c: &Cluster| (0..3).map(|j| (p[j] - c.mean[j]).pow(2)).sum::<i64>();
+    let nearest = |clusters: &[Cluster], x: usize, y: usize| -> usize {
+        let (gx, gy) = home(x, y);
+        let p = point(x, y);
+        let mut best = (i128::MAX, 0);
+        for dy in -1i64..=1 {
+            for dx in -1i64..=1 {
+                let (cx, cy) = (gx as i64 + dx, gy as i64 + dy);
+                if cx < 0 || cy < 0 || cx >= i64::from(grid.nx) || cy >= i64::from(grid.ny) {
+                    continue;
+                }
+                let k = cy as usize * grid.nx as usize + cx as usize;
+                let c = &clusters[k];
+                let place: i64 = (3..5).map(|j| (p[j] - c.mean[j]).pow(2)).sum();
+                let d = match plan.adaptive {
+                    None => i128::from(color(&p, c) + place),
+                    Some(a) => {
+                        let weight = i64::from(slic::ADAPTIVE_ONE) / c.spread;
+                        i128::from(color(&p, c)) * i128::from(weight)
+                            + i128::from(place) * i128::from(a.place)
+                    }
+                };
+                best = best.min((d, k));
+            }
+        }
+        best.1
+    };
+    for _ in 0..plan.iterations {
+        let mut sums = vec![([0i64; 5], 0i64, 0i64); clusters.len()];
+        for y in (0..h).step_by(plan.stride as usize) {
+            for x in (0..w).step_by(plan.stride as usize) {
+                let (k, p) = (nearest(&clusters, x, y), point(x, y));
+                for j in 0..5 {
+                    sums[k].0[j] += p[j];
+                }
+                sums[k].1 += 1;
+                sums[k].2 = sums[k].2.max(color(&p, &clusters[k]));
+            }
+        }
+        for (c, (sum, n, spread)) in clusters.iter_mut().zip(sums) {
+            if n > 0 {
+                c.mean = sum.map(|s| (2 * s + n).div_euclid(2 * n));
+                c.spread = c.spread.max(spread);
+            }
+        }
+    }
+    (0..w * h).map(|i| nearest(&clusters, i % w, i / w) as u16).collect()
+}
+
+/// 4-connected components of equal label: the first pixel of each pixel's component.
+pub fn components(geometry: Geometry, labels: &[u16]) -> Vec<usize> {
+    let (w, n) = (geometry.width as usize, geometry.pixels());
+    let mut root = vec![usize::MAX; n];
+    for start in 0..n {
+        if root[start] != usize::MAX {
+            continue;
+        }
+        root[start] = start;
+        let mut queue = VecDeque::from([start]);
+        while let Some(i) = queue.pop_front() {
+            for j in neighbors(i, w, n) {
+                if labels[j] == labels[i] && root[j] == usize::MAX {
+                    root[j] = start;
+                    queue.push_back(j);
+                }
+            }
+        }
+    }
+    root
+}
+
+pub fn neighbors(i: usize, w: usize, n: usize) -> impl Iterator<Item = usize> {
+    let x = i % w;
+    [
+        (x > 0).then(|| i - 1),
+        (x + 1 < w).then_some(i + 1),
+        (i >= w).then(|| i - w),
+        (i + w < n).then_some(i + w),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Connectivity by its definition, with ordered maps.
+pub fn connect(geometry: Geometry, labels: &[u16], features: &[u32], min_region: u32) -> Vec<u16> {
+    let (w, n) = (geometry.width as usize, geometry.pixels());
+    let mut root = components(geometry, labels);
+    loop {
+        let mut sums: BTreeMap<usize, (u64, [u64; 3])> = BTreeMap::new();
+        for i in 0..n {
+            let entry = sums.entry(root[i]).or_default();
+            entry.0 += 1;
+            for (sum, v) in entry.1.iter_mut().zip(unpack(features[i])) {
+                *sum += u64::from(v);
+            }
+        }
+        let small: BTreeSet<usize> =
+            sums.iter().filter(|(_, s)| s.0 < u64::from(min_region)).map(|(&r, _)| r).collect();
+        if small.is_empty() || sums.len() == 1 {
+            let number: BTreeMap<usize, u16> = sums.keys().enumerate().map(|(i, &r)| (r, i as u16)).collect();
+            return root.iter().map(|r| number[r]).collect();
+        }
+        let mean = |r: usize| sums[&r].1.map(|s| (32 * s + sums[&r].0) / (2 * sums[&r].0));
+        let mut pick: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+        for i in 0..n {
+            for j in neighbors(i, w, n).filter(|&j| root[j] != root[i] && small.contains(&root[i])) {
+                let (a, b) = (mean(root[i]), mean(root[j]));
+                let key = (a.iter().zip(b).map(|(&a, b)| a.abs_diff(b).pow(2)).sum(), root[j]);
+                let entry = pick.entry(root[i]).or_insert(key);
+                *entry = (*entry).min(key);
+            }
+        }
+        let mut name: BTreeMap<usize, usize> = sums.keys().map(|&r| (r, r)).collect();
+        for (&a, &(_, b)) in &pick {
+            let (a, b) = (name[&a], name[&b]);
+            let low = a.min(b);
+            name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
+        }
+        root.iter_mut().for_each(|r| *r = name[r]);
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The CUDA backend against the CPU backend: equality of every output, for every format, option and awkward size.
+//!
+//! Without a device each test prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
+//! `SUPERPIXEL_SHORT=1` takes the small cases only, for runs under a memory checker. `SUPERPIXEL_IMAGES=FOLDER` adds
+//! every PNG and JPEG of a folder.
+#![cfg(feature = "cuda")]
+
+mod pictures;
+
+use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::color::ColorSpace;
+use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::cuda::{Cuda, Staging};
+use gstsuperpixel::engine::Engine;
+use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat, YuvMatrix};
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
+use gstsuperpixel::plan::Plan;
+use gstsuperpixel::regions::Regions;
+use pictures::{Buffer, PICTURES, Picture, hash};
+
+const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true };
+
+/// The device, or a printed skip.
+fn device(test: &str) -> Option<Cuda> {
+    match Cuda::new(-1) {
+        Ok(cuda) => Some(cuda),
+        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
+            panic!("{test}: SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
+        }
+        Err(error) => {
+            println!("{test}: skipped: {error}");
+            None
+        }
+    }
+}
+
+fn short() -> bool {
+    std::env::var_os("SUPERPIXEL_SHORT").is_some_and(|v| v == "1")
+}
+
+struct Outcome {
+    map: Vec<u16>,
+    regions: Regions,
+    planes: Vec<Vec<u8>>,
+}
+
+fn on_cpu(cpu: &Cpu, params: &Params, buffer: &Buffer, drawing: &Drawing) -> Outcome {
+    let g = buffer.info.geometry;
+    let mut engine = Engine::new(cpu.clone(), Plan::new(params, buffer.info).unwrap()).unwrap();
+    let mut map = vec![0; g.pixels()];
+    let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
+    engine.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap();
+    let mut planes = buffer.planes.clone();
+    let mut frame =
+        FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice).collect(), &buffer.strides)
+            .unwrap();
+    engine.draw(&mut frame, &labels, drawing).unwrap();
+    Outcome { regions: engine.regions().clone(), map, planes }
+}
+
+fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, drawing: &Drawing, frames: usize) -> Outcome {
+    let g = buffer.info.geometry;
+    let mut engine = Engine::new(cuda.clone(), Plan::new(params, buffer.info).unwrap()).unwrap();
+    let mut staging = Staging::new(cuda, buffer.info).unwrap();
+    let mut last: Option<Outcome> = None;
+    for _ in 0..frames {
+        let mut frame = staging.upload(&buffer.frame()).unwrap();
+        engine.segment(&frame, &mut (), EVERYTHING).unwrap();
+        let mut map = vec![0xfffe; g.pixels()];
+        engine.work().download_labels(&mut Labels::new(g, &mut map, g.width as usize).unwrap()).unwrap();
+        engine.draw(&mut frame, &(), drawing).unwrap();
+        let mut planes = buffer.planes.clone();
+        let mut host =
+            FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice).collect(), &buffer.strides)
+                .unwrap();
+        staging.download(&mut host).unwrap();
+        cuda.synchronize().unwrap();
+        let outcome = Outcome { regions: engine.regions().clone(), map, planes };
+        if let Some(last) = &last {
+            assert!(last.map == outcome.map && last.planes == outcome.planes, "two runs differ");
+            assert_eq!(last.regions.table, outcome.regions.table);
+        }
+        last = Some(outcome);
+    }
+    last.unwrap()
+}
+
+fn compare(cpu: &Cpu, cuda: &Cuda, params: &Params, buffer: &Buffer, drawing: &Drawing, what: &str) {
+    let want = on_cpu(cpu, params, buffer, drawing);
+    let got = on_cuda(cuda, params, buffer, drawing, 2);
+    let g = buffer.info.geometry;
+    let what = format!("{what} {:?} {}x{} {params:?}", buffer.info.format, g.width, g.height);
+    if let Some(i) = (0..g.pixels()).find(|&i| want.map[i] != got.map[i]) {
+        let differ = (0..g.pixels()).filter(|&i| want.map[i] != got.map[i]).count();
+        panic!(
+            "{what}: {differ} labels differ, first at ({}, {}): cpu {} of {}, cuda {} of {}",
+            i % g.width as usize,
+            i / g.width as usize,
+            want.map[i],
+            want.regions.count,
+            got.map[i],
+            got.regions.count
+        );
+    }
+    assert_eq!(want.regions.count, got.regions.count, "{what}");
+    assert_eq!(want.regions.table, got.regions.table, "{what}");
+    assert_eq!(want.regions.neighbors, got.regions.neighbors, "{what}");
+    for (plane, (want, got)) in want.planes.iter().zip(&got.planes).enumerate() {
+        let first = want.iter().zip(got).position(|(a, b)| a != b);
+        assert_eq!(first, None, "{what}: plane {plane} is drawn differently with {drawing:?}");
+    }
+}
+
+const DRAWINGS: [Drawing; 5] = [
+    Drawing { fill: Fill::None, boundaries: Some(Boundaries { color: 0xffff_ff00, width: 1 }) },
+    Drawing { fill: Fill::MeanColor, boundaries: None },
+    Drawing { fill: Fill::MeanColor, boundaries: Some(Boundaries { color: 0x8040_ff20, width: 2 }) },
+    Drawing { fill: Fill::Labels, boundaries: None },
+    Drawing { fill: Fill::None, boundaries: Some(Boundaries { color: 0x60ff_0080, width: 8 }) },
+];
+
+fn info(w: u32, h: u32, format: PixelFormat) -> FrameInfo {
+    FrameInfo::new(Geometry::new(w, h).unwrap(), format)
+}
+
+#[test]
+fn ingest_matches_cpu() {
+    let Some(cuda) = device("ingest_matches_cpu") else { return };
+    let mut staging;
+    for format in PixelFormat::ALL {
+        for space in ColorSpace::ALL {
+            let matrix = [YuvMatrix::Bt601, YuvMatrix::Bt709, YuvMatrix::Bt2020][space as usize % 3];
+            let info =
+                FrameInfo { matrix, full_range: (space as usize).is_multiple_of(2), ..info(131, 37, format) };
+            let buffer = Buffer::new(info, Picture::Noise, 5 + space as u64, 3);
+            let slic = slic::Params { color_space: space, ..Default::default() };
+            let params = Params { algorithm: AlgorithmParams::Slic(slic), ..Default::default() };
+            let mut engine = Engine::new(cuda.clone(), Plan::new(&params, info).unwrap()).unwrap();
+            staging = Staging::new(&cuda, info).unwrap();
+            let frame = staging.upload(&buffer.frame()).unwrap();
+            engine.segment(&frame, &mut (), EVERYTHING).unwrap();
+            assert_eq!(
+                engine.work().read_features().unwrap(),
+                buffer.features(space),
+                "{format:?} {space:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_format_and_drawing_matches_cpu() {
+    let Some(cuda) = device("every_format_and_drawing_matches_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    for (i, format) in PixelFormat::ALL.into_iter().enumerate() {
+        for (j, drawing) in DRAWINGS.iter().enumerate() {
+            let mut info = info(101 + i as u32, 67 + j as u32, format);
+            info.full_range = j % 2 == 0;
+            info.matrix = if i % 2 == 0 { YuvMatrix::Bt709 } else { YuvMatrix::Bt601 };
+            let buffer = Buffer::new(info, Picture::Natural, 3, 7);
+            let params = Params { superpixel_size: 8 + j as u32, ..Params::default() };
+            compare(&cpu, &cuda, &params, &buffer, drawing, "format");
+        }
+    }
+}
+
+#[test]
+fn awkward_sizes_match_cpu() {
+    let Some(cuda) = device("awkward_sizes_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let mut sizes = vec![(1, 1), (1, 77), (77, 1), (2, 2), (31, 33), (32, 32), (33, 65), (64, 96), (5, 300)];
+    if !short() {
+        sizes.extend([(257, 193), (8191, 3), (3, 8191), (481, 321), (640, 480)]);
+    }
+    for (w, h) in sizes {
+        for picture in PICTURES {
+            for (size, count) in [(4, 0), (16, 0), (33, 0), (16, 1), (16, 9), (16, u32::MAX)] {
+                let params = Params { superpixel_size: size, superpixels: count, ..Params::default() };
+                let buffer = Buffer::new(info(w, h, PixelFormat::Rgb), picture, 1, 0);
+                compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &format!("{picture:?}"));
+            }
+        }
+    }
+}
+
+/// Any parameters from a number.
+fn drawn_params(seed: u64) -> Params {
+    let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(31).wrapping_add(salt)) % n;
+    let compactness = [0.1, 1.0, 5.0, 10.0, 20.0, 64.0, 100.0, 700.0][pick(1, 8) as usize];
+    let slic = slic::Params {
+        iterations: 1 + pick(2, 7) as u32,
+        compactness,
+        color_space: ColorSpace::ALL[pick(3, 4) as usize],
+        adaptive_compactness: pick(4, 4) == 0,
+    };
+    Params {
+        superpixel_size: 4 + pick(5, 40) as u32,
+        superpixels: if pick(6, 3) == 0 { 1 + pick(7, 3000) as u32 } else { 0 },
+        connectivity: pick(8, 4) != 0,
+        min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(9, 5) as usize],
+        algorithm: AlgorithmParams::Slic(slic),
+    }
+}
+
+#[test]
+fn drawn_parameters_match_cpu() {
+    let Some(cuda) = device("drawn_parameters_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    for seed in 0..if short() { 12 } else { 300 } {
+        let pick = |salt: u64, n: u64| hash(seed * 77 + salt) % n;
+        let side = if short() { 96 } else { 400 };
+        let format = PixelFormat::ALL[pick(1, 13) as usize];
+        let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
+        let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
+        let drawing = &DRAWINGS[pick(6, 5) as usize];
+        compare(&cpu, &cuda, &drawn_params(seed), &buffer, drawing, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn large_frames_match_cpu() {
+    if short() {
+        println!("large_frames_match_cpu: left out of the short set");
+        return;
+    }
+    let Some(cuda) = device("large_frames_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    for (w, h, size, picture) in [
+        (1920, 1080, 16, Picture::Natural),
+        (1920, 1080, 32, Picture::Natural),
+        (3840, 2160, 32, Picture::Natural),
+        (4096, 2048, 128, Picture::Natural),
+        (7680, 4320, 16, Picture::Natural),
+        (1920, 1080, 16, Picture::Noise),
+        (1920, 1080, 300, Picture::Checker),
+    ] {
+        let params = Params { superpixel_size: size, ..Params::default() };
+        let buffer = Buffer::new(info(w, h, PixelFormat::Nv12), picture, 2, 0);
+        compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[0], "large");
+    }
+    // More than 65535 regions: absorbed until they fit, by the same rule.
+    let slic = slic::Params { compactness: 0.1, ..Default::default() };
+    let params = Params { min_region: 0.0, algorithm: AlgorithmParams::Slic(slic), ..Params::default() };
+    let buffer = Buffer::new(info(1024, 1024, PixelFormat::Rgb), Picture::Noise, 5, 0);
+    compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[3], "too many regions");
+}
+
+#[test]
+fn pictures_of_a_folder_match_cpu() {
+    let Some(folder) = std::env::var_os("SUPERPIXEL_IMAGES") else {
+        println!("pictures_of_a_folder_match_cpu: skipped: SUPERPIXEL_IMAGES names no folder");
+        return;
+    };
+    let Some(cuda) = device("pictures_of_a_folder_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.extension().is_some_and(|e| e == "jpg" || e == "png") {
+            continue;
+        }
+        let picture = image::open(&path).unwrap().to_rgb8();
+        let info = info(picture.width(), picture.height(), PixelFormat::Rgb);
+        let strides = vec![3 * picture.width() as usize];
+        let buffer = Buffer { info, planes: vec![picture.into_raw()], strides };
+        for params in
+            [Params::default(), Params { superpixels: 1000, ..Params::default() }, drawn_params(seen)]
+        {
+            compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &path.display().to_string());
+        }
+        seen += 1;
+    }
+    assert!(seen > 0, "no picture in the folder");
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames of every format made from nothing but arithmetic, for tests without files.
+#![allow(dead_code)]
+
+use gstsuperpixel::color::{ColorSpace, ColorTables, Yuv};
+use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
+
+/// The pictures that the properties are tried on.
+#[derive(Debug, Clone, Copy)]
+pub enum Picture {
+    Flat,
+    Gradient,
+    Checker,
+    Noise,
+    Halves,
+    Natural,
+}
+
+pub const PICTURES: [Picture; 6] =
+    [Picture::Flat, Picture::Gradient, Picture::Checker, Picture::Noise, Picture::Halves, Picture::Natural];
+
+pub fn hash(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+impl Picture {
+    pub fn pixel(self, x: usize, y: usize, g: Geometry, seed: u64) -> [u8; 3] {
+        let (w, h) = (g.width as usize, g.height as usize);
+        let noise = hash(seed ^ (y * w + x) as u64).to_le_bytes();
+        match self {
+            Self::Flat => [seed as u8, 90, 30],
+            Self::Gradient => [(255 * x / w) as u8, (255 * y / h) as u8, (255 * (x + y) / (w + h)) as u8],
+            Self::Checker if (x + y).is_multiple_of(2) => [250, 240, 20],
+            Self::Checker => [10, 20, 200],
+            Self::Noise => [noise[0], noise[1], noise[2]],
+            Self::Halves if x < w / 2 => [200, 30, 30],
+            Self::Halves => [30, 30, 200],
+            // Blobs, edges and fine texture: what a photograph has, from nothing but arithmetic.
+            Self::Natural => {
+                let (fx, fy) = (x as f64 / 23.0, y as f64 / 17.0);
+                let blob = (fx.sin() + (fy + (seed % 7) as f64).cos() + (fx * 0.37 + fy * 0.61).sin()) / 3.0;
+                let edge = if ((x * 3 + y * 5) / 97).is_multiple_of(2) { 40.0 } else { -40.0 };
+                let base = 128.0 + 70.0 * blob + edge;
+                let grain = f64::from(noise[0]) / 16.0 - 8.0;
+                [base + grain, base * 0.8 + 20.0 - grain, 255.0 - base + grain]
+                    .map(|v| v.clamp(0.0, 255.0) as u8)
+            }
+        }
+    }
+}
+
+/// A frame of any format in memory, with padding of its own in every row.
+pub struct Buffer {
+    pub info: FrameInfo,
+    pub planes: Vec<Vec<u8>>,
+    pub strides: Vec<usize>,
+}
+
+impl Buffer {
+    pub fn new(info: FrameInfo, picture: Picture, seed: u64, padding: usize) -> Self {
+        let g = info.geometry;
+        let sizes = info.format.planes(g);
+        let strides: Vec<usize> = sizes.iter().map(|(row, _)| row + padding).collect();
+        let mut planes: Vec<Vec<u8>> = sizes
+            .iter()
+            .zip(&strides)
+            .map(|((_, rows), stride)| (0..rows * stride).map(|i| hash(seed + i as u64 + 7) as u8).collect())
+            .collect();
+        let yuv = Yuv::new(&info);
+        for y in 0..g.height as usize {
+            for x in 0..g.width as usize {
+                let rgb = picture.pixel(x, y, g, seed);
+                let [l, u, v] = yuv.yuv(rgb);
+                match info.format {
+                    PixelFormat::Gray8 => planes[0][y * strides[0] + x] = l,
+                    PixelFormat::Nv12 => {
+                        planes[0][y * strides[0] + x] = l;
+                        planes[1][y / 2 * strides[1] + x / 2 * 2] = u;
+                        planes[1][y / 2 * strides[1] + x / 2 * 2 + 1] = v;
+                    }
+                    PixelFormat::I420 => {
+                        planes[0][y * strides[0] + x] = l;
+                        planes[1][y / 2 * strides[1] + x / 2] = u;
+                        planes[2][y / 2 * strides[2] + x / 2] = v;
+                    }
+                    packed => {
+                        let layout = packed.packed_rgb().unwrap();
+                        for (offset, v) in layout.offsets.into_iter().zip(rgb) {
+                            planes[0][y * strides[0] + x * layout.bytes + offset] = v;
+                        }
+                    }
+                }
+            }
+        }
+        Self { info, planes, strides }
+    }
+
+    pub fn frame(&self) -> Frame<'_> {
+        let planes: Vec<&[u8]> = self.planes.iter().map(Vec::as_slice).collect();
+        Frame::new(self.info, &planes, &self.strides).unwrap()
+    }
+
+    /// The frame's own channels at a pixel, then its R'G'B'.
+    pub fn sample(&self, x: usize, y: usize) -> ([u8; 3], [u8; 3]) {
+        let at = |plane: usize, x: usize, y: usize| self.planes[plane][y * self.strides[plane] + x];
+        let yuv = match self.info.format {
+            PixelFormat::Gray8 => [at(0, x, y), 128, 128],
+            PixelFormat::Nv12 => [at(0, x, y), at(1, x / 2 * 2, y / 2), at(1, x / 2 * 2 + 1, y / 2)],
+            PixelFormat::I420 => [at(0, x, y), at(1, x / 2, y / 2), at(2, x / 2, y / 2)],
+            packed => {
+                let layout = packed.packed_rgb().unwrap();
+                let rgb = layout.offsets.map(|offset| at(0, x * layout.bytes + offset, y));
+                return (rgb, rgb);
+            }
+        };
+        (yuv, Yuv::new(&self.info).rgb(yuv))
+    }
+
+    pub fn features(&self, space: ColorSpace) -> Vec<u32> {
+        let tables = ColorTables::new(space);
+        let (w, h) = (self.info.geometry.width as usize, self.info.geometry.height as usize);
+        (0..w * h).map(|i| tables.feature(self.sample(i % w, i / w).1)).collect()
+    }
+}

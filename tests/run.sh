@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Installs what is missing and passes every test: tests/run.sh
+#
+# Goes on after a failed section and ends with a count. SUPERPIXEL_NO_SKIPS=1 makes a skipped section a failure.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ $# -gt 0 ]; then
+    sed -n '3,5s/^# *//p' "${BASH_SOURCE[0]}"
+    case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
+fi
+# shellcheck source=pipelines/setup.sh
+. "$here/../pipelines/setup.sh"
+cd "$root"
+
+passed=0 failed=() skipped=()
+# Runs a command as a section. In the background, because bash ignores `set -e` inside the condition of an `if`.
+section() {
+    local name=$1 start=$SECONDS
+    shift
+    say "$name"
+    (set -e; "$@") &
+    if wait $!; then
+        passed=$((passed + 1))
+        say "$name: passed, $((SECONDS - start)) s"
+    else
+        failed+=("$name")
+        say "$name: FAILED, $((SECONDS - start)) s"
+    fi
+}
+skip() {
+    say "$1: skipped, $2"
+    skipped+=("$1")
+}
+
+say "set-up"
+install_packages "${build_packages[@]}" "${play_packages[@]}" "${test_packages[@]}"
+install_rust
+install_rust_tools
+choose_features
+cargo --version
+gst-inspect-1.0 --version | head -n 1
+export CARGO_TARGET_DIR=$target_dir CARGO_TERM_COLOR=never RUST_BACKTRACE=1
+say "set-up: done, $SECONDS s"
+
+build_plugin
+export G_DEBUG=fatal_warnings
+# The tests register the elements themselves.
+unset GST_PLUGIN_PATH
+
+features() { echo --no-default-features ${1:+--features "$1"}; }
+lint() {
+    # shellcheck disable=SC2046  # words on purpose
+    cargo clippy --locked --all-targets $(features "$1") -- -D warnings
+}
+run_tests() {
+    # Cargo names the library's files alike whatever its features, and takes those of another set for fresh.
+    cargo clean -q -p gst-plugin-superpixel --profile dev
+    # shellcheck disable=SC2046  # words on purpose
+    cargo test --locked --no-fail-fast $(features "$1")
+}
+
+section "format" cargo fmt --check
+section "kernels are built" python3 kernels/build_ptx.py --check
+for set in "" gst cuda gst,cuda; do
+    section "clippy, features: ${set:-none}" lint "$set"
+    section "tests, features: ${set:-none}" run_tests "$set"
+done
+section "clippy, features: gst,cuda,cli" lint gst,cuda,cli
+if [ "$all_features" = gst,cuda ]; then
+    skip "clippy and tests, features: gst,cuda,v1_26" "they need GStreamer 1.26"
+else
+    section "clippy, features: $all_features" lint "$all_features"
+    section "tests, features: $all_features" run_tests "$all_features"
+fi
+
+scratch=$target_dir/superpixel-tests
+rm -rf "$scratch"
+mkdir -p "$scratch"
+
+# The test programs of the elements, as "name path". They were built by the last run of the tests.
+element_tests() {
+    # shellcheck disable=SC2046  # words on purpose
+    cargo test --locked $(features "$all_features") --no-run --tests 2>&1 |
+        sed -n 's/^ *Executable tests\/\([a-z0-9_]*\)\.rs (\(.*\))$/\1 \2/p' |
+        while read -r name path; do
+            if grep -q '^mod common;' "tests/$name.rs"; then echo "$name $path"; fi
+        done
+}
+# Runs a test program under the leaks tracer, which reports when the program ends GStreamer at exit.
+trace_leaks() {
+    local name=$1 path=$2 status=0
+    shift 2
+    rm -f "$scratch/leaks-$name".*
+    GST_TRACERS=leaks GST_DEBUG=GST_TRACER:7 GST_DEBUG_NO_COLOR=1 GST_DEBUG_FILE="$scratch/leaks-$name.%p" \
+        "$path" "$@" >"$scratch/$name.out" 2>&1 || status=$?
+    [ $status = 0 ] || cat "$scratch/$name.out"
+    # A program without a test to run leaves no log.
+    if grep -hs 'object-alive, .*(gpointer)0x' "$scratch/leaks-$name".*; then status=1; fi
+    return $status
+}
+find_leaks() {
+    local list name path found bad=0
+    list=$(element_tests)
+    [ "$(wc -l <<<"$list")" -ge 5 ]
+    while read -r name path; do
+        # The readers are other programs, which end as they like.
+        if trace_leaks "$name" "$path" --skip reads_labels; then echo "$name: no leak"; else bad=1; fi
+    done <<<"$list"
+    # The tracer has to find a leak that is there.
+    read -r name path <<<"$(grep '^leaks ' <<<"$list")"
+    found=$(trace_leaks "$name" "$path" --ignored 2>&1 || true)
+    if ! grep -q 'object-alive, .*GstPipeline' <<<"$found"; then
+        echo "a leak made on purpose is not reported"
+        bad=1
+    fi
+    return $bad
+}
+section "leaks" find_leaks
+
+check_memory() {
+    GST_PLUGIN_PATH=$plugin_dir G_SLICE=always-malloc valgrind -q --error-exitcode=9 --num-callers=30 \
+        --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+        --suppressions=/usr/share/glib-2.0/valgrind/glib.supp --suppressions=tests/valgrind.supp \
+        gst-launch-1.0 -q videotestsrc num-buffers=3 pattern=ball ! video/x-raw,format="$1",width=161,height=121 ! \
+        superpixel threads=2 neighbors=true overlay=mean-color-boundaries ! superpixellabels identity=true ! fakesink
+}
+section "valgrind, I420" check_memory I420
+section "valgrind, BGRx" check_memory BGRx
+
+use_meson() {
+    local build=$scratch/meson dest=$scratch/dest plugin
+    meson setup "$build" -Dprefix=/usr -Dcargo_target_dir="$target_dir"
+    meson compile -C "$build"
+    meson test -C "$build" --print-errorlogs
+    DESTDIR=$dest meson install -C "$build" --no-rebuild
+    plugin=$dest$(pkg-config --variable=pluginsdir gstreamer-1.0)
+    GST_PLUGIN_PATH=$plugin GST_REGISTRY=$scratch/meson-registry.bin gst-inspect-1.0 superpixel >"$scratch/inspect.txt"
+    grep -q "Filename *$plugin/libgstsuperpixel.so" "$scratch/inspect.txt"
+}
+section "meson" use_meson
+
+# Expects an exit status from a command.
+expect() {
+    local wanted=$1 status=0
+    shift
+    "$@" >"$scratch/out.txt" 2>&1 || status=$?
+    [ "$status" = "$wanted" ] || { cat "$scratch/out.txt"; echo "status $status, not $wanted: $*"; return 1; }
+}
+try_demo() {
+    local folder=$scratch/demo
+    mkdir -p "$folder"
+    cd "$folder"
+    expect 0 "$root/pipelines/demo.sh" --help
+    expect 2 "$root/pipelines/demo.sh" no-such-file.mp4
+    expect 2 "$root/pipelines/demo.sh" camera camera
+    expect 2 "$root/pipelines/demo.sh" --fast
+    expect 2 "$root/pipelines/demo.sh" ""
+    expect 2 "$root/pipelines/play.sh" no-such-pipeline
+    expect 1 "$root/pipelines/demo.sh" no-such-property=1
+    expect 1 "$root/pipelines/demo.sh" superpixel-size=3
+    expect 1 "$root/pipelines/demo.sh" overlay=plaid
+    expect 1 "$root/pipelines/demo.sh" "$root/README.md"
+    if [ ! -e /dev/video0 ]; then expect 1 "$root/pipelines/demo.sh" camera; fi
+    rm -f superpixel-demo*
+    expect 0 env -u DISPLAY -u WAYLAND_DISPLAY "$root/pipelines/demo.sh" superpixels=500
+    grep -E '^(backend: cpu|132 frames in)' "$scratch/out.txt"
+    [ "$(head -c 8 superpixel-demo.png | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
+    gst-launch-1.0 -q filesrc location=superpixel-demo.mp4 ! decodebin ! fakesink
+}
+section "demo" try_demo
+
+say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
+for name in "${failed[@]}"; do say "failed: $name"; done
+for name in "${skipped[@]}"; do say "skipped: $name"; done
+if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ] && [ ${#skipped[@]} -gt 0 ]; then exit 1; fi
+[ ${#failed[@]} = 0 ]

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Packs everything that the GPU suite needs into one folder: tools/gpu-pack.sh [--dev] [FOLDER]
+#
+# For a host with an NVIDIA driver, bash and nothing else of ours: x86-64 Linux with a C library no older than the one here.
+# Carry the folder there (default: .gpu, at most 64 MiB) and run FOLDER/gpu-suite.sh. --dev packs test programs with debug
+# assertions, which also build faster. Needs what tests/run.sh installs, and python3.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+profile=release folder=$root/.gpu
+for argument in "$@"; do
+    case $argument in
+        --dev) profile=dev ;;
+        -h | --help) sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -*) echo "gpu-pack.sh: no option $argument" >&2; exit 2 ;;
+        *) folder=$argument ;;
+    esac
+done
+limit_mib=64
+features=gst,cuda,cli
+# Test programs that run on the GPU; `unit` is the library's own.
+wanted_tests='^(unit|parity|cuda|gpu|element|pipelines_cuda)'
+gst_plugins=(app avi coreelements debugutilsbad imagefreeze isomp4 jpeg matroska nvcodec openh264 playback png rawparse
+    typefindfunctions videobox videoconvertscale videocrop videofilter videoparsersbad videorate videotestsrc)
+clip_frames=48
+
+say() { printf 'gpu-pack: %s\n' "$*"; }
+cd "$root"
+target=${CARGO_TARGET_DIR:-$root/target}
+built=$target/$([ "$profile" = dev ] && echo debug || echo release)
+
+rm -rf "$folder"
+mkdir -p "$folder"/{bin,gst,kernels,lib,lib-spare,media,plugin,tests}
+
+say "building ($profile)"
+cargo build --locked --release --no-default-features --features "$features" --lib --bins
+cargo test --locked --profile "$([ "$profile" = dev ] && echo test || echo release)" --no-default-features \
+    --features "$features" --lib --tests --no-run --message-format=json >"$target/gpu-pack.json"
+python3 - "$target/gpu-pack.json" >"$target/gpu-pack.tests" <<'PYTHON'
+import json, sys
+for line in open(sys.argv[1]):
+    if not line.startswith("{"):
+        continue
+    message = json.loads(line)
+    if message.get("reason") == "compiler-artifact" and message.get("executable") and message["profile"]["test"]:
+        target = message["target"]
+        kind = target["kind"][0]
+        if kind in ("test", "lib", "cdylib", "rlib"):
+            print("unit" if kind != "test" else target["name"], message["executable"])
+PYTHON
+while read -r name path; do
+    if [[ $name =~ $wanted_tests ]]; then cp "$path" "$folder/tests/$name"; fi
+done <"$target/gpu-pack.tests"
+[ -n "$(ls "$folder/tests")" ] || { echo "gpu-pack.sh: no test program found" >&2; exit 1; }
+cp "$target/release/superpixel-bench" "$folder/bin/"
+cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
+[ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
+cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
+if [ -d kernels/ptx ]; then cp -r kernels/ptx "$folder/kernels/"; fi
+cp tools/gpu-suite.sh "$folder/"
+
+say "GStreamer"
+plugins_from=$(pkg-config --variable=pluginsdir gstreamer-1.0)
+scanner=$(pkg-config --variable=pluginscannerdir gstreamer-1.0)/gst-plugin-scanner
+cp -L "$(command -v gst-launch-1.0)" "$(command -v gst-inspect-1.0)" "$scanner" "$folder/bin/"
+for plugin in "${gst_plugins[@]}"; do
+    if [ -e "$plugins_from/libgst$plugin.so" ]; then
+        cp -L "$plugins_from/libgst$plugin.so" "$folder/gst/"
+    else
+        say "no plugin $plugin here"
+    fi
+done
+# libgstcuda is opened by name at run time, so no program asks for it.
+cuda_library=$(pkg-config --variable=libdir gstreamer-1.0)/libgstcuda-1.0.so.0
+if [ -e "$cuda_library" ]; then cp -L "$cuda_library" "$folder/lib/"; fi
+
+# The shared libraries of everything packed. The host has the C library and the driver; the C++ runtime is a spare, for an
+# old one in the way would break newer programs of the host.
+find "$folder" -type f \( -perm -u+x -o -name '*.so*' \) ! -name '*.sh' -print0 | xargs -0 -r ldd 2>/dev/null |
+    sed -n 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | sort -u >"$target/gpu-pack.libraries"
+while read -r library; do
+    case ${library##*/} in
+        ld-linux* | libc.so* | libm.so* | libdl.so* | librt.so* | libpthread.so* | libresolv.so* | libutil.so* | libanl.so*) ;;
+        libcuda.so* | libnvidia* | libnvcuvid* | libgstsuperpixel*) ;;
+        libstdc++* | libgcc_s*) cp -Ln "$library" "$folder/lib-spare/" ;;
+        *) cp -Ln "$library" "$folder/lib/" ;;
+    esac
+done <"$target/gpu-pack.libraries"
+find "$folder" -type f \( -perm -u+x -o -name '*.so*' \) ! -name '*.sh' -exec strip --strip-unneeded {} + 2>/dev/null || true
+
+say "media"
+cp media/bigbuckbunny.mp4 "$folder/media/"
+# The clip once more, in a form that every machine decodes to the same pixels.
+gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! video/x-raw,format=I420 ! \
+    identity eos-after=$((clip_frames + 1)) ! jpegenc quality=85 ! avimux ! filesink location="$folder/media/clip.avi"
+# One of its later frames as a picture: of the few that pass, the last stays.
+gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videorate ! video/x-raw,framerate=1/2 ! videoconvert ! \
+    videoscale ! video/x-raw,format=RGB,width=1920,height=1080 ! pngenc ! multifilesink location="$folder/media/1080p.png"
+
+cat >"$folder/env.sh" <<'ENV'
+# SPDX-License-Identifier: MPL-2.0
+# Sourced: makes this folder's programs, libraries and plugins the ones that are found.
+gpu_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export PATH="$gpu_folder/bin:$PATH"
+export LD_LIBRARY_PATH="$gpu_folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+for gpu_spare in libstdc++.so.6 libgcc_s.so.1; do
+    if ! ldconfig -p 2>/dev/null | grep -q "$gpu_spare"; then LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$gpu_folder/lib-spare"; fi
+done
+export GST_PLUGIN_SYSTEM_PATH="$gpu_folder/gst" GST_PLUGIN_PATH="$gpu_folder/plugin"
+export GST_PLUGIN_SCANNER="$gpu_folder/bin/gst-plugin-scanner" GST_REGISTRY="${TMPDIR:-/tmp}/superpixel-gpu-registry.bin"
+ENV
+
+size=$(du -sm "$folder" | cut -f1)
+say "$folder: $size MiB, tests: $(ls "$folder/tests" | tr '\n' ' ')"
+if [ "$size" -gt "$limit_mib" ]; then
+    echo "gpu-pack.sh: more than $limit_mib MiB" >&2
+    du -a "$folder" | sort -rn | head -n 20 >&2
+    exit 1
+fi

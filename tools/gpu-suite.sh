@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Runs the GPU suite on a host with an NVIDIA driver: gpu-suite.sh [SECTION ...]
+#
+# Run it from the folder that tools/gpu-pack.sh made. Sections, in this order, all by default:
+#   parity    CPU and CUDA give the same, test by test
+#   element   the elements' own tests, on the GPU
+#   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the parity tests
+#   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
+#   first     time to the first frame, with an empty and a warm cache of the driver's compiler
+#   bench     superpixel-bench on every backend
+#   fps       frames a second through gst-launch-1.0
+#   toolkit   the kernels through the host's nvcc, where it has one
+# One line each, PASS, FAIL or SKIP; logs and figures go to $OUT (default: ./gpu-suite-logs). A skip is no pass: with
+# SUPERPIXEL_NO_SKIPS=1 it is a failure.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+all=(parity element memcheck racecheck initcheck synccheck pipelines first bench fps toolkit)
+sections=("$@")
+[ $# -gt 0 ] || sections=("${all[@]}")
+for name in "${sections[@]}"; do
+    case " ${all[*]} -h --help " in
+        *" $name "*) ;;
+        *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
+    esac
+    case $name in -h | --help) sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
+done
+[ -e "$here/env.sh" ] || { echo "gpu-suite.sh: run the copy in the folder that tools/gpu-pack.sh makes" >&2; exit 2; }
+# shellcheck source=/dev/null  # written by gpu-pack.sh
+. "$here/env.sh"
+out=${OUT:-$PWD/gpu-suite-logs}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir -p "$out"
+# A file system may have lost the modes on the way.
+chmod +x "$here"/bin/* "$here"/tests/* 2>/dev/null
+export SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_PLUGIN_DIR=$here/plugin RUST_BACKTRACE=1
+clip=$here/media/clip.avi picture=$here/media/1080p.png
+
+# The test programs whose name matches $1.
+programs() { find "$here/tests" -type f -printf '%f\n' | grep -E "$1" | sort; }
+skipped=77
+
+parity() {
+    local program status=0
+    for program in $(programs '^(parity|cuda|gpu)'); do
+        echo "== $program"
+        "$here/tests/$program" || status=1
+    done
+    if [ -x "$here/tests/unit" ]; then
+        echo "== unit"
+        "$here/tests/unit" || status=1
+    fi
+    [ -n "$(programs '^(parity|cuda|gpu)')" ] || { echo "no parity test is packed"; status=1; }
+    return $status
+}
+element() {
+    local program status=0
+    [ -n "$(programs '^element')" ] || { echo "no element test is packed"; return 1; }
+    for program in $(programs '^element'); do
+        echo "== $program"
+        "$here/tests/$program" || status=1
+    done
+    return $status
+}
+# compute-sanitizer's tool $2 over the short set of the programs whose name matches $1. One test at a time: the tools slow
+# every kernel down.
+sanitize() {
+    local wanted=$1 tool=$2 program status=0 checker
+    checker=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+    [ -n "$checker" ] || { echo "compute-sanitizer is not on this host"; return $skipped; }
+    shift 2
+    [ -n "$(programs "$wanted")" ] || { echo "no parity test is packed"; return 1; }
+    for program in $(programs "$wanted"); do
+        echo "== $program"
+        SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" $([ "$tool" != racecheck ] || echo "$race_set") ||
+            status=1
+    done
+    return $status
+}
+memcheck() { sanitize '^(parity|cuda)' memcheck; }
+# A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
+race_set="drawn_parameters ingest_matches"
+racecheck() { sanitize '^parity' racecheck --racecheck-report all; }
+initcheck() { sanitize '^(parity|cuda)' initcheck; }
+synccheck() { sanitize '^(parity|cuda)' synccheck; }
+
+# Checksum of what a pipeline writes; $1 names it.
+checksum() {
+    local name=$1
+    shift
+    timeout 120 gst-launch-1.0 -q filesrc location="$clip" ! avidemux ! jpegdec ! "$@" ! \
+        filesink location="$scratch/$name.raw" || return 1
+    [ -s "$scratch/$name.raw" ] || { echo "$name: nothing came out" >&2; return 1; }
+    sha256sum <"$scratch/$name.raw"
+    rm -f "$scratch/$name.raw"
+}
+plays() {
+    local name=$1
+    shift
+    if timeout 120 gst-launch-1.0 -q "$@"; then echo "$name: plays"; else echo "$name: FAILED"; return 1; fi
+}
+pipelines() {
+    local status=0 format overlay backend
+    gst-inspect-1.0 superpixel >"$out/inspect.txt" || { echo "GStreamer does not load the plugin"; return 1; }
+    for format in RGBA BGRx RGB GRAY8 NV12 I420; do
+        for backend in cpu cuda; do
+            checksum "$format" videoconvert ! "video/x-raw,format=$format" ! superpixel backend=$backend \
+                overlay=mean-color-boundaries >"$scratch/$backend.sum" || { echo "$format: $backend failed"; status=1; }
+        done
+        if cmp -s "$scratch/cpu.sum" "$scratch/cuda.sum"; then echo "$format: same"; else echo "$format: DIFFERENT"; status=1; fi
+    done
+    for overlay in none boundaries mean-color labels; do
+        for backend in cpu cuda; do
+            checksum "$overlay" videoconvert ! video/x-raw,format=RGBA ! superpixel backend=$backend overlay=$overlay ! \
+                tee name=t ! queue ! superpixellabels ! filesink location="$scratch/$backend.labels" t. ! queue \
+                >"$scratch/$backend.sum" || { echo "$overlay: $backend failed"; status=1; }
+        done
+        if cmp -s "$scratch/cpu.sum" "$scratch/cuda.sum" && cmp -s "$scratch/cpu.labels" "$scratch/cuda.labels"; then
+            echo "overlay=$overlay: same pixels and labels"
+        else
+            echo "overlay=$overlay: DIFFERENT"
+            status=1
+        fi
+        rm -f "$scratch"/*.labels
+    done
+    plays "two elements in one pipeline" filesrc location="$clip" ! avidemux ! jpegdec ! videoconvert ! tee name=t \
+        t. ! queue ! superpixel backend=cuda ! fakesink t. ! queue ! superpixel backend=cuda superpixel-size=32 ! fakesink || status=1
+    plays "two pipelines, the first" filesrc location="$clip" ! avidemux ! jpegdec ! videoconvert ! superpixel backend=cuda ! fakesink &
+    plays "two pipelines, the second" filesrc location="$clip" ! avidemux ! jpegdec ! videoconvert ! superpixel backend=cuda ! fakesink || status=1
+    wait $! || status=1
+    if gst-inspect-1.0 superpixel | grep -q 'memory:CUDAMemory' && gst-inspect-1.0 cudaupload >/dev/null 2>&1; then
+        plays "CUDA memory" filesrc location="$clip" ! avidemux ! jpegdec ! videoconvert ! video/x-raw,format=RGBA ! cudaupload ! \
+            superpixel backend=cuda overlay=boundaries ! 'video/x-raw(memory:CUDAMemory)' ! cudadownload ! fakesink || status=1
+        if gst-inspect-1.0 nvh264dec >/dev/null 2>&1; then
+            plays "NVDEC to CUDA memory" filesrc location="$here/media/bigbuckbunny.mp4" ! qtdemux ! h264parse ! nvh264dec ! \
+                'video/x-raw(memory:CUDAMemory)' ! superpixel backend=cuda overlay=boundaries ! fakesink || status=1
+        fi
+    else
+        echo "CUDA memory: not offered by the element, or no cudaupload here"
+    fi
+    return $status
+}
+
+first() {
+    local cache=$scratch/jit round
+    mkdir -p "$cache"
+    for round in "empty cache" "warm cache"; do
+        echo "== $round"
+        CUDA_CACHE_PATH=$cache superpixel-bench --backend cuda --picture "$picture" --sizes 1920x1080 --superpixel-size 16 \
+            --warm-up 0 --runs 1 || return 1
+    done
+}
+bench() {
+    superpixel-bench --backend all --picture "$picture" --json "$out/bench.json" || return 1
+    superpixel-bench --backend cuda --picture "$picture" --sizes 4096x2048 --superpixel-size 128 --iterations 10 \
+        --json "$out/bench-4096x2048.json"
+}
+
+# Seconds that a pipeline took, by gst-launch-1.0 itself, for $1 frames.
+seconds() {
+    local frames=$1
+    shift
+    timeout 300 gst-launch-1.0 filesrc location="$picture" ! pngdec ! videoconvert ! video/x-raw,format=RGBA ! \
+        imagefreeze num-buffers="$frames" ! "$@" fakesink sync=false |
+        awk '/Execution ended after/ { split($4, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] }'
+}
+# Frames a second without start-up: the slope between a short and a long run.
+rate() {
+    local name=$1 short=$2 long=$3 a b
+    shift 3
+    a=$(seconds "$short" "$@") && b=$(seconds "$long" "$@")
+    [ -n "$a" ] && [ -n "$b" ] || { echo "$name: FAILED"; return 1; }
+    awk -v name="$name" -v a="$a" -v b="$b" -v n=$((long - short)) \
+        'BEGIN { if (b <= a) exit 1; printf "%-46s %9.1f fps  %7.3f ms\n", name, n / (b - a), 1e3 * (b - a) / n }'
+}
+fps() {
+    local status=0
+    echo "RGBA 1920x1080, the same frame again and again (imagefreeze), fakesink"
+    rate "no element" 20000 220000 || status=1
+    # A frame that the source keeps has to be copied before it is drawn on; that copy is in the figures with boundaries.
+    rate "cuda, overlay=none" 200 2200 superpixel backend=cuda overlay=none ! || status=1
+    rate "cuda, overlay=none, no table" 200 2200 superpixel backend=cuda overlay=none region-table=false ! || status=1
+    rate "cuda, overlay=boundaries" 200 2200 superpixel backend=cuda overlay=boundaries ! || status=1
+    rate "cuda, overlay=boundaries, superpixel-size=32" 200 2200 superpixel backend=cuda overlay=boundaries superpixel-size=32 ! || status=1
+    rate "cpu, overlay=none" 10 60 superpixel backend=cpu overlay=none ! || status=1
+    return $status
+}
+
+toolkit() {
+    local nvcc file status=0
+    nvcc=$(command -v nvcc || ls /usr/local/cuda*/bin/nvcc 2>/dev/null | head -n 1)
+    [ -n "$nvcc" ] || { echo "nvcc is not on this host"; return $skipped; }
+    for file in "$here"/kernels/*.cu; do
+        [ -e "$file" ] || { echo "no kernel is packed"; return 1; }
+        "$nvcc" -std=c++17 -fmad=false -arch=native -cubin -Xptxas=-v -o "$scratch/kernel.cubin" "$file" || status=1
+    done
+    return $status
+}
+
+{
+    uname -a
+    nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm --format=csv 2>&1
+    nproc
+} >"$out/host.txt"
+sed -n '2,4p' "$out/host.txt"
+failures=0 skips=0
+for name in "${sections[@]}"; do
+    start=$SECONDS
+    "$name" >"$out/$name.log" 2>&1
+    status=$?
+    case $status in
+        0) verdict=PASS ;;
+        "$skipped") verdict=SKIP skips=$((skips + 1)) ;;
+        *) verdict=FAIL failures=$((failures + 1)) ;;
+    esac
+    printf '%s %-10s %4d s  %s\n' "$verdict" "$name" $((SECONDS - start)) "$(grep -cE '^test .*\.\.\. ok|: same|: plays' "$out/$name.log") checks"
+    case $verdict:$name in
+        PASS:first | PASS:bench | PASS:fps) cat "$out/$name.log" ;;
+        PASS:*) ;;
+        SKIP:*) tail -n 1 "$out/$name.log" ;;
+        FAIL:*) grep -nE 'FAILED|panicked|error|DIFFERENT|ERROR|HAZARD|Invalid' "$out/$name.log" | head -n 30; tail -n 15 "$out/$name.log" ;;
+    esac
+done
+echo "${#sections[@]} sections, $failures failed, $skips skipped"
+if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ]; then failures=$((failures + skips)); fi
+[ "$failures" = 0 ]
