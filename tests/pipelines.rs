@@ -295,35 +295,18 @@ fn assert_one_line_per_frame(text: &str) {
     }
 }
 
-/// Cargo as it runs this test: same features, same folder, so that what it builds is there already as a rule.
-fn cargo(subcommand: &str) -> (Command, PathBuf) {
-    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
-    let features = [("cuda", cfg!(feature = "cuda")), ("v1_26", cfg!(feature = "v1_26"))];
-    let features = features.into_iter().filter(|(_, on)| *on).map(|(name, _)| name);
-    let features = std::iter::once("gst").chain(features).collect::<Vec<_>>().join(",");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root()).args([
-        subcommand,
-        "--quiet",
-        "--locked",
-        "--no-default-features",
-        "--features",
-    ]);
-    cargo.arg(features).arg("--target-dir").arg(&target);
-    (cargo, target)
-}
-
 #[test]
 fn python_reads_labels() {
     let python = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
         Command::new(python).args(["-c", "import gi, numpy"]).output().is_ok_and(|o| o.status.success())
     });
     let python = python.expect("no python3 with gi and numpy; install python3-gi and python3-numpy");
-    let (mut build, target) = cargo("build");
-    output_of(build.arg("--lib"));
+    // The plugin that this program was linked with lies beside it. `cargo build --lib` would not do: it leaves the
+    // features that development dependencies add out, and so puts another library in the place of this one.
+    let built = std::env::current_exe().unwrap().with_file_name("libgstsuperpixel.so");
     // A folder with nothing but the plugin.
     let folder = scratch("plugin");
-    std::fs::copy(target.join("debug/libgstsuperpixel.so"), folder.join("libgstsuperpixel.so")).unwrap();
+    std::fs::copy(&built, folder.join("libgstsuperpixel.so")).unwrap_or_else(|e| panic!("{built:?}: {e}"));
     let mut command = Command::new(python);
     command.arg(root().join("pipelines/read_labels.py")).arg(root().join(CLIP)).arg(FRAMES.to_string());
     command.env("GST_PLUGIN_PATH", &folder).env("GST_REGISTRY", folder.join("registry.bin"));
@@ -333,7 +316,15 @@ fn python_reads_labels() {
 
 #[test]
 fn rust_reads_labels() {
-    let (mut run, _) = cargo("run");
-    run.args(["--example", "read_labels", "--"]).arg(root().join(CLIP)).arg(FRAMES.to_string());
-    assert_one_line_per_frame(&output_of(&mut run));
+    // With the features and in the folder of this test, so that what it builds is there already as a rule.
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+    let features = [("cuda", cfg!(feature = "cuda")), ("v1_26", cfg!(feature = "v1_26"))];
+    let features = features.into_iter().filter(|(_, on)| *on).map(|(name, _)| name);
+    let features = std::iter::once("gst").chain(features).collect::<Vec<_>>().join(",");
+    let mut run = Command::new(env!("CARGO"));
+    run.current_dir(root())
+        .args(["run", "--quiet", "--locked", "--no-default-features", "--features"])
+        .arg(features);
+    run.arg("--target-dir").arg(&target).args(["--example", "read_labels", "--"]).arg(root().join(CLIP));
+    assert_one_line_per_frame(&output_of(run.arg(FRAMES.to_string())));
 }
