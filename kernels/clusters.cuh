@@ -17,7 +17,7 @@ struct SlicArgs {
 static_assert(sizeof(SlicArgs) == 4 * 13, "mirrored in src/algo/slic/cuda.rs");
 
 // Members of a cluster: count, three channels, scaled place relative to the cell column and row before the cluster's
-// own, largest squared color distance. 32 bits hold them: see `stride` in src/algo/slic/mod.rs.
+// own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
 struct __align__(16) Sums {
   u32 value[8];
 };

@@ -51,6 +51,25 @@ impl Grid {
         self.nx as usize * self.ny as usize
     }
 
+    /// Rounds visit pixels whose x and y are multiples of this: in large cells fewer samples change nothing.
+    #[inline]
+    pub fn sample_step(&self) -> u32 {
+        match self.step {
+            // Above the largest step that can be set, so that 32 bits hold any sum over samples.
+            1025.. => 16,
+            16.. => 4,
+            8.. => 2,
+            _ => 1,
+        }
+    }
+
+    /// Those of some columns or rows that rounds visit.
+    #[inline]
+    pub fn samples(&self, range: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
+        let step = self.sample_step() as usize;
+        (range.start.next_multiple_of(step)..range.end).step_by(step)
+    }
+
     /// Columns of pixels that belong to cell column `gx`.
     #[inline]
     pub fn columns(&self, gx: usize) -> Range<usize> {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The algorithms, each in its folder. To add one: a folder here, `kernels/<name>.cu`, one variant of
-//! [`AlgorithmParams`] and of [`AlgorithmPlan`]; the compiler lists the matches to answer.
+//! The algorithms, each in its folder, and their registration. To add one: a folder here, `kernels/<name>.cu`, one variant
+//! of [`AlgorithmParams`] and of [`AlgorithmPlan`]; the compiler lists the matches to answer, all in this file and in the
+//! element's properties.
 
 pub mod grid;
 pub mod slic;
 
+use crate::backend::Segmenter;
 use crate::color::ColorSpace;
+use crate::cpu::Cpu;
+#[cfg(feature = "cuda")]
+use crate::cuda::{Cuda, Work, device::ModuleText};
 use crate::error::Result;
 use crate::image::Geometry;
 use grid::Grid;
@@ -52,3 +57,29 @@ pub enum AlgorithmPlan {
     /// Simple linear iterative clustering.
     Slic(slic::Plan),
 }
+
+impl AlgorithmPlan {
+    /// The stages of the algorithm on the CPU.
+    pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
+        match self {
+            Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)),
+        }
+    }
+
+    /// The stages of the algorithm on a CUDA device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn on_cuda(
+        &self,
+        cuda: &Cuda,
+        plan: &crate::plan::Plan,
+        work: &Work,
+    ) -> Result<Box<dyn Segmenter<Cuda>>> {
+        Ok(match self {
+            Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
+        })
+    }
+}
+
+/// The kernels of all algorithms.
+#[cfg(feature = "cuda")]
+pub(crate) const MODULES: [ModuleText; 1] = [slic::cuda::MODULE];

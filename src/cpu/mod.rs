@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::algo::{AlgorithmPlan, slic};
 use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameMut, Labels};
@@ -65,9 +64,7 @@ impl Backend for Cpu {
     }
 
     fn segmenter(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Segmenter<Self>>> {
-        Ok(match &plan.algorithm {
-            AlgorithmPlan::Slic(slic) => Box::new(slic::cpu::Slic::new(self, plan, slic)),
-        })
+        Ok(plan.algorithm.on_cpu(self, plan))
     }
 
     fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {

@@ -11,19 +11,26 @@ use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
 use super::launch::Kernel;
+use crate::algo;
 use crate::error::{Error, Result};
 
-/// Kernels for compute capability 7.5 and above, and where it pays for 8.0 and above.
-const MODULES: [(&str, &str, Option<&str>); 5] = [
-    ("color", include_str!("../../kernels/ptx/color.ptx"), None),
-    (
-        "slic",
-        include_str!("../../kernels/ptx/slic.ptx"),
-        Some(include_str!("../../kernels/ptx/slic.sm80.ptx")),
-    ),
-    ("connectivity", include_str!("../../kernels/ptx/connectivity.ptx"), None),
-    ("statistics", include_str!("../../kernels/ptx/statistics.ptx"), None),
-    ("overlay", include_str!("../../kernels/ptx/overlay.ptx"), None),
+/// One file of kernels as PTX text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ModuleText {
+    /// Name of its source in `kernels`, without the ending.
+    pub name: &'static str,
+    /// For compute capability 7.5 and above.
+    pub base: &'static str,
+    /// For 8.0 and above, where it pays.
+    pub sm80: Option<&'static str>,
+}
+
+/// The kernels that all algorithms share.
+const SHARED: [ModuleText; 4] = [
+    ModuleText { name: "color", base: include_str!("../../kernels/ptx/color.ptx"), sm80: None },
+    ModuleText { name: "connectivity", base: include_str!("../../kernels/ptx/connectivity.ptx"), sm80: None },
+    ModuleText { name: "statistics", base: include_str!("../../kernels/ptx/statistics.ptx"), sm80: None },
+    ModuleText { name: "overlay", base: include_str!("../../kernels/ptx/overlay.ptx"), sm80: None },
 ];
 
 pub(crate) struct Device {
@@ -95,9 +102,9 @@ impl Device {
         let multiprocessors = guarded("device size", || context.attribute(attribute))? as u32;
         let name = guarded("device name", || context.name())?;
         let mut modules = HashMap::new();
-        for (module, base, newer) in MODULES {
-            let text = newer.filter(|_| capability >= (8, 0)).unwrap_or(base);
-            modules.insert(module, load_module(&context, text)?);
+        for module in SHARED.into_iter().chain(algo::MODULES) {
+            let text = module.sm80.filter(|_| capability >= (8, 0)).unwrap_or(module.base);
+            modules.insert(module.name, load_module(&context, text)?);
         }
         Ok(Self { context, ordinal, name, multiprocessors, capability, modules })
     }

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 
-use crate::algo::{AlgorithmPlan, slic};
 use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
 use crate::ingest;
@@ -102,9 +101,7 @@ impl Backend for Cuda {
     }
 
     fn segmenter(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Segmenter<Self>>> {
-        Ok(match &plan.algorithm {
-            AlgorithmPlan::Slic(slic) => Box::new(slic::cuda::Slic::new(self, plan, slic, work)?),
-        })
+        plan.algorithm.on_cuda(self, plan, work)
     }
 
     fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `ingest` on a CUDA device.
 
-use crate::algo::AlgorithmPlan;
 use crate::backend;
 use crate::color::{ColorTables, SpaceArgs};
 use crate::cpu::check_frame;
@@ -36,15 +35,15 @@ pub(crate) struct Ingest {
 impl Ingest {
     pub fn new(cuda: &Cuda, plan: &Plan, work: &Work) -> Result<Self> {
         let kernel = cuda.device.kernel("color", "ingest", "ingest")?;
-        let AlgorithmPlan::Slic(slic) = &plan.algorithm;
+        let step = plan.grid.sample_step();
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             info: plan.frame,
             args: IngestArgs {
                 space: ColorTables::new(plan.color_space).device_args(),
-                sample_shift: slic.stride.ilog2(),
-                sample_width: width.div_ceil(slic.stride),
+                sample_shift: step.ilog2(),
+                sample_width: width.div_ceil(step),
                 // All but the two words of the grid's barrier.
                 clear_words: (work.sums[0].len() - 2) as u32,
             },

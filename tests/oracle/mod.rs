@@ -64,8 +64,8 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
     };
     for _ in 0..plan.iterations {
         let mut sums = vec![([0i64; 5], 0i64, 0i64); clusters.len()];
-        for y in (0..h).step_by(plan.stride as usize) {
-            for x in (0..w).step_by(plan.stride as usize) {
+        for y in (0..h).step_by(grid.sample_step() as usize) {
+            for x in (0..w).step_by(grid.sample_step() as usize) {
                 let (k, p) = (nearest(&clusters, x, y), point(x, y));
                 for j in 0..5 {
                     sums[k].0[j] += p[j];

@@ -130,7 +130,7 @@ impl Slic {
                 };
             }
         }
-        self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.gather(grid, plan, features)));
+        self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.gather(grid, features)));
     }
 
     fn assign(&mut self) {
@@ -211,8 +211,8 @@ impl Band {
             for gx in 0..nx {
                 let start = band.x.len();
                 let (columns, rows) = (grid.columns(gx), grid.rows(gy));
-                for y in lattice(&rows, plan.stride) {
-                    for x in lattice(&columns, plan.stride) {
+                for y in grid.samples(&rows) {
+                    for x in grid.samples(&columns) {
                         band.x.push(plan.px[x] - plan.px[columns.start]);
                         band.y.push(plan.py[y] - plan.py[rows.start]);
                     }
@@ -227,24 +227,18 @@ impl Band {
         band
     }
 
-    fn gather(&mut self, grid: &Grid, plan: &Plan, features: &[u32]) {
+    fn gather(&mut self, grid: &Grid, features: &[u32]) {
         let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
         for (cell, &(start, _)) in self.cells.iter().enumerate() {
             let mut out = self.features[start..].iter_mut();
-            for y in lattice(&grid.rows(self.first + cell / nx), plan.stride) {
+            for y in grid.samples(&grid.rows(self.first + cell / nx)) {
                 let row = &features[y * width..][..width];
-                for (x, out) in lattice(&grid.columns(cell % nx), plan.stride).zip(out.by_ref()) {
+                for (x, out) in grid.samples(&grid.columns(cell % nx)).zip(out.by_ref()) {
                     *out = row[x];
                 }
             }
         }
     }
-}
-
-/// The multiples of `stride` in a range of columns or rows.
-fn lattice(range: &std::ops::Range<usize>, stride: u32) -> impl Iterator<Item = usize> + use<> {
-    let stride = stride as usize;
-    (range.start.next_multiple_of(stride)..range.end).step_by(stride)
 }
 
 /// The candidates of one cell, transposed for scoring: `score = constant + Σ weight · p`, which is the distance less

@@ -3,11 +3,18 @@
 
 use super::Plan;
 use crate::backend::{Segmenter, StageTimes};
+use crate::cuda::device::ModuleText;
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{ROUND_THREADS, ROUND_TILE, TILE_THREADS};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
+
+pub(crate) const MODULE: ModuleText = ModuleText {
+    name: "slic",
+    base: include_str!("../../../kernels/ptx/slic.ptx"),
+    sm80: Some(include_str!("../../../kernels/ptx/slic.sm80.ptx")),
+};
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -61,9 +68,9 @@ impl Slic {
                 // Not used where the step is 1.
                 step_inverse: (1u64 << 32).div_ceil(u64::from(grid.step)) as u32,
                 color_shift: slic.color_shift,
-                sample_step: slic.stride,
-                sample_width: geometry.width.div_ceil(slic.stride),
-                sample_height: geometry.height.div_ceil(slic.stride),
+                sample_step: grid.sample_step(),
+                sample_width: geometry.width.div_ceil(grid.sample_step()),
+                sample_height: geometry.height.div_ceil(grid.sample_step()),
                 initial: slic.adaptive.map_or(0, |a| a.initial),
                 place_weight: slic.adaptive.map_or(0, |a| a.place),
                 identity: u32::from(grid.step == 1),

@@ -76,8 +76,6 @@ impl Params {
 pub struct Plan {
     /// Rounds T.
     pub iterations: u32,
-    /// Rounds visit pixels whose x and y are multiples of this.
-    pub stride: u32,
     /// Bits that features lose so that distances stay exact.
     pub color_shift: u32,
     /// Subtracted from features before scores, in shifted quanta.
@@ -122,13 +120,6 @@ impl Plan {
         let position = |i: u32| (f64::from(i) * QUANTA * scale / f64::from(grid.step) + 0.5).floor() as i32;
         Self {
             iterations: params.iterations,
-            stride: match grid.step {
-                // Above the largest step that can be set, so that 32 bits hold any sum over samples.
-                1025.. => 16,
-                16.. => 4,
-                8.. => 2,
-                _ => 1,
-            },
             color_shift,
             middle: params.color_space.middle().map(|v| v >> color_shift),
             px: (0..geometry.width).map(position).collect(),
