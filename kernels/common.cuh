@@ -18,6 +18,31 @@ __device__ __forceinline__ u32 feature_0(u32 feature) { return feature & 0x3ffu;
 __device__ __forceinline__ u32 feature_1(u32 feature) { return feature >> 10 & 0x7ffu; }
 __device__ __forceinline__ u32 feature_2(u32 feature) { return feature >> 21; }
 
+// Memory that other threads of the grid use at the same time. The emulated device of tests/emulator has its own.
+#ifndef EMULATED_DEVICE
+__device__ __forceinline__ u32 load_relaxed(const u32 *at) {
+  u32 value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+__device__ __forceinline__ u32 load_acquire(const u32 *at) {
+  u32 value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+__device__ __forceinline__ void store_relaxed(u32 *at, u32 value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+__device__ __forceinline__ void store_release(u32 *at, u32 value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+__device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
+  u32 before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(value) : "memory");
+  return before;
+}
+#endif
+
 __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
 

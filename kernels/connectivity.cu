@@ -24,8 +24,7 @@ enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, ARRIVED = 40,
 // The root of a set while others are joined.
 __device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
   for (;;) {
-    u32 up;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(up) : "l"(parent + i) : "memory");
+    const u32 up = load_relaxed(parent + i);
     if (up == i) return i;
     i = up;
   }
@@ -119,17 +118,13 @@ __device__ __forceinline__ void grid_barrier(u32 *counters) {
   __syncthreads();
   if (threadIdx.x == 0) {
     u32 *generation = counters + GENERATION;
-    u32 before, now;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(before) : "l"(generation) : "memory");
-    u32 arrived;
-    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;" : "=r"(arrived) : "l"(counters + ARRIVED) : "memory");
-    if (arrived == gridDim.x - 1) {
+    const u32 before = load_relaxed(generation);
+    if (add_acq_rel(counters + ARRIVED, 1) == gridDim.x - 1) {
       counters[ARRIVED] = 0;
-      asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(generation), "r"(before + 1) : "memory");
+      store_release(generation, before + 1);
     } else {
-      do {
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(generation) : "memory");
-      } while (now == before);
+      while (load_acquire(generation) == before) {
+      }
     }
   }
   __syncthreads();
@@ -238,7 +233,7 @@ __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &arg
     if (to == i) continue;
     atomicMin(&c.key[to], __ldcg(&c.key[i]));
     move_sums(c, i, to);
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(c.parent + i), "r"(to) : "memory");
+    store_relaxed(c.parent + i, to);
   }
 }
 

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MPL-2.0
+"""Builds the emulated device: tests/emulator/build.py FOLDER writes FOLDER/libcuda.so.1.
+
+Programs started with LD_LIBRARY_PATH=FOLDER find it as the driver. The names of the kernels and the sizes of their
+parameters come from kernels/ptx, so that what is tested is launched as the real driver would launch it.
+"""
+
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KERNELS = os.path.join(HERE, "..", "..", "kernels")
+WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
+# No contraction: the kernels are built so, too. FMA has to be there for speed; without it the library's is as exact.
+FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-pthread", "-w"]
+
+
+def entries(path):
+    """Maps the name of each kernel of a PTX file to the sizes of its parameters."""
+    with open(path, encoding="ascii") as file:
+        text = file.read()
+    found = {}
+    for name, parameters in re.findall(r"\.entry\s+(\w+)\((.*?)\)", text, re.S):
+        sizes = []
+        for line in parameters.split(",\n"):
+            array = re.search(r"\.b8\s+\w+\[(\d+)\]", line)
+            scalar = re.search(r"\.param\s+\.[a-z](\d+)", line)
+            if array:
+                sizes.append(int(array.group(1)))
+            elif scalar:
+                sizes.append(WIDTHS[scalar.group(1)])
+        found[name] = sizes
+    return found
+
+
+def compile_one(arguments):
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return None if done.returncode == 0 else f"{' '.join(arguments)}\n{done.stdout}"
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    compiler = os.environ.get("CXX", "g++")
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+        fma = ["-mfma"] if re.search(r"^flags.*\bfma\b", file.read(), re.M) else []
+    table, objects, jobs = [], [], []
+    for path in sorted(glob.glob(os.path.join(KERNELS, "*.cu"))):
+        stem = os.path.splitext(os.path.basename(path))[0]
+        kernels = entries(os.path.join(KERNELS, "ptx", f"{stem}.ptx"))
+        source, made = os.path.join(out, f"{stem}.cpp"), os.path.join(out, f"{stem}.o")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(f'#include "{os.path.join(HERE, "cuda.h")}"\n#include "{os.path.abspath(path)}"\n')
+            for name in kernels:
+                file.write(f'static emulator::Registration register_{name}('
+                           f'"{name}", [](void **arguments) {{ emulator::call({name}, arguments); }});\n')
+        table += [f'    {{"{name}", {{{", ".join(map(str, sizes))}}}}},' for name, sizes in kernels.items()]
+        objects.append(made)
+        jobs.append([compiler, *FLAGS, *fma, "-c", source, "-o", made])
+    with open(os.path.join(out, "kernels.inc"), "w", encoding="ascii") as file:
+        file.write("static const std::map<std::string, std::vector<size_t>> &parameter_sizes() {\n"
+                   "  static const std::map<std::string, std::vector<size_t>> sizes = {\n" + "\n".join(table) + "\n  };\n  return sizes;\n}\n")
+    objects.append(os.path.join(out, "driver.o"))
+    jobs.append([compiler, *FLAGS, *fma, "-I", out, "-c", os.path.join(HERE, "driver.cpp"), "-o", objects[-1]])
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        failures = [failure for failure in pool.map(compile_one, jobs) if failure]
+    library = os.path.join(out, "libcuda.so.1")
+    failures = failures or [f for f in [compile_one([compiler, "-shared", "-pthread", "-Wl,-soname,libcuda.so.1", *objects, "-o", library])] if f]
+    if failures:
+        sys.exit("\n".join(failures))
+    print(library)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: MPL-2.0
+// A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend makes, and a scheduler
+// that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
+// demand. It says nothing about speed, nor about the memory model of a real device.
+//
+// A stream is worked off at once, in the call; a graph is the list of its calls. Every allocation ends before a page that
+// nothing may touch, and starts filled with a pattern. Environment, read at each use:
+//   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
+//   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
+//   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
+//   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
+//                              context has been given back by all who hold it
+#include "cuda.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace emulator {
+
+thread_local Fiber *current;
+thread_local dim3 block_index, block_size, grid_size;
+
+namespace {
+
+[[noreturn]] void die(const char *why, const char *what = "") {
+  std::fprintf(stderr, "emulated device: %s %s\n", why, what);
+  std::abort();
+}
+
+std::map<std::string, Entry> &kernels() {
+  static std::map<std::string, Entry> all;
+  return all;
+}
+
+constexpr size_t STACK = 128 << 10;
+
+// Switches stacks; what a call has to keep is on them.
+extern "C" void emulator_switch(void **save, void *load);
+asm(R"(
+.text
+.hidden emulator_switch
+.globl emulator_switch
+emulator_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+
+// The threads of one block on one thread of the host.
+struct Block {
+  std::vector<Fiber> fibers;
+  std::vector<Warp> warps;
+  void *scheduler = nullptr;
+  size_t at = 0;
+  unsigned alive = 0, arrived = 0, generation = 0;
+  Met meeting = {0, 1, 0}, met = {0, 1, 0};
+  Entry entry = nullptr;
+  void **arguments = nullptr;
+
+  ~Block() {
+    for (Fiber &fiber : fibers) munmap(fiber.stack, STACK);
+  }
+};
+thread_local Block block;
+
+void finish() {
+  Block &b = block;
+  current->done = true;
+  b.alive--;
+  current->warp->lanes &= ~(1u << current->lane);
+  yield();
+  die("a finished thread runs on");
+}
+
+void begin() {
+  block.entry(block.arguments);
+  finish();
+}
+
+void close_block_meeting(Block &b) {
+  b.met = b.meeting;
+  b.meeting = {0, 1, 0};
+  b.arrived = 0;
+  b.generation++;
+}
+
+void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) {
+  Block &b = block;
+  block_index = index;
+  block_size = size;
+  grid_size = grid;
+  b.entry = entry;
+  b.arguments = arguments;
+  const size_t count = (size_t)size.x * size.y * size.z;
+  while (b.fibers.size() < count) {
+    Fiber fiber = {};
+    fiber.stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fiber.stack == MAP_FAILED) die("no memory for a stack");
+    b.fibers.push_back(fiber);
+  }
+  b.warps.assign((count + 31) / 32, Warp{});
+  b.alive = (unsigned)count;
+  b.arrived = 0;
+  b.meeting = {0, 1, 0};
+  for (size_t i = 0; i < count; i++) {
+    Fiber &fiber = b.fibers[i];
+    fiber.thread = {(unsigned)(i % size.x), (unsigned)(i / size.x % size.y), (unsigned)(i / size.x / size.y)};
+    fiber.lane = i % 32;
+    fiber.warp = &b.warps[i / 32];
+    fiber.warp->lanes |= 1u << fiber.lane;
+    fiber.done = false;
+    void **top = (void **)((char *)fiber.stack + STACK);
+    // The call's return address leaves the stack as a call would find it.
+    *--top = nullptr;
+    *--top = (void *)begin;
+    for (int j = 0; j < 6; j++) *--top = nullptr;
+    fiber.stack_pointer = top;
+  }
+  // Every other block runs its threads backwards, so that a forgotten barrier shows.
+  const bool backwards = (index.x + index.y) & 1;
+  while (b.alive) {
+    const unsigned before = b.generation;
+    const unsigned alive = b.alive;
+    bool moved = false;
+    for (size_t i = 0; i < count; i++) {
+      Fiber &fiber = b.fibers[backwards ? count - 1 - i : i];
+      if (fiber.done) continue;
+      const unsigned warp_before = fiber.warp->generation;
+      current = &fiber;
+      emulator_switch(&b.scheduler, fiber.stack_pointer);
+      moved |= fiber.warp->generation != warp_before || fiber.done;
+    }
+    // Threads that have ended are not waited for.
+    if (b.alive && b.arrived == b.alive) {
+      close_block_meeting(b);
+      moved = true;
+    }
+    static thread_local unsigned stuck;
+    stuck = moved || b.generation != before || b.alive != alive ? 0 : stuck + 1;
+    if (stuck > 1000000) die("the threads of a block wait for each other for ever");
+  }
+}
+
+}  // namespace
+
+void yield() {
+  Fiber *self = current;
+  emulator_switch(&self->stack_pointer, block.scheduler);
+}
+
+Met meet_block(unsigned value) {
+  Block &b = block;
+  const unsigned generation = b.generation;
+  b.meeting.any |= value;
+  b.meeting.all &= value;
+  b.meeting.count += value;
+  if (++b.arrived == b.alive) close_block_meeting(b);
+  while (b.generation == generation) yield();
+  return b.met;
+}
+
+const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
+  Warp &warp = *current->warp;
+  if (!(mask >> current->lane & 1)) die("a lane outside the mask takes part in", what);
+  // Lanes that do not exist or have ended must not be waited for.
+  if (mask != 0xffffffffu || warp.lanes != 0xffffffffu) {
+    if ((mask & warp.lanes) != warp.lanes) die("only full warps are emulated, in", what);
+  }
+  const unsigned generation = warp.generation, half = generation & 1;
+  if (warp.arrived == 0) std::memset(warp.value[half], 0, sizeof warp.value[half]);
+  warp.value[half][current->lane] = value;
+  warp.arrived |= 1u << current->lane;
+  if (warp.arrived == warp.lanes) {
+    warp.arrived = 0;
+    warp.generation++;
+  }
+  while (warp.generation == generation) yield();
+  return warp.value[half];
+}
+
+Registration::Registration(const char *name, Entry entry) { kernels()[name] = entry; }
+
+}  // namespace emulator
+
+namespace {
+
+using namespace emulator;
+using Result = int;
+enum : Result {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  INVALID_PTX = 218,
+  NOT_FOUND = 500,
+  ILLEGAL_ADDRESS = 700,
+};
+
+struct Function {
+  std::string name;
+  Entry entry;
+};
+struct Module {
+  std::map<std::string, Function> functions;
+};
+struct Graph {
+  std::vector<std::function<Result()>> calls;
+};
+struct Stream {
+  Graph *recording = nullptr;
+};
+struct Event {
+  std::chrono::steady_clock::time_point time;
+};
+
+std::mutex lock;
+struct Allocation {
+  void *pages;
+  size_t length, bytes;
+};
+std::map<uint64_t, Allocation> memory, pinned;
+size_t memory_used;
+std::atomic<int> holders{0};
+std::atomic<long> launches{0};
+std::atomic<bool> broken{false};
+thread_local void *bound;
+int the_context;
+Stream default_stream;
+
+long setting(const char *name, long otherwise) {
+  const char *text = std::getenv(name);
+  return text && *text ? std::atol(text) : otherwise;
+}
+
+size_t memory_size() { return (size_t)setting("EMULATOR_MEMORY", 4l << 30); }
+
+void *take(std::map<uint64_t, Allocation> &from, size_t bytes) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page * page;
+  char *start = (char *)mmap(nullptr, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return nullptr;
+  mprotect(start + pages, page, PROT_NONE);
+  char *out = start + (pages - bytes) / 256 * 256;
+  from[(uint64_t)out] = {start, pages + page, bytes};
+  return out;
+}
+
+Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
+  const auto found = to.find(address);
+  if (found == to.end()) return INVALID_VALUE;
+  munmap(found->second.pages, found->second.length);
+  to.erase(found);
+  return SUCCESS;
+}
+
+// Whether the device's memory holds these bytes.
+bool holds(uint64_t address, size_t bytes) {
+  std::lock_guard<std::mutex> guard(lock);
+  auto after = memory.upper_bound(address);
+  if (bytes == 0) return true;
+  if (after == memory.begin()) return false;
+  --after;
+  return address + bytes <= after->first + after->second.bytes;
+}
+
+Stream &stream_of(void *handle) { return handle ? *(Stream *)handle : default_stream; }
+
+Result submit(void *handle, std::function<Result()> call) {
+  if (broken) return ILLEGAL_ADDRESS;
+  Stream &stream = stream_of(handle);
+  if (stream.recording) {
+    stream.recording->calls.push_back(std::move(call));
+    return SUCCESS;
+  }
+  return call();
+}
+
+Result copy(void *stream, uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device) {
+  return submit(stream, [=] {
+    if ((to_device && !holds(to, bytes)) || (from_device && !holds(from, bytes))) return (Result)INVALID_VALUE;
+    std::memcpy((void *)to, (const void *)from, bytes);
+    return (Result)SUCCESS;
+  });
+}
+
+Result set(void *stream, uint64_t to, unsigned char value, size_t bytes) {
+  return submit(stream, [=] {
+    if (!holds(to, bytes)) return (Result)INVALID_VALUE;
+    std::memset((void *)to, value, bytes);
+    return (Result)SUCCESS;
+  });
+}
+
+Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together) {
+  if (broken) return ILLEGAL_ADDRESS;
+  if (++launches == setting("EMULATOR_FAIL_AFTER", 0)) {
+    broken = true;
+    return ILLEGAL_ADDRESS;
+  }
+  const size_t blocks = (size_t)grid.x * grid.y;
+  size_t threads = (size_t)setting("EMULATOR_THREADS", (long)std::thread::hardware_concurrency());
+  threads = together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    std::vector<void *> pointers;
+    for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
+    for (size_t i; (i = next++) < blocks;) {
+      run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; i++) others.emplace_back(work);
+  work();
+  for (auto &other : others) other.join();
+  return SUCCESS;
+}
+
+// Written by build.py: the sizes of each kernel's parameters.
+#include "kernels.inc"
+
+Result launch(void *function, dim3 grid, dim3 size, void *stream, void **arguments, bool together) {
+  if (grid.x == 0 || grid.y == 0 || size.x == 0 || size.x > 1024) return INVALID_VALUE;
+  const Function &f = *(const Function *)function;
+  const auto sizes = parameter_sizes().find(f.name);
+  if (sizes == parameter_sizes().end()) return NOT_FOUND;
+  std::vector<std::vector<char>> copies;
+  for (size_t i = 0; i < sizes->second.size(); i++) {
+    copies.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
+  }
+  const Entry entry = f.entry;
+  return submit(stream, [=] { return run(entry, grid, size, copies, together); });
+}
+
+}  // namespace
+
+#define API extern "C" __attribute__((visibility("default"))) Result
+#define UNLESS_BROKEN \
+  do {                \
+    if (broken) return ILLEGAL_ADDRESS; \
+  } while (0)
+
+API cuInit(unsigned) { return SUCCESS; }
+API cuDriverGetVersion(int *version) {
+  *version = 12000;
+  return SUCCESS;
+}
+API cuGetErrorName(Result error, const char **out) {
+  *out = error == SUCCESS           ? "CUDA_SUCCESS"
+         : error == OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+         : error == INVALID_PTX     ? "CUDA_ERROR_INVALID_PTX"
+         : error == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
+         : error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                    : "CUDA_ERROR_INVALID_VALUE";
+  return SUCCESS;
+}
+API cuGetErrorString(Result error, const char **out) {
+  *out = error == SUCCESS           ? "no error"
+         : error == OUT_OF_MEMORY   ? "out of memory"
+         : error == INVALID_PTX     ? "a PTX JIT compilation failed"
+         : error == NOT_FOUND       ? "named symbol not found"
+         : error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+                                    : "invalid argument";
+  return SUCCESS;
+}
+API cuDeviceGetCount(int *count) {
+  *count = 1;
+  return SUCCESS;
+}
+API cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return ordinal == 0 ? SUCCESS : 101;
+}
+API cuDeviceGetName(char *name, int length, int) {
+  std::snprintf(name, (size_t)length, "emulated device");
+  return SUCCESS;
+}
+API cuDeviceTotalMem_v2(size_t *bytes, int) {
+  *bytes = memory_size();
+  return SUCCESS;
+}
+API cuDeviceGetAttribute(int *value, int attribute, int) {
+  switch (attribute) {
+    case 16: *value = 2; break;    // multiprocessors: blocks that wait for each other are threads of the host
+    case 75: *value = 7; break;    // compute capability, major
+    case 76: *value = 5; break;    // and minor
+    case 1: *value = 1024; break;  // threads a block
+    case 8: *value = 48 << 10; break;
+    case 10: *value = 32; break;
+    case 39: *value = 1024; break;  // threads a multiprocessor
+    case 95: *value = 1; break;     // cooperative launches
+    default: *value = 0;            // no memory pools among them
+  }
+  return SUCCESS;
+}
+API cuDevicePrimaryCtxRetain(void **context, int) {
+  // A context that broke stays broken for those who hold it.
+  UNLESS_BROKEN;
+  holders++;
+  *context = &the_context;
+  return SUCCESS;
+}
+API cuDevicePrimaryCtxRelease_v2(int) {
+  if (--holders == 0) broken = false;
+  return SUCCESS;
+}
+API cuDevicePrimaryCtxReset_v2(int) {
+  broken = false;
+  return SUCCESS;
+}
+API cuCtxGetCurrent(void **context) {
+  *context = bound;
+  return SUCCESS;
+}
+API cuCtxSetCurrent(void *context) {
+  bound = context;
+  return SUCCESS;
+}
+API cuCtxSynchronize() {
+  UNLESS_BROKEN;
+  return SUCCESS;
+}
+API cuStreamCreate(void **stream, unsigned) {
+  UNLESS_BROKEN;
+  *stream = new Stream;
+  return SUCCESS;
+}
+API cuStreamDestroy_v2(void *stream) {
+  delete (Stream *)stream;
+  return SUCCESS;
+}
+API cuStreamSynchronize(void *) {
+  UNLESS_BROKEN;
+  return SUCCESS;
+}
+API cuStreamWaitEvent(void *, void *, unsigned) {
+  UNLESS_BROKEN;
+  return SUCCESS;
+}
+API cuStreamIsCapturing(void *stream, int *status) {
+  *status = stream_of(stream).recording != nullptr;
+  return SUCCESS;
+}
+API cuStreamBeginCapture_v2(void *stream, int) {
+  UNLESS_BROKEN;
+  stream_of(stream).recording = new Graph;
+  return SUCCESS;
+}
+API cuStreamEndCapture(void *stream, void **graph) {
+  *graph = stream_of(stream).recording;
+  stream_of(stream).recording = nullptr;
+  UNLESS_BROKEN;
+  return SUCCESS;
+}
+API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
+  *exec = new Graph(*(Graph *)graph);
+  return SUCCESS;
+}
+API cuGraphLaunch(void *exec, void *stream) {
+  const std::vector<std::function<Result()>> calls = ((Graph *)exec)->calls;
+  return submit(stream, [calls] {
+    for (const auto &call : calls) {
+      if (const Result result = call()) return result;
+    }
+    return (Result)SUCCESS;
+  });
+}
+API cuGraphUpload(void *, void *) { return SUCCESS; }
+API cuGraphDestroy(void *graph) {
+  delete (Graph *)graph;
+  return SUCCESS;
+}
+API cuGraphExecDestroy(void *exec) {
+  delete (Graph *)exec;
+  return SUCCESS;
+}
+API cuEventCreate(void **event, unsigned) {
+  UNLESS_BROKEN;
+  *event = new Event;
+  return SUCCESS;
+}
+API cuEventDestroy_v2(void *event) {
+  delete (Event *)event;
+  return SUCCESS;
+}
+API cuEventRecord(void *event, void *stream) {
+  return submit(stream, [event] {
+    ((Event *)event)->time = std::chrono::steady_clock::now();
+    return (Result)SUCCESS;
+  });
+}
+API cuEventQuery(void *) {
+  UNLESS_BROKEN;
+  return SUCCESS;
+}
+API cuEventSynchronize(void *) {
+  UNLESS_BROKEN;
+  return SUCCESS;
+}
+API cuEventElapsedTime(float *ms, void *from, void *to) {
+  UNLESS_BROKEN;
+  *ms = std::chrono::duration<float, std::milli>(((Event *)to)->time - ((Event *)from)->time).count();
+  return SUCCESS;
+}
+API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+  UNLESS_BROKEN;
+  std::lock_guard<std::mutex> guard(lock);
+  if (bytes == 0) return INVALID_VALUE;
+  if (memory_used + bytes > memory_size()) return OUT_OF_MEMORY;
+  void *start = take(memory, bytes);
+  if (!start) return OUT_OF_MEMORY;
+  std::memset(start, 0xa5, std::min<size_t>(bytes, 1 << 20));
+  memory_used += bytes;
+  *address = (uint64_t)start;
+  return SUCCESS;
+}
+API cuMemFree_v2(uint64_t address) {
+  std::lock_guard<std::mutex> guard(lock);
+  const auto found = memory.find(address);
+  if (found != memory.end()) memory_used -= found->second.bytes;
+  return give(memory, address);
+}
+API cuMemGetInfo_v2(size_t *free, size_t *total) {
+  UNLESS_BROKEN;
+  std::lock_guard<std::mutex> guard(lock);
+  *total = memory_size();
+  *free = *total > memory_used ? *total - memory_used : 0;
+  return SUCCESS;
+}
+API cuMemHostAlloc(void **start, size_t bytes, unsigned) {
+  UNLESS_BROKEN;
+  std::lock_guard<std::mutex> guard(lock);
+  *start = take(pinned, bytes);
+  return *start ? SUCCESS : OUT_OF_MEMORY;
+}
+API cuMemFreeHost(void *start) {
+  std::lock_guard<std::mutex> guard(lock);
+  return give(pinned, (uint64_t)start);
+}
+API cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  return copy(stream, to, (uint64_t)from, bytes, true, false);
+}
+API cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  return copy(stream, (uint64_t)to, from, bytes, false, true);
+}
+API cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  return copy(stream, to, from, bytes, true, true);
+}
+API cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
+  return copy(nullptr, to, (uint64_t)from, bytes, true, false);
+}
+API cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
+  return copy(nullptr, (uint64_t)to, from, bytes, false, true);
+}
+API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) { return set(stream, to, value, bytes); }
+API cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return set(nullptr, to, value, bytes); }
+API cuModuleLoadData(void **module, const void *image) {
+  UNLESS_BROKEN;
+  const std::string text = (const char *)image;
+  Module *made = new Module;
+  const char *reject = std::getenv("EMULATOR_REJECT");
+  for (size_t at = 0; (at = text.find(".entry ", at)) != std::string::npos;) {
+    at += 7;
+    const std::string name = text.substr(at, text.find('(', at) - at);
+    const auto found = kernels().find(name);
+    if (found == kernels().end() || (reject && name == reject)) {
+      delete made;
+      return INVALID_PTX;
+    }
+    made->functions[name] = {name, found->second};
+  }
+  *module = made;
+  return SUCCESS;
+}
+API cuModuleUnload(void *module) {
+  delete (Module *)module;
+  return SUCCESS;
+}
+API cuModuleGetFunction(void **function, void *module, const char *name) {
+  UNLESS_BROKEN;
+  auto &functions = ((Module *)module)->functions;
+  const auto found = functions.find(name);
+  if (found == functions.end()) return NOT_FOUND;
+  *function = &found->second;
+  return SUCCESS;
+}
+API cuFuncSetAttribute(void *, int, int) { return SUCCESS; }
+API cuFuncGetAttribute(int *value, int, void *) {
+  *value = 0;
+  return SUCCESS;
+}
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int, size_t) {
+  *blocks = 1;
+  return SUCCESS;
+}
+API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *, int, size_t, unsigned) {
+  *blocks = 1;
+  return SUCCESS;
+}
+API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
+                   void *stream, void **arguments, void **) {
+  if (gz != 1) return INVALID_VALUE;
+  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
+}
+API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                              unsigned, void *stream, void **arguments) {
+  if (gz != 1) return INVALID_VALUE;
+  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, true);
+}
