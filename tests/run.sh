@@ -75,6 +75,17 @@ else
     section "tests, features: $all_features" run_tests "$all_features"
 fi
 
+# The CUDA backend, kernels and all, on a device of the emulator's making; a real one may be there as well.
+run_emulated() {
+    local folder=$target_dir/superpixel-emulator
+    tests/emulator/build.py "$folder"
+    # shellcheck disable=SC2046  # words on purpose
+    LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 \
+        SUPERPIXEL_SHORT=1 cargo test --locked --no-fail-fast $(features "$all_features") \
+        --test parity --test cuda_memory --test cuda_element --test cuda_faults
+}
+section "CUDA on an emulated device" run_emulated
+
 scratch=$target_dir/superpixel-tests
 rm -rf "$scratch"
 mkdir -p "$scratch"

@@ -10,7 +10,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
-use super::launch::Kernel;
+use super::launch::{Kernel, check};
 use crate::algo;
 use crate::error::{Error, Result};
 
@@ -75,16 +75,31 @@ impl Device {
         let wanted = if ordinal < 0 { 0..count } else { ordinal..ordinal + 1 };
         let mut last = unavailable("no device could be opened");
         for ordinal in wanted {
-            let slot = {
-                let mut devices = DEVICES.lock().unwrap();
-                devices.entry(ordinal as usize).or_default().clone()
-            };
-            match slot.get_or_try_init(|| Self::load(ordinal as usize).map(Arc::new)) {
-                Ok(device) => return Ok(device.clone()),
+            match Self::shared(ordinal as usize) {
+                Ok(device) => return Ok(device),
                 Err(error) => last = error,
             }
         }
         Err(last)
+    }
+
+    /// The one that this process has open, or a new one.
+    fn shared(ordinal: usize) -> Result<Arc<Self>> {
+        let slot = DEVICES.lock().unwrap().entry(ordinal).or_default().clone();
+        let device = slot.get_or_try_init(|| Self::load(ordinal).map(Arc::new))?.clone();
+        if device.works() {
+            return Ok(device);
+        }
+        // An error that a context does not recover from: the driver makes another once all have let go of this one.
+        DEVICES.lock().unwrap().retain(|_, kept| !Arc::ptr_eq(kept, &slot));
+        drop((slot, device));
+        let slot = DEVICES.lock().unwrap().entry(ordinal).or_default().clone();
+        slot.get_or_try_init(|| Self::load(ordinal).map(Arc::new)).cloned()
+    }
+
+    /// Whether the driver still takes orders for this context.
+    fn works(&self) -> bool {
+        self.context.bind_to_thread().and_then(|()| self.context.mem_get_info()).is_ok()
     }
 
     fn load(ordinal: usize) -> Result<Self> {
@@ -133,10 +148,7 @@ fn guarded<R>(
     call: impl FnOnce() -> Result<R, cudarc::driver::DriverError>,
 ) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => result.map_err(|e| Error::Cuda {
-            stage,
-            reason: format!("{e}; update the driver (525 or newer) or use the cpu backend"),
-        }),
+        Ok(result) => check(stage, result),
         Err(_) => Err(unavailable(format!(
             "the driver is too old for `{stage}`; update it (525 or newer) or use the cpu backend"
         ))),

@@ -3,13 +3,31 @@
 
 use std::ffi::c_void;
 
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
 
 use crate::error::{Error, Result};
 
+/// What to do about an error of the driver.
+pub(crate) fn advice(error: DriverError) -> &'static str {
+    use CUresult::*;
+    match error.0 {
+        CUDA_ERROR_OUT_OF_MEMORY => "close other users of the device, take smaller frames or use backend=cpu",
+        CUDA_ERROR_INVALID_PTX
+        | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+        | CUDA_ERROR_NO_BINARY_FOR_GPU
+        | CUDA_ERROR_NOT_FOUND => "update the driver (525 or newer) or use backend=cpu",
+        _ => {
+            "set every pipeline that uses the device to NULL and start again; if that does not help, restart the \
+             program, check nvidia-smi or use backend=cpu"
+        }
+    }
+}
+
 /// A driver result with the stage that asked.
 pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> Result<R> {
-    result.map_err(|e| Error::Cuda { stage, reason: format!("{e}; restart the program or use backend=cpu") })
+    result.map_err(|e| Error::Cuda { stage, reason: format!("{e}; {}", advice(e)) })
 }
 
 /// A kernel argument: passed by value, its bytes as they stand.

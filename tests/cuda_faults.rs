@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MPL-2.0
+//! A device that refuses or breaks: every failure is an error that says what to do, and the next start works.
+//!
+//! Runs on the emulated device, which fails on demand: `tests/emulator/build.py FOLDER`, then these tests with
+//! `LD_LIBRARY_PATH=FOLDER SUPERPIXEL_EMULATED=1`. Without it each test prints that it was skipped. Faults concern a
+//! whole process, so that each case is one of its own.
+#![cfg(all(feature = "gst", feature = "cuda"))]
+
+mod common;
+
+use std::process::Command;
+
+use common::{error_on, launch, play_to_end};
+use gst::prelude::*;
+use gstsuperpixel::cuda::Cuda;
+
+/// Runs an ignored test of this program by itself, with a fault.
+fn with_fault(case: &str, variable: &str, value: &str) {
+    if std::env::var_os("SUPERPIXEL_EMULATED").is_none_or(|v| v != "1") {
+        println!("{case}: skipped: SUPERPIXEL_EMULATED=1 is not set");
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", case, "--ignored", "--nocapture"]).env(variable, value);
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let ran = text.contains("1 passed");
+    assert!(output.status.success() && ran, "{case}: {text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn line(backend: &str, size: (u32, u32), frames: u32) -> String {
+    let (width, height) = size;
+    format!(
+        "videotestsrc num-buffers={frames} pattern=ball ! video/x-raw,format=NV12,width={width},height={height} ! \
+         superpixel name=s backend={backend} overlay=boundaries neighbors=true ! fakesink"
+    )
+}
+
+#[test]
+fn kernels_that_the_driver_rejects() {
+    with_fault("rejected_kernels", "EMULATOR_REJECT", "slic_assign");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn rejected_kernels() {
+    let error = Cuda::new(-1).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(error.contains("load kernels") && error.contains("update the driver"), "{error}");
+    let error = play_to_end(&launch(&line("cuda", (64, 48), 2))).unwrap_err();
+    assert!(error.contains("load kernels") && error.contains("backend=cpu"), "{error}");
+    let pipeline = launch(&line("auto", (64, 48), 2));
+    pipeline.set_state(gst::State::Paused).unwrap();
+    let active = pipeline.by_name("s").unwrap().property::<String>("active-backend");
+    assert!(active.starts_with("cpu "), "{active}");
+    play_to_end(&pipeline).unwrap();
+}
+
+#[test]
+fn a_device_without_enough_memory() {
+    with_fault("too_little_memory", "EMULATOR_MEMORY", "20000000");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn too_little_memory() {
+    let cuda = Cuda::new(-1).unwrap();
+    let free = cuda.free_memory().unwrap();
+    for _ in 0..3 {
+        let error = play_to_end(&launch(&line("cuda", (1280, 720), 2))).unwrap_err();
+        assert!(error.contains("memory") && error.contains("smaller frames"), "{error}");
+        assert_eq!(cuda.free_memory().unwrap(), free, "memory is lost after an error");
+    }
+    // One element, stopped after the error and started with frames that fit.
+    let pipeline =
+        launch("videotestsrc num-buffers=3 ! capsfilter name=c ! superpixel name=s backend=cuda ! fakesink");
+    let filter = pipeline.by_name("c").unwrap();
+    filter.set_property("caps", common::caps("RGB", 1280, 720));
+    assert!(play_to_end(&pipeline).is_err());
+    filter.set_property("caps", common::caps("RGB", 160, 120));
+    play_to_end(&pipeline).unwrap();
+    assert_eq!(cuda.free_memory().unwrap(), free);
+}
+
+#[test]
+fn a_device_that_breaks_under_way() {
+    // The first launch, one in a frame's first recording, one in a replayed frame, one near the end.
+    for launches in ["1", "9", "100", "333"] {
+        with_fault("broken_device", "EMULATOR_FAIL_AFTER", launches);
+    }
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn broken_device() {
+    let pipeline = launch(&line("cuda", (160, 120), 20));
+    for start in 0..3 {
+        match play_to_end(&pipeline) {
+            Err(error) => {
+                assert_eq!(start, 0, "{error}");
+                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
+            }
+            Ok(()) => assert!(start > 0, "the device did not break"),
+        }
+    }
+}
+
+#[test]
+fn a_device_that_breaks_under_two_pipelines() {
+    with_fault("broken_for_two", "EMULATOR_FAIL_AFTER", "150");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn broken_for_two() {
+    // Endless, so that both see the break whoever comes first.
+    let pipelines =
+        [0, 1].map(|_| launch(&line("cuda", (160, 120), 0).replace("num-buffers=0", "is-live=false")));
+    for pipeline in &pipelines {
+        pipeline.set_state(gst::State::Playing).unwrap();
+    }
+    for pipeline in &pipelines {
+        let bus = pipeline.bus().unwrap();
+        let message = bus.timed_pop_filtered(common::PATIENCE, &[gst::MessageType::Error]);
+        assert!(message.is_some(), "no error on a broken device");
+    }
+    // While one still holds the broken device the other cannot start, and says so.
+    pipelines[0].set_state(gst::State::Null).unwrap();
+    assert!(pipelines[0].set_state(gst::State::Paused).is_err());
+    let error = error_on(&pipelines[0].bus().unwrap()).unwrap();
+    assert!(error.contains("every pipeline") && error.contains("NULL"), "{error}");
+    for pipeline in &pipelines {
+        pipeline.set_state(gst::State::Null).unwrap();
+    }
+    for _ in 0..2 {
+        play_to_end(&launch(&line("cuda", (160, 120), 3))).unwrap();
+    }
+}
