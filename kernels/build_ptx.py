@@ -11,7 +11,7 @@ The compiler, NVRTC, comes once from PyPI into target/nvrtc (or --nvrtc LIB, or 
 
 A kernel file is plain device code: it includes kernels/*.cuh and kernels/*.h by bare name and nothing else.
 NAME.ptx is for compute capability 7.5 and everything above. A file that says `__CUDA_ARCH__ >= 800` also gives
-NAME.sm80.ptx, for 8.0 and above.
+NAME.sm80.ptx, for 8.0 and above; one whose kernels begin with `after_last_kernel` also NAME.sm90.ptx, for 9.0 and above.
 """
 
 import argparse
@@ -35,8 +35,10 @@ LIBRARY = "libnvrtc.so.12"
 BUILTINS = "libnvrtc-builtins.so.12.0"
 
 BASE_ARCH = 75
-SECOND_ARCH = 80
-SECOND_MARK = re.compile(r"__CUDA_ARCH__\s*>=\s*800")
+# Further variants, each for files that say what it is good for.
+MARKS = {80: re.compile(r"__CUDA_ARCH__\s*>=\s*800"), 90: re.compile(r"\bafter_last_kernel\(\)")}
+# A kernel whose body begins with something else.
+UNORDERED = re.compile(r"^KERNEL [^{;]*\{(?!\n  after_last_kernel\(\);\n)", re.M)
 # Machine code is made for these and thrown away: a kernel that PTX accepts can still fail to assemble.
 PROBED_ARCHS = [75, 80, 86, 89, 90]
 REPORT_ARCH = 90
@@ -145,9 +147,11 @@ def outputs(compiler, folder, extra):
         name = os.path.basename(path)
         stem = name[: -len(".cu")]
         source = read(path)
+        for kernel in UNORDERED.findall(source.decode()):
+            raise Failed(f"{name}: a kernel does not begin with after_last_kernel(); it could run before what it reads is there:"
+                         f"\n{kernel.strip()}")
         variants = [(f"{stem}.ptx", BASE_ARCH)]
-        if SECOND_MARK.search(source.decode()):
-            variants.append((f"{stem}.sm80.ptx", SECOND_ARCH))
+        variants += [(f"{stem}.sm{arch}.ptx", arch) for arch, mark in MARKS.items() if mark.search(source.decode())]
         for file, arch in variants:
             ptx, log = compiler.compile(name, source, headers, arch, extra=extra)
             if log:

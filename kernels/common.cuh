@@ -43,6 +43,16 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 }
 #endif
 
+// The first statement of every kernel. From compute capability 9.0 on a grid is set up while the one before it still runs:
+// it waits here for that one's end and lets its own follower be set up. Before, and on a stream that does not ask for it,
+// this is nothing.
+__device__ __forceinline__ void after_last_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#endif
+}
+
 __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
 

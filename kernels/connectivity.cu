@@ -67,6 +67,7 @@ __device__ __forceinline__ u32 component_at(const Components &c, const ConnectAr
 // Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
 // pairs across vertical borders, then those across horizontal ones.
 KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectArgs args) {
+  after_last_kernel();
   const u32 borders_x = (args.width - 1) / TILE, borders_y = (args.height - 1) / TILE;
   const u32 vertical = borders_x * args.height, all = vertical + borders_y * args.width;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
@@ -325,10 +326,12 @@ __device__ __forceinline__ void number(const NumberShared &shared, const Compone
 #define ALL (gridDim.x * blockDim.x)
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *picks, u32 *bitmap, ConnectArgs args) {
+  after_last_kernel();
   settle(c, args, picks, bitmap, FIRST, ALL);
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick(Components c, u64 *picks, u32 round, ConnectArgs args) {
+  after_last_kernel();
   // Nothing small was left in the round before.
   if (round > 0 && c.counters[ROUNDS + round - 1] == 0) return;
   const bool any = pick(c, picks_of(args, picks, round), args.min_region, FIRST, ALL);
@@ -336,16 +339,19 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick(Components c, u64 *picks,
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks, u32 round, ConnectArgs args) {
+  after_last_kernel();
   if (c.counters[ROUNDS + round] == 0) return;
   hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_mark(Components c, u32 *bitmap, ConnectArgs args) {
+  after_last_kernel();
   mark(c, args, bitmap, FIRST, ALL);
 }
 
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_count(const u32 *bitmap, u32 *word_before, u32 *block_total, ConnectArgs args) {
+  after_last_kernel();
   __shared__ NumberShared shared;
   count(shared, args, bitmap, word_before, block_total);
 }
@@ -353,6 +359,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, const u32 *bitmap, const u32 *word_before, const u32 *block_total, u16 *labels,
                    RegionSums *regions, ConnectArgs args) {
+  after_last_kernel();
   __shared__ NumberShared shared;
   const u32 total = sum_blocks(shared, block_total, gridDim.x);
   number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
@@ -363,6 +370,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_fit(Components c, u64 *picks, u32 *bitmap, u32 *word_before, u32 *block_total, u16 *labels,
                 RegionSums *regions, ConnectArgs args) {
+  after_last_kernel();
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
   volatile u32 *flags = c.counters + ROUNDS;

@@ -231,6 +231,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                 const i32 *__restrict__ py, const Sums *__restrict__ sums, Sums *__restrict__ sums_out,
                 Sums *__restrict__ sums_clear, const Center *__restrict__ old, Center *__restrict__ out, u32 seeds,
                 SlicArgs args) {
+  after_last_kernel();
   assign<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -239,6 +240,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                          const i32 *__restrict__ px, const i32 *__restrict__ py, const Sums *__restrict__ sums,
                          Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear, const Center *__restrict__ old,
                          Center *__restrict__ out, u32 seeds, SlicArgs args) {
+  after_last_kernel();
   assign<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -288,6 +290,7 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
 KERNEL __launch_bounds__(TILE_THREADS)
     slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
+  after_last_kernel();
   label<false>(features, px, py, sums, old, components, args);
 }
 
@@ -295,5 +298,6 @@ KERNEL __launch_bounds__(TILE_THREADS)
     slic_label_adaptive(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                         const Sums *__restrict__ sums, const Center *__restrict__ old, Components components,
                         SlicArgs args) {
+  after_last_kernel();
   label<true>(features, px, py, sums, old, components, args);
 }

@@ -24,6 +24,7 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, u32 x, u32 y0,
 KERNEL __launch_bounds__(TILE_THREADS)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
+  after_last_kernel();
   __shared__ u16 label[TILE * TILE];
   __shared__ u32 sums[5][TILE * TILE];  // x, y, samples
   // Columns and rows of the tile that a component has pixels in, as bits: they hold both ends of its box.
@@ -105,6 +106,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
                  const u32 *__restrict__ tables, u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame,
                  SpaceArgs lab, u32 lab_features) {
+  after_last_kernel();
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x;
   if (label >= counters[2]) return;
   const RegionSums sums = regions[label];
@@ -152,6 +154,7 @@ struct NeighborArgs {
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_clear(u32 *__restrict__ keys, u32 *__restrict__ lengths, u32 *__restrict__ degree, u32 labels,
                     NeighborArgs args) {
+  after_last_kernel();
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     keys[i] = 0xffffffffu;
@@ -177,6 +180,7 @@ __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u
 KERNEL __launch_bounds__(TILE_THREADS)
     neighbors_count(const u16 *__restrict__ labels, u32 *__restrict__ keys, u32 *__restrict__ lengths,
                     NeighborArgs args) {
+  after_last_kernel();
   const u32 lane = lane_id(), x = blockIdx.x * TILE + lane, top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   u32 right_a = 0, right_b = 0, right_length = 0;
   for (u32 i = 0; i < 4; i++) {
@@ -207,6 +211,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
 
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args) {
+  after_last_kernel();
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] != 0xffffffffu) atomicAdd(&degree[keys[i] >> 16], 1);
@@ -215,6 +220,7 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 
 // Grid: one block of 1024. Turns degrees into the places where buckets start; the last is the number of pairs.
 KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels) {
+  after_last_kernel();
   __shared__ u32 warp_total[32];
   __shared__ u32 carry;
   if (threadIdx.x == 0) carry = 0;
@@ -240,6 +246,7 @@ KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labe
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_place(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
                     uint2 *__restrict__ placed, u32 labels, NeighborArgs args) {
+  after_last_kernel();
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] == 0xffffffffu) continue;
@@ -257,6 +264,7 @@ struct Pair {
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ placed, Pair *__restrict__ pairs,
                    u32 labels) {
+  after_last_kernel();
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   const u32 count = degree[labels];
   for (u32 i = first; i < count; i += all) {

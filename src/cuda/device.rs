@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, sys};
 use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
@@ -23,14 +23,38 @@ pub(crate) struct ModuleText {
     pub base: &'static str,
     /// For 8.0 and above, where it pays.
     pub sm80: Option<&'static str>,
+    /// For 9.0 and above.
+    pub sm90: &'static str,
+}
+
+impl ModuleText {
+    fn for_capability(&self, capability: (i32, i32)) -> &'static str {
+        match self.sm80 {
+            _ if capability >= (9, 0) => self.sm90,
+            Some(sm80) if capability >= (8, 0) => sm80,
+            _ => self.base,
+        }
+    }
+}
+
+/// A kernel file without a variant of its own for 8.0.
+macro_rules! module_text {
+    ($name:literal) => {
+        $crate::cuda::device::ModuleText {
+            name: $name,
+            base: include_str!(concat!("../../kernels/ptx/", $name, ".ptx")),
+            sm80: None,
+            sm90: include_str!(concat!("../../kernels/ptx/", $name, ".sm90.ptx")),
+        }
+    };
 }
 
 /// The kernels that all algorithms share.
 const SHARED: [ModuleText; 4] = [
-    ModuleText { name: "color", base: include_str!("../../kernels/ptx/color.ptx"), sm80: None },
-    ModuleText { name: "connectivity", base: include_str!("../../kernels/ptx/connectivity.ptx"), sm80: None },
-    ModuleText { name: "statistics", base: include_str!("../../kernels/ptx/statistics.ptx"), sm80: None },
-    ModuleText { name: "overlay", base: include_str!("../../kernels/ptx/overlay.ptx"), sm80: None },
+    module_text!("color"),
+    module_text!("connectivity"),
+    module_text!("statistics"),
+    module_text!("overlay"),
 ];
 
 pub(crate) struct Device {
@@ -39,6 +63,8 @@ pub(crate) struct Device {
     pub name: String,
     pub multiprocessors: u32,
     capability: (i32, i32),
+    /// Whether a grid may be set up while the one before it runs.
+    overlaps: bool,
     modules: HashMap<&'static str, Arc<CudaModule>>,
 }
 
@@ -53,6 +79,18 @@ fn unavailable(reason: impl Into<String>) -> Error {
 fn driver_present() -> bool {
     // SAFETY: loads libcuda by name and looks up no symbol; the library has no unsound initialiser.
     catch_unwind(|| unsafe { cudarc::driver::sys::is_culib_present() }).unwrap_or(false)
+}
+
+/// The first driver whose graphs keep what launches say of overlapping: CUDA 12.3.
+const OVERLAPPING_GRAPHS: i32 = 12_030;
+
+fn driver_version() -> Result<i32> {
+    let mut version = 0;
+    guarded("driver version", || {
+        // SAFETY: writes one number to where it is told.
+        unsafe { sys::cuDriverGetVersion(&mut version) }.result()
+    })?;
+    Ok(version)
 }
 
 impl Device {
@@ -116,19 +154,19 @@ impl Device {
         let attribute = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = guarded("device size", || context.attribute(attribute))? as u32;
         let name = guarded("device name", || context.name())?;
+        let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
         let mut modules = HashMap::new();
         for module in SHARED.into_iter().chain(algo::MODULES) {
-            let text = module.sm80.filter(|_| capability >= (8, 0)).unwrap_or(module.base);
-            modules.insert(module.name, load_module(&context, text)?);
+            modules.insert(module.name, load_module(&context, module.for_capability(capability))?);
         }
-        Ok(Self { context, ordinal, name, multiprocessors, capability, modules })
+        Ok(Self { context, ordinal, name, multiprocessors, capability, overlaps, modules })
     }
 
     /// A kernel by its file and name; errors call it by its stage.
     pub fn kernel(&self, module: &'static str, name: &'static str, stage: &'static str) -> Result<Kernel> {
         let module = &self.modules[module];
         let function: CudaFunction = guarded(stage, || module.load_function(name))?;
-        Ok(Kernel::new(function, stage))
+        Ok(Kernel::new(function, stage, self.overlaps))
     }
 
     pub fn details(&self) -> String {

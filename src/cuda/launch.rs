@@ -3,7 +3,9 @@
 
 use std::ffi::c_void;
 
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{
+    self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult,
+};
 use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
 
 use crate::error::{Error, Result};
@@ -49,11 +51,13 @@ pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {
 pub(crate) struct Kernel {
     function: CudaFunction,
     pub stage: &'static str,
+    /// Whether its grids may be set up while the one before runs: every kernel waits by itself.
+    overlaps: bool,
 }
 
 impl Kernel {
-    pub fn new(function: CudaFunction, stage: &'static str) -> Self {
-        Self { function, stage }
+    pub fn new(function: CudaFunction, stage: &'static str, overlaps: bool) -> Self {
+        Self { function, stage, overlaps }
     }
 
     /// Most blocks of `threads` that a multiprocessor holds at once.
@@ -73,6 +77,29 @@ impl Kernel {
         threads: u32,
         args: &mut [*mut c_void],
     ) -> Result<()> {
+        if self.overlaps {
+            let mut attribute = CUlaunchAttribute {
+                id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                pad: Default::default(),
+                value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+            };
+            let config = CUlaunchConfig {
+                gridDimX: grid.0,
+                gridDimY: grid.1,
+                gridDimZ: 1,
+                blockDimX: threads,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: 0,
+                hStream: stream.cu_stream(),
+                attrs: &mut attribute,
+                numAttrs: 1,
+            };
+            let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
+            // SAFETY: promised by the caller; the attribute outlives the call.
+            let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
+            return check(self.stage, launched.result());
+        }
         // SAFETY: promised by the caller.
         let launched = unsafe {
             result::launch_kernel(

@@ -7,6 +7,7 @@
 // nothing may touch, and starts filled with a pattern. Environment, read at each use:
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
+//   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
@@ -362,7 +363,7 @@ Result launch(void *function, dim3 grid, dim3 size, void *stream, void **argumen
 
 API cuInit(unsigned) { return SUCCESS; }
 API cuDriverGetVersion(int *version) {
-  *version = 12000;
+  *version = 13000;
   return SUCCESS;
 }
 API cuGetErrorName(Result error, const char **out) {
@@ -402,8 +403,8 @@ API cuDeviceTotalMem_v2(size_t *bytes, int) {
 API cuDeviceGetAttribute(int *value, int attribute, int) {
   switch (attribute) {
     case 16: *value = 2; break;    // multiprocessors: blocks that wait for each other are threads of the host
-    case 75: *value = 7; break;    // compute capability, major
-    case 76: *value = 5; break;    // and minor
+    case 75: *value = (int)setting("EMULATOR_CAPABILITY", 75) / 10; break;  // major
+    case 76: *value = (int)setting("EMULATOR_CAPABILITY", 75) % 10; break;  // minor
     case 1: *value = 1024; break;  // threads a block
     case 8: *value = 48 << 10; break;
     case 10: *value = 32; break;
@@ -621,6 +622,17 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
                    void *stream, void **arguments, void **) {
   if (gz != 1) return INVALID_VALUE;
   return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
+}
+// Grids do not overlap here, whatever the attributes allow.
+struct LaunchConfig {
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void *stream, *attributes;
+  unsigned attribute_count;
+};
+API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
+  const LaunchConfig &c = *config;
+  if (c.gz != 1) return INVALID_VALUE;
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, false);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned, void *stream, void **arguments) {

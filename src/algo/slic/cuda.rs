@@ -14,6 +14,7 @@ pub(crate) const MODULE: ModuleText = ModuleText {
     name: "slic",
     base: include_str!("../../../kernels/ptx/slic.ptx"),
     sm80: Some(include_str!("../../../kernels/ptx/slic.sm80.ptx")),
+    sm90: include_str!("../../../kernels/ptx/slic.sm90.ptx"),
 };
 
 #[derive(Debug, Clone, Copy)]
