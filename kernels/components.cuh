@@ -153,11 +153,14 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   }
   __syncthreads();
 
-  // A run's sums are the difference of two prefix sums of its row; channels of 32 px fit 16 bits.
+  // A run's sums are the difference of two prefix sums of its row; channels of 32 px fit 16 bits, the third of two rows
+  // one word.
+  u32 high_pair = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const u32 low = inclusive_sum(feature_0(feature[i]) | feature_1(feature[i]) << 16);
-    const u32 high = inclusive_sum(feature_2(feature[i]));
+    if (i % 2 == 0) high_pair = inclusive_sum(feature_2(feature[i]) | feature_2(feature[i + 1]) << 16);
+    const u32 high = i % 2 == 0 ? high_pair & 0xffffu : high_pair >> 16;
     const u32 start = run_start(starts[i], lane);
     const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
     const bool ends = lane == 31 || starts[i] >> (lane + 1) & 1;
