@@ -181,7 +181,8 @@ template <class T, class V> T atomicMax(T *at, V value) {
 }
 
 inline unsigned load_relaxed(const unsigned *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
-inline unsigned load_acquire(const unsigned *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
+// Who asks waits for another thread of the host.
+unsigned load_acquire(const unsigned *at);
 inline void store_relaxed(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 inline void store_release(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 inline unsigned add_acq_rel(unsigned *at, unsigned value) { return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL); }

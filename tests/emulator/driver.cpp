@@ -11,13 +11,13 @@
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
-#include "cuda.h"
-
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -26,6 +26,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+// After the library, which has names of its own for what this defines.
+#include "cuda.h"
 
 namespace emulator {
 
@@ -202,6 +205,15 @@ const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
   return warp.value[half];
 }
 
+}  // namespace emulator
+
+unsigned load_acquire(const unsigned *at) {
+  sched_yield();
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+namespace emulator {
+
 Registration::Registration(const char *name, Entry entry) { kernels()[name] = entry; }
 
 }  // namespace emulator
@@ -313,6 +325,45 @@ Result set(void *stream, uint64_t to, unsigned char value, size_t bytes) {
   });
 }
 
+// Threads of the host, kept with their fibers' stacks. Never too few: whoever starts something needs it to run at once.
+class Workers {
+  std::mutex lock;
+  std::condition_variable more;
+  std::vector<std::function<void()>> waiting;
+  size_t idle = 0;
+
+  void serve() {
+    std::unique_lock<std::mutex> guard(lock);
+    for (;;) {
+      while (waiting.empty()) more.wait(guard);
+      const std::function<void()> job = std::move(waiting.back());
+      waiting.pop_back();
+      guard.unlock();
+      job();
+      guard.lock();
+      idle++;
+    }
+  }
+
+ public:
+  void start(std::function<void()> job) {
+    std::lock_guard<std::mutex> guard(lock);
+    waiting.push_back(std::move(job));
+    if (idle == 0) {
+      std::thread([this] { serve(); }).detach();
+    } else {
+      idle--;
+    }
+    more.notify_one();
+  }
+};
+
+Workers &workers() {
+  // Never destroyed: its threads may outlive everything.
+  static Workers *all = new Workers;
+  return *all;
+}
+
 Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together) {
   if (broken) return ILLEGAL_ADDRESS;
   if (++launches == setting("EMULATOR_FAIL_AFTER", 0)) {
@@ -330,10 +381,15 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
       run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
     }
   };
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < threads; i++) others.emplace_back(work);
+  std::atomic<size_t> left{threads - 1};
+  for (size_t i = 1; i < threads; i++) {
+    workers().start([&] {
+      work();
+      left--;
+    });
+  }
   work();
-  for (auto &other : others) other.join();
+  while (left) std::this_thread::yield();
   return SUCCESS;
 }
 
@@ -623,16 +679,33 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   if (gz != 1) return INVALID_VALUE;
   return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
 }
-// Grids do not overlap here, whatever the attributes allow.
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  unsigned value[16];
+};
 struct LaunchConfig {
   unsigned gx, gy, gz, bx, by, bz, shared;
-  void *stream, *attributes;
+  void *stream;
+  const LaunchAttribute *attributes;
   unsigned attribute_count;
 };
+// Grids do not overlap here, whatever the attributes allow.
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
   if (c.gz != 1) return INVALID_VALUE;
-  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, false);
+  bool cluster = false;
+  for (unsigned i = 0; i < c.attribute_count; i++) {
+    if (c.attributes[i].id != 4) continue;
+    // A cluster that is the whole grid is all that is emulated.
+    if (c.attributes[i].value[0] != c.gx || c.gy != 1) return INVALID_VALUE;
+    cluster = true;
+  }
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, cluster);
+}
+API cuOccupancyMaxPotentialClusterSize(int *blocks, void *, const LaunchConfig *) {
+  *blocks = 3;
+  return SUCCESS;
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned, void *stream, void **arguments) {
