@@ -7,12 +7,8 @@ struct SlicArgs : GridArgs {
   u32 color_shift;
   // SLICO: M_k before the first round, weight of place.
   u32 initial, place_weight;
-  // Subtracted from features before scores.
-  i32 middle[3];
-  // Whether a tile's scores are exact, see `scores_fit` in src/algo/slic/mod.rs.
-  u32 scores;
 };
-static_assert(sizeof(SlicArgs) == sizeof(GridArgs) + 28, "mirrored in src/algo/slic/cuda.rs");
+static_assert(sizeof(SlicArgs) == sizeof(GridArgs) + 12, "mirrored in src/algo/slic/cuda.rs");
 
 // Members of a cluster: count, three channels, scaled place relative to the cell column and row before the cluster's
 // own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.

@@ -117,19 +117,18 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     if (lane == 0) shared.roots[row0 + i] = roots;
   }
   __syncthreads();
+  // Both places in the lists are asked for early and looked at late: the answers take as long as many instructions.
+  u32 first_component = 0;
   if (threadIdx.x < 32) {
     const u32 here = __popc(shared.roots[lane]), sum = inclusive_sum(here);
     shared.before[lane] = sum - here;
     if (lane == 31) {
-      const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = atomicAdd(&out.counters[0], sum);
       shared.total = sum;
-      shared.first = first;
-      out.tile_first[tile] = first;
-      out.tile_count[tile] = sum;
+      first_component = atomicAdd(&out.counters[0], sum);
     }
   }
   __syncthreads();
-  const u32 total = shared.total, first = shared.first;
+  const u32 total = shared.total;
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
 #pragma unroll
     for (int j = 0; j < 4; j++) shared.sums[j][i] = 0;
@@ -143,24 +142,15 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
       index[i] = 0xffffu;
       continue;
     }
-    const u32 pixel = (top + row0 + i) * width + left + lane;
-    out.local[pixel] = (u16)index[i];
-    if (root[i] == (row0 + i) * TILE + lane) {
-      out.parent[first + index[i]] = first + index[i];
-      out.key[first + index[i]] = pixel;
-      out.cluster[first + index[i]] = cluster[i];
-    }
+    out.local[(top + row0 + i) * width + left + lane] = (u16)index[i];
   }
   __syncthreads();
 
-  // A run's sums are the difference of two prefix sums of its row; channels of 32 px fit 16 bits, the third of two rows
-  // one word.
-  u32 high_pair = 0;
+  // A run's sums are the difference of two prefix sums of its row; channels of 32 px fit 16 bits.
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const u32 low = inclusive_sum(feature_0(feature[i]) | feature_1(feature[i]) << 16);
-    if (i % 2 == 0) high_pair = inclusive_sum(feature_2(feature[i]) | feature_2(feature[i + 1]) << 16);
-    const u32 high = i % 2 == 0 ? high_pair & 0xffffu : high_pair >> 16;
+    const u32 high = inclusive_sum(feature_2(feature[i]));
     const u32 start = run_start(starts[i], lane);
     const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
     const bool ends = lane == 31 || starts[i] >> (lane + 1) & 1;
@@ -173,12 +163,14 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     }
     shared.cluster[(row0 + i) * TILE + lane] = index[i];
   }
-  __syncthreads();
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
-    const ComponentSums sums = {shared.sums[0][i], 0, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
-    out.sums[first + i] = sums;
+  if (threadIdx.x == 31) {
+    const u32 tile = blockIdx.y * gridDim.x + blockIdx.x;
+    shared.first = first_component;
+    out.tile_first[tile] = first_component;
+    out.tile_count[tile] = total;
   }
-
+  __syncthreads();
+  const u32 first = shared.first;
   // Touching pairs inside the tile, once for each stretch of a shared boundary.
   const u32 *grid = shared.cluster;
   u32 pairs = 0;
@@ -200,6 +192,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   const u32 mine = __popc(pairs), sum = inclusive_sum(mine);
   if (lane == 31) shared.warp_total[threadIdx.x / 32] = sum;
   __syncthreads();
+  u32 first_edge = 0;
   if (threadIdx.x == 0) {
     u32 all = 0;
     for (u32 i = 0; i < TILE_THREADS / 32; i++) {
@@ -207,8 +200,21 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
       shared.warp_total[i] = all;
       all += warp;
     }
-    shared.first_edge = all ? atomicAdd(&out.counters[1], all) : 0;
+    first_edge = all ? atomicAdd(&out.counters[1], all) : 0;
   }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (cluster[i] == NO_CLUSTER || root[i] != (row0 + i) * TILE + lane) continue;
+    const u32 component = first + index[i];
+    out.parent[component] = component;
+    out.key[component] = (top + row0 + i) * width + left + lane;
+    out.cluster[component] = cluster[i];
+  }
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+    const ComponentSums sums = {shared.sums[0][i], 0, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
+    out.sums[first + i] = sums;
+  }
+  if (threadIdx.x == 0) shared.first_edge = first_edge;
   __syncthreads();
   u32 edge = shared.first_edge + shared.warp_total[threadIdx.x / 32] + sum - mine;
 #pragma unroll

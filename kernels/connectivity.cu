@@ -14,10 +14,8 @@ struct ConnectArgs {
   u32 connectivity;
   // Words of the bitmap that numbering marks.
   u32 words;
-  // Whether `connect_fit` may come after and look at all edges again.
-  u32 may_overflow;
 };
-static_assert(sizeof(ConnectArgs) == 4 * 8, "mirrored in src/post/connectivity/cuda.rs");
+static_assert(sizeof(ConnectArgs) == 4 * 7, "mirrored in src/post/connectivity/cuda.rs");
 
 // Counters: components, edges, regions, whether a round found anything small, and the two of the grid's barrier, which
 // alone are not cleared with each frame.
@@ -183,36 +181,19 @@ __device__ __forceinline__ void settle(const Components &c, const ConnectArgs &a
   for (u32 i = first; i < args.words; i += all) bitmap[i] = 0;
 }
 
-// What becomes of an edge between components that are joined or large enough, which counts in no later round: it stays as
-// it is, it is marked, or the thread's edges after it move up.
-enum Spent { KEEP, MARK, MOVE };
-
 // First half of a round: every small component finds the neighbor of nearest color. Returns whether this thread saw one.
-// The thread's edges stand at `first` and every `all` from there, below `end`; MOVE lowers `end`.
-template <Spent SPENT>
-__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, u32 first, u32 all, u32 &end) {
+__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, u32 first, u32 all) {
+  const u32 edges = c.counters[EDGES];
   bool any = false;
-  u32 kept = first;
-  for (u32 i = first; i < end; i += all) {
+  for (u32 i = first; i < edges; i += all) {
     const uint2 edge = c.edges[i];
-    if (SPENT != MOVE && edge.x == edge.y) continue;
+    if (edge.x == edge.y) continue;
     u32 a = edge.x, b = edge.y;
     find_settled(c.parent, a, b);
-    if (SPENT == KEEP && (a != edge.x || b != edge.y)) c.edges[i] = make_uint2(a, b);
-    if (a == b) {
-      if (SPENT == MARK) c.edges[i] = make_uint2(0, 0);
-      continue;
-    }
+    if (a != edge.x || b != edge.y) c.edges[i] = make_uint2(a, b);
+    if (a == b) continue;
     const ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
-    if (sums_a.count >= min_region && sums_b.count >= min_region) {
-      if (SPENT == MARK) c.edges[i] = make_uint2(0, 0);
-      continue;
-    }
-    if (SPENT == MARK && (a != edge.x || b != edge.y)) c.edges[i] = make_uint2(a, b);
-    if (SPENT == MOVE) {
-      c.edges[kept] = make_uint2(a, b);
-      kept += all;
-    }
+    if (sums_a.count >= min_region && sums_b.count >= min_region) continue;
     const u32 key_a = __ldcg(&c.key[a]), key_b = __ldcg(&c.key[b]);
     i32 mean_a[3], mean_b[3];
     u32 distance = 0;
@@ -224,7 +205,6 @@ __device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_re
     if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | key_a);
     any = true;
   }
-  if (SPENT == MOVE) end = kept;
   return any;
 }
 
@@ -354,10 +334,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick(Components c, u64 *picks,
   after_last_kernel();
   // Nothing small was left in the round before.
   if (round > 0 && c.counters[ROUNDS + round - 1] == 0) return;
-  u32 end = c.counters[EDGES];
-  u64 *own = picks_of(args, picks, round);
-  const bool any = args.may_overflow ? pick<KEEP>(c, own, args.min_region, FIRST, ALL, end)
-                                     : pick<MARK>(c, own, args.min_region, FIRST, ALL, end);
+  const bool any = pick(c, picks_of(args, picks, round), args.min_region, FIRST, ALL);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
@@ -388,53 +365,6 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
 }
 
-// All phases up to the number of regions, by blocks that can wait for each other.
-template <Spent SPENT, void WAIT(u32 *)>
-__device__ __forceinline__ u32 absorb(NumberShared &shared, const Components &c, const ConnectArgs &args, u32 min_region,
-                                      u64 *picks, u32 *bitmap, u32 *word_before, u32 *block_total) {
-  volatile u32 *flags = c.counters + ROUNDS;
-  u32 end = c.counters[EDGES];
-  settle(c, args, picks, bitmap, FIRST, ALL);
-  if (FIRST < 3) flags[FIRST] = 0;
-  WAIT(c.counters);
-  for (u32 round = 0; args.connectivity; round++) {
-    const bool any = pick<SPENT>(c, picks_of(args, picks, round), min_region, FIRST, ALL, end);
-    if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
-    WAIT(c.counters);
-    const bool again = flags[round % 3];
-    // The flag of the round after; those of this one and the last may still be being read.
-    if (FIRST == 0) flags[(round + 1) % 3] = 0;
-    if (!again) break;
-    hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
-    WAIT(c.counters);
-  }
-  mark(c, args, bitmap, FIRST, ALL);
-  WAIT(c.counters);
-  count(shared, args, bitmap, word_before, block_total);
-  WAIT(c.counters);
-  return sum_blocks(shared, block_total, gridDim.x);
-}
-
-// The blocks of a cluster wait for each other: cheaper by far than a launch, where a cluster has threads enough.
-__device__ __forceinline__ void cluster_barrier(u32 *counters) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release;" : : : "memory");
-  asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
-#else
-  grid_barrier(counters);
-#endif
-}
-
-// The phases above in one launch. Grid: one cluster.
-KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_cluster(Components c, u64 *picks, u32 *bitmap, u32 *word_before, u32 *block_total, u16 *labels,
-                    RegionSums *regions, ConnectArgs args) {
-  after_last_kernel();
-  __shared__ NumberShared shared;
-  const u32 total = absorb<MOVE, cluster_barrier>(shared, c, args, args.min_region, picks, bitmap, word_before, block_total);
-  number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
-}
-
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
 // they fit. Returns at once if they do. Grid: cooperative, at most 1024 blocks.
 KERNEL __launch_bounds__(NUMBER_THREADS)
@@ -443,11 +373,30 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   after_last_kernel();
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
+  volatile u32 *flags = c.counters + ROUNDS;
   u32 total, min_region = args.min_region;
   do {
     min_region *= 2;
     grid_barrier(c.counters);
-    total = absorb<KEEP, grid_barrier>(shared, c, args, min_region, picks, bitmap, word_before, block_total);
+    settle(c, args, picks, bitmap, FIRST, ALL);
+    if (FIRST < 3) flags[FIRST] = 0;
+    grid_barrier(c.counters);
+    for (u32 round = 0;; round++) {
+      const bool any = pick(c, picks_of(args, picks, round), min_region, FIRST, ALL);
+      if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
+      grid_barrier(c.counters);
+      const bool again = flags[round % 3];
+      // The flag of the round after; those of this one and the last may still be being read.
+      if (FIRST == 0) flags[(round + 1) % 3] = 0;
+      if (!again) break;
+      hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
+      grid_barrier(c.counters);
+    }
+    mark(c, args, bitmap, FIRST, ALL);
+    grid_barrier(c.counters);
+    count(shared, args, bitmap, word_before, block_total);
+    grid_barrier(c.counters);
+    total = sum_blocks(shared, block_total, gridDim.x);
   } while (total > args.max_regions);
   number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
 }

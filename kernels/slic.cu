@@ -85,65 +85,6 @@ __device__ __forceinline__ void nearest(const SharedClusters &clusters, const Sl
   }
 }
 
-// Turns the clusters that a thread has loaded into `score = constant + weights . p`, which is the distance less what all
-// clusters of a pixel share: the weights of L, a, b and y, then the constant, then x in place of M_k. Places are relative
-// to the tile, colors to mid gamut, so that all sums are exact integers.
-__device__ __forceinline__ void to_scores(SharedClusters &clusters, const SlicArgs &args, const Slots &slots, float x0,
-                                          float y0) {
-  for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
-    if (clusters.label[slot] == NO_SLOT) {
-      // All weights are zero and `y` is infinite: never the nearest.
-      clusters.spread[slot] = 0;
-      continue;
-    }
-    const float4 c = clusters.color_x[slot];
-    const float l = c.x - (float)args.middle[0], a = c.y - (float)args.middle[1], b = c.z - (float)args.middle[2];
-    const float x = c.w - x0, y = clusters.y[slot] - y0;
-    clusters.color_x[slot] = make_float4(-2.0f * l, -2.0f * a, -2.0f * b, -2.0f * y);
-    clusters.y[slot] = __fmaf_rn(l, l, __fmaf_rn(a, a, __fmaf_rn(b, b, __fmaf_rn(x, x, y * y))));
-    clusters.spread[slot] = __float_as_uint(-2.0f * x);
-  }
-}
-
-// As `nearest`, by scores.
-template <int N>
-__device__ __forceinline__ void best_score(const SharedClusters &scores, u32 stride, u32 slot, const float (&l)[N],
-                                           const float (&a)[N], const float (&b)[N], float x, const float (&y)[N],
-                                           u32 (&best)[N]) {
-  float low[N];
-#pragma unroll
-  for (int i = 0; i < N; i++) {
-    low[i] = INFINITE;
-    best[i] = slot;
-  }
-#pragma unroll
-  for (u32 dy = 0; dy < 3; dy++) {
-#pragma unroll
-    for (u32 dx = 0; dx < 3; dx++) {
-      const u32 candidate = slot + (dy - 1) * stride + (dx - 1);
-      const float4 weights = scores.color_x[candidate];
-      const float column = __fmaf_rn(__uint_as_float(scores.spread[candidate]), x, scores.y[candidate]);
-#pragma unroll
-      for (int i = 0; i < N; i++) {
-        const float score = __fmaf_rn(
-            weights.x, l[i], __fmaf_rn(weights.y, a[i], __fmaf_rn(weights.z, b[i], __fmaf_rn(weights.w, y[i], column))));
-        if (score < low[i]) {
-          low[i] = score;
-          best[i] = candidate;
-        }
-      }
-    }
-  }
-}
-
-__device__ __noinline__ u32 best_score_1(const SharedClusters &scores, u32 stride, u32 slot, float l, float a, float b,
-                                         float x, float y) {
-  const float l1[1] = {l}, a1[1] = {a}, b1[1] = {b}, y1[1] = {y};
-  u32 best[1];
-  best_score<1>(scores, stride, slot, l1, a1, b1, x, y1, best);
-  return best[0];
-}
-
 // One pixel, out of line: it is called where a column of four crosses from one cell to the next.
 template <bool ADAPTIVE>
 __device__ __noinline__ u32 nearest_1(const SharedClusters &clusters, const SlicArgs &args, u32 stride, u32 slot, float l,
@@ -324,8 +265,6 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
   if (!args.identity) {
     const Slots slots = slots_of(args, left, top, right, bottom);
     load_clusters(clusters, args, places, slots, features, sums, old, nullptr, nullptr, false);
-    // A thread reads the slots that it wrote.
-    if (!ADAPTIVE && args.scores) to_scores(clusters, args, slots, (float)px[left], (float)py[top]);
     __syncthreads();
     float l[4], a[4], b[4], yy[4];
     u32 slot[4], best[4];
@@ -339,28 +278,7 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
       yy[i] = (float)py[row];
       slot[i] = slots.of(gx, home(args, row, args.ny));
     }
-    const float xx = (float)px[column];
-    if (!ADAPTIVE && args.scores) {
-      const float x0 = (float)px[left], y0 = (float)py[top];
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        l[i] -= (float)args.middle[0];
-        a[i] -= (float)args.middle[1];
-        b[i] -= (float)args.middle[2];
-        yy[i] -= y0;
-      }
-      // A cell border between the rows of a thread is rare.
-      if (slot[0] == slot[3]) {
-        best_score<4>(clusters, slots.stride(), slot[0], l, a, b, xx - x0, yy, best);
-      } else {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-          best[i] = best_score_1(clusters, slots.stride(), slot[i], l[i], a[i], b[i], xx - x0, yy[i]);
-        }
-      }
-    } else {
-      nearest_column<ADAPTIVE, 4>(clusters, args, slots.stride(), slot, l, a, b, xx, yy, best);
-    }
+    nearest_column<ADAPTIVE, 4>(clusters, args, slots.stride(), slot, l, a, b, (float)px[column], yy, best);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       if (cluster[i] != NO_CLUSTER) cluster[i] = clusters.label[best[i]];

@@ -47,7 +47,6 @@ KERNEL __launch_bounds__(TILE_THREADS)
     columns[i] = rows[i] = 0;
   }
   __syncthreads();
-  u32 high_pair = 0;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const u32 row = row0 + i, y = top + row;
@@ -55,9 +54,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
     if (!args.measure) continue;
     const u32 before = __shfl_up_sync(FULL_WARP, index[i], 1);
     const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != index[i]);
-    const u32 low = inclusive_sum(own[i][0] | own[i][1] << 16);
-    if (i % 2 == 0) high_pair = inclusive_sum(own[i][2] | own[i + 1][2] << 16);
-    const u32 high = i % 2 == 0 ? high_pair & 0xffffu : high_pair >> 16;
+    const u32 low = inclusive_sum(own[i][0] | own[i][1] << 16), high = inclusive_sum(own[i][2]);
     const u32 start = run_start(starts, lane);
     const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
     const bool ends = lane == 31 || starts >> (lane + 1) & 1;

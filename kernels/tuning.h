@@ -18,10 +18,6 @@
 // Phases over components and edges wait for memory most of the time: small blocks, many of them.
 #define CONNECT_THREADS 256
 #define NUMBER_THREADS 1024
-// Blocks of the one cluster that does all phases of connectivity: the most that devices with clusters can give.
-#define CLUSTER_BLOCKS 16
-// In larger frames its threads have too many components each, and launches over the whole device are faster.
-#define CLUSTER_PIXELS 3000000
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256
 #define NEIGHBOR_THREADS 256

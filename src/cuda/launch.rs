@@ -4,8 +4,7 @@
 use std::ffi::c_void;
 
 use cudarc::driver::sys::{
-    self, CUfunction_attribute, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
-    CUlaunchAttributeValue_union__bindgen_ty_1, CUlaunchConfig, CUresult, CUstream,
+    self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult,
 };
 use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
 
@@ -57,26 +56,6 @@ fn overlap() -> CUlaunchAttribute {
     }
 }
 
-fn launch_config(
-    grid: (u32, u32),
-    threads: u32,
-    stream: CUstream,
-    attributes: &mut [CUlaunchAttribute],
-) -> CUlaunchConfig {
-    CUlaunchConfig {
-        gridDimX: grid.0,
-        gridDimY: grid.1,
-        gridDimZ: 1,
-        blockDimX: threads,
-        blockDimY: 1,
-        blockDimZ: 1,
-        sharedMemBytes: 0,
-        hStream: stream,
-        attrs: attributes.as_mut_ptr(),
-        numAttrs: attributes.len() as u32,
-    }
-}
-
 /// A loaded kernel with the stage that it belongs to.
 pub(crate) struct Kernel {
     function: CudaFunction,
@@ -95,22 +74,6 @@ impl Kernel {
         check(self.stage, self.function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None))
     }
 
-    /// Most blocks of `threads`, up to `most`, that one cluster can have; none on devices without clusters.
-    pub fn cluster_blocks(&self, threads: u32, most: u32) -> Result<u32> {
-        if !self.overlaps {
-            return Ok(0);
-        }
-        let wide = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
-        check(self.stage, self.function.set_attribute(wide, 1))?;
-        let config = launch_config((most, 1), threads, std::ptr::null_mut(), &mut []);
-        let mut blocks = 0;
-        let function = self.function.cu_function();
-        // SAFETY: writes one number to where it is told.
-        let found = unsafe { sys::cuOccupancyMaxPotentialClusterSize(&mut blocks, function, &config) };
-        check(self.stage, found.result())?;
-        Ok((blocks.max(0) as u32).min(most))
-    }
-
     /// Puts a launch on the stream.
     ///
     /// # Safety
@@ -124,8 +87,23 @@ impl Kernel {
         args: &mut [*mut c_void],
     ) -> Result<()> {
         if self.overlaps {
-            // SAFETY: promised by the caller.
-            return unsafe { self.launch_with(stream, grid, threads, &mut [overlap()], args) };
+            let mut attribute = overlap();
+            let config = CUlaunchConfig {
+                gridDimX: grid.0,
+                gridDimY: grid.1,
+                gridDimZ: 1,
+                blockDimX: threads,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: 0,
+                hStream: stream.cu_stream(),
+                attrs: &mut attribute,
+                numAttrs: 1,
+            };
+            let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
+            // SAFETY: promised by the caller; the attribute outlives the call.
+            let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
+            return check(self.stage, launched.result());
         }
         // SAFETY: promised by the caller.
         let launched = unsafe {
@@ -139,45 +117,6 @@ impl Kernel {
             )
         };
         check(self.stage, launched)
-    }
-
-    /// The same for a grid that is one cluster of at most [`Kernel::cluster_blocks`].
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn launch_cluster(
-        &self,
-        stream: &CudaStream,
-        blocks: u32,
-        threads: u32,
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
-        let cluster = CUlaunchAttribute {
-            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-            pad: Default::default(),
-            value: CUlaunchAttributeValue {
-                clusterDim: CUlaunchAttributeValue_union__bindgen_ty_1 { x: blocks, y: 1, z: 1 },
-            },
-        };
-        // SAFETY: promised by the caller.
-        unsafe { self.launch_with(stream, (blocks, 1), threads, &mut [cluster, overlap()], args) }
-    }
-
-    /// # Safety
-    /// As [`Kernel::launch`].
-    unsafe fn launch_with(
-        &self,
-        stream: &CudaStream,
-        grid: (u32, u32),
-        threads: u32,
-        attributes: &mut [CUlaunchAttribute],
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
-        let config = launch_config(grid, threads, stream.cu_stream(), attributes);
-        let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
-        // SAFETY: promised by the caller; the attributes outlive the call.
-        let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
-        check(self.stage, launched.result())
     }
 
     /// The same for a grid whose blocks wait for each other.

@@ -39,8 +39,6 @@ pub(crate) const TILE_THREADS: u32 = value("TILE_THREADS");
 pub(crate) const BORDER_THREADS: u32 = value("BORDER_THREADS");
 pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
 pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
-pub(crate) const CLUSTER_BLOCKS: u32 = value("CLUSTER_BLOCKS");
-pub(crate) const CLUSTER_PIXELS: u32 = value("CLUSTER_PIXELS");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 

@@ -679,33 +679,17 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   if (gz != 1) return INVALID_VALUE;
   return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
 }
-struct LaunchAttribute {
-  int id;
-  char pad[4];
-  unsigned value[16];
-};
 struct LaunchConfig {
   unsigned gx, gy, gz, bx, by, bz, shared;
   void *stream;
-  const LaunchAttribute *attributes;
+  const void *attributes;
   unsigned attribute_count;
 };
 // Grids do not overlap here, whatever the attributes allow.
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
   if (c.gz != 1) return INVALID_VALUE;
-  bool cluster = false;
-  for (unsigned i = 0; i < c.attribute_count; i++) {
-    if (c.attributes[i].id != 4) continue;
-    // A cluster that is the whole grid is all that is emulated.
-    if (c.attributes[i].value[0] != c.gx || c.gy != 1) return INVALID_VALUE;
-    cluster = true;
-  }
-  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, cluster);
-}
-API cuOccupancyMaxPotentialClusterSize(int *blocks, void *, const LaunchConfig *) {
-  *blocks = 3;
-  return SUCCESS;
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, false);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned, void *stream, void **arguments) {

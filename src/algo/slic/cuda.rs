@@ -6,7 +6,7 @@ use crate::algo::grid::{Grid, GridArgs};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::ModuleText;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{ROUND_THREADS, ROUND_TILE, TILE, TILE_THREADS};
+use crate::cuda::tuning::{ROUND_THREADS, ROUND_TILE, TILE_THREADS};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -25,11 +25,9 @@ struct SlicArgs {
     color_shift: u32,
     initial: u32,
     place_weight: u32,
-    middle: [i32; 3],
-    scores: u32,
 }
 
-const _: () = assert!(size_of::<SlicArgs>() == 4 * 17);
+const _: () = assert!(size_of::<SlicArgs>() == 4 * 13);
 // SAFETY: repr(C), the fields of `SlicArgs` in kernels/clusters.cuh.
 unsafe impl Argument for SlicArgs {}
 
@@ -67,8 +65,6 @@ impl Slic {
                 color_shift: slic.color_shift,
                 initial: slic.adaptive.map_or(0, |a| a.initial),
                 place_weight: slic.adaptive.map_or(0, |a| a.place),
-                middle: slic.middle,
-                scores: u32::from(slic.scores_fit(&grid, TILE)),
             },
             rounds: if grid.step == 1 { 0 } else { slic.iterations },
             px: Memory::with(cuda, what, &slic.px)?,

@@ -124,21 +124,4 @@ impl Plan {
             adaptive,
         }
     }
-
-    /// Whether `|c|² - 2 p·c`, with places relative to a tile of `side` px and colors to mid gamut, stays below 2^24 in
-    /// every partial sum, for every pixel of the tile and every cluster that it may join.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn scores_fit(&self, grid: &Grid, side: u32) -> bool {
-        let scale = |table: &[i32]| match table {
-            [first, .., last] => f64::from(last - first) / (table.len() - 1) as f64,
-            _ => 0.0,
-        };
-        let quanta = scale(&self.px).max(scale(&self.py)) + 1.0;
-        let pixel = f64::from(side) * quanta;
-        // A cluster's members lie within a cell of its own, which lies within a cell of the tile's; cells at the far
-        // borders are up to half a cell wider.
-        let center = (f64::from(side) + 3.5 * f64::from(grid.step)) * quanta;
-        let color: f64 = self.middle.iter().map(|&m| f64::from(m + 1).powi(2)).sum();
-        2.0 * center * center + 4.0 * pixel * center + 3.0 * color < f64::from(1 << 24)
-    }
 }

@@ -4,9 +4,7 @@
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{
-    BORDER_THREADS, CLUSTER_BLOCKS, CLUSTER_PIXELS, CONNECT_THREADS, NUMBER_THREADS, TILE,
-};
+use crate::cuda::tuning::{BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -25,10 +23,9 @@ struct ConnectArgs {
     max_regions: u32,
     connectivity: u32,
     words: u32,
-    may_overflow: u32,
 }
 
-const _: () = assert!(size_of::<ConnectArgs>() == 4 * 8);
+const _: () = assert!(size_of::<ConnectArgs>() == 4 * 7);
 // SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connectivity.cu.
 unsafe impl Argument for ConnectArgs {}
 
@@ -40,7 +37,6 @@ pub(crate) struct Connectivity {
     mark: Kernel,
     count: Kernel,
     number: Kernel,
-    cluster: Kernel,
     fit: Kernel,
     args: ConnectArgs,
     /// Rounds of absorption: a component that is still small has doubled in each.
@@ -51,8 +47,6 @@ pub(crate) struct Connectivity {
     blocks: u32,
     number_blocks: u32,
     resident: u32,
-    /// Blocks of the one cluster that does it all, or none.
-    cluster_blocks: u32,
 }
 
 impl Connectivity {
@@ -61,16 +55,8 @@ impl Connectivity {
         let clusters = plan.max_clusters() as u32;
         let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
         let pairs = (width - 1) / TILE * height + (height - 1) / TILE * width;
-        let (fit, cluster) = (kernel("connect_fit")?, kernel("connect_cluster")?);
-        let may_overflow =
-            plan.connectivity && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS;
-        let fits_cluster = !may_overflow && width * height <= CLUSTER_PIXELS;
+        let fit = kernel("connect_fit")?;
         Ok(Self {
-            cluster_blocks: match fits_cluster {
-                true => cluster.cluster_blocks(NUMBER_THREADS, CLUSTER_BLOCKS)?,
-                false => 0,
-            },
-            cluster,
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
             pick: kernel("connect_pick")?,
@@ -89,10 +75,10 @@ impl Connectivity {
                 max_regions: MAX_REGIONS as u32,
                 connectivity: u32::from(plan.connectivity),
                 words: if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) },
-                may_overflow: u32::from(may_overflow),
             },
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
-            may_overflow,
+            may_overflow: plan.connectivity
+                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
             border_blocks: if plan.connectivity { pairs.div_ceil(BORDER_THREADS) } else { 0 },
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
             number_blocks: (width * height)
@@ -119,15 +105,6 @@ impl backend::Connectivity<Cuda> for Connectivity {
                     BORDER_THREADS,
                     &mut args![components, shape],
                 )?;
-            }
-            if self.cluster_blocks > 0 {
-                self.cluster.launch_cluster(
-                    &work.cuda.stream,
-                    self.cluster_blocks,
-                    NUMBER_THREADS,
-                    &mut args![components, picks, bitmap, before, totals, labels, regions, shape],
-                )?;
-                return work.mark(self.cluster.stage);
             }
             work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
             for round in 0..self.rounds {
