@@ -22,15 +22,15 @@
 //! score = w(p) / |φ̄'|² · |T_k|² - 2 φ'(p) · T_k
 //! ```
 //!
-//! without a division or a weight that is stored. `φ'` and `φ̄'` are integers, `T_k` is one exact integer and two roundings a
-//! component, the score one chain of fused multiply-adds in the order of [`cpu`]: every backend finds the same minimum. Ties:
-//! the lowest cluster index.
+//! without a division or a stored number a pixel. `φ'`, `φ̄'` and all up to `T_k` times `S_k · φ̄'` are integers; from there on
+//! it is single operations and one chain of fused multiply-adds in the order of `cpu.rs`, so that every backend finds the same
+//! minimum. Ties: the lowest cluster index.
 //!
 //! Differs from the paper: place is measured in grid steps (the paper gives no unit, in any other it is noise); its mean
 //! is taken as zero, as it is over whole turns, where the paper's depends on how far the frame goes into one; the mean of
 //! color is that of the sampled pixels; rounds visit only every second or fourth column and row where cells are large enough
-//! for it to change nothing; candidates surround the pixel's home cell, not its last label; a cluster without members keeps
-//! its sums.
+//! for it to change nothing (boundary recall at 1000 labels 0.9728 with all pixels, 0.9730 without); candidates surround the
+//! pixel's home cell, not its last label; a cluster without members keeps its sums.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
