@@ -9,8 +9,8 @@
     cargo build --release --no-default-features --features cli --bin superpixel-bench
     target/peers/bin/python benches/speed_vs_peers.py PICTURE ...
 
-What is timed, for everyone: from R, G, B bytes in memory to connected labels in memory; SLIC, compactness 10, 10 rounds,
-grid step 32 (fast-slic: the number of cells that this gives). Each turn runs every implementation once; the ratio of
+What is timed, for everyone: from R, G, B bytes in memory to connected labels in memory; SLIC, compactness 10, or with
+`--algorithm lsc` LSC, ratio 0.1, both 10 rounds, grid step 32 (fast-slic: the number of cells that this gives). Each turn runs every implementation once; the ratio of
 neighbors in time is what counts ("of pairs"), for it holds on a busy machine too.
 """
 
@@ -22,18 +22,18 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STEP, ROUNDS, COMPACTNESS, MIN_REGION = 32, 10, 10, 0.25
+STEP, ROUNDS, COMPACTNESS, LSC_RATIO, MIN_REGION = 32, 10, 10, 0.1, 0.25
 # What the project holds itself to: times faster than the peer.
-WANTED = {"fast-slic SlicAvx2": 1.5, "OpenCV SLIC": 15.0}
+WANTED = {"fast-slic SlicAvx2": 1.5, "OpenCV SLIC": 15.0, "fast-slic LSCAvx2": 2.0, "OpenCV LSC": 15.0}
 
 
 class Ours:
     """One superpixel-bench that times a frame whenever it is asked."""
 
-    def __init__(self, program, picture, size, threads, outputs):
+    def __init__(self, program, algorithm, picture, size, threads, outputs):
         command = [program, "--on-demand", "--backend=cpu", "--format=rgb", f"--picture={picture}",
                    f"--sizes={size[0]}x{size[1]}", f"--superpixel-size={STEP}", f"--iterations={ROUNDS}",
-                   f"--compactness={COMPACTNESS}", f"--threads={threads}", f"--outputs={outputs}"]
+                   f"--algorithms={algorithm}", f"--compactness={COMPACTNESS}", f"--lsc-ratio={LSC_RATIO}", f"--threads={threads}", f"--outputs={outputs}"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __call__(self):
@@ -58,12 +58,12 @@ def clocked(work):
     return run
 
 
-def peers(picture, size, threads):
+def peers(algorithm, picture, size, threads):
     """Returns name: function that runs one frame and returns its ms. Imports here: threads must be settled before."""
     import cv2
     import numpy
     from PIL import Image
-    from fast_slic.avx2 import SlicAvx2
+    from fast_slic.avx2 import LSCAvx2, SlicAvx2
 
     image = Image.open(picture).convert("RGB")
     if image.size != size:
@@ -83,24 +83,38 @@ def peers(picture, size, threads):
         slic.enforceLabelConnectivity(25)
         slic.getLabels()
 
+    def fast_slic_lsc():
+        # Its compactness is 100 times the ratio.
+        LSCAvx2(num_components=cells, compactness=100 * LSC_RATIO, min_size_factor=MIN_REGION,
+                num_threads=threads).iterate(rgb, ROUNDS)
+
+    def opencv_lsc():
+        lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
+        lsc = cv2.ximgproc.createSuperpixelLSC(lab, STEP, LSC_RATIO)
+        lsc.iterate(ROUNDS)
+        lsc.enforceLabelConnectivity(25)
+        lsc.getLabels()
+
+    if algorithm == "lsc":
+        return {"fast-slic LSCAvx2": clocked(fast_slic_lsc), "OpenCV LSC": clocked(opencv_lsc)}, cells
     return {"fast-slic SlicAvx2": clocked(fast_slic), "OpenCV SLIC": clocked(opencv)}, cells
 
 
-def compare(program, picture, size, threads, runs, slow_runs):
-    others, cells = peers(picture, size, threads)
-    ours = {"ours, labels": Ours(program, picture, size, threads, "labels"),
-            "ours, labels and region table": Ours(program, picture, size, threads, "table")}
+def compare(program, algorithm, picture, size, threads, runs, slow_runs):
+    others, cells = peers(algorithm, picture, size, threads)
+    ours = {"ours, labels": Ours(program, algorithm, picture, size, threads, "labels"),
+            "ours, labels and region table": Ours(program, algorithm, picture, size, threads, "table")}
     runners = {**ours, **others}
     times = {name: [] for name in runners}
     for name in runners:
         runners[name]()
     for turn in range(runs):
         for name, run in runners.items():
-            if name != "OpenCV SLIC" or turn < slow_runs:
+            if not name.startswith("OpenCV") or turn < slow_runs:
                 times[name].append(run())
     for our in ours.values():
         our.close()
-    print(f"{os.path.basename(picture)}, {size[0]}x{size[1]}, step {STEP}, {cells} cells, {ROUNDS} rounds, threads: {threads}, "
+    print(f"{algorithm}, {os.path.basename(picture)}, {size[0]}x{size[1]}, step {STEP}, {cells} cells, {ROUNDS} rounds, threads: {threads}, "
           f"load {os.getloadavg()[0]:.2f}")
     print(f"  {'':32} {'median ms':>10} {'least ms':>10} {'ratio':>7} {'of least':>9} {'of pairs':>9}")
     good = True
@@ -120,6 +134,7 @@ def compare(program, picture, size, threads, runs, slow_runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pictures", nargs="+", metavar="PICTURE")
+    parser.add_argument("--algorithm", default="slic", choices=["slic", "lsc"])
     parser.add_argument("--size", default="1920x1080")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, comma separated")
     parser.add_argument("--runs", type=int, default=30)
@@ -134,12 +149,13 @@ def main():
         good = True
         for threads in args.threads.split(","):
             for picture in args.pictures:
-                command = [sys.executable, __file__, picture, "--size", args.size, "--threads", threads, "--runs", str(args.runs),
+                command = [sys.executable, __file__, picture, "--algorithm", args.algorithm, "--size", args.size,
+                           "--threads", threads, "--runs", str(args.runs),
                            "--slow-runs", str(args.slow_runs), "--bench", args.bench]
                 good &= subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": threads}).returncode == 0
         sys.exit(not good)
     os.environ["OMP_NUM_THREADS"] = args.threads
-    good = [compare(args.bench, picture, size, int(args.threads), args.runs, args.slow_runs) for picture in args.pictures]
+    good = [compare(args.bench, args.algorithm, picture, size, int(args.threads), args.runs, args.slow_runs) for picture in args.pictures]
     sys.exit(not all(good))
 
 

@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use clap::{Parser, ValueEnum};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
@@ -20,12 +20,18 @@ struct Args {
     input: PathBuf,
     /// Picture to write, with boundaries drawn.
     output: PathBuf,
+    /// Algorithm.
+    #[arg(long, default_value = "slic")]
+    algo: Algorithm,
     /// Wanted number of superpixels.
     #[arg(long, default_value_t = 400)]
     superpixels: u32,
-    /// Higher = more regular.
+    /// SLIC: higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
+    /// LSC: higher = more regular.
+    #[arg(long, default_value_t = lsc::RATIO.default)]
+    lsc_ratio: f32,
     /// Assign/update rounds.
     #[arg(long, default_value_t = ITERATIONS.default)]
     iterations: u32,
@@ -40,6 +46,12 @@ struct Args {
     labels: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Algorithm {
+    Slic,
+    Lsc,
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
     let mut picture = image::open(&args.input)?.to_rgb8();
@@ -48,12 +60,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let info = FrameInfo::new(geometry, PixelFormat::Rgb);
     let stride = 3 * width as usize;
 
-    let slic =
-        slic::Params { iterations: args.iterations, compactness: args.compactness, ..Default::default() };
+    let iterations = args.iterations;
+    let algorithm = match args.algo {
+        Algorithm::Slic => {
+            let compactness = args.compactness;
+            AlgorithmParams::Slic(slic::Params { iterations, compactness, ..Default::default() })
+        }
+        Algorithm::Lsc => AlgorithmParams::Lsc(lsc::Params { iterations, ratio: args.lsc_ratio }),
+    };
     let params = Params {
         superpixels: args.superpixels,
         min_region: args.min_region,
-        algorithm: AlgorithmParams::Slic(slic),
+        algorithm,
         ..Default::default()
     };
     let mut engine = Engine::new(Cpu::new(0)?, Plan::new(&params, info)?)?;

@@ -14,10 +14,13 @@
 #define TILE_THREADS 256
 // Most cells in reach of a tile of either kind: cells of 1 px are not clustered, those of 2 px give 16 + 2 a side.
 #define MAX_SLOTS 384
+// The same for a round's tile: 16 + 2 by 4 + 2 at 2 px.
+#define ROUND_SLOTS 128
 #define BORDER_THREADS 256
 // Phases over components and edges wait for memory most of the time: small blocks, many of them.
 #define CONNECT_THREADS 256
 #define NUMBER_THREADS 1024
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256
+#define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256

@@ -11,7 +11,7 @@ use common::{
 };
 use gst::glib;
 use gst::prelude::*;
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
@@ -26,6 +26,7 @@ fn labels(buffer: &gst::BufferRef) -> Vec<u16> {
 fn slic_params(params: &mut Params) -> &mut slic::Params {
     match &mut params.algorithm {
         AlgorithmParams::Slic(slic) => slic,
+        other => panic!("{other:?} is not SLIC"),
     }
 }
 
@@ -34,7 +35,7 @@ fn slic_params(params: &mut Params) -> &mut slic::Params {
 #[test]
 fn segmentation_properties_take_effect_on_the_next_frame() {
     type Change = fn(&mut Params);
-    let changes: [(&str, &str, Change); 12] = [
+    let changes: [(&str, &str, Change); 13] = [
         ("superpixel-size", "16", |p| p.superpixel_size = 16),
         ("superpixels", "40", |p| p.superpixels = 40),
         ("iterations", "1", |p| slic_params(p).iterations = 1),
@@ -47,6 +48,7 @@ fn segmentation_properties_take_effect_on_the_next_frame() {
         ("min-region", "1.5", |p| p.min_region = 1.5),
         ("min-region", "0", |p| p.min_region = 0.0),
         ("algo", "slic", |_| ()),
+        ("algo", "lsc", |p| p.algorithm = AlgorithmParams::Lsc(lsc::Params::default())),
     ];
     let info = info("RGB", WIDTH, HEIGHT);
     let input = picture(&info, 1, 0);
@@ -63,13 +65,37 @@ fn segmentation_properties_take_effect_on_the_next_frame() {
         let expected = library(&input, &info, frame_info(&info), &changed, None);
         assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected.labels, "{name}={value}: after");
         assert!(
-            name == "algo" || expected.labels != usual.labels,
+            value == "slic" || expected.labels != usual.labels,
             "{name}={value} changes nothing in this picture"
         );
         let default = element.find_property(name).unwrap().default_value().clone();
         element.set_property_from_value(name, &default);
         element.set_property("superpixel-size", 8u32);
         assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == usual.labels, "{name}: set back");
+    }
+}
+
+#[test]
+fn properties_of_lsc_take_effect_on_the_next_frame() {
+    let info = info("NV12", WIDTH, HEIGHT);
+    let input = picture(&info, 1, 0);
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    element.set_property_from_str("algo", "lsc");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("NV12", WIDTH, HEIGHT));
+    let mut seen: Vec<Vec<u16>> = Vec::new();
+    for (name, value, iterations, ratio) in
+        [("iterations", "5", 5, 0.1), ("iterations", "1", 1, 0.1), ("lsc-ratio", "0.4", 1, 0.4)]
+    {
+        element.set_property_from_str(name, value);
+        let algorithm = AlgorithmParams::Lsc(lsc::Params { iterations, ratio });
+        let expected = library(&input, &info, frame_info(&info), &Params { algorithm, ..params() }, None);
+        let output = h.push_and_pull(input.clone()).unwrap();
+        assert_eq!(SuperpixelMeta::from_buffer(&output).unwrap().algo(), "lsc");
+        assert!(labels(&output) == expected.labels, "{name}={value}");
+        assert!(!seen.contains(&expected.labels), "{name}={value} changes nothing in this picture");
+        seen.push(expected.labels);
     }
 }
 
@@ -376,7 +402,7 @@ fn every_numeric_playing_property_is_controllable() {
             assert!(property.flags().contains(gst::PARAM_FLAG_CONTROLLABLE), "{}", property.name());
         }
     }
-    assert_eq!(numeric, 7);
+    assert_eq!(numeric, 8);
 }
 
 #[test]

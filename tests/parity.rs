@@ -8,7 +8,7 @@
 
 mod pictures;
 
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{Cuda, Staging};
@@ -176,9 +176,45 @@ fn awkward_sizes_match_cpu() {
     for (w, h) in sizes {
         for picture in PICTURES {
             for (size, count) in [(4, 0), (16, 0), (33, 0), (16, 1), (16, 9), (16, u32::MAX)] {
-                let params = Params { superpixel_size: size, superpixels: count, ..Params::default() };
                 let buffer = Buffer::new(info(w, h, PixelFormat::Rgb), picture, 1, 0);
-                compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &format!("{picture:?}"));
+                for algorithm in algorithms() {
+                    let params =
+                        Params { superpixel_size: size, superpixels: count, algorithm, ..Params::default() };
+                    compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &format!("{picture:?}"));
+                }
+            }
+        }
+    }
+}
+
+/// Default parameters of every algorithm.
+fn algorithms() -> [AlgorithmParams; 2] {
+    [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]
+}
+
+#[test]
+fn ends_of_the_gamut_match_cpu() {
+    let Some(cuda) = device("ends_of_the_gamut_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let ends = [0u8, 255];
+    let colors: Vec<[u8; 3]> =
+        ends.iter().flat_map(|&r| ends.iter().flat_map(move |&g| ends.map(|b| [r, g, b]))).collect();
+    let sizes = if short() { vec![(1, 60), (60, 1), (37, 29)] } else { vec![(1, 200), (200, 1), (75, 53)] };
+    for (w, h) in sizes {
+        // One color, and each beside every other.
+        for first in 0..colors.len() {
+            for second in first..colors.len() {
+                let mut buffer = Buffer::new(info(w, h, PixelFormat::Rgb), Picture::Flat, 0, 0);
+                for (i, pixel) in buffer.planes[0].chunks_exact_mut(3).enumerate() {
+                    pixel.copy_from_slice(
+                        &colors[if hash(i as u64).is_multiple_of(3) { second } else { first }],
+                    );
+                }
+                for algorithm in algorithms() {
+                    let params = Params { superpixel_size: 12, algorithm, ..Params::default() };
+                    let what = format!("{:?} {:?}", colors[first], colors[second]);
+                    compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[0], &what);
+                }
             }
         }
     }
@@ -194,12 +230,17 @@ fn drawn_params(seed: u64) -> Params {
         color_space: ColorSpace::ALL[pick(3, 4) as usize],
         adaptive_compactness: pick(4, 4) == 0,
     };
+    let ratio = [0.01, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0][pick(10, 7) as usize];
+    let algorithm = match pick(11, 2) {
+        0 => AlgorithmParams::Slic(slic),
+        _ => AlgorithmParams::Lsc(lsc::Params { iterations: slic.iterations, ratio }),
+    };
     Params {
         superpixel_size: 4 + pick(5, 40) as u32,
         superpixels: if pick(6, 3) == 0 { 1 + pick(7, 3000) as u32 } else { 0 },
         connectivity: pick(8, 4) != 0,
         min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(9, 5) as usize],
-        algorithm: AlgorithmParams::Slic(slic),
+        algorithm,
     }
 }
 
@@ -207,7 +248,7 @@ fn drawn_params(seed: u64) -> Params {
 fn drawn_parameters_match_cpu() {
     let Some(cuda) = device("drawn_parameters_match_cpu") else { return };
     let cpu = Cpu::new(0).unwrap();
-    for seed in 0..if short() { 12 } else { 300 } {
+    for seed in 0..if short() { 24 } else { 600 } {
         let pick = |salt: u64, n: u64| hash(seed * 77 + salt) % n;
         let side = if short() { 96 } else { 400 };
         let format = PixelFormat::ALL[pick(1, 13) as usize];
@@ -235,9 +276,11 @@ fn large_frames_match_cpu() {
         (1920, 1080, 16, Picture::Noise),
         (1920, 1080, 300, Picture::Checker),
     ] {
-        let params = Params { superpixel_size: size, ..Params::default() };
         let buffer = Buffer::new(info(w, h, PixelFormat::Nv12), picture, 2, 0);
-        compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[0], "large");
+        for algorithm in algorithms() {
+            let params = Params { superpixel_size: size, algorithm, ..Params::default() };
+            compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[0], "large");
+        }
     }
     // More than 65535 regions: absorbed until they fit, by the same rule.
     let slic = slic::Params { compactness: 0.1, ..Default::default() };
@@ -264,9 +307,14 @@ fn pictures_of_a_folder_match_cpu() {
         let info = info(picture.width(), picture.height(), PixelFormat::Rgb);
         let strides = vec![3 * picture.width() as usize];
         let buffer = Buffer { info, planes: vec![picture.into_raw()], strides };
-        for params in
-            [Params::default(), Params { superpixels: 1000, ..Params::default() }, drawn_params(seen)]
-        {
+        let [slic, lsc] = algorithms().map(|algorithm| Params { algorithm, ..Params::default() });
+        for params in [
+            Params { superpixels: 1000, ..slic.clone() },
+            Params { superpixels: 1000, ..lsc.clone() },
+            slic,
+            lsc,
+            drawn_params(seen),
+        ] {
             compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &path.display().to_string());
         }
         seen += 1;

@@ -18,12 +18,13 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const FRAMES: u32 = 8;
 const CLIP: &str = "media/bigbuckbunny.mp4";
 /// One for each use; a file that is missing here, or only here, is an error.
-const PIPELINES: [&str; 8] = [
+const PIPELINES: [&str; 9] = [
     "boundaries",
     "camera",
     "label-branch",
     "labels-ffv1",
     "labels-png",
+    "lsc",
     "mean-color",
     "preview",
     "side-by-side",
@@ -181,6 +182,11 @@ fn labels_ffv1_runs() {
 #[test]
 fn labels_png_runs() {
     runs("labels-png");
+}
+
+#[test]
+fn lsc_runs() {
+    runs("lsc");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use gstsuperpixel::meta::SuperpixelMeta;
 #[test]
 fn non_finite_values_leave_properties_as_they_were() {
     let element = superpixel();
-    for name in ["compactness", "min-region"] {
+    for name in ["compactness", "lsc-ratio", "min-region"] {
         let before: f32 = element.property(name);
         // The binding reports a value that GObject refuses as a panic of the caller.
         for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -39,6 +39,8 @@ fn values_out_of_range_are_refused_by_gobject() {
         ("compactness", 0f32.to_value()),
         ("compactness", (-1f32).to_value()),
         ("compactness", f32::MAX.to_value()),
+        ("lsc-ratio", 0f32.to_value()),
+        ("lsc-ratio", 1.1f32.to_value()),
         ("min-region", 4.1f32.to_value()),
         ("min-region", (-0.1f32).to_value()),
         ("boundary-width", 0u32.to_value()),
@@ -70,13 +72,14 @@ fn ends_of_ranges_work() {
             if property.name() == "threads" {
                 continue;
             }
-            for value in ends {
+            for (value, algo) in ends.iter().flat_map(|value| ["slic", "lsc"].map(|algo| (value, algo))) {
                 let element = superpixel();
+                element.set_property_from_str("algo", algo);
                 element.set_property_from_str("overlay", "mean-color-boundaries");
-                element.set_property_from_value(property.name(), &value);
+                element.set_property_from_value(property.name(), value);
                 let (mut h, bus) = harness(&element);
                 h.set_src_caps(caps("NV12", width, height));
-                let case = format!("{}={value:?} at {width}x{height}", property.name());
+                let case = format!("{algo} {}={value:?} at {width}x{height}", property.name());
                 let output = h.push_and_pull(picture(&info, 1, 0));
                 let output = output.unwrap_or_else(|_| panic!("{case}: {:?}", error_on(&bus)));
                 assert!(SuperpixelMeta::from_buffer(&output).unwrap().regions() >= 1, "{case}");
@@ -308,21 +311,23 @@ fn ten_thousand_property_changes_while_playing() {
         let element = element.clone();
         std::thread::spawn(move || {
             for i in 0..10_000u32 {
-                match i % 14 {
+                match i % 16 {
                     0 => element.set_property("superpixel-size", 4 + i % 60),
                     1 => element.set_property("superpixels", (i % 5) * 30),
                     2 => element.set_property("iterations", 1 + i % 7),
                     3 => element.set_property("compactness", 0.5 + (i % 90) as f32),
-                    4 => element.set_property_from_str("color-space", spaces[i as usize / 14 % 4]),
-                    5 => element.set_property("adaptive-compactness", i / 14 % 2 == 0),
-                    6 => element.set_property("connectivity", i / 14 % 3 != 0),
+                    4 => element.set_property_from_str("color-space", spaces[i as usize / 16 % 4]),
+                    5 => element.set_property("adaptive-compactness", i / 16 % 2 == 0),
+                    6 => element.set_property("connectivity", i / 16 % 3 != 0),
                     7 => element.set_property("min-region", (i % 16) as f32 / 4.0),
-                    8 => element.set_property_from_str("overlay", overlays[i as usize / 14 % 5]),
+                    8 => element.set_property_from_str("overlay", overlays[i as usize / 16 % 5]),
                     9 => element.set_property("boundary-color", i.wrapping_mul(2_654_435_761)),
                     10 => element.set_property("boundary-width", 1 + i % 8),
-                    11 => element.set_property("labels", i / 14 % 4 != 0),
-                    12 => element.set_property("region-table", i / 14 % 3 != 0),
-                    _ => element.set_property("neighbors", i / 14 % 2 == 0),
+                    11 => element.set_property("labels", i / 16 % 4 != 0),
+                    12 => element.set_property("region-table", i / 16 % 3 != 0),
+                    13 => element.set_property_from_str("algo", ["slic", "lsc"][i as usize / 16 % 2]),
+                    14 => element.set_property("lsc-ratio", 0.01 + (i % 90) as f32 / 100.0),
+                    _ => element.set_property("neighbors", i / 16 % 2 == 0),
                 }
                 let stats = element.property::<gst::Structure>("stats");
                 assert!(stats.get::<u64>("frames").is_ok());

@@ -153,7 +153,7 @@ first() {
     done
 }
 bench() {
-    superpixel-bench --backend all --picture "$picture" --json "$out/bench.json" || return 1
+    superpixel-bench --backend all --algorithms slic,lsc --picture "$picture" --json "$out/bench.json" || return 1
     superpixel-bench --backend cuda --picture "$picture" --sizes 4096x2048 --superpixel-size 128 --iterations 10 \
         --json "$out/bench-4096x2048.json"
 }

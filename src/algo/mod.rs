@@ -4,6 +4,7 @@
 //! element's properties.
 
 pub mod grid;
+pub mod lsc;
 mod samples;
 pub mod slic;
 
@@ -21,6 +22,8 @@ use grid::Grid;
 pub enum AlgorithmParams {
     /// Simple linear iterative clustering.
     Slic(slic::Params),
+    /// Linear spectral clustering.
+    Lsc(lsc::Params),
 }
 
 impl AlgorithmParams {
@@ -28,6 +31,7 @@ impl AlgorithmParams {
     pub fn nick(&self) -> &'static str {
         match self {
             Self::Slic(_) => "slic",
+            Self::Lsc(_) => "lsc",
         }
     }
 
@@ -35,6 +39,7 @@ impl AlgorithmParams {
     pub fn validate(&self) -> Result<()> {
         match self {
             Self::Slic(params) => params.validate(),
+            Self::Lsc(params) => params.validate(),
         }
     }
 
@@ -42,12 +47,14 @@ impl AlgorithmParams {
     pub fn color_space(&self) -> ColorSpace {
         match self {
             Self::Slic(params) => params.color_space,
+            Self::Lsc(_) => ColorSpace::Lab,
         }
     }
 
     pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid) -> AlgorithmPlan {
         match self {
             Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
+            Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid)),
         }
     }
 }
@@ -57,6 +64,8 @@ impl AlgorithmParams {
 pub enum AlgorithmPlan {
     /// Simple linear iterative clustering.
     Slic(slic::Plan),
+    /// Linear spectral clustering.
+    Lsc(lsc::Plan),
 }
 
 impl AlgorithmPlan {
@@ -64,6 +73,7 @@ impl AlgorithmPlan {
     pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
         match self {
             Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)),
+            Self::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(cpu, plan, lsc)),
         }
     }
 
@@ -77,6 +87,7 @@ impl AlgorithmPlan {
     ) -> Result<Box<dyn Segmenter<Cuda>>> {
         Ok(match self {
             Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
+            Self::Lsc(lsc) => Box::new(lsc::cuda::Lsc::new(cuda, plan, lsc, work)?),
         })
     }
 
@@ -86,10 +97,11 @@ impl AlgorithmPlan {
     pub(crate) fn sums_words(&self, grid: &Grid) -> usize {
         match self {
             Self::Slic(_) => slic::cuda::Slic::sums_words(grid),
+            Self::Lsc(_) => lsc::cuda::Lsc::sums_words(grid),
         }
     }
 }
 
 /// The kernels of all algorithms.
 #[cfg(feature = "cuda")]
-pub(crate) const MODULES: [ModuleText; 1] = [slic::cuda::MODULE];
+pub(crate) const MODULES: [ModuleText; 2] = [slic::cuda::MODULE, lsc::cuda::MODULE];

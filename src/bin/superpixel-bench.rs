@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
 use gstsuperpixel::backend::Backend;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
@@ -57,9 +57,12 @@ struct Args {
     /// Assign/update rounds.
     #[arg(long, default_value_t = ITERATIONS.default)]
     iterations: u32,
-    /// Higher = more regular.
+    /// SLIC: higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
+    /// LSC: higher = more regular.
+    #[arg(long, default_value_t = lsc::RATIO.default)]
+    lsc_ratio: f32,
     /// What to compute beside the label map.
     #[arg(long, value_delimiter = ',', default_value = "table")]
     outputs: Vec<Output>,
@@ -113,6 +116,7 @@ impl fmt::Display for Size {
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Algorithm {
     Slic,
+    Lsc,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -184,6 +188,9 @@ impl Case {
                 compactness: args.compactness,
                 ..Default::default()
             }),
+            Algorithm::Lsc => {
+                AlgorithmParams::Lsc(lsc::Params { iterations: args.iterations, ratio: args.lsc_ratio })
+            }
         };
         let drawing = Drawing {
             fill: if wants(Output::MeanColor) { Fill::MeanColor } else { Fill::None },
@@ -635,6 +642,7 @@ fn main() -> Result<()> {
             "picture": source,
             "iterations": args.iterations,
             "compactness": args.compactness,
+            "lsc_ratio": args.lsc_ratio,
             "connectivity": !args.no_connectivity,
             "outputs": outputs,
             "runs": args.runs,

@@ -40,6 +40,7 @@ pub(crate) const BORDER_THREADS: u32 = value("BORDER_THREADS");
 pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
 pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
+pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 
 // The kernels divide these without a rest.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{AlgorithmParams, slic};
+use crate::algo::{AlgorithmParams, lsc, slic};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
@@ -24,6 +24,9 @@ pub enum Algorithm {
     #[default]
     #[enum_value(name = "SLIC: simple linear iterative clustering on a grid of centers", nick = "slic")]
     Slic,
+    /// Linear spectral clustering.
+    #[enum_value(name = "LSC: linear spectral clustering, weighted, on a grid of centers", nick = "lsc")]
+    Lsc,
 }
 
 /// Where frames are segmented.
@@ -134,7 +137,9 @@ pub(super) struct Settings {
     superpixels: u32,
     connectivity: bool,
     min_region: f32,
+    iterations: u32,
     slic: slic::Params,
+    lsc: lsc::Params,
 }
 
 impl Default for Settings {
@@ -155,7 +160,9 @@ impl Default for Settings {
             superpixels,
             connectivity,
             min_region,
+            iterations: ITERATIONS.default,
             slic: slic::Params::default(),
+            lsc: lsc::Params::default(),
         }
     }
 }
@@ -169,7 +176,12 @@ impl Settings {
             connectivity: self.connectivity,
             min_region: self.min_region,
             algorithm: match self.algo {
-                Algorithm::Slic => AlgorithmParams::Slic(self.slic.clone()),
+                Algorithm::Slic => {
+                    AlgorithmParams::Slic(slic::Params { iterations: self.iterations, ..self.slic.clone() })
+                }
+                Algorithm::Lsc => {
+                    AlgorithmParams::Lsc(lsc::Params { iterations: self.iterations, ..self.lsc.clone() })
+                }
             },
         }
     }
@@ -207,10 +219,11 @@ impl Settings {
             "threads" => self.threads = THREADS.check(of(value))?,
             "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
-            "iterations" => self.slic.iterations = ITERATIONS.check(of(value))?,
+            "iterations" => self.iterations = ITERATIONS.check(of(value))?,
             "compactness" => self.slic.compactness = slic::COMPACTNESS.check(of(value))?,
             "color-space" => self.slic.color_space = of::<ColorSpace>(value).into(),
             "adaptive-compactness" => self.slic.adaptive_compactness = of(value),
+            "lsc-ratio" => self.lsc.ratio = lsc::RATIO.check(of(value))?,
             "connectivity" => self.connectivity = of(value),
             "min-region" => self.min_region = MIN_REGION.check(of(value))?,
             "overlay" => self.overlay = of(value),
@@ -234,10 +247,11 @@ impl Settings {
             "threads" => self.threads.to_value(),
             "superpixel-size" => self.superpixel_size.to_value(),
             "superpixels" => self.superpixels.to_value(),
-            "iterations" => self.slic.iterations.to_value(),
+            "iterations" => self.iterations.to_value(),
             "compactness" => self.slic.compactness.to_value(),
             "color-space" => ColorSpace::from(self.slic.color_space).to_value(),
             "adaptive-compactness" => self.slic.adaptive_compactness.to_value(),
+            "lsc-ratio" => self.lsc.ratio.to_value(),
             "connectivity" => self.connectivity.to_value(),
             "min-region" => self.min_region.to_value(),
             "overlay" => self.overlay.to_value(),
@@ -338,18 +352,23 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             slic::COMPACTNESS,
             "Compactness",
-            "Weight of place against color, in Lab units; higher = more regular superpixels",
+            "SLIC: weight of place against color, in Lab units; higher = more regular superpixels",
         ),
         glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.slic.color_space))
             .nick("Color space")
-            .blurb("Color space in which differences are measured")
+            .blurb("SLIC: color space in which differences are measured")
             .mutable_playing()
             .build(),
         boolean(
             "adaptive-compactness",
             default.slic.adaptive_compactness,
             "Adaptive compactness",
-            "Adapt the compactness of each superpixel to its colors (SLICO)",
+            "SLIC: adapt the compactness of each superpixel to its colors (SLICO)",
+        ),
+        float(
+            lsc::RATIO,
+            "LSC ratio",
+            "LSC: weight of place against color, C_s / C_c; higher = more regular superpixels",
         ),
         boolean(
             "connectivity",

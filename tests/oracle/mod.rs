@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gstsuperpixel::algo::grid::Grid;
-use gstsuperpixel::algo::slic;
+use gstsuperpixel::algo::{lsc, slic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
 
@@ -82,6 +82,163 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
         }
     }
     (0..w * h).map(|i| nearest(&clusters, i % w, i / w) as u16).collect()
+}
+
+/// LSC by the definition of its arithmetic: sums in i64, then single roundings in the order that is written down.
+pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
+    let (w, h) = (grid.geometry.width as usize, grid.geometry.height as usize);
+    if grid.step == 1 {
+        return (0..w * h).map(|i| i as u16).collect();
+    }
+    let signed = |pair: u32| [i64::from(pair as u16 as i16), i64::from((pair >> 16) as u16 as i16)];
+    let point = |x: usize, y: usize| -> Vec<i64> {
+        let [l, a, b] = unpack(features[y * w + x]).map(|v| v as usize);
+        let pairs = [plan.color.l[l], plan.color.ab[a], plan.color.ab[b], plan.px[x], plan.py[y]];
+        pairs.into_iter().flat_map(signed).collect()
+    };
+    let lattice: Vec<(usize, usize)> = (0..h)
+        .step_by(grid.sample_step() as usize)
+        .flat_map(|y| (0..w).step_by(grid.sample_step() as usize).map(move |x| (x, y)))
+        .collect();
+    let n = lattice.len() as i64;
+    let mean: Vec<i64> = (0..6)
+        .map(|j| lattice.iter().map(|&(x, y)| point(x, y)[j]).sum::<i64>())
+        .map(|sum| (2 * sum + n).div_euclid(2 * n))
+        .collect();
+    let norm: i64 = mean.iter().map(|m| m * m).sum();
+    let inverse = 1.0f32 / norm as f32;
+    let weights: Vec<f32> = mean.iter().map(|&m| m as f32 * inverse).collect();
+    let seeds: Vec<Vec<i64>> = (0..grid.cells())
+        .map(|k| grid.seed(k % grid.nx as usize, k / grid.nx as usize))
+        .map(|(x, y)| point(x, y))
+        .collect();
+    let mut state = seeds;
+    let nearest = |state: &[Vec<i64>], x: usize, y: usize| -> usize {
+        let p: Vec<f32> = point(x, y).iter().map(|&v| v as f32).collect();
+        let mut weight = p[0] * weights[0];
+        for j in 1..6 {
+            weight = p[j].mul_add(weights[j], weight);
+        }
+        let (gx, gy) = (
+            (x / grid.step as usize).min(grid.nx as usize - 1),
+            (y / grid.step as usize).min(grid.ny as usize - 1),
+        );
+        let mut best = (f32::INFINITY, usize::MAX);
+        for k in 0..state.len() {
+            let (cx, cy) = (k % grid.nx as usize, k / grid.nx as usize);
+            if cx.abs_diff(gx) > 1 || cy.abs_diff(gy) > 1 {
+                continue;
+            }
+            let dot: i64 = (0..6).map(|j| state[k][j] * mean[j]).sum();
+            let scale = 1.0f32 / dot as f32;
+            let t: Vec<f32> = (0..10)
+                .map(|j| norm * state[k][j] - if j < 6 { dot * mean[j] } else { 0 })
+                .map(|exact| exact as f32 * scale)
+                .collect();
+            let weighted: Vec<f32> =
+                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.place_weight }).collect();
+            let square = (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum));
+            let mut score = p[6] * (-2.0 * weighted[6]);
+            for j in [7, 8, 9] {
+                score = p[j].mul_add(-2.0 * weighted[j], score);
+            }
+            score = weight.mul_add(square, score);
+            for j in 0..6 {
+                score = p[j].mul_add(-2.0 * weighted[j], score);
+            }
+            if score < best.0 {
+                best = (score, k);
+            }
+        }
+        best.1
+    };
+    for _ in 0..plan.iterations {
+        let mut sums = vec![vec![0i64; 10]; state.len()];
+        let mut members = vec![0; state.len()];
+        for &(x, y) in &lattice {
+            let k = nearest(&state, x, y);
+            members[k] += 1;
+            for (sum, v) in sums[k].iter_mut().zip(point(x, y)) {
+                *sum += v;
+            }
+        }
+        for k in 0..state.len() {
+            if members[k] > 0 {
+                state[k] = sums[k].clone();
+            }
+        }
+    }
+    (0..w * h).map(|i| nearest(&state, i % w, i / w) as u16).collect()
+}
+
+/// LSC as GLSC prints it (Eq. 1, 2, 4, 5), in f64: features divided by their weights, weighted means, distances in full.
+/// Grid, candidates, samples and empty clusters as ours, place in grid steps.
+pub fn lsc_as_printed(grid: &Grid, rounds: u32, ratio: f64, features: &[u32]) -> Vec<u16> {
+    let (w, h) = (grid.geometry.width as usize, grid.geometry.height as usize);
+    let (color, place) = (20.0, 20.0 * ratio);
+    let phi = |x: usize, y: usize| -> [f64; 10] {
+        let [l, a, b] = unpack(features[y * w + x]).map(|v| f64::from(v) / 8.0);
+        let s = f64::from(grid.step);
+        let turns = [l / 100.0, a / 255.0, b / 255.0, x as f64 / s, y as f64 / s];
+        let lengths = [color, 2.55 * color, 2.55 * color, place, place];
+        std::array::from_fn(|j| {
+            let angle = turns[j / 2] * std::f64::consts::FRAC_PI_2;
+            lengths[j / 2] * if j % 2 == 0 { angle.cos() } else { angle.sin() }
+        })
+    };
+    let lattice: Vec<(usize, usize)> = (0..h)
+        .step_by(grid.sample_step() as usize)
+        .flat_map(|y| (0..w).step_by(grid.sample_step() as usize).map(move |x| (x, y)))
+        .collect();
+    let mut mean = [0.0; 10];
+    for y in 0..h {
+        for x in 0..w {
+            for (mean, v) in mean.iter_mut().zip(phi(x, y)) {
+                *mean += v / (w * h) as f64;
+            }
+        }
+    }
+    let weighted = |x: usize, y: usize| -> (f64, [f64; 10]) {
+        let p = phi(x, y);
+        let weight: f64 = p.iter().zip(mean).map(|(a, b)| a * b).sum();
+        (weight, p.map(|v| v / weight))
+    };
+    let mut means: Vec<[f64; 10]> = (0..grid.cells())
+        .map(|k| grid.seed(k % grid.nx as usize, k / grid.nx as usize))
+        .map(|(x, y)| weighted(x, y).1)
+        .collect();
+    let nearest = |means: &[[f64; 10]], x: usize, y: usize| -> usize {
+        let (gx, gy) = (
+            (x / grid.step as usize).min(grid.nx as usize - 1),
+            (y / grid.step as usize).min(grid.ny as usize - 1),
+        );
+        let p = weighted(x, y).1;
+        let mut best = (f64::INFINITY, 0);
+        for k in grid.candidates(gx, gy) {
+            let d: f64 = p.iter().zip(means[k]).map(|(a, b)| (a - b).powi(2)).sum();
+            if d < best.0 {
+                best = (d, k);
+            }
+        }
+        best.1
+    };
+    for _ in 0..rounds {
+        let mut sums = vec![(0.0, [0.0; 10]); means.len()];
+        for &(x, y) in &lattice {
+            let (weight, p) = weighted(x, y);
+            let sum = &mut sums[nearest(&means, x, y)];
+            sum.0 += weight;
+            for (sum, v) in sum.1.iter_mut().zip(p) {
+                *sum += weight * v;
+            }
+        }
+        for (mean, (weight, sum)) in means.iter_mut().zip(sums) {
+            if weight > 0.0 {
+                *mean = sum.map(|v| v / weight);
+            }
+        }
+    }
+    (0..w * h).map(|i| nearest(&means, i % w, i / w) as u16).collect()
 }
 
 /// 4-connected components of equal label: the first pixel of each pixel's component.

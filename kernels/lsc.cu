@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stages `lsc/mean`, `lsc/assign` with `lsc/update`, and `lsc/label`; mirrors src/algo/lsc/cpu.rs, whose order of floating
+// operations is part of the definition: single operations, never contracted, and explicit fused ones. Seeding and updating
+// are done by every block for the clusters that it needs, so a round is one launch.
+// Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
+#include "components.cuh"
+#include "grid.cuh"
+
+#define INFINITE __int_as_float(0x7f800000)
+
+struct LscArgs : GridArgs {
+  // What products of places are multiplied with.
+  float place_weight;
+};
+static_assert(sizeof(LscArgs) == sizeof(GridArgs) + 4, "mirrored in src/algo/lsc/cuda.rs");
+
+// Sum of a cluster's members: cosines and sines of L, a, b, then, in two's complement, of x and y. 32 bits hold them: see
+// src/algo/lsc/mod.rs. Behind the last cluster of the first set stands the sum of the frame's samples: six u64.
+struct __align__(16) Sums {
+  u32 value[12];
+};
+static_assert(sizeof(Sums) == 48, "mirrored in src/algo/lsc/cuda.rs");
+
+// Pairs of a plan: a cosine in the low and a sine in the high 16 bits, both signed.
+struct Pairs {
+  const u32 *color;  // 1024 of L, then 2048 of a and b
+  const u32 *px, *py;
+};
+
+__device__ __forceinline__ i32 low(u32 pair) { return (i32)(short)(pair & 0xffffu); }
+__device__ __forceinline__ i32 high(u32 pair) { return (i32)pair >> 16; }
+
+__device__ __forceinline__ void color_pairs(const u32 *color, u32 feature, u32 (&out)[3]) {
+  out[0] = color[feature_0(feature)];
+  out[1] = color[1024 + feature_1(feature)];
+  out[2] = color[1024 + feature_2(feature)];
+}
+
+// Stage `lsc/mean`: adds up the color of all samples. Grid: any number of blocks, each with at most 2^20 samples.
+// Deterministic: all sums are integers.
+KERNEL __launch_bounds__(MEAN_THREADS)
+    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, u64 *__restrict__ total, u32 count) {
+  after_last_kernel();
+  __shared__ u32 shared[6];
+  if (threadIdx.x < 6) shared[threadIdx.x] = 0;
+  __syncthreads();
+  u32 sum[6] = {0, 0, 0, 0, 0, 0};
+  for (u32 i = blockIdx.x * MEAN_THREADS + threadIdx.x; i < count; i += gridDim.x * MEAN_THREADS) {
+    u32 pair[3];
+    color_pairs(color, samples[i], pair);
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      sum[2 * j] += pair[j] & 0xffffu;
+      sum[2 * j + 1] += pair[j] >> 16;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < 6; j++) {
+    const u32 all = warp_sum(FULL_WARP, sum[j]);
+    if (lane_id() == 0) atomicAdd(&shared[j], all);
+  }
+  __syncthreads();
+  if (threadIdx.x < 6) atomicAdd(&total[threadIdx.x], (u64)shared[threadIdx.x]);
+}
+
+// What a block knows of the mean feature: its color in quanta, and that over its squared length.
+struct Mean {
+  i32 color[6];
+  float weights[6];
+};
+
+__device__ __forceinline__ i32 norm_of(const Mean &mean) {
+  i32 norm = 0;
+#pragma unroll
+  for (int j = 0; j < 6; j++) norm += mean.color[j] * mean.color[j];
+  return norm;
+}
+
+// Called by all threads of a block; ends in a barrier. The weights are there after the next one.
+__device__ __forceinline__ void load_mean(Mean &mean, const LscArgs &args, const u64 *total) {
+  if (threadIdx.x < 6) {
+    mean.color[threadIdx.x] = (i32)rounded_mean(total[threadIdx.x], args.sample_width * args.sample_height);
+  }
+  __syncthreads();
+  if (threadIdx.x < 6) {
+    const float scale = 1.0f / (float)norm_of(mean);
+    mean.weights[threadIdx.x] = (float)mean.color[threadIdx.x] * scale;
+  }
+}
+
+__device__ __forceinline__ i64 dot(const Sums &sums, const Mean &mean) {
+  i64 sum = 0;
+#pragma unroll
+  for (int j = 0; j < 6; j++) sum += (i64)sums.value[j] * mean.color[j];
+  return sum;
+}
+
+// A cluster as scores need it: -2 T in ten components, color before place, its squared length behind the sixth, and the
+// label's bits at the end.
+struct Cluster {
+  float4 part[3];
+};
+
+__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const Mean &mean, float place_weight, u32 label) {
+  const i64 members = dot(sums, mean), norm = norm_of(mean);
+  const float scale = 1.0f / (float)members;
+  float along[10], square = 0.0f;
+#pragma unroll
+  for (int j = 0; j < 6; j++) {
+    const i64 exact = norm * (i64)sums.value[j] - members * mean.color[j];
+    const float across = (float)exact * scale;
+    square = __fmaf_rn(across, across, square);
+    along[j] = -2.0f * across;
+  }
+#pragma unroll
+  for (int j = 6; j < 10; j++) {
+    const i64 exact = norm * (i64)(i32)sums.value[j];
+    const float across = (float)exact * scale, weighted = across * place_weight;
+    square = __fmaf_rn(weighted, across, square);
+    along[j] = -2.0f * weighted;
+  }
+  const Cluster cluster = {{make_float4(along[0], along[1], along[2], along[3]),
+                            make_float4(along[4], along[5], square, along[6]),
+                            make_float4(along[7], along[8], along[9], __int_as_float((i32)label))}};
+  return cluster;
+}
+
+// The clusters in reach of a tile, a third of each in each row.
+template <int SLOTS>
+struct Reach {
+  float4 part[3][SLOTS];
+  __device__ u32 label(u32 slot) const { return (u32)__float_as_int(part[2][slot].w); }
+};
+
+__device__ __forceinline__ Sums load(const Sums *from) {
+  const uint4 a = ((const uint4 *)from)[0], b = ((const uint4 *)from)[1], c = ((const uint4 *)from)[2];
+  const Sums sums = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y, c.z, c.w}};
+  return sums;
+}
+
+__device__ __forceinline__ void store(Sums *to, const Sums &sums) {
+  const u32 *v = sums.value;
+  ((uint4 *)to)[0] = make_uint4(v[0], v[1], v[2], v[3]);
+  ((uint4 *)to)[1] = make_uint4(v[4], v[5], v[6], v[7]);
+  ((uint4 *)to)[2] = make_uint4(v[8], v[9], v[10], v[11]);
+}
+
+// Stage `lsc/seed`: a cluster before the first round has one member, the pixel at its cell's center.
+__device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, const u32 *features, u32 x, u32 y) {
+  const u32 column = seed_place(x, args.nx, args.step, args.width), row = seed_place(y, args.ny, args.step, args.height);
+  u32 color[3];
+  color_pairs(pairs.color, features[(size_t)row * args.width + column], color);
+  const u32 px = pairs.px[column], py = pairs.py[row];
+  const Sums sums = {{color[0] & 0xffffu, color[0] >> 16, color[1] & 0xffffu, color[1] >> 16, color[2] & 0xffffu,
+                      color[2] >> 16, (u32)low(px), (u32)high(px), (u32)low(py), (u32)high(py), 0, 0}};
+  return sums;
+}
+
+// Brings the clusters in reach of a tile into shared memory, one thread a cluster; writes the sums of those of the tile's
+// own cells, stage `lsc/update`, for the next round and clears the sums of the round after it.
+template <int SLOTS>
+__device__ __forceinline__ void load_clusters(Reach<SLOTS> &reach, const Mean &mean, const LscArgs &args,
+                                              const Pairs &pairs, const Slots &slots, const u32 *features,
+                                              const Sums *sums, const Sums *old, Sums *out, Sums *clear, bool seeds) {
+  for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
+    const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
+    if (x >= args.nx || y >= args.ny) {
+      // Never the nearest: weights are positive, so the score is infinite.
+      reach.part[0][slot] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      reach.part[1][slot] = make_float4(0.0f, 0.0f, INFINITE, 0.0f);
+      reach.part[2][slot] = make_float4(0.0f, 0.0f, 0.0f, __int_as_float((i32)NO_SLOT));
+      continue;
+    }
+    const u32 k = y * args.nx + x;
+    Sums own;
+    if (seeds) {
+      own = seed(args, pairs, features, x, y);
+    } else {
+      const Sums before = load(old + k);
+      own = load(sums + k);
+      // Without members the cluster stays as it was.
+      if (dot(own, mean) == 0) own = before;
+    }
+    const Cluster cluster = cluster_of(own, mean, args.place_weight, k);
+#pragma unroll
+    for (int i = 0; i < 3; i++) reach.part[i][slot] = cluster.part[i];
+    if (out && x - slots.gx < slots.columns && y - slots.gy < slots.rows) {
+      store(out + k, own);
+      const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
+      store(clear + k, zero);
+    }
+  }
+}
+
+// The nearest of the nine clusters around a cell for N pixels of that cell in one column. Raster order and a strict
+// comparison: equal scores keep the lowest index.
+template <int SLOTS, int N>
+__device__ __forceinline__ void nearest(const Reach<SLOTS> &reach, const Mean &mean, u32 stride, u32 slot,
+                                        const u32 (&color)[N][3], u32 x, const u32 (&y)[N], u32 (&best)[N]) {
+  float f[N][6], weight[N], yc[N], ys[N], lowest[N];
+  const float xc = (float)low(x), xs = (float)high(x);
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      f[i][2 * j] = (float)(color[i][j] & 0xffffu);
+      f[i][2 * j + 1] = (float)(color[i][j] >> 16);
+    }
+    weight[i] = f[i][0] * mean.weights[0];
+#pragma unroll
+    for (int j = 1; j < 6; j++) weight[i] = __fmaf_rn(f[i][j], mean.weights[j], weight[i]);
+    yc[i] = (float)low(y[i]);
+    ys[i] = (float)high(y[i]);
+    lowest[i] = INFINITE;
+    best[i] = slot;
+  }
+#pragma unroll
+  for (u32 dy = 0; dy < 3; dy++) {
+#pragma unroll
+    for (u32 dx = 0; dx < 3; dx++) {
+      const u32 candidate = slot + (dy - 1) * stride + (dx - 1);
+      const float4 a = reach.part[0][candidate], b = reach.part[1][candidate], c = reach.part[2][candidate];
+      const float across = __fmaf_rn(xs, c.x, xc * b.w);
+#pragma unroll
+      for (int i = 0; i < N; i++) {
+        float score = __fmaf_rn(ys[i], c.z, __fmaf_rn(yc[i], c.y, across));
+        score = __fmaf_rn(weight[i], b.z, score);
+        score = __fmaf_rn(f[i][0], a.x, score);
+        score = __fmaf_rn(f[i][1], a.y, score);
+        score = __fmaf_rn(f[i][2], a.z, score);
+        score = __fmaf_rn(f[i][3], a.w, score);
+        score = __fmaf_rn(f[i][4], b.x, score);
+        score = __fmaf_rn(f[i][5], b.y, score);
+        if (score < lowest[i]) {
+          lowest[i] = score;
+          best[i] = candidate;
+        }
+      }
+    }
+  }
+}
+
+// One pixel, out of line: it is called where a column of pixels crosses from one cell to the next.
+template <int SLOTS>
+__device__ __noinline__ u32 nearest_1(const Reach<SLOTS> &reach, const Mean &mean, u32 stride, u32 slot, u32 l, u32 a,
+                                      u32 b, u32 x, u32 y) {
+  const u32 color1[1][3] = {{l, a, b}}, y1[1] = {y};
+  u32 best[1];
+  nearest<SLOTS, 1>(reach, mean, stride, slot, color1, x, y1, best);
+  return best[0];
+}
+
+// Nearest clusters of N pixels of a column, which lie in one cell nearly always.
+template <int SLOTS, int N>
+__device__ __forceinline__ void nearest_column(const Reach<SLOTS> &reach, const Mean &mean, u32 stride,
+                                               const u32 (&slot)[N], const u32 (&color)[N][3], u32 x,
+                                               const u32 (&y)[N], u32 (&best)[N]) {
+  if (slot[0] == slot[N - 1]) {
+    nearest<SLOTS, N>(reach, mean, stride, slot[0], color, x, y, best);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    best[i] = nearest_1<SLOTS>(reach, mean, stride, slot[i], color[i][0], color[i][1], color[i][2], x, y[i]);
+  }
+}
+
+// Samples of a column that a thread has.
+#define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
+
+// One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column.
+// Deterministic: all sums are integers.
+KERNEL __launch_bounds__(ROUND_THREADS)
+    lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
+               const u32 *__restrict__ px, const u32 *__restrict__ py, const u64 *__restrict__ total,
+               const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
+               const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
+  after_last_kernel();
+  __shared__ Reach<ROUND_SLOTS> reach;
+  __shared__ u32 shared_sums[10][ROUND_SLOTS];
+  __shared__ Mean mean;
+  const Pairs pairs = {color, px, py};
+  const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
+  const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
+  const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
+  const u32 st = args.sample_step, lane = lane_id();
+  const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
+
+  u32 pair[ROUND_SAMPLES][3], place_y[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    const u32 row = min(sy + i, bottom);
+    color_pairs(color, samples[(size_t)row * args.sample_width + min(sx, right)], pair[i]);
+    place_y[i] = py[row * st];
+  }
+  const u32 place_x = px[x];
+  const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
+  const u32 count = slots.count();
+  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
+#pragma unroll
+    for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
+  }
+  load_mean(mean, args, total);
+  load_clusters(reach, mean, args, pairs, slots, features, sums, old, out, sums_clear, seeds);
+  __syncthreads();
+
+  const u32 gx = home(args, x, args.nx);
+  u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
+  nearest_column<ROUND_SLOTS, ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
+
+  u32 target = NO_SLOT, sum[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    if (sx > right || sy + i > bottom) continue;
+    if (best[i] != target) {
+      if (target != NO_SLOT) {
+#pragma unroll
+        for (int j = 0; j < 10; j++) atomicAdd(&shared_sums[j][target], sum[j]);
+      }
+      target = best[i];
+#pragma unroll
+      for (int j = 0; j < 10; j++) sum[j] = 0;
+    }
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      sum[2 * j] += pair[i][j] & 0xffffu;
+      sum[2 * j + 1] += pair[i][j] >> 16;
+    }
+    sum[6] += (u32)low(place_x);
+    sum[7] += (u32)high(place_x);
+    sum[8] += (u32)low(place_y[i]);
+    sum[9] += (u32)high(place_y[i]);
+  }
+  // In large cells all lanes end on one cluster: add them up before they queue for it.
+  int same;
+  __match_all_sync(FULL_WARP, target, &same);
+  if (same && target != NO_SLOT) {
+#pragma unroll
+    for (int j = 0; j < 10; j++) {
+      const u32 all = warp_sum(FULL_WARP, sum[j]);
+      if (lane == 0) atomicAdd(&shared_sums[j][target], all);
+    }
+  } else if (target != NO_SLOT) {
+#pragma unroll
+    for (int j = 0; j < 10; j++) atomicAdd(&shared_sums[j][target], sum[j]);
+  }
+  __syncthreads();
+
+  // Neighboring threads add to neighboring words.
+  for (u32 i = threadIdx.x; i < 10 * count; i += ROUND_THREADS) {
+    const u32 to = i / 10, j = i - 10 * to, sum_here = shared_sums[j][to];
+    if (sum_here != 0) atomicAdd(&sums_out[reach.label(to)].value[j], sum_here);
+  }
+}
+
+// The final assignment of every pixel, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
+// pixels of a column, a warp four rows of 32.
+KERNEL __launch_bounds__(TILE_THREADS)
+    lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
+              const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
+              const Sums *__restrict__ old, Components components, LscArgs args) {
+  after_last_kernel();
+  __shared__ Reach<MAX_SLOTS> reach;
+  __shared__ Mean mean;
+  const Pairs pairs = {color, px, py};
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
+  const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
+
+  u32 feature[4], cluster[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const bool inside = x <= right && y + i <= bottom;
+    feature[i] = inside ? features[(size_t)(y + i) * args.width + x] : 0;
+    cluster[i] = inside ? (y + i) * args.width + x : NO_CLUSTER;
+  }
+  if (!args.identity) {
+    const Slots slots = slots_of(args, left, top, right, bottom);
+    load_mean(mean, args, total);
+    load_clusters(reach, mean, args, pairs, slots, features, sums, old, nullptr, nullptr, false);
+    u32 pair[4][3], place_y[4], slot[4], best[4];
+    const u32 column = min(x, right), gx = home(args, column, args.nx);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      color_pairs(color, feature[i], pair[i]);
+      const u32 row = min(y + i, bottom);
+      place_y[i] = py[row];
+      slot[i] = slots.of(gx, home(args, row, args.ny));
+    }
+    __syncthreads();
+    nearest_column<MAX_SLOTS, 4>(reach, mean, slots.stride(), slot, pair, px[column], place_y, best);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (cluster[i] != NO_CLUSTER) cluster[i] = reach.label(best[i]);
+    }
+  }
+  tile_components(components, args.width, left, top, cluster, feature);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MPL-2.0
+//! LSC on a CUDA device: launches only. Seeding and updating happen inside the kernels, see kernels/lsc.cu.
+
+use super::Plan;
+use crate::algo::grid::{Grid, GridArgs};
+use crate::backend::{Segmenter, StageTimes};
+use crate::cuda::device::ModuleText;
+use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::tuning::{MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE_THREADS};
+use crate::cuda::work::{Memory, args};
+use crate::cuda::{Cuda, Work};
+use crate::error::Result;
+
+pub(crate) const MODULE: ModuleText = ModuleText {
+    name: "lsc",
+    base: include_str!("../../../kernels/ptx/lsc.ptx"),
+    sm80: Some(include_str!("../../../kernels/ptx/lsc.sm80.ptx")),
+    sm90: include_str!("../../../kernels/ptx/lsc.sm90.ptx"),
+};
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct LscArgs {
+    grid: GridArgs,
+    place_weight: f32,
+}
+
+const _: () = assert!(size_of::<LscArgs>() == 4 * 11);
+// SAFETY: repr(C), the fields of `LscArgs` in kernels/lsc.cu.
+unsafe impl Argument for LscArgs {}
+
+/// Words of the accumulators of one cluster: `Sums` of kernels/lsc.cu.
+const SUMS_WORDS: usize = 12;
+/// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
+const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;
+/// Most blocks of stage `lsc/mean`; with these a block of the largest frame still has less than 2^20 samples.
+const MEAN_BLOCKS: u32 = 1024;
+
+pub(crate) struct Lsc {
+    mean: Kernel,
+    assign: Kernel,
+    label: Kernel,
+    args: LscArgs,
+    rounds: u32,
+    /// Where the sum of all samples stands, behind the first set of sums.
+    total: u64,
+    color: Memory<u32>,
+    px: Memory<u32>,
+    py: Memory<u32>,
+    /// Sums of the last round in which a cluster had members, before and after a round.
+    state: [Memory<[u32; SUMS_WORDS]>; 2],
+}
+
+impl Lsc {
+    /// Words of the accumulators of a frame's clusters, and of one more: the mean.
+    pub fn sums_words(grid: &Grid) -> usize {
+        (grid.cells() + 1) * SUMS_WORDS
+    }
+
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, work: &Work) -> Result<Self> {
+        let grid = plan.grid;
+        let what = "device memory";
+        let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
+        Ok(Self {
+            mean: cuda.device.kernel("lsc", "lsc_mean", "lsc/mean")?,
+            assign: cuda.device.kernel("lsc", "lsc_assign", "lsc/assign")?,
+            label: cuda.device.kernel("lsc", "lsc_label", "lsc/label")?,
+            args: LscArgs { grid: grid.device_args(), place_weight: lsc.place_weight },
+            rounds: if grid.step == 1 { 0 } else { lsc.iterations },
+            total: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
+            color: Memory::with(cuda, what, &color)?,
+            px: Memory::with(cuda, what, &lsc.px)?,
+            py: Memory::with(cuda, what, &lsc.py)?,
+            state: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
+        })
+    }
+}
+
+impl Segmenter<Cuda> for Lsc {
+    fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
+        let (features, samples, total) = (work.features.address(), work.samples.address(), self.total);
+        let (color, px, py) = (self.color.address(), self.px.address(), self.py.address());
+        let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
+        let state = [self.state[0].address(), self.state[1].address()];
+        let grid = &self.args.grid;
+        let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
+        let count = grid.sample_width * grid.sample_height;
+        if self.rounds > 0 {
+            let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
+            // SAFETY: `samples` has `count` entries, `color` one for each value of a channel, `total` six.
+            unsafe {
+                work.launch(&self.mean, (blocks, 1), MEAN_THREADS, &mut args![samples, color, total, count])?;
+            }
+        }
+        for round in 0..self.rounds as usize {
+            // Read what the last round left, add to the set that it cleared, clear the one before.
+            let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
+            let (old, new) = (state[(round + 1) % 2], state[round % 2]);
+            let seeds = u32::from(round == 0);
+            // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
+            unsafe {
+                work.launch(
+                    &self.assign,
+                    tiles,
+                    ROUND_THREADS,
+                    &mut args![
+                        features, samples, color, px, py, total, last, own, next, old, new, seeds, self.args
+                    ],
+                )?;
+            }
+        }
+        let last = self.rounds.max(1) as usize - 1;
+        let (sums, state, components) = (sums[last % 3], state[last % 2], work.components());
+        // SAFETY: as above; component lists hold one entry a pixel, edges two.
+        unsafe {
+            work.launch(
+                &self.label,
+                work.tiles,
+                TILE_THREADS,
+                &mut args![features, color, px, py, total, sums, state, components, self.args],
+            )
+        }
+    }
+}

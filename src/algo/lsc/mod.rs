@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MPL-2.0
+//! LSC: linear spectral clustering, k-means of color and place mapped onto circles, so that it approximates a normalized
+//! cut; each pixel chooses among the nine clusters around its home cell.
+//!
+//! ```text
+//! mean:    mean feature of the sampled pixels
+//! seed:    every cell's cluster starts with the cell's center pixel
+//! T times: assign the sampled pixels to the nearest cluster; add up the members of each
+//! finally: assign every pixel
+//! ```
+//!
+//! Source: Ban, Liu, Fouriaux 2016 (GLSC), Eq. 1 to 5; feature `φ'(p)`, ten numbers: cosine and sine of five angles, with
+//! L in 0..100, a and b from -128 to 127 and a grid step of place each spanning a quarter turn, times `C_c`, `2.55 C_c`,
+//! `2.55 C_c`, `C_s`, `C_s`. Weight `w(p) = φ'(p) · φ̄'`, `φ(p) = φ'(p) / w(p)`, distance `|φ(p) - m_k|²`.
+//!
+//! The arithmetic. As `w φ = φ'`, the weighted mean of Eq. 5 is `m_k = S_k / (S_k · φ̄')` with the plain sum `S_k = Σ φ'`
+//! over members: ten integers, whose order does not matter. All `φ(p)` and `m_k` lie on the plane `φ · φ̄' = 1`; with `T_k =
+//! |φ̄'|² m_k - φ̄'`, which is at right angles to `φ̄'`, the distance times `w(p) |φ̄'|²` is, but for what all candidates
+//! share,
+//!
+//! ```text
+//! score = w(p) / |φ̄'|² · |T_k|² - 2 φ'(p) · T_k
+//! ```
+//!
+//! without a division or a stored number a pixel. `φ'`, `φ̄'` and all up to `T_k` times `S_k · φ̄'` are integers; from there on
+//! it is single operations and one chain of fused multiply-adds in the order of `cpu.rs`, so that every backend finds the same
+//! minimum. Ties: the lowest cluster index.
+//!
+//! Differs from the paper: place is measured in grid steps (the paper gives no unit, in any other it is noise); its mean
+//! is taken as zero, as it is over whole turns, where the paper's depends on how far the frame goes into one; the mean of
+//! color is that of the sampled pixels; rounds visit only every second or fourth column and row where cells are large enough
+//! for it to change nothing (boundary recall at 1000 labels 0.9728 with all pixels, 0.9730 without); candidates surround the
+//! pixel's home cell, not its last label; a cluster without members keeps its sums.
+
+pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+
+use std::f64::consts::FRAC_PI_2;
+use std::sync::Arc;
+
+use super::grid::Grid;
+use crate::error::Result;
+use crate::image::Geometry;
+use crate::params::{ITERATIONS, Range};
+
+/// LSC's r_c = C_s / C_c; higher = more regular.
+pub const RATIO: Range<f32> =
+    Range { name: "lsc-ratio", min: 0.01, max: 1.0, default: 0.1, allowed: "0.01 to 1" };
+
+/// `C_c` in quanta of a feature. Sums over 2^20 samples, the most that a cluster can have, fit 32 bits: 2.55 times this
+/// without a sign, [`PLACE`] with one.
+const COLOR: f64 = 1280.0;
+/// Weight of a and b, whose 255 units span the quarter turn that 100 units of L do.
+const CHROMA: f64 = 2.55;
+/// Length of a place in quanta, whatever the ratio, which enters where clusters are compared.
+const PLACE: f64 = 1024.0;
+/// Quanta of a packed color for a unit of L, a or b.
+const QUANTA: f64 = 8.0;
+
+/// What is LSC's own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Assign/update rounds, 1 to 100.
+    pub iterations: u32,
+    /// r_c, 0.01 to 1: a step of S px weighs about as much as 100 r_c Delta E.
+    pub ratio: f32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { iterations: ITERATIONS.default, ratio: RATIO.default }
+    }
+}
+
+impl Params {
+    /// Checks every value.
+    pub fn validate(&self) -> Result<()> {
+        ITERATIONS.check(self.iterations)?;
+        RATIO.check(self.ratio).map(drop)
+    }
+}
+
+/// What follows from the parameters and the grid. A pair is a cosine in the low and a sine in the high 16 bits, both signed.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Rounds T.
+    pub iterations: u32,
+    /// Pairs of each channel of a packed color.
+    pub color: Arc<ColorPairs>,
+    /// Pair of each column.
+    pub px: Vec<u32>,
+    /// Pair of each row.
+    pub py: Vec<u32>,
+    /// Square of `C_s` in quanta over [`PLACE`]: what products of places are multiplied with.
+    pub place_weight: f32,
+}
+
+/// Pairs of L, a and b by the channel's value in a packed color.
+#[derive(Debug, Clone)]
+pub struct ColorPairs {
+    /// Of L.
+    pub l: [u32; 1024],
+    /// Of a and of b.
+    pub ab: [u32; 2048],
+}
+
+fn pair(angle: f64, length: f64) -> u32 {
+    let [c, s] = [angle.cos(), angle.sin()].map(|v| (v * length).round() as i16 as u16);
+    u32::from(c) | u32::from(s) << 16
+}
+
+/// The two numbers of a pair.
+#[inline(always)]
+pub fn unpack_pair(pair: u32) -> [i32; 2] {
+    [i32::from(pair as i16), pair as i32 >> 16]
+}
+
+impl Plan {
+    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {
+        let channel = |value: usize, range: f64, length: f64| {
+            pair((value as f64 / (QUANTA * range)).min(1.0) * FRAC_PI_2, length)
+        };
+        let color = ColorPairs {
+            l: std::array::from_fn(|v| channel(v, 100.0, COLOR)),
+            ab: std::array::from_fn(|v| channel(v, 255.0, CHROMA * COLOR)),
+        };
+        // Four steps are a turn: an angle is taken within one, so that equal places have equal pairs.
+        let place = |i: u32| pair(f64::from(i % (4 * grid.step)) / f64::from(grid.step) * FRAC_PI_2, PLACE);
+        Self {
+            iterations: params.iterations,
+            color: Arc::new(color),
+            px: (0..geometry.width).map(place).collect(),
+            py: (0..geometry.height).map(place).collect(),
+            place_weight: (COLOR * f64::from(params.ratio) / PLACE).powi(2) as f32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_hold_their_angles_and_sums_fit_32_bits() {
+        let geometry = Geometry::new(300, 40).unwrap();
+        let grid = Grid::with_step(geometry, 16);
+        let plan = Plan::new(&Params::default(), geometry, &grid);
+        let most = 1u64 << 20;
+        for &p in plan.color.l.iter().chain(&plan.color.ab) {
+            assert!(unpack_pair(p).iter().all(|&v| v >= 0 && v as u64 * most <= u64::from(u32::MAX)));
+        }
+        for &p in plan.px.iter().chain(&plan.py) {
+            assert!(unpack_pair(p).iter().all(|&v| u64::from(v.unsigned_abs()) * most <= 1 << 30));
+        }
+        assert_eq!(unpack_pair(plan.color.l[0]), [1280, 0]);
+        assert_eq!(unpack_pair(plan.color.l[800]), [0, 1280]);
+        assert_eq!(unpack_pair(plan.color.ab[1020]), [2308, 2308]);
+        assert_eq!(
+            [0, 16, 32, 48, 64].map(|x| unpack_pair(plan.px[x])),
+            [[1024, 0], [0, 1024], [-1024, 0], [0, -1024], [1024, 0]]
+        );
+    }
+}
