@@ -92,7 +92,7 @@ pub struct Plan {
     pub px: Vec<u32>,
     /// Pair of each row.
     pub py: Vec<u32>,
-    /// Square of `C_s` in quanta over [`PLACE`]: what products of places are multiplied with.
+    /// Square of `C_s` in quanta over the length of a place: what products of places are multiplied with.
     pub place_weight: f32,
 }
 
