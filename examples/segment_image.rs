@@ -5,13 +5,19 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use clap::{Parser, ValueEnum};
+use gstsuperpixel::algo::{AlgorithmParams, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, MIN_REGION, Outputs, Params};
 use gstsuperpixel::plan::Plan;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Algorithm {
+    Slic,
+    Quickshift,
+}
 
 #[derive(Parser)]
 #[command(about)]
@@ -20,6 +26,9 @@ struct Args {
     input: PathBuf,
     /// Picture to write, with boundaries drawn.
     output: PathBuf,
+    /// What segments.
+    #[arg(long, default_value = "slic")]
+    algorithm: Algorithm,
     /// Wanted number of superpixels.
     #[arg(long, default_value_t = 400)]
     superpixels: u32,
@@ -29,7 +38,16 @@ struct Args {
     /// Assign/update rounds.
     #[arg(long, default_value_t = slic::ITERATIONS.default)]
     iterations: u32,
-    /// Smallest superpixel, as a fraction of the grid step squared.
+    /// Quick shift: width of the kernel in px.
+    #[arg(long, default_value_t = quickshift::SIGMA.default)]
+    sigma: f32,
+    /// Quick shift: longest link in px.
+    #[arg(long, default_value_t = quickshift::TAU.default)]
+    tau: f32,
+    /// Quick shift: weight of a color unit against a px.
+    #[arg(long, default_value_t = quickshift::COLOR_SCALE.default)]
+    color_scale: f32,
+    /// Smallest superpixel, as a fraction of the grid step squared, with quick shift of tau squared.
     #[arg(long, default_value_t = MIN_REGION.default)]
     min_region: f32,
     /// Paint every superpixel in its mean color.
@@ -48,12 +66,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let info = FrameInfo::new(geometry, PixelFormat::Rgb);
     let stride = 3 * width as usize;
 
-    let slic =
-        slic::Params { iterations: args.iterations, compactness: args.compactness, ..Default::default() };
+    let algorithm = match args.algorithm {
+        Algorithm::Slic => AlgorithmParams::Slic(slic::Params {
+            iterations: args.iterations,
+            compactness: args.compactness,
+            ..Default::default()
+        }),
+        Algorithm::Quickshift => AlgorithmParams::QuickShift(quickshift::Params {
+            sigma: args.sigma,
+            tau: args.tau,
+            color_scale: args.color_scale,
+            ..Default::default()
+        }),
+    };
     let params = Params {
         superpixels: args.superpixels,
         min_region: args.min_region,
-        algorithm: AlgorithmParams::Slic(slic),
+        algorithm,
         ..Default::default()
     };
     let mut engine = Engine::new(Cpu::new(0)?, Plan::new(&params, info)?)?;
@@ -62,7 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let outputs = Outputs { table: true, mean_color: args.mean_color, ..Default::default() };
     engine.segment(&Frame::new(info, &[&picture], &[stride])?, &mut labels, outputs)?;
-    println!("{} superpixels, grid step {} px", engine.regions().count, engine.plan().grid.step);
+    println!("{} superpixels", engine.regions().count);
     for (stage, time) in engine.times().iter() {
         println!("{stage:14} {:8.3} ms", time.as_secs_f64() * 1e3);
     }

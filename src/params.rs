@@ -38,7 +38,7 @@ pub const SUPERPIXEL_SIZE: Range<u32> =
 /// Wanted number of superpixels; 0 leaves it to the grid step.
 pub const SUPERPIXELS: Range<u32> =
     Range { name: "superpixels", min: 0, max: u32::MAX, default: 0, allowed: "0 or more" };
-/// Smallest region, as a fraction of S².
+/// Smallest region, as a fraction of S², with quick shift of tau².
 pub const MIN_REGION: Range<f32> =
     Range { name: "min-region", min: 0.0, max: 4.0, default: 0.25, allowed: "0 to 4" };
 /// Width of a drawn boundary in px.
@@ -57,7 +57,7 @@ pub struct Params {
     pub superpixels: u32,
     /// Enforce that every label is one 4-connected region of at least `min_region`.
     pub connectivity: bool,
-    /// Smallest region as a fraction of S².
+    /// Smallest region as a fraction of S², with quick shift of tau².
     pub min_region: f32,
     /// The algorithm and what is its own.
     pub algorithm: AlgorithmParams,

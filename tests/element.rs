@@ -26,6 +26,7 @@ fn labels(buffer: &gst::BufferRef) -> Vec<u16> {
 fn slic_params(params: &mut Params) -> &mut slic::Params {
     match &mut params.algorithm {
         AlgorithmParams::Slic(slic) => slic,
+        other => panic!("not SLIC: {other:?}"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! element's properties.
 
 pub mod grid;
+pub mod quickshift;
 pub mod slic;
 
 use crate::backend::Segmenter;
@@ -20,6 +21,8 @@ use grid::Grid;
 pub enum AlgorithmParams {
     /// Simple linear iterative clustering.
     Slic(slic::Params),
+    /// Quick shift.
+    QuickShift(quickshift::Params),
 }
 
 impl AlgorithmParams {
@@ -27,6 +30,7 @@ impl AlgorithmParams {
     pub fn nick(&self) -> &'static str {
         match self {
             Self::Slic(_) => "slic",
+            Self::QuickShift(_) => "quickshift",
         }
     }
 
@@ -34,6 +38,7 @@ impl AlgorithmParams {
     pub fn validate(&self) -> Result<()> {
         match self {
             Self::Slic(params) => params.validate(),
+            Self::QuickShift(params) => params.validate(),
         }
     }
 
@@ -41,6 +46,7 @@ impl AlgorithmParams {
     pub fn color_space(&self) -> ColorSpace {
         match self {
             Self::Slic(params) => params.color_space,
+            Self::QuickShift(params) => params.color_space,
         }
     }
 
@@ -48,6 +54,7 @@ impl AlgorithmParams {
     pub(crate) fn uses_grid(&self) -> bool {
         match self {
             Self::Slic(_) => true,
+            Self::QuickShift(_) => false,
         }
     }
 
@@ -55,12 +62,14 @@ impl AlgorithmParams {
     pub(crate) fn region_side(&self, grid: &Grid) -> f32 {
         match self {
             Self::Slic(_) => grid.step as f32,
+            Self::QuickShift(params) => params.tau,
         }
     }
 
     pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid) -> AlgorithmPlan {
         match self {
             Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
+            Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
         }
     }
 }
@@ -70,6 +79,8 @@ impl AlgorithmParams {
 pub enum AlgorithmPlan {
     /// Simple linear iterative clustering.
     Slic(slic::Plan),
+    /// Quick shift.
+    QuickShift(quickshift::Plan),
 }
 
 impl AlgorithmPlan {
@@ -77,6 +88,7 @@ impl AlgorithmPlan {
     pub(crate) fn uses_grid(&self) -> bool {
         match self {
             Self::Slic(_) => true,
+            Self::QuickShift(_) => false,
         }
     }
 
@@ -84,6 +96,7 @@ impl AlgorithmPlan {
     pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
         match self {
             Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)),
+            Self::QuickShift(params) => Box::new(quickshift::cpu::QuickShift::new(cpu, plan, params)),
         }
     }
 
@@ -97,6 +110,12 @@ impl AlgorithmPlan {
     ) -> Result<Box<dyn Segmenter<Cuda>>> {
         Ok(match self {
             Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
+            Self::QuickShift(_) => {
+                return Err(crate::error::Error::Backend {
+                    backend: "cuda",
+                    reason: "quick shift has no kernels yet; use the cpu backend".into(),
+                });
+            }
         })
     }
 }

@@ -20,8 +20,9 @@ use std::str::FromStr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::algo::{AlgorithmParams, quickshift, slic};
 use gstsuperpixel::backend::Backend;
+use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
@@ -58,6 +59,18 @@ struct Args {
     /// Higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
+    /// Quick shift: width of the kernel in px.
+    #[arg(long, default_value_t = quickshift::SIGMA.default)]
+    sigma: f32,
+    /// Quick shift: longest link in px.
+    #[arg(long, default_value_t = quickshift::TAU.default)]
+    tau: f32,
+    /// Quick shift: weight of a color unit against a px.
+    #[arg(long, default_value_t = quickshift::COLOR_SCALE.default)]
+    color_scale: f32,
+    /// Measure color differences in R', G', B' instead of Lab.
+    #[arg(long)]
+    rgb: bool,
     /// What to compute beside the label map.
     #[arg(long, value_delimiter = ',', default_value = "table")]
     outputs: Vec<Output>,
@@ -111,6 +124,7 @@ impl fmt::Display for Size {
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Algorithm {
     Slic,
+    Quickshift,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -176,11 +190,19 @@ struct Case {
 impl Case {
     fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Self {
         let wants = |output| args.outputs.contains(&output);
+        let color_space = if args.rgb { ColorSpace::Rgb } else { ColorSpace::Lab };
         let algorithm_params = match algorithm {
             Algorithm::Slic => AlgorithmParams::Slic(slic::Params {
                 iterations: args.iterations,
                 compactness: args.compactness,
+                color_space,
                 ..Default::default()
+            }),
+            Algorithm::Quickshift => AlgorithmParams::QuickShift(quickshift::Params {
+                sigma: args.sigma,
+                tau: args.tau,
+                color_scale: args.color_scale,
+                color_space,
             }),
         };
         let drawing = Drawing {
@@ -633,6 +655,10 @@ fn main() -> Result<()> {
             "picture": source,
             "iterations": args.iterations,
             "compactness": args.compactness,
+            "sigma": args.sigma,
+            "tau": args.tau,
+            "color_scale": args.color_scale,
+            "rgb": args.rgb,
             "connectivity": !args.no_connectivity,
             "outputs": outputs,
             "runs": args.runs,

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{AlgorithmParams, slic};
+use crate::algo::{AlgorithmParams, quickshift, slic};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
@@ -24,6 +24,12 @@ pub enum Algorithm {
     #[default]
     #[enum_value(name = "SLIC: simple linear iterative clustering on a grid of centers", nick = "slic")]
     Slic,
+    /// Quick shift.
+    #[enum_value(
+        name = "Quick shift: every pixel climbs to the nearest of higher density",
+        nick = "quickshift"
+    )]
+    QuickShift,
 }
 
 /// Where frames are segmented.
@@ -135,6 +141,7 @@ pub(super) struct Settings {
     connectivity: bool,
     min_region: f32,
     slic: slic::Params,
+    quickshift: quickshift::Params,
 }
 
 impl Default for Settings {
@@ -156,6 +163,7 @@ impl Default for Settings {
             connectivity,
             min_region,
             slic: slic::Params::default(),
+            quickshift: quickshift::Params::default(),
         }
     }
 }
@@ -170,6 +178,7 @@ impl Settings {
             min_region: self.min_region,
             algorithm: match self.algo {
                 Algorithm::Slic => AlgorithmParams::Slic(self.slic.clone()),
+                Algorithm::QuickShift => AlgorithmParams::QuickShift(self.quickshift.clone()),
             },
         }
     }
@@ -209,8 +218,14 @@ impl Settings {
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
             "iterations" => self.slic.iterations = slic::ITERATIONS.check(of(value))?,
             "compactness" => self.slic.compactness = slic::COMPACTNESS.check(of(value))?,
-            "color-space" => self.slic.color_space = of::<ColorSpace>(value).into(),
+            "color-space" => {
+                self.slic.color_space = of::<ColorSpace>(value).into();
+                self.quickshift.color_space = self.slic.color_space;
+            }
             "adaptive-compactness" => self.slic.adaptive_compactness = of(value),
+            "sigma" => self.quickshift.sigma = quickshift::SIGMA.check(of(value))?,
+            "tau" => self.quickshift.tau = quickshift::TAU.check(of(value))?,
+            "color-scale" => self.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
             "connectivity" => self.connectivity = of(value),
             "min-region" => self.min_region = MIN_REGION.check(of(value))?,
             "overlay" => self.overlay = of(value),
@@ -238,6 +253,9 @@ impl Settings {
             "compactness" => self.slic.compactness.to_value(),
             "color-space" => ColorSpace::from(self.slic.color_space).to_value(),
             "adaptive-compactness" => self.slic.adaptive_compactness.to_value(),
+            "sigma" => self.quickshift.sigma.to_value(),
+            "tau" => self.quickshift.tau.to_value(),
+            "color-scale" => self.quickshift.color_scale.to_value(),
             "connectivity" => self.connectivity.to_value(),
             "min-region" => self.min_region.to_value(),
             "overlay" => self.overlay.to_value(),
@@ -351,6 +369,21 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Adaptive compactness",
             "Adapt the compactness of each superpixel to its colors (SLICO)",
         ),
+        float(
+            quickshift::SIGMA,
+            "Sigma",
+            "Quick shift: width of the density's kernel in px; higher = smoother, time grows with its square",
+        ),
+        float(
+            quickshift::TAU,
+            "Tau",
+            "Quick shift: longest link in px, in place and color together; higher = fewer and larger regions",
+        ),
+        float(
+            quickshift::COLOR_SCALE,
+            "Color scale",
+            "Quick shift: weight of a color unit against a px; higher = regions follow color more closely",
+        ),
         boolean(
             "connectivity",
             default.connectivity,
@@ -360,7 +393,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             MIN_REGION,
             "Minimum region",
-            "Smallest region as a fraction of the squared grid step; smaller ones join a neighbor",
+            "Smallest region as a fraction of the squared grid step (quick shift: of tau); smaller ones join a neighbor",
         ),
         glib::ParamSpecEnum::builder_with_default("overlay", default.overlay)
             .nick("Overlay")
