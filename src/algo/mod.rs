@@ -110,16 +110,11 @@ impl AlgorithmPlan {
     ) -> Result<Box<dyn Segmenter<Cuda>>> {
         Ok(match self {
             Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
-            Self::QuickShift(_) => {
-                return Err(crate::error::Error::Backend {
-                    backend: "cuda",
-                    reason: "quick shift has no kernels yet; use the cpu backend".into(),
-                });
-            }
+            Self::QuickShift(params) => Box::new(quickshift::cuda::QuickShift::new(cuda, plan, params)?),
         })
     }
 }
 
 /// The kernels of all algorithms.
 #[cfg(feature = "cuda")]
-pub(crate) const MODULES: [ModuleText; 1] = [slic::cuda::MODULE];
+pub(crate) const MODULES: [ModuleText; 2] = [slic::cuda::MODULE, quickshift::cuda::MODULE];

@@ -99,7 +99,7 @@ unsafe impl Argument for Components {}
 
 /// Words of the accumulators of one cluster; `Sums` of kernels/clusters.cuh.
 pub(crate) const SUMS_WORDS: usize = 8;
-/// Counters that a frame starts with as zero, then the two of the grid's barrier.
+/// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
 pub(crate) const FRAME_COUNTERS: usize = 40;
 /// Where the number of regions stands.
 pub(crate) const COUNTER_REGIONS: usize = 2;
@@ -130,7 +130,8 @@ pub struct Work {
     pub(crate) tables: Memory<u32>,
     pub(crate) features: Memory<u32>,
     pub(crate) samples: Memory<u32>,
-    /// The first round's accumulators with the counters behind them, then two more sets.
+    /// SLIC's accumulators in the first round, or quick shift's densities, with the counters behind them, all of which
+    /// ingest clears; then SLIC's two more sets.
     pub(crate) sums: [Memory<u32>; 3],
     pub(crate) labels: Memory<u16>,
     bounce: Mutex<Bounce>,
@@ -170,7 +171,8 @@ impl Work {
         let words =
             (geometry.height as usize * geometry.width.div_ceil(32) as usize).max(clusters.div_ceil(32));
         let what = "device memory";
-        let sums_words = plan.grid.cells() * SUMS_WORDS;
+        let sums_words = if plan.clusters_are_pixels() { 0 } else { clusters * SUMS_WORDS };
+        let first_words = if plan.clusters_are_pixels() { n } else { sums_words };
         Ok(Self {
             cuda: cuda.clone(),
             geometry,
@@ -180,7 +182,7 @@ impl Work {
             features: Memory::new(cuda, what, n)?,
             samples: Memory::new(cuda, what, n)?,
             sums: [
-                Memory::new(cuda, what, sums_words + FRAME_COUNTERS + 2)?,
+                Memory::new(cuda, what, first_words + FRAME_COUNTERS + 2)?,
                 Memory::new(cuda, what, sums_words)?,
                 Memory::new(cuda, what, sums_words)?,
             ],

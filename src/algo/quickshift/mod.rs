@@ -34,6 +34,8 @@
 //! pixel stops where the length alone is above the best distance: no link is missed, since D is not below it.
 
 pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
 
 use std::ops::Range as Span;
 
@@ -135,10 +137,11 @@ impl Offset {
     }
 }
 
-/// 2^f for -0.5 to 0.5 is `1 + f * (EXP2[0] + f * (EXP2[1] + ...))` within a relative 1e-7, exactly 1 at 0: the least
-/// largest error for this many terms, so not the series' own factors.
+/// 2^f for -0.5 to 0.5 is `1 + f * (EXP2[0] + f * (EXP2[1] + ...))` within a relative 3e-6, exactly 1 at 0: the least
+/// largest error of four terms, so not the series' own factors. A fifth changed no link that the definition decides on
+/// 66,000 pixels, and neither did it bring densities nearer.
 #[allow(clippy::approx_constant)]
-pub const EXP2: [f32; 5] = [0.693_147, 0.240_222_42, 0.055_507_34, 0.009_671_513, 0.001_326_471_6];
+pub const EXP2: [f32; 4] = [0.693_124_2, 0.240_240_99, 0.055_906_426, 0.009_582_844];
 
 /// Largest scale of weights: the chain's last sum has 23 bits behind the point.
 const MOST_BITS: u32 = 22;
@@ -181,9 +184,13 @@ impl Plan {
         Self { radius, weight, color_sq: color_sq as f32, tau_sq, offsets, rings }
     }
 
+    /// Columns or rows that a link spans at most.
+    pub(crate) fn longest_link(&self) -> usize {
+        self.offsets.iter().map(|o| usize::from(o.dx.unsigned_abs())).max().unwrap_or(0)
+    }
+
     /// Columns and rows that the stages look at to each side of a pixel.
     pub(crate) fn reach(&self) -> usize {
-        let longest = self.offsets.iter().map(|o| usize::from(o.dx.unsigned_abs())).max().unwrap_or(0);
-        longest.max(self.radius as usize)
+        self.longest_link().max(self.radius as usize)
     }
 }
