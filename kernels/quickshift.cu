@@ -171,11 +171,13 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
   density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
 }
 
-struct Offset {
-  short dx, dy;
+struct __align__(16) Offset {
   float length_sq;
+  // From a pixel's index to the other's, which orders the others as their indices do.
+  i32 step;
+  i32 dx, dy;
 };
-static_assert(sizeof(Offset) == 8, "mirrored in src/algo/quickshift/cuda.rs");
+static_assert(sizeof(Offset) == 16, "mirrored in src/algo/quickshift/cuda.rs");
 
 // A channel of a feature as 2^23 and the channel: the difference of two such is exact.
 __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32)(value | 0x4b000000u)); }
@@ -203,8 +205,8 @@ KERNEL __launch_bounds__(LINK_THREADS)
     const Offset offset = i < LINK_OFFSETS ? near[i] : offsets[i];
     // Further ones are longer still, and no distance is below the length.
     if (offset.length_sq > best) break;
-    const i32 dx = offset.dx, dy = offset.dy, step = dy * width + dx;
-    if (!inner && ((u32)(x + dx) >= (u32)width || (u32)(y + dy) >= (u32)height)) continue;
+    if (!inner && ((u32)(x + offset.dx) >= (u32)width || (u32)(y + offset.dy) >= (u32)height)) continue;
+    const i32 step = offset.step;
     const u32 other = density[pixel + step];
     if (other < own || (other == own && step > 0)) continue;
     const u32 there = features[pixel + step];

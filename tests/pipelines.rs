@@ -18,7 +18,7 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const FRAMES: u32 = 8;
 const CLIP: &str = "media/bigbuckbunny.mp4";
 /// One for each use; a file that is missing here, or only here, is an error.
-const PIPELINES: [&str; 8] = [
+const PIPELINES: [&str; 9] = [
     "boundaries",
     "camera",
     "label-branch",
@@ -26,6 +26,7 @@ const PIPELINES: [&str; 8] = [
     "labels-png",
     "mean-color",
     "preview",
+    "quick-shift",
     "side-by-side",
 ];
 
@@ -191,6 +192,11 @@ fn mean_color_runs() {
 #[test]
 fn preview_runs() {
     runs("preview");
+}
+
+#[test]
+fn quick_shift_runs() {
+    runs("quick-shift");
 }
 
 #[test]

@@ -304,9 +304,8 @@ mod tests {
 
     /// A piece of a photograph-like picture.
     fn crop(left: u32, top: u32, geometry: Geometry, space: ColorSpace) -> Vec<u32> {
-        let picture =
-            image::open(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures/overlays.png")).unwrap();
-        let crop = picture.to_rgb8();
+        let file = include_bytes!("../../../docs/pictures/overlays.png");
+        let crop = image::load_from_memory(file).unwrap().to_rgb8();
         let tables = ColorTables::new(space);
         let pixels = (0..geometry.height).flat_map(|y| (0..geometry.width).map(move |x| (x, y)));
         pixels.map(|(x, y)| tables.feature(crop.get_pixel(left + x, top + y).0)).collect()

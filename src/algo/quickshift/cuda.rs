@@ -45,8 +45,8 @@ pub(crate) struct QuickShift {
     args: QuickShiftArgs,
     column: Memory<f32>,
     row: Memory<f32>,
-    /// Columns and rows in the halves of a word, then the squared length.
-    offsets: Memory<[u32; 2]>,
+    /// `Offset` of kernels/quickshift.cu: squared length, step from index to index, columns, rows.
+    offsets: Memory<[i32; 4]>,
     parents: Memory<u32>,
 }
 
@@ -59,12 +59,13 @@ impl QuickShift {
         } else {
             ("quickshift_density", DENSITY_CELLS)
         };
-        let offsets: Vec<[u32; 2]> = quickshift
+        let offsets: Vec<[i32; 4]> = quickshift
             .offsets
             .iter()
             .map(|o| {
-                let place = u32::from(o.dx as u16) | u32::from(o.dy as u16) << 16;
-                [place, (o.length_sq() as f32).to_bits()]
+                let (dx, dy) = (i32::from(o.dx), i32::from(o.dy));
+                let length_sq = (o.length_sq() as f32).to_bits() as i32;
+                [length_sq, dy * geometry.width as i32 + dx, dx, dy]
             })
             .collect();
         let kernel = |name, stage| cuda.device.kernel("quickshift", name, stage);
