@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
@@ -35,7 +35,16 @@ struct Args {
     /// Assign/update rounds.
     #[arg(long, default_value_t = ITERATIONS.default)]
     iterations: u32,
-    /// Smallest superpixel, as a fraction of the grid step squared.
+    /// Quick shift: width of the kernel in px.
+    #[arg(long, default_value_t = quickshift::SIGMA.default)]
+    sigma: f32,
+    /// Quick shift: longest link in px.
+    #[arg(long, default_value_t = quickshift::TAU.default)]
+    tau: f32,
+    /// Quick shift: weight of a color unit against a px.
+    #[arg(long, default_value_t = quickshift::COLOR_SCALE.default)]
+    color_scale: f32,
+    /// Smallest superpixel, as a fraction of the grid step squared, with quick shift of tau squared.
     #[arg(long, default_value_t = MIN_REGION.default)]
     min_region: f32,
     /// Paint every superpixel in its mean color.
@@ -50,6 +59,7 @@ struct Args {
 enum Algorithm {
     Slic,
     Lsc,
+    Quickshift,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -67,6 +77,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             AlgorithmParams::Slic(slic::Params { iterations, compactness, ..Default::default() })
         }
         Algorithm::Lsc => AlgorithmParams::Lsc(lsc::Params { iterations, ratio: args.lsc_ratio }),
+        Algorithm::Quickshift => AlgorithmParams::QuickShift(quickshift::Params {
+            sigma: args.sigma,
+            tau: args.tau,
+            color_scale: args.color_scale,
+            ..Default::default()
+        }),
     };
     let params = Params {
         superpixels: args.superpixels,
@@ -80,7 +96,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let outputs = Outputs { table: true, mean_color: args.mean_color, ..Default::default() };
     engine.segment(&Frame::new(info, &[&picture], &[stride])?, &mut labels, outputs)?;
-    println!("{} superpixels, grid step {} px", engine.regions().count, engine.plan().grid.step);
+    println!("{} superpixels", engine.regions().count);
     for (stage, time) in engine.times().iter() {
         println!("{stage:14} {:8.3} ms", time.as_secs_f64() * 1e3);
     }

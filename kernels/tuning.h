@@ -17,6 +17,21 @@
 // The same for a round's tile: 16 + 2 by 4 + 2 at 2 px.
 #define ROUND_SLOTS 128
 #define BORDER_THREADS 256
+// Quick shift's density: four pixels a thread share the reading of a neighbor. A cell is 20 bytes of shared memory; the
+// small set holds the neighborhood of a tile up to R = 9 (sigma 3), the large one up to R = 18 (sigma 6), both at once.
+#define DENSITY_TILE_H 16
+#define DENSITY_THREADS 128
+#define DENSITY_CELLS 2400
+#define DENSITY_CELLS_SMALL 1250
+// Offsets of a link that are kept in shared memory: nearly all pixels stop before.
+#define LINK_THREADS 256
+#define LINK_OFFSETS 512
+// A pass divides the longest way to a root by the hops and one: four are enough for all but spirals.
+#define FLATTEN_THREADS 256
+#define FLATTEN_HOPS 15
+#define FLATTEN_PASSES 4
+// The first of the passes' counters, behind those of connectivity.
+#define FLATTEN_COUNTER 36
 // Phases over components and edges wait for memory most of the time: small blocks, many of them.
 #define CONNECT_THREADS 256
 #define NUMBER_THREADS 1024

@@ -41,7 +41,7 @@ pub const SUPERPIXELS: Range<u32> =
 /// Assign/update rounds of the algorithms that cluster on the grid.
 pub const ITERATIONS: Range<u32> =
     Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
-/// Smallest region, as a fraction of S².
+/// Smallest region, as a fraction of S², with quick shift of tau².
 pub const MIN_REGION: Range<f32> =
     Range { name: "min-region", min: 0.0, max: 4.0, default: 0.25, allowed: "0 to 4" };
 /// Width of a drawn boundary in px.
@@ -60,7 +60,7 @@ pub struct Params {
     pub superpixels: u32,
     /// Enforce that every label is one 4-connected region of at least `min_region`.
     pub connectivity: bool,
-    /// Smallest region as a fraction of S².
+    /// Smallest region as a fraction of S², with quick shift of tau².
     pub min_region: f32,
     /// The algorithm and what is its own.
     pub algorithm: AlgorithmParams,

@@ -11,7 +11,7 @@ use common::{
 };
 use gst::glib;
 use gst::prelude::*;
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
@@ -96,6 +96,39 @@ fn properties_of_lsc_take_effect_on_the_next_frame() {
         assert!(labels(&output) == expected.labels, "{name}={value}");
         assert!(!seen.contains(&expected.labels), "{name}={value} changes nothing in this picture");
         seen.push(expected.labels);
+    }
+}
+
+#[test]
+fn properties_of_quickshift_take_effect_on_the_next_frame() {
+    type Change = fn(&mut quickshift::Params);
+    let changes: [(&str, &str, Change); 5] = [
+        ("algo", "quickshift", |_| ()),
+        ("sigma", "1.5", |p| p.sigma = 1.5),
+        ("tau", "4", |p| p.tau = 4.0),
+        ("color-scale", "2", |p| p.color_scale = 2.0),
+        ("color-space", "rgb", |p| p.color_space = ColorSpace::Rgb),
+    ];
+    let info = info("RGB", WIDTH, HEIGHT);
+    let input = picture(&info, 1, 0);
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    let mut last = labels(&h.push_and_pull(input.clone()).unwrap());
+    let mut own = quickshift::Params::default();
+    for (name, value, change) in changes {
+        element.set_property_from_str(name, value);
+        change(&mut own);
+        let changed = Params { algorithm: AlgorithmParams::QuickShift(own.clone()), ..params() };
+        let expected = library(&input, &info, frame_info(&info), &changed, None);
+        let output = h.push_and_pull(input.clone()).unwrap();
+        let meta = SuperpixelMeta::from_buffer(&output).expect("meta");
+        assert_eq!(meta.algo(), "quickshift");
+        let map = labels(&output);
+        assert!(map == expected.labels, "{name}={value}: after");
+        assert!(map != last, "{name}={value} changes nothing in this picture");
+        last = map;
     }
 }
 
@@ -402,7 +435,7 @@ fn every_numeric_playing_property_is_controllable() {
             assert!(property.flags().contains(gst::PARAM_FLAG_CONTROLLABLE), "{}", property.name());
         }
     }
-    assert_eq!(numeric, 8);
+    assert_eq!(numeric, 11);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod pictures;
 use std::sync::LazyLock;
 
 use gstsuperpixel::algo::grid::Grid;
-use gstsuperpixel::algo::{AlgorithmParams, AlgorithmPlan, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, AlgorithmPlan, lsc, quickshift, slic};
 use gstsuperpixel::color::{ColorSpace, Yuv, unpack};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
@@ -191,6 +191,7 @@ proptest! {
         let clusters = match &plan.algorithm {
             AlgorithmPlan::Slic(slic) => oracle::slic(&plan.grid, slic, &features),
             AlgorithmPlan::Lsc(lsc) => oracle::lsc(&plan.grid, lsc, &features),
+            AlgorithmPlan::QuickShift(_) => unreachable!("an algorithm on the grid was asked for"),
         };
         let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
         prop_assert!(raw == dense(&clusters), "cluster labels differ from the specification");
@@ -201,11 +202,119 @@ proptest! {
     }
 }
 
-fn dense(labels: &[u16]) -> Vec<u16> {
-    let used: std::collections::BTreeSet<u16> = labels.iter().copied().collect();
-    let number: std::collections::BTreeMap<u16, u16> =
+fn dense<T: Ord + Copy>(labels: &[T]) -> Vec<u16> {
+    let used: std::collections::BTreeSet<T> = labels.iter().copied().collect();
+    let number: std::collections::BTreeMap<T, u16> =
         used.into_iter().enumerate().map(|(i, label)| (label, i as u16)).collect();
     labels.iter().map(|label| number[label]).collect()
+}
+
+fn any_quickshift() -> impl Strategy<Value = Params> {
+    let sigma = prop_oneof![12 => 0.5f32..5.0, 1 => 5.0f32..20.0];
+    let tau = prop_oneof![3 => 1.0f32..12.0, 1 => 12.0f32..64.0];
+    let min_region = prop_oneof![Just(0.25f32), 0.0f32..4.0, Just(0.0)];
+    (sigma, tau, 0.01f32..4.0, 0usize..4, prop::bool::weighted(0.8), min_region).prop_map(
+        |(sigma, tau, color_scale, space, connectivity, min_region)| Params {
+            connectivity,
+            min_region,
+            algorithm: AlgorithmParams::QuickShift(quickshift::Params {
+                sigma,
+                tau,
+                color_scale,
+                color_space: ColorSpace::ALL[space],
+            }),
+            ..Params::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_frame_keeps_every_promise_with_quickshift((frame, picture) in any_frame(), params in any_quickshift()) {
+        let buffer = Buffer::new(frame.info, picture, frame.seed, frame.padding);
+        let (map, regions, plan) = segment(&CPU[0], &params, &buffer);
+        check_invariants(&map, &regions, &plan, &buffer);
+        let (other, other_regions, _) = segment(&CPU[2], &params, &buffer);
+        prop_assert!(map == other, "threads change the map");
+        prop_assert_eq!(&regions.table, &other_regions.table);
+    }
+
+    #[test]
+    fn any_frame_equals_the_specification_with_quickshift(
+        (frame, picture) in any_frame(),
+        params in any_quickshift(),
+        (w, h) in (1u32..50, 1u32..40),
+    ) {
+        let info = FrameInfo { geometry: Geometry::new(w, h).unwrap(), ..frame.info };
+        let buffer = Buffer::new(info, picture, frame.seed, frame.padding);
+        let (map, _, plan) = segment(&CPU[1], &params, &buffer);
+        let features = buffer.features(plan.color_space);
+        let AlgorithmPlan::QuickShift(own) = &plan.algorithm else { unreachable!("quick shift was asked for") };
+        let clusters = oracle::quickshift(plan.frame.geometry, own, &features);
+        let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
+        prop_assert!(raw == dense(&clusters), "trees differ from the specification");
+        if params.connectivity {
+            let want = oracle::connect(plan.frame.geometry, &clusters, &features, plan.min_region);
+            prop_assert!(map == want, "connectivity differs from the specification");
+        }
+    }
+}
+
+fn quickshift_params(quickshift: quickshift::Params) -> Params {
+    Params { algorithm: AlgorithmParams::QuickShift(quickshift), ..Params::default() }
+}
+
+#[test]
+fn a_flat_image_is_one_tree() {
+    for (w, h, sigma, tau) in
+        [(1, 1, 3.0, 8.0), (1, 90, 3.0, 1.0), (90, 1, 0.5, 1.0), (131, 70, 3.0, 8.0), (64, 64, 20.0, 64.0)]
+    {
+        let info = FrameInfo::new(Geometry::new(w, h).unwrap(), PixelFormat::Rgb);
+        let buffer = Buffer::new(info, Picture::Flat, 90, 0);
+        let own = quickshift::Params { sigma, tau, ..Default::default() };
+        for connectivity in [true, false] {
+            let params = Params { connectivity, ..quickshift_params(own.clone()) };
+            let (map, regions, _) = segment(&CPU[1], &params, &buffer);
+            assert_eq!((regions.count, map.iter().max()), (1, Some(&0)), "{w}x{h} {params:?}");
+        }
+    }
+}
+
+#[test]
+fn more_trees_than_labels_share_the_last_one() {
+    // Noise with links of a pixel at most: nearly every pixel is a root.
+    let info = FrameInfo::new(Geometry::new(400, 300).unwrap(), PixelFormat::Rgb);
+    let buffer = Buffer::new(info, Picture::Noise, 5, 0);
+    let own = quickshift::Params { sigma: 0.5, tau: 1.0, color_scale: 10.0, ..Default::default() };
+    let params = Params { connectivity: false, ..quickshift_params(own) };
+    let (map, regions, plan) = segment(&CPU[2], &params, &buffer);
+    check_invariants(&map, &regions, &plan, &buffer);
+    assert_eq!(regions.count, 65_535);
+    let last = map.iter().filter(|&&label| label == 65_534).count();
+    assert!(last > 10_000 && regions.table[65_533].area < 10, "{last}");
+    // With connectivity they are absorbed until they fit.
+    let params = Params { connectivity: true, min_region: 0.0, ..params };
+    let (map, regions, plan) = segment(&CPU[2], &params, &buffer);
+    let roots = oracle::components(plan.frame.geometry, &map);
+    let parts = roots.iter().enumerate().filter(|&(i, &r)| i == r).count();
+    assert!(regions.count <= 65_535 && parts == regions.count as usize, "{}", regions.count);
+}
+
+#[test]
+fn bad_quickshift_parameters_are_errors() {
+    let info = FrameInfo::new(Geometry::new(20, 10).unwrap(), PixelFormat::Rgb);
+    let default = quickshift::Params::default;
+    for (bad, name) in [
+        (quickshift::Params { sigma: f32::NAN, ..default() }, "sigma must be 0.5 to 20"),
+        (quickshift::Params { sigma: 20.1, ..default() }, "sigma must be 0.5 to 20"),
+        (quickshift::Params { tau: 0.9, ..default() }, "tau must be 1 to 64"),
+        (quickshift::Params { color_scale: 0.0, ..default() }, "color-scale must be 0.01 to 10"),
+    ] {
+        let error = Plan::new(&quickshift_params(bad), info).unwrap_err().to_string();
+        assert!(error.starts_with(name), "{error}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 mod pictures;
 
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{Cuda, Staging};
@@ -259,6 +259,84 @@ fn drawn_parameters_match_cpu() {
     }
 }
 
+/// Any parameters of quick shift from a number, of small windows mostly.
+fn drawn_quickshift(seed: u64) -> Params {
+    let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(37).wrapping_add(salt)) % n;
+    let own = quickshift::Params {
+        sigma: [0.5, 1.0, 1.3, 2.0, 3.0, 3.0, 4.7, 6.0, 10.4, 20.0][pick(1, 10) as usize],
+        tau: [1.0, 1.5, 4.0, 8.0, 8.0, 10.0, 23.4, 64.0][pick(2, 8) as usize],
+        color_scale: [0.01, 0.125, 0.5, 0.5, 1.0, 10.0][pick(3, 6) as usize],
+        color_space: ColorSpace::ALL[pick(4, 4) as usize],
+    };
+    Params {
+        connectivity: pick(5, 4) != 0,
+        min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(6, 5) as usize],
+        algorithm: AlgorithmParams::QuickShift(own),
+        ..Params::default()
+    }
+}
+
+#[test]
+fn quickshift_matches_cpu() {
+    let Some(cuda) = device("quickshift_matches_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let mut sizes = vec![(1, 1), (1, 77), (77, 1), (2, 2), (31, 33), (32, 16), (33, 65), (5, 300)];
+    if !short() {
+        sizes.extend([(257, 193), (8191, 3), (3, 2047), (481, 321)]);
+    }
+    for (i, (w, h)) in sizes.into_iter().enumerate() {
+        for (j, picture) in PICTURES.into_iter().enumerate() {
+            for own in [
+                quickshift::Params::default(),
+                quickshift::Params { sigma: 0.7, tau: 2.0, ..Default::default() },
+            ] {
+                let params = Params { algorithm: AlgorithmParams::QuickShift(own), ..Params::default() };
+                let buffer = Buffer::new(info(w, h, PixelFormat::Rgb), picture, (i + j) as u64, 0);
+                compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &format!("{picture:?}"));
+            }
+        }
+    }
+    for seed in 0..if short() { 12 } else { 200 } {
+        let pick = |salt: u64, n: u64| hash(seed * 91 + salt) % n;
+        let side = if short() { 64 } else { 250 };
+        let format = PixelFormat::ALL[pick(1, 13) as usize];
+        let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
+        let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
+        let drawing = &DRAWINGS[pick(6, 5) as usize];
+        compare(&cpu, &cuda, &drawn_quickshift(seed), &buffer, drawing, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn large_frames_match_cpu_with_quickshift() {
+    if short() {
+        println!("large_frames_match_cpu_with_quickshift: left out of the short set");
+        return;
+    }
+    let Some(cuda) = device("large_frames_match_cpu_with_quickshift") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let with = |sigma, tau, color_scale| {
+        let own = quickshift::Params { sigma, tau, color_scale, ..Default::default() };
+        Params { algorithm: AlgorithmParams::QuickShift(own), ..Params::default() }
+    };
+    for (w, h, params, picture) in [
+        (1920, 1080, with(3.0, 8.0, 0.5), Picture::Natural),
+        (1920, 1080, with(6.0, 10.0, 0.125), Picture::Natural),
+        // One tree whose longest way is the sum of the sides.
+        (1920, 1080, with(1.0, 1.0, 0.5), Picture::Flat),
+        (3840, 2160, with(2.0, 8.0, 0.5), Picture::Natural),
+    ] {
+        let buffer = Buffer::new(info(w, h, PixelFormat::Nv12), picture, 2, 0);
+        compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[0], "large");
+    }
+    // More trees than labels: with connectivity absorbed until they fit, without it the last label is shared.
+    for connectivity in [true, false] {
+        let params = Params { min_region: 0.0, connectivity, ..with(0.5, 1.0, 10.0) };
+        let buffer = Buffer::new(info(640, 400, PixelFormat::Rgb), Picture::Noise, 5, 0);
+        compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[3], "too many trees");
+    }
+}
+
 #[test]
 fn large_frames_match_cpu() {
     if short() {
@@ -297,6 +375,8 @@ fn pictures_of_a_folder_match_cpu() {
     };
     let Some(cuda) = device("pictures_of_a_folder_match_cpu") else { return };
     let cpu = Cpu::new(0).unwrap();
+    let usual_quickshift =
+        Params { algorithm: AlgorithmParams::QuickShift(quickshift::Params::default()), ..Params::default() };
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -314,6 +394,7 @@ fn pictures_of_a_folder_match_cpu() {
             slic,
             lsc,
             drawn_params(seen),
+            usual_quickshift.clone(),
         ] {
             compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], &path.display().to_string());
         }

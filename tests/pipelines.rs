@@ -18,7 +18,7 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const FRAMES: u32 = 8;
 const CLIP: &str = "media/bigbuckbunny.mp4";
 /// One for each use; a file that is missing here, or only here, is an error.
-const PIPELINES: [&str; 9] = [
+const PIPELINES: [&str; 10] = [
     "boundaries",
     "camera",
     "label-branch",
@@ -27,6 +27,7 @@ const PIPELINES: [&str; 9] = [
     "lsc",
     "mean-color",
     "preview",
+    "quick-shift",
     "side-by-side",
 ];
 
@@ -197,6 +198,11 @@ fn mean_color_runs() {
 #[test]
 fn preview_runs() {
     runs("preview");
+}
+
+#[test]
+fn quick_shift_runs() {
+    runs("quick-shift");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 pub mod grid;
 pub mod lsc;
+pub mod quickshift;
 mod samples;
 pub mod slic;
 
@@ -24,6 +25,8 @@ pub enum AlgorithmParams {
     Slic(slic::Params),
     /// Linear spectral clustering.
     Lsc(lsc::Params),
+    /// Quick shift.
+    QuickShift(quickshift::Params),
 }
 
 impl AlgorithmParams {
@@ -32,6 +35,7 @@ impl AlgorithmParams {
         match self {
             Self::Slic(_) => "slic",
             Self::Lsc(_) => "lsc",
+            Self::QuickShift(_) => "quickshift",
         }
     }
 
@@ -40,6 +44,7 @@ impl AlgorithmParams {
         match self {
             Self::Slic(params) => params.validate(),
             Self::Lsc(params) => params.validate(),
+            Self::QuickShift(params) => params.validate(),
         }
     }
 
@@ -48,6 +53,23 @@ impl AlgorithmParams {
         match self {
             Self::Slic(params) => params.color_space,
             Self::Lsc(_) => ColorSpace::Lab,
+            Self::QuickShift(params) => params.color_space,
+        }
+    }
+
+    /// Whether clusters are those of the grid's cells.
+    pub(crate) fn uses_grid(&self) -> bool {
+        match self {
+            Self::Slic(_) | Self::Lsc(_) => true,
+            Self::QuickShift(_) => false,
+        }
+    }
+
+    /// Side in px of the square that `min-region` is a fraction of.
+    pub(crate) fn region_side(&self, grid: &Grid) -> f32 {
+        match self {
+            Self::Slic(_) | Self::Lsc(_) => grid.step as f32,
+            Self::QuickShift(params) => params.tau,
         }
     }
 
@@ -55,6 +77,7 @@ impl AlgorithmParams {
         match self {
             Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
             Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid)),
+            Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
         }
     }
 }
@@ -66,14 +89,25 @@ pub enum AlgorithmPlan {
     Slic(slic::Plan),
     /// Linear spectral clustering.
     Lsc(lsc::Plan),
+    /// Quick shift.
+    QuickShift(quickshift::Plan),
 }
 
 impl AlgorithmPlan {
+    /// Whether clusters are those of the grid's cells.
+    pub(crate) fn uses_grid(&self) -> bool {
+        match self {
+            Self::Slic(_) | Self::Lsc(_) => true,
+            Self::QuickShift(_) => false,
+        }
+    }
+
     /// The stages of the algorithm on the CPU.
     pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
         match self {
             Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)),
             Self::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(cpu, plan, lsc)),
+            Self::QuickShift(params) => Box::new(quickshift::cpu::QuickShift::new(cpu, plan, params)),
         }
     }
 
@@ -88,6 +122,7 @@ impl AlgorithmPlan {
         Ok(match self {
             Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
             Self::Lsc(lsc) => Box::new(lsc::cuda::Lsc::new(cuda, plan, lsc, work)?),
+            Self::QuickShift(params) => Box::new(quickshift::cuda::QuickShift::new(cuda, plan, params)?),
         })
     }
 
@@ -98,10 +133,11 @@ impl AlgorithmPlan {
         match self {
             Self::Slic(_) => slic::cuda::Slic::sums_words(grid),
             Self::Lsc(_) => lsc::cuda::Lsc::sums_words(grid),
+            Self::QuickShift(_) => 0,
         }
     }
 }
 
 /// The kernels of all algorithms.
 #[cfg(feature = "cuda")]
-pub(crate) const MODULES: [ModuleText; 2] = [slic::cuda::MODULE, lsc::cuda::MODULE];
+pub(crate) const MODULES: [ModuleText; 3] = [slic::cuda::MODULE, lsc::cuda::MODULE, quickshift::cuda::MODULE];

@@ -20,8 +20,9 @@ use std::str::FromStr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::backend::Backend;
+use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
@@ -63,6 +64,18 @@ struct Args {
     /// LSC: higher = more regular.
     #[arg(long, default_value_t = lsc::RATIO.default)]
     lsc_ratio: f32,
+    /// Quick shift: width of the kernel in px.
+    #[arg(long, default_value_t = quickshift::SIGMA.default)]
+    sigma: f32,
+    /// Quick shift: longest link in px.
+    #[arg(long, default_value_t = quickshift::TAU.default)]
+    tau: f32,
+    /// Quick shift: weight of a color unit against a px.
+    #[arg(long, default_value_t = quickshift::COLOR_SCALE.default)]
+    color_scale: f32,
+    /// Measure color differences in R', G', B' instead of Lab.
+    #[arg(long)]
+    rgb: bool,
     /// What to compute beside the label map.
     #[arg(long, value_delimiter = ',', default_value = "table")]
     outputs: Vec<Output>,
@@ -117,6 +130,7 @@ impl fmt::Display for Size {
 enum Algorithm {
     Slic,
     Lsc,
+    Quickshift,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -182,15 +196,23 @@ struct Case {
 impl Case {
     fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Self {
         let wants = |output| args.outputs.contains(&output);
+        let color_space = if args.rgb { ColorSpace::Rgb } else { ColorSpace::Lab };
         let algorithm_params = match algorithm {
             Algorithm::Slic => AlgorithmParams::Slic(slic::Params {
                 iterations: args.iterations,
                 compactness: args.compactness,
+                color_space,
                 ..Default::default()
             }),
             Algorithm::Lsc => {
                 AlgorithmParams::Lsc(lsc::Params { iterations: args.iterations, ratio: args.lsc_ratio })
             }
+            Algorithm::Quickshift => AlgorithmParams::QuickShift(quickshift::Params {
+                sigma: args.sigma,
+                tau: args.tau,
+                color_scale: args.color_scale,
+                color_space,
+            }),
         };
         let drawing = Drawing {
             fill: if wants(Output::MeanColor) { Fill::MeanColor } else { Fill::None },
@@ -643,6 +665,10 @@ fn main() -> Result<()> {
             "iterations": args.iterations,
             "compactness": args.compactness,
             "lsc_ratio": args.lsc_ratio,
+            "sigma": args.sigma,
+            "tau": args.tau,
+            "color_scale": args.color_scale,
+            "rgb": args.rgb,
             "connectivity": !args.no_connectivity,
             "outputs": outputs,
             "runs": args.runs,

@@ -36,6 +36,13 @@ pub(crate) const ROUND_TILE: (u32, u32) = (value("ROUND_TILE_W"), value("ROUND_T
 pub(crate) const ROUND_THREADS: u32 = value("ROUND_THREADS");
 pub(crate) const TILE: u32 = value("TILE");
 pub(crate) const TILE_THREADS: u32 = value("TILE_THREADS");
+pub(crate) const DENSITY_TILE_H: u32 = value("DENSITY_TILE_H");
+pub(crate) const DENSITY_THREADS: u32 = value("DENSITY_THREADS");
+pub(crate) const DENSITY_CELLS: u32 = value("DENSITY_CELLS");
+pub(crate) const DENSITY_CELLS_SMALL: u32 = value("DENSITY_CELLS_SMALL");
+pub(crate) const LINK_THREADS: u32 = value("LINK_THREADS");
+pub(crate) const FLATTEN_THREADS: u32 = value("FLATTEN_THREADS");
+pub(crate) const FLATTEN_PASSES: u32 = value("FLATTEN_PASSES");
 pub(crate) const BORDER_THREADS: u32 = value("BORDER_THREADS");
 pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
 pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
@@ -46,4 +53,7 @@ pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 // The kernels divide these without a rest.
 const _: () = assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE);
 const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_multiple_of(ROUND_THREADS));
+const _: () =
+    assert!(DENSITY_TILE_H.is_multiple_of(DENSITY_THREADS / 32) && DENSITY_CELLS > DENSITY_CELLS_SMALL);
+const _: () = assert!(value("FLATTEN_COUNTER") + FLATTEN_PASSES <= super::work::FRAME_COUNTERS as u32);
 const _: () = assert!(NUMBER_THREADS == 1024 && CONNECT_THREADS > 0 && INGEST_THREADS > 0);

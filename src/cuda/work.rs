@@ -97,7 +97,7 @@ const _: () = assert!(size_of::<Components>() == 72);
 // SAFETY: repr(C), nine addresses in the order of `Components`.
 unsafe impl Argument for Components {}
 
-/// Counters that a frame starts with as zero, then the two of the grid's barrier.
+/// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
 pub(crate) const FRAME_COUNTERS: usize = 40;
 /// Where the number of regions stands.
 pub(crate) const COUNTER_REGIONS: usize = 2;
@@ -128,7 +128,8 @@ pub struct Work {
     pub(crate) tables: Memory<u32>,
     pub(crate) features: Memory<u32>,
     pub(crate) samples: Memory<u32>,
-    /// The first round's accumulators with the counters behind them, then two more sets.
+    /// SLIC's accumulators in the first round, or quick shift's densities, with the counters behind them, all of which
+    /// ingest clears; then SLIC's two more sets.
     pub(crate) sums: [Memory<u32>; 3],
     pub(crate) labels: Memory<u16>,
     bounce: Mutex<Bounce>,
@@ -169,6 +170,7 @@ impl Work {
             (geometry.height as usize * geometry.width.div_ceil(32) as usize).max(clusters.div_ceil(32));
         let what = "device memory";
         let sums_words = plan.algorithm.sums_words(&plan.grid);
+        let first_words = if plan.clusters_are_pixels() { n } else { sums_words };
         Ok(Self {
             cuda: cuda.clone(),
             geometry,
@@ -178,7 +180,7 @@ impl Work {
             features: Memory::new(cuda, what, n)?,
             samples: Memory::new(cuda, what, n)?,
             sums: [
-                Memory::new(cuda, what, sums_words + FRAME_COUNTERS + 2)?,
+                Memory::new(cuda, what, first_words + FRAME_COUNTERS + 2)?,
                 Memory::new(cuda, what, sums_words)?,
                 Memory::new(cuda, what, sums_words)?,
             ],
@@ -194,7 +196,7 @@ impl Work {
             records: Memory::new(cuda, what, max_regions)?,
             neighbors: None,
             // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
-            // three cells away, which leaves half of 7x7 - 1 pairs a cluster.
+            // three cells away, which leaves half of 7x7 - 1 pairs a cluster; no pixel begins more than two pairs.
             max_pairs: if plan.connectivity { 3 * max_regions } else { (24 * clusters).min(2 * n) },
             local: Memory::new(cuda, what, n)?,
             tile_first: Memory::new(cuda, what, tile_count)?,

@@ -20,6 +20,10 @@
  * |[
  * gst-launch-1.0 videotestsrc pattern=ball ! superpixel overlay=mean-color ! videoconvert ! autovideosink
  * ]|
+ * Quick shift, whose regions follow the picture alone and vary in size:
+ * |[
+ * gst-launch-1.0 videotestsrc ! superpixel algo=quickshift sigma=2 overlay=mean-color ! videoconvert ! autovideosink
+ * ]|
  * Exact label maps as 16-bit PNG files:
  * |[
  * gst-launch-1.0 videotestsrc num-buffers=5 ! superpixel overlay=none ! superpixellabels ! videoconvert ! pngenc ! multifilesink location=l%05d.png

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{AlgorithmParams, lsc, slic};
+use crate::algo::{AlgorithmParams, lsc, quickshift, slic};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
@@ -27,6 +27,12 @@ pub enum Algorithm {
     /// Linear spectral clustering.
     #[enum_value(name = "LSC: linear spectral clustering, weighted, on a grid of centers", nick = "lsc")]
     Lsc,
+    /// Quick shift.
+    #[enum_value(
+        name = "Quick shift: every pixel climbs to the nearest of higher density",
+        nick = "quickshift"
+    )]
+    QuickShift,
 }
 
 /// Where frames are segmented.
@@ -140,6 +146,7 @@ pub(super) struct Settings {
     iterations: u32,
     slic: slic::Params,
     lsc: lsc::Params,
+    quickshift: quickshift::Params,
 }
 
 impl Default for Settings {
@@ -163,6 +170,7 @@ impl Default for Settings {
             iterations: ITERATIONS.default,
             slic: slic::Params::default(),
             lsc: lsc::Params::default(),
+            quickshift: quickshift::Params::default(),
         }
     }
 }
@@ -182,6 +190,7 @@ impl Settings {
                 Algorithm::Lsc => {
                     AlgorithmParams::Lsc(lsc::Params { iterations: self.iterations, ..self.lsc.clone() })
                 }
+                Algorithm::QuickShift => AlgorithmParams::QuickShift(self.quickshift.clone()),
             },
         }
     }
@@ -221,9 +230,15 @@ impl Settings {
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
             "iterations" => self.iterations = ITERATIONS.check(of(value))?,
             "compactness" => self.slic.compactness = slic::COMPACTNESS.check(of(value))?,
-            "color-space" => self.slic.color_space = of::<ColorSpace>(value).into(),
+            "color-space" => {
+                self.slic.color_space = of::<ColorSpace>(value).into();
+                self.quickshift.color_space = self.slic.color_space;
+            }
             "adaptive-compactness" => self.slic.adaptive_compactness = of(value),
             "lsc-ratio" => self.lsc.ratio = lsc::RATIO.check(of(value))?,
+            "sigma" => self.quickshift.sigma = quickshift::SIGMA.check(of(value))?,
+            "tau" => self.quickshift.tau = quickshift::TAU.check(of(value))?,
+            "color-scale" => self.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
             "connectivity" => self.connectivity = of(value),
             "min-region" => self.min_region = MIN_REGION.check(of(value))?,
             "overlay" => self.overlay = of(value),
@@ -252,6 +267,9 @@ impl Settings {
             "color-space" => ColorSpace::from(self.slic.color_space).to_value(),
             "adaptive-compactness" => self.slic.adaptive_compactness.to_value(),
             "lsc-ratio" => self.lsc.ratio.to_value(),
+            "sigma" => self.quickshift.sigma.to_value(),
+            "tau" => self.quickshift.tau.to_value(),
+            "color-scale" => self.quickshift.color_scale.to_value(),
             "connectivity" => self.connectivity.to_value(),
             "min-region" => self.min_region.to_value(),
             "overlay" => self.overlay.to_value(),
@@ -370,6 +388,21 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "LSC ratio",
             "LSC: weight of place against color, C_s / C_c; higher = more regular superpixels",
         ),
+        float(
+            quickshift::SIGMA,
+            "Sigma",
+            "Quick shift: width of the density's kernel in px; higher = smoother, time grows with its square",
+        ),
+        float(
+            quickshift::TAU,
+            "Tau",
+            "Quick shift: longest link in px, in place and color together; higher = fewer and larger regions",
+        ),
+        float(
+            quickshift::COLOR_SCALE,
+            "Color scale",
+            "Quick shift: weight of a color unit against a px; higher = regions follow color more closely",
+        ),
         boolean(
             "connectivity",
             default.connectivity,
@@ -379,7 +412,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             MIN_REGION,
             "Minimum region",
-            "Smallest region as a fraction of the squared grid step; smaller ones join a neighbor",
+            "Smallest region as a fraction of the squared grid step (quick shift: of tau); smaller ones join a neighbor",
         ),
         glib::ParamSpecEnum::builder_with_default("overlay", default.overlay)
             .nick("Overlay")

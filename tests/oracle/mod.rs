@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gstsuperpixel::algo::grid::Grid;
+use gstsuperpixel::algo::quickshift::{self, EXP2};
 use gstsuperpixel::algo::{lsc, slic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
@@ -242,7 +243,7 @@ pub fn lsc_as_printed(grid: &Grid, rounds: u32, ratio: f64, features: &[u32]) ->
 }
 
 /// 4-connected components of equal label: the first pixel of each pixel's component.
-pub fn components(geometry: Geometry, labels: &[u16]) -> Vec<usize> {
+pub fn components<T: PartialEq>(geometry: Geometry, labels: &[T]) -> Vec<usize> {
     let (w, n) = (geometry.width as usize, geometry.pixels());
     let mut root = vec![usize::MAX; n];
     for start in 0..n {
@@ -276,7 +277,12 @@ pub fn neighbors(i: usize, w: usize, n: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Connectivity by its definition, with ordered maps.
-pub fn connect(geometry: Geometry, labels: &[u16], features: &[u32], min_region: u32) -> Vec<u16> {
+pub fn connect<T: PartialEq>(
+    geometry: Geometry,
+    labels: &[T],
+    features: &[u32],
+    min_region: u32,
+) -> Vec<u16> {
     let (w, n) = (geometry.width as usize, geometry.pixels());
     let mut root = components(geometry, labels);
     loop {
@@ -312,4 +318,55 @@ pub fn connect(geometry: Geometry, labels: &[u16], features: &[u32], min_region:
         }
         root.iter_mut().for_each(|r| *r = name[r]);
     }
+}
+
+/// Quick shift by its definition, with the weights' chain of operations: every pair in full, one after the other. The root
+/// of each pixel.
+pub fn quickshift(geometry: Geometry, plan: &quickshift::Plan, features: &[u32]) -> Vec<u32> {
+    let (w, h) = (i64::from(geometry.width), i64::from(geometry.height));
+    let color = |p: i64, q: i64| -> f32 {
+        let (p, q) = (unpack(features[p as usize]), unpack(features[q as usize]));
+        (0..3).map(|j| p[j].abs_diff(q[j]).pow(2)).sum::<u32>() as f32
+    };
+    let around = |p: i64, reach: i64| {
+        let (x, y) = (p % w, p / w);
+        ((y - reach).max(0)..(y + reach + 1).min(h))
+            .flat_map(move |v| ((x - reach).max(0)..(x + reach + 1).min(w)).map(move |u| v * w + u))
+    };
+    let weight = |p: i64, q: i64| -> u64 {
+        let g = &plan.weight;
+        let (dx, dy) = ((p % w).abs_diff(q % w), (p / w).abs_diff(q / w));
+        let base = g.column[dx as usize] - g.row[dy as usize];
+        let u = (-g.color).mul_add(color(p, q), base).max(0.0);
+        let exponent = u.mul_add(g.span, g.bias);
+        let f = u.mul_add(g.span, -(exponent - g.bias));
+        let power = EXP2.iter().rev().chain(&[1.0]).copied().reduce(|sum, factor| sum.mul_add(f, factor));
+        let scale = 2f32.powi((exponent.to_bits() & 255) as i32 - 127);
+        let units = f64::from(power.unwrap()) * f64::from(scale) * f64::from(8_388_608.0 / g.unit);
+        // The chain rounds half to even.
+        units.round_ties_even() as u64
+    };
+    let density: Vec<u64> =
+        (0..w * h).map(|p| around(p, i64::from(plan.radius)).map(|q| weight(p, q)).sum()).collect();
+    let parent = |p: i64| -> i64 {
+        let mut best: Option<(f32, i64)> = None;
+        for q in around(p, 64) {
+            let place = ((p % w - q % w).pow(2) + (p / w - q / w).pow(2)) as f32;
+            let d = plan.color_sq.mul_add(color(p, q), place);
+            let (e, other) = (density[p as usize], density[q as usize]);
+            let higher = other > e || (other == e && q < p);
+            if higher && d <= plan.tau_sq && best.is_none_or(|(least, _)| d < least) {
+                best = Some((d, q));
+            }
+        }
+        best.map_or(p, |(_, q)| q)
+    };
+    let parents: Vec<i64> = (0..w * h).map(parent).collect();
+    let root = |mut p: i64| {
+        while parents[p as usize] != p {
+            p = parents[p as usize];
+        }
+        p as u32
+    };
+    (0..w * h).map(root).collect()
 }

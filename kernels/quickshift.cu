@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stages `quickshift/density`, `quickshift/link`, `quickshift/flatten`, `quickshift/label`; mirrors
+// src/algo/quickshift/cpu.rs, whose chains of operations stand here with the same rounding at every step.
+#include "components.cuh"
+
+struct QuickShiftArgs {
+  u32 width, height;
+  i32 radius;
+  // Rows of the density's neighborhood that fit in shared memory at once.
+  i32 rows;
+  // The weight's constants: see src/algo/quickshift/mod.rs.
+  float color, span, bias, unit;
+  // The link's.
+  float color_sq, tau_sq;
+  u32 offsets;
+  i32 reach;
+};
+static_assert(sizeof(QuickShiftArgs) == 4 * 12, "mirrored in src/algo/quickshift/cuda.rs");
+
+// 2^f for -0.5 to 0.5; `EXP2` of src/algo/quickshift/mod.rs.
+#define EXP2_1 0.6931242f
+#define EXP2_2 0.24024099f
+#define EXP2_3 0.055906426f
+#define EXP2_4 0.009582844f
+
+#define MOST_RADIUS 60
+// Rows of pixels that a thread works on.
+#define DENSITY_PIXELS (DENSITY_TILE_H / (DENSITY_THREADS / 32))
+// The square of a color that is none: no weight is left, whatever the color scale.
+#define NOWHERE 1e30f
+
+// A pixel's color relative to mid gamut and the sum of its squares: integers below 2^23, so that sums of their products
+// are exact.
+__device__ __forceinline__ float4 load_color(const QuickShiftArgs &args, const u32 *features, i32 x, i32 y) {
+  if (x < 0 || y < 0 || x >= (i32)args.width || y >= (i32)args.height) return make_float4(0.0f, 0.0f, 0.0f, NOWHERE);
+  const u32 feature = features[(size_t)y * args.width + x];
+  const float a = (float)((i32)feature_0(feature) - 512), b = (float)((i32)feature_1(feature) - 1024);
+  const float c = (float)((i32)feature_2(feature) - 1024);
+  return make_float4(a, b, c, a * a + b * b + c * c);
+}
+
+// The weight of a pair, in the low bits of a sum with `unit`. `p` is -2 times a color, with its square.
+__device__ __forceinline__ u32 weight_bits(const QuickShiftArgs &args, const float4 &p, const float4 &q, float base) {
+  const float distance = __fmaf_rn(p.x, q.x, __fmaf_rn(p.y, q.y, __fmaf_rn(p.z, q.z, q.w))) + p.w;
+  // Never above 1: saturation only cuts off what is below 0.
+  const float u = __saturatef(__fmaf_rn(-args.color, distance, base));
+  const float z = __fmaf_rn(u, args.span, args.bias);
+  const float f = __fmaf_rn(u, args.span, -(z - args.bias));
+  float power = __fmaf_rn(EXP2_4, f, EXP2_3);
+  power = __fmaf_rn(power, f, EXP2_2);
+  power = __fmaf_rn(power, f, EXP2_1);
+  power = __fmaf_rn(power, f, 1.0f);
+  const float scale = __int_as_float((i32)((u32)__float_as_int(z) << 23));
+  return (u32)__float_as_int(__fmaf_rn(power, scale, args.unit));
+}
+
+template <int CELLS>
+struct DensityShared {
+  float4 color[CELLS];
+  u32 sum[CELLS];
+  float column[2 * MOST_RADIUS + 1];
+  float row[MOST_RADIUS + 1];
+};
+
+// Every pair once, for both of its pixels: a pixel takes the pairs with those to its right in its row and with all in
+// reach in the rows below. Grid: tiles of 32 x DENSITY_TILE_H px; a thread has DENSITY_PIXELS of a column, a warp as many
+// rows. The neighborhood passes through shared memory in pieces of `args.rows` rows. `density` starts as zero.
+// Deterministic: all sums are integers.
+template <int CELLS>
+__device__ __forceinline__ void density_of(const u32 *features, const float *column, const float *row, u32 *density,
+                                           const QuickShiftArgs &args) {
+  __shared__ DensityShared<CELLS> shared;
+  const i32 radius = args.radius, stride = 32 + 2 * radius, lane = (i32)lane_id();
+  const i32 left = (i32)blockIdx.x * 32, top = (i32)blockIdx.y * DENSITY_TILE_H;
+  const i32 warp = (i32)threadIdx.x / 32, own = warp * DENSITY_PIXELS;
+  const u32 unit_bits = (u32)__float_as_int(args.unit);
+
+  for (i32 i = (i32)threadIdx.x; i <= 2 * radius; i += DENSITY_THREADS) {
+    shared.column[i] = column[i < radius ? radius - i : i - radius];
+  }
+  for (i32 i = (i32)threadIdx.x; i <= radius; i += DENSITY_THREADS) shared.row[i] = row[i];
+  float4 p[DENSITY_PIXELS];
+  u32 sum[DENSITY_PIXELS];
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+    p[i] = load_color(args, features, left + lane, top + own + i);
+    p[i].x *= -2.0f;
+    p[i].y *= -2.0f;
+    p[i].z *= -2.0f;
+    // A pixel's own weight is a whole: the bits behind the point of 2^23 / unit.
+    sum[i] = (u32)(8388608.0f / args.unit);
+  }
+
+  const i32 all = DENSITY_TILE_H + radius;
+  for (i32 begin = 0; begin < all; begin += args.rows) {
+    const i32 end = min(begin + args.rows, all);
+    for (i32 y = begin + warp; y < end; y += DENSITY_THREADS / 32) {
+      for (i32 x = lane; x < stride; x += 32) {
+        shared.color[(y - begin) * stride + x] = load_color(args, features, left - radius + x, top + y);
+        shared.sum[(y - begin) * stride + x] = 0;
+      }
+    }
+    __syncthreads();
+    for (i32 y = max(begin, own); y < min(end, own + DENSITY_PIXELS + radius); y++) {
+      // Rows below the first of the warp's pixels.
+      const i32 down = y - own, start = (y - begin) * stride + lane;
+      if (down >= DENSITY_PIXELS && down <= radius) {
+        float share[DENSITY_PIXELS];
+#pragma unroll
+        for (i32 i = 0; i < DENSITY_PIXELS; i++) share[i] = shared.row[down - i];
+#pragma unroll 2
+        for (i32 d = 0; d <= 2 * radius; d++) {
+          const float4 q = shared.color[start + d];
+          const float base = shared.column[d];
+          u32 q_sum = 0;
+#pragma unroll
+          for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+            const u32 bits = weight_bits(args, p[i], q, base - share[i]);
+            sum[i] += bits;
+            q_sum += bits;
+          }
+          atomicAdd(&shared.sum[start + d], q_sum - DENSITY_PIXELS * unit_bits);
+        }
+#pragma unroll
+        for (i32 i = 0; i < DENSITY_PIXELS; i++) sum[i] -= (u32)(2 * radius + 1) * unit_bits;
+      } else {
+        // Not in reach of all of them, or in their own rows.
+#pragma unroll
+        for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+          if (down < i || down - i > radius) continue;
+          const float share = shared.row[down - i];
+#pragma unroll 4
+          for (i32 d = down == i ? radius + 1 : 0; d <= 2 * radius; d++) {
+            const u32 weight = weight_bits(args, p[i], shared.color[start + d], shared.column[d] - share) - unit_bits;
+            sum[i] += weight;
+            atomicAdd(&shared.sum[start + d], weight);
+          }
+        }
+      }
+    }
+    __syncthreads();
+    for (i32 y = begin + warp; y < min(end, (i32)args.height - top); y += DENSITY_THREADS / 32) {
+      for (i32 x = lane; x < stride; x += 32) {
+        const i32 column_x = left - radius + x;
+        const u32 weights = shared.sum[(y - begin) * stride + x];
+        if (weights != 0 && column_x >= 0 && column_x < (i32)args.width) {
+          atomicAdd(&density[(size_t)(top + y) * args.width + column_x], weights);
+        }
+      }
+    }
+    // The next piece takes the place of this one.
+    __syncthreads();
+  }
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+    const i32 x = left + lane, y = top + own + i;
+    if (x < (i32)args.width && y < (i32)args.height) atomicAdd(&density[(size_t)y * args.width + x], sum[i]);
+  }
+}
+
+KERNEL __launch_bounds__(DENSITY_THREADS)
+    quickshift_density(const u32 *__restrict__ features, const float *__restrict__ column,
+                       const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
+  after_last_kernel();
+  density_of<DENSITY_CELLS>(features, column, row, density, args);
+}
+
+// For neighborhoods that need less shared memory, so that more blocks fit.
+KERNEL __launch_bounds__(DENSITY_THREADS)
+    quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
+                             const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
+  after_last_kernel();
+  density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
+}
+
+struct __align__(16) Offset {
+  float length_sq;
+  // From a pixel's index to the other's, which orders the others as their indices do.
+  i32 step;
+  i32 dx, dy;
+};
+static_assert(sizeof(Offset) == 16, "mirrored in src/algo/quickshift/cuda.rs");
+
+// A channel of a feature as 2^23 and the channel: the difference of two such is exact.
+__device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32)(value | 0x4b000000u)); }
+
+// The nearest higher pixel of each. Grid: tiles of 32 x LINK_THREADS / 32 px, a thread a pixel.
+KERNEL __launch_bounds__(LINK_THREADS)
+    quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
+                    const Offset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
+  after_last_kernel();
+  __shared__ Offset near[LINK_OFFSETS];
+  for (u32 i = threadIdx.x; i < min(args.offsets, (u32)LINK_OFFSETS); i += LINK_THREADS) near[i] = offsets[i];
+  __syncthreads();
+  const i32 width = (i32)args.width, height = (i32)args.height;
+  const i32 left = (i32)blockIdx.x * 32, top = (i32)blockIdx.y * (LINK_THREADS / 32);
+  const i32 x = left + (i32)lane_id(), y = top + (i32)threadIdx.x / 32;
+  if (x >= width || y >= height) return;
+  // No offset leads out of the frame from anywhere in the tile.
+  const bool inner = left >= args.reach && top >= args.reach && left + 32 + args.reach <= width &&
+                     top + LINK_THREADS / 32 + args.reach <= height;
+  const i32 pixel = y * width + x;
+  const u32 feature = features[pixel], own = density[pixel];
+  const float a = channel(feature_0(feature)), b = channel(feature_1(feature)), c = channel(feature_2(feature));
+  float best = args.tau_sq;
+  i32 parent = 0x7fffffff;
+  for (u32 i = 0; i < args.offsets; i++) {
+    const Offset offset = i < LINK_OFFSETS ? near[i] : offsets[i];
+    // Further ones are longer still, and no distance is below the length.
+    if (offset.length_sq > best) break;
+    if (!inner && ((u32)(x + offset.dx) >= (u32)width || (u32)(y + offset.dy) >= (u32)height)) continue;
+    const i32 step = offset.step;
+    const u32 other = density[pixel + step];
+    if (other < own || (other == own && step > 0)) continue;
+    const u32 there = features[pixel + step];
+    const float da = channel(feature_0(there)) - a, db = channel(feature_1(there)) - b;
+    const float dc = channel(feature_2(there)) - c;
+    const float distance = __fmaf_rn(dc, dc, __fmaf_rn(db, db, da * da));
+    const float d = __fmaf_rn(args.color_sq, distance, offset.length_sq);
+    if (d < best || (d == best && step < parent)) {
+      best = d;
+      parent = step;
+    }
+  }
+  parents[pixel] = (u32)(parent == 0x7fffffff ? pixel : pixel + parent);
+}
+
+// Brings every pixel FLATTEN_HOPS links or more nearer to its root; whatever others write meanwhile are ancestors. Grid: a
+// thread a pixel. The pass sets its counter if a root is further away.
+KERNEL __launch_bounds__(FLATTEN_THREADS)
+    quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels) {
+  after_last_kernel();
+  if (pass > 0 && counters[FLATTEN_COUNTER + pass - 1] == 0) return;
+  const u32 pixel = blockIdx.x * FLATTEN_THREADS + threadIdx.x;
+  bool far = false;
+  if (pixel < pixels) {
+    const u32 first = parents[pixel];
+    u32 at = first;
+    far = true;
+    for (u32 hop = 0; hop < FLATTEN_HOPS; hop++) {
+      const u32 up = parents[at];
+      if (up == at) {
+        far = false;
+        break;
+      }
+      at = up;
+    }
+    if (at != first) parents[pixel] = at;
+  }
+  if (__syncthreads_or(far) && threadIdx.x == 0) counters[FLATTEN_COUNTER + pass] = 1;
+}
+
+// The root of every pixel as its cluster, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
+// pixels of a column.
+KERNEL __launch_bounds__(TILE_THREADS)
+    quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
+                     QuickShiftArgs args) {
+  after_last_kernel();
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
+  u32 feature[4], cluster[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const u32 pixel = (y + i) * args.width + x;
+    const bool inside = x < args.width && y + i < args.height;
+    feature[i] = inside ? features[pixel] : 0;
+    cluster[i] = inside ? parents[pixel] : NO_CLUSTER;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (cluster[i] == NO_CLUSTER) continue;
+    // Passes have come so far in all but the longest of trees.
+    for (u32 up = parents[cluster[i]]; up != cluster[i]; up = parents[cluster[i]]) cluster[i] = up;
+  }
+  tile_components(components, args.width, left, top, cluster, feature);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Quick shift on a CUDA device: launches only, see kernels/quickshift.cu.
+
+use super::Plan;
+use crate::backend::{Segmenter, StageTimes};
+use crate::cuda::device::ModuleText;
+use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::tuning::{
+    DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
+    LINK_THREADS, TILE_THREADS,
+};
+use crate::cuda::work::{Memory, args};
+use crate::cuda::{Cuda, Work};
+use crate::error::Result;
+
+pub(crate) const MODULE: ModuleText = ModuleText {
+    name: "quickshift",
+    base: include_str!("../../../kernels/ptx/quickshift.ptx"),
+    sm80: None,
+    sm90: include_str!("../../../kernels/ptx/quickshift.sm90.ptx"),
+};
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct QuickShiftArgs {
+    width: u32,
+    height: u32,
+    radius: i32,
+    rows: i32,
+    color: f32,
+    span: f32,
+    bias: f32,
+    unit: f32,
+    color_sq: f32,
+    tau_sq: f32,
+    offsets: u32,
+    reach: i32,
+}
+
+const _: () = assert!(size_of::<QuickShiftArgs>() == 4 * 12);
+// SAFETY: repr(C), the fields of `QuickShiftArgs` in kernels/quickshift.cu.
+unsafe impl Argument for QuickShiftArgs {}
+
+pub(crate) struct QuickShift {
+    density: Kernel,
+    link: Kernel,
+    flatten: Kernel,
+    label: Kernel,
+    args: QuickShiftArgs,
+    column: Memory<f32>,
+    row: Memory<f32>,
+    /// `Offset` of kernels/quickshift.cu: squared length, step from index to index, columns, rows.
+    offsets: Memory<[i32; 4]>,
+    parents: Memory<u32>,
+}
+
+impl QuickShift {
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, quickshift: &Plan) -> Result<Self> {
+        let (geometry, weight) = (plan.frame.geometry, &quickshift.weight);
+        let stride = 32 + 2 * quickshift.radius;
+        let (density, cells) = if stride * (DENSITY_TILE_H + quickshift.radius) <= DENSITY_CELLS_SMALL {
+            ("quickshift_density_small", DENSITY_CELLS_SMALL)
+        } else {
+            ("quickshift_density", DENSITY_CELLS)
+        };
+        let offsets: Vec<[i32; 4]> = quickshift
+            .offsets
+            .iter()
+            .map(|o| {
+                let (dx, dy) = (i32::from(o.dx), i32::from(o.dy));
+                let length_sq = (o.length_sq() as f32).to_bits() as i32;
+                [length_sq, dy * geometry.width as i32 + dx, dx, dy]
+            })
+            .collect();
+        let kernel = |name, stage| cuda.device.kernel("quickshift", name, stage);
+        let what = "device memory";
+        Ok(Self {
+            density: kernel(density, "quickshift/density")?,
+            link: kernel("quickshift_link", "quickshift/link")?,
+            flatten: kernel("quickshift_flatten", "quickshift/flatten")?,
+            label: kernel("quickshift_label", "quickshift/label")?,
+            args: QuickShiftArgs {
+                width: geometry.width,
+                height: geometry.height,
+                radius: quickshift.radius as i32,
+                rows: (cells / stride) as i32,
+                color: weight.color,
+                span: weight.span,
+                bias: weight.bias,
+                unit: weight.unit,
+                color_sq: quickshift.color_sq,
+                tau_sq: quickshift.tau_sq,
+                offsets: offsets.len() as u32,
+                reach: quickshift.longest_link() as i32,
+            },
+            column: Memory::with(cuda, what, &weight.column)?,
+            row: Memory::with(cuda, what, &weight.row)?,
+            offsets: Memory::with(cuda, what, &offsets)?,
+            parents: Memory::new(cuda, what, geometry.pixels())?,
+        })
+    }
+}
+
+impl Segmenter<Cuda> for QuickShift {
+    fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
+        let shape = self.args;
+        let (features, density, counters) =
+            (work.features.address(), work.sums[0].address(), work.counters());
+        let (column, row, offsets) = (self.column.address(), self.row.address(), self.offsets.address());
+        let (parents, components) = (self.parents.address(), work.components());
+        let pixels = shape.width * shape.height;
+        let tiles = |rows: u32| (shape.width.div_ceil(32), shape.height.div_ceil(rows));
+        // SAFETY: planes hold a word a pixel, and ingest has cleared the densities and the counters; the tables have an
+        // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
+        // edges two.
+        unsafe {
+            work.launch(
+                &self.density,
+                tiles(DENSITY_TILE_H),
+                DENSITY_THREADS,
+                &mut args![features, column, row, density, shape],
+            )?;
+            work.launch(
+                &self.link,
+                tiles(LINK_THREADS / 32),
+                LINK_THREADS,
+                &mut args![features, density, offsets, parents, shape],
+            )?;
+            for pass in 0..FLATTEN_PASSES {
+                work.launch(
+                    &self.flatten,
+                    (pixels.div_ceil(FLATTEN_THREADS), 1),
+                    FLATTEN_THREADS,
+                    &mut args![parents, counters, pass, pixels],
+                )?;
+            }
+            work.launch(
+                &self.label,
+                work.tiles,
+                TILE_THREADS,
+                &mut args![features, parents, components, shape],
+            )
+        }
+    }
+}
