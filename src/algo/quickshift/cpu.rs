@@ -302,13 +302,26 @@ mod tests {
         (density, parents)
     }
 
-    /// A piece of a photograph-like picture.
-    fn crop(left: u32, top: u32, geometry: Geometry, space: ColorSpace) -> Vec<u32> {
-        let file = include_bytes!("../../../docs/pictures/overlays.png");
-        let crop = image::load_from_memory(file).unwrap().to_rgb8();
-        let tables = ColorTables::new(space);
-        let pixels = (0..geometry.height).flat_map(|y| (0..geometry.width).map(move |x| (x, y)));
-        pixels.map(|(x, y)| tables.feature(crop.get_pixel(left + x, top + y).0)).collect()
+    /// Pieces of a rendered film, and of the photographs in the folder that SUPERPIXEL_IMAGES names.
+    fn crops(geometry: Geometry) -> Vec<image::RgbImage> {
+        let film = include_bytes!("../../../docs/pictures/overlays.png");
+        let film = image::load_from_memory(film).unwrap().to_rgb8();
+        let crop = |picture: &image::RgbImage, (left, top): (u32, u32)| {
+            image::imageops::crop_imm(picture, left, top, geometry.width, geometry.height).to_image()
+        };
+        let mut crops: Vec<_> = [(20, 30), (150, 100), (330, 180)].map(|at| crop(&film, at)).into();
+        if let Some(folder) = std::env::var_os("SUPERPIXEL_IMAGES") {
+            for file in std::fs::read_dir(folder).unwrap() {
+                let photograph = image::open(file.unwrap().path()).unwrap().to_rgb8();
+                let middle = |side: u32, of: u32| (side - of) / 2;
+                let (width, height) = photograph.dimensions();
+                crops.push(crop(
+                    &photograph,
+                    (middle(width, geometry.width), middle(height, geometry.height)),
+                ));
+            }
+        }
+        crops
     }
 
     fn run(geometry: Geometry, features: &[u32], params: &Params) -> (Vec<u32>, Vec<u32>, Plan) {
@@ -331,7 +344,7 @@ mod tests {
     #[test]
     fn densities_and_links_are_those_of_the_definition() {
         let geometry = Geometry::new(83, 67).unwrap();
-        for (left, top) in [(20, 30), (150, 100), (330, 180)] {
+        for crop in crops(geometry) {
             for (sigma, tau, color_scale, color_space) in [
                 (3.0, 8.0, 0.5, ColorSpace::Lab),
                 (6.0, 10.0, 0.125, ColorSpace::Rgb),
@@ -339,7 +352,8 @@ mod tests {
                 (10.7, 20.0, 0.3, ColorSpace::Lab),
             ] {
                 let params = Params { sigma, tau, color_scale, color_space };
-                let features = crop(left, top, geometry, color_space);
+                let tables = ColorTables::new(color_space);
+                let features: Vec<u32> = crop.pixels().map(|pixel| tables.feature(pixel.0)).collect();
                 let (density, parents, plan) = run(geometry, &features, &params);
                 let (want, links) = defined(geometry, &features, &params);
                 let one = f64::from(8_388_608.0 / plan.weight.unit);
