@@ -32,7 +32,7 @@ pub(crate) struct FrameArgs {
     luma_offset: i32,
     to_rgb: [i32; 5],
     to_yuv: [[i32; 3]; 3],
-    unused: u32,
+    neutral: i32,
 }
 
 const _: () = assert!(size_of::<FrameArgs>() == 128);
@@ -42,7 +42,7 @@ unsafe impl Argument for FrameArgs {}
 impl DeviceFrame {
     pub(crate) fn args(&self) -> FrameArgs {
         let packed = self.info.format.packed_rgb();
-        let (luma_offset, to_rgb, to_yuv) = Yuv::new(&self.info).fixed_point();
+        let (neutral, luma_offset, to_rgb, to_yuv) = Yuv::new(&self.info).fixed_point();
         FrameArgs {
             planes: self.planes,
             strides: self.strides,
@@ -52,14 +52,15 @@ impl DeviceFrame {
                 PixelFormat::Gray8 => 1,
                 PixelFormat::Nv12 => 2,
                 PixelFormat::I420 => 3,
+                PixelFormat::P010Le => 4,
                 _ => 0,
             },
-            bytes: packed.map_or(1, |p| p.bytes as u32),
+            bytes: packed.map_or(self.info.format.bits().div_ceil(8), |p| p.bytes as u32),
             offsets: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
             luma_offset,
             to_rgb,
             to_yuv,
-            unused: 0,
+            neutral,
         }
     }
 }

@@ -176,7 +176,11 @@ impl Work {
             geometry,
             tiles,
             max_regions,
-            tables: Memory::with(cuda, what, &ColorTables::new(plan.color_space).device_words())?,
+            tables: Memory::with(
+                cuda,
+                what,
+                &ColorTables::with_bits(plan.color_space, plan.frame.format.bits()).device_words(),
+            )?,
             features: Memory::new(cuda, what, n)?,
             samples: Memory::new(cuda, what, n)?,
             sums: [

@@ -29,6 +29,7 @@ fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
         PixelFormat::Gray8 => gst_video::VideoFormat::Gray8,
         PixelFormat::Nv12 => gst_video::VideoFormat::Nv12,
         PixelFormat::I420 => gst_video::VideoFormat::I420,
+        PixelFormat::P010Le => gst_video::VideoFormat::P01010le,
     }
 }
 
