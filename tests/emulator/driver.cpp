@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-// A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend makes, and a scheduler
-// that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
+// A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend and GStreamer's CUDA
+// library (1.22) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
 // demand. It says nothing about speed, nor about the memory model of a real device.
 //
 // A stream is worked off at once, in the call; a graph is the list of its calls. Every allocation ends before a page that
-// nothing may touch, and starts filled with a pattern. Environment, read at each use:
+// nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
+// were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
@@ -214,8 +215,11 @@ enum : Result {
   INVALID_VALUE = 1,
   OUT_OF_MEMORY = 2,
   INVALID_PTX = 218,
+  INVALID_CONTEXT = 201,
   NOT_FOUND = 500,
   ILLEGAL_ADDRESS = 700,
+  CONTEXT_DESTROYED = 709,
+  NOT_SUPPORTED = 801,
 };
 
 struct Function {
@@ -228,8 +232,12 @@ struct Module {
 struct Graph {
   std::vector<std::function<Result()>> calls;
 };
+struct Context {
+  bool alive = true;
+};
 struct Stream {
   Graph *recording = nullptr;
+  Context *context = nullptr;
 };
 struct Event {
   std::chrono::steady_clock::time_point time;
@@ -239,15 +247,18 @@ std::mutex lock;
 struct Allocation {
   void *pages;
   size_t length, bytes;
+  Context *context;
 };
 std::map<uint64_t, Allocation> memory, pinned;
 size_t memory_used;
 std::atomic<int> holders{0};
 std::atomic<long> launches{0};
 std::atomic<bool> broken{false};
-thread_local void *bound;
-int the_context;
+// Contexts are never freed, so that one that is used after its end is noticed.
+thread_local std::vector<Context *> stack;
+Context primary;
 Stream default_stream;
+Context *bound() { return stack.empty() ? nullptr : stack.back(); }
 
 long setting(const char *name, long otherwise) {
   const char *text = std::getenv(name);
@@ -262,7 +273,7 @@ void *take(std::map<uint64_t, Allocation> &from, size_t bytes) {
   if (start == MAP_FAILED) return nullptr;
   mprotect(start + pages, page, PROT_NONE);
   char *out = start + (pages - bytes) / 256 * 256;
-  from[(uint64_t)out] = {start, pages + page, bytes};
+  from[(uint64_t)out] = {start, pages + page, bytes, bound()};
   return out;
 }
 
@@ -274,21 +285,28 @@ Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
   return SUCCESS;
 }
 
-// Whether the device's memory holds these bytes.
+// Whether the current context's memory holds these bytes.
 bool holds(uint64_t address, size_t bytes) {
   std::lock_guard<std::mutex> guard(lock);
   auto after = memory.upper_bound(address);
   if (bytes == 0) return true;
   if (after == memory.begin()) return false;
   --after;
-  return address + bytes <= after->first + after->second.bytes;
+  return address + bytes <= after->first + after->second.bytes && after->second.context == bound();
 }
 
 Stream &stream_of(void *handle) { return handle ? *(Stream *)handle : default_stream; }
 
-Result submit(void *handle, std::function<Result()> call) {
+Result usable() {
   if (broken) return ILLEGAL_ADDRESS;
+  if (!bound()) return INVALID_CONTEXT;
+  return bound()->alive ? SUCCESS : CONTEXT_DESTROYED;
+}
+
+Result submit(void *handle, std::function<Result()> call) {
+  if (const Result refused = usable()) return refused;
   Stream &stream = stream_of(handle);
+  if (handle && stream.context != bound()) return INVALID_CONTEXT;
   if (stream.recording) {
     stream.recording->calls.push_back(std::move(call));
     return SUCCESS;
@@ -359,6 +377,10 @@ Result launch(void *function, dim3 grid, dim3 size, void *stream, void **argumen
   do {                \
     if (broken) return ILLEGAL_ADDRESS; \
   } while (0)
+#define UNLESS_UNUSABLE \
+  do {                  \
+    if (const Result refused = usable()) return refused; \
+  } while (0)
 
 API cuInit(unsigned) { return SUCCESS; }
 API cuDriverGetVersion(int *version) {
@@ -369,6 +391,8 @@ API cuGetErrorName(Result error, const char **out) {
   *out = error == SUCCESS           ? "CUDA_SUCCESS"
          : error == OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
          : error == INVALID_PTX     ? "CUDA_ERROR_INVALID_PTX"
+         : error == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
+         : error == CONTEXT_DESTROYED ? "CUDA_ERROR_CONTEXT_IS_DESTROYED"
          : error == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
          : error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
                                     : "CUDA_ERROR_INVALID_VALUE";
@@ -378,6 +402,8 @@ API cuGetErrorString(Result error, const char **out) {
   *out = error == SUCCESS           ? "no error"
          : error == OUT_OF_MEMORY   ? "out of memory"
          : error == INVALID_PTX     ? "a PTX JIT compilation failed"
+         : error == INVALID_CONTEXT ? "invalid device context"
+         : error == CONTEXT_DESTROYED ? "context is destroyed"
          : error == NOT_FOUND       ? "named symbol not found"
          : error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
                                     : "invalid argument";
@@ -401,6 +427,7 @@ API cuDeviceTotalMem_v2(size_t *bytes, int) {
 }
 API cuDeviceGetAttribute(int *value, int attribute, int) {
   switch (attribute) {
+    case 14: *value = 512; break;  // alignment of textures
     case 16: *value = 2; break;    // multiprocessors: blocks that wait for each other are threads of the host
     case 75: *value = 7; break;    // compute capability, major
     case 76: *value = 5; break;    // and minor
@@ -417,7 +444,7 @@ API cuDevicePrimaryCtxRetain(void **context, int) {
   // A context that broke stays broken for those who hold it.
   UNLESS_BROKEN;
   holders++;
-  *context = &the_context;
+  *context = &primary;
   return SUCCESS;
 }
 API cuDevicePrimaryCtxRelease_v2(int) {
@@ -429,20 +456,72 @@ API cuDevicePrimaryCtxReset_v2(int) {
   return SUCCESS;
 }
 API cuCtxGetCurrent(void **context) {
-  *context = bound;
+  *context = bound();
   return SUCCESS;
 }
 API cuCtxSetCurrent(void *context) {
-  bound = context;
+  if (!stack.empty()) stack.pop_back();
+  if (context) stack.push_back((Context *)context);
+  return SUCCESS;
+}
+API cuCtxPushCurrent_v2(void *context) {
+  if (!context) return INVALID_CONTEXT;
+  stack.push_back((Context *)context);
+  return SUCCESS;
+}
+API cuCtxPopCurrent_v2(void **context) {
+  if (stack.empty()) return INVALID_CONTEXT;
+  if (context) *context = stack.back();
+  stack.pop_back();
+  return SUCCESS;
+}
+API cuCtxCreate_v2(void **context, unsigned, int device) {
+  UNLESS_BROKEN;
+  if (device != 0) return 101;
+  holders++;
+  *context = new Context;
+  stack.push_back((Context *)*context);
+  return SUCCESS;
+}
+API cuCtxDestroy_v2(void *context) {
+  Context *gone = (Context *)context;
+  if (!gone || gone == &primary || !gone->alive) return INVALID_CONTEXT;
+  gone->alive = false;
+  if (bound() == gone) stack.pop_back();
+  if (--holders == 0) broken = false;
+  // What was made in a context ends with it.
+  std::lock_guard<std::mutex> guard(lock);
+  for (auto *kind : {&memory, &pinned}) {
+    for (auto at = kind->begin(); at != kind->end();) {
+      const auto next = std::next(at);
+      if (at->second.context == gone) {
+        if (kind == &memory) memory_used -= at->second.bytes;
+        give(*kind, at->first);
+      }
+      at = next;
+    }
+  }
+  return SUCCESS;
+}
+API cuCtxEnablePeerAccess(void *, unsigned) { return NOT_SUPPORTED; }
+API cuCtxDisablePeerAccess(void *) { return NOT_SUPPORTED; }
+API cuDeviceCanAccessPeer(int *can, int, int) {
+  *can = 0;
   return SUCCESS;
 }
 API cuCtxSynchronize() {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   return SUCCESS;
 }
 API cuStreamCreate(void **stream, unsigned) {
-  UNLESS_BROKEN;
-  *stream = new Stream;
+  UNLESS_UNUSABLE;
+  Stream *made = new Stream;
+  made->context = bound();
+  *stream = made;
+  return SUCCESS;
+}
+API cuStreamDestroy(void *stream) {
+  delete (Stream *)stream;
   return SUCCESS;
 }
 API cuStreamDestroy_v2(void *stream) {
@@ -523,7 +602,7 @@ API cuEventElapsedTime(float *ms, void *from, void *to) {
   return SUCCESS;
 }
 API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   std::lock_guard<std::mutex> guard(lock);
   if (bytes == 0) return INVALID_VALUE;
   if (memory_used + bytes > memory_size()) return OUT_OF_MEMORY;
@@ -533,6 +612,11 @@ API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   memory_used += bytes;
   *address = (uint64_t)start;
   return SUCCESS;
+}
+API cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t height, unsigned) {
+  // Wider than what any format asks for, so that who takes a pitch for a width is noticed.
+  *pitch = (width + 511) / 512 * 512;
+  return cuMemAlloc_v2(address, *pitch * height);
 }
 API cuMemFree_v2(uint64_t address) {
   std::lock_guard<std::mutex> guard(lock);
@@ -548,11 +632,12 @@ API cuMemGetInfo_v2(size_t *free, size_t *total) {
   return SUCCESS;
 }
 API cuMemHostAlloc(void **start, size_t bytes, unsigned) {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   std::lock_guard<std::mutex> guard(lock);
   *start = take(pinned, bytes);
   return *start ? SUCCESS : OUT_OF_MEMORY;
 }
+API cuMemAllocHost_v2(void **start, size_t bytes) { return cuMemHostAlloc(start, bytes, 0); }
 API cuMemFreeHost(void *start) {
   std::lock_guard<std::mutex> guard(lock);
   return give(pinned, (uint64_t)start);
@@ -572,10 +657,56 @@ API cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
 API cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
   return copy(nullptr, (uint64_t)to, from, bytes, false, true);
 }
+// CUDA_MEMCPY2D.
+struct Copy2D {
+  struct End {
+    size_t x, y;
+    int type;  // 1: host, 2: device, 4: whatever the address is
+    const void *host;
+    uint64_t device;
+    void *array;
+    size_t pitch;
+  } from, to;
+  size_t width, height;
+};
+static_assert(sizeof(Copy2D) == 128, "as in cuda.h");
+API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
+  const Copy2D c = *given;
+  return submit(stream, [c] {
+    const auto start = [](const Copy2D::End &end, size_t y) {
+      const uint64_t base = end.type == 1 ? (uint64_t)end.host : end.device;
+      return base + (end.y + y) * end.pitch + end.x;
+    };
+    for (const auto *end : {&c.from, &c.to}) {
+      if (end->type != 1 && end->type != 2) return (Result)NOT_SUPPORTED;
+      if (end->pitch < c.width) return (Result)INVALID_VALUE;
+      if (end->type == 2 && !holds(start(*end, 0), (c.height - 1) * end->pitch + c.width)) return (Result)INVALID_VALUE;
+    }
+    for (size_t y = 0; y < c.height; y++) {
+      std::memcpy((void *)start(c.to, y), (const void *)start(c.from, y), c.width);
+    }
+    return (Result)SUCCESS;
+  });
+}
+API cuMemcpy2D_v2(const Copy2D *copy) { return cuMemcpy2DAsync_v2(copy, nullptr); }
+
+// Asked for by GStreamer's library when it is loaded; nothing here shares with a window system.
+#define NOT_HERE(name) API name() { return NOT_SUPPORTED; }
+NOT_HERE(cuGraphicsMapResources)
+NOT_HERE(cuGraphicsUnmapResources)
+NOT_HERE(cuGraphicsUnregisterResource)
+NOT_HERE(cuGraphicsGLRegisterImage)
+NOT_HERE(cuGraphicsGLRegisterBuffer)
+NOT_HERE(cuGLGetDevices_v2)
+NOT_HERE(cuGraphicsResourceSetMapFlags_v2)
+NOT_HERE(cuGraphicsSubResourceGetMappedArray)
+NOT_HERE(cuGraphicsResourceGetMappedPointer_v2)
+NOT_HERE(cuTexObjectCreate)
+NOT_HERE(cuTexObjectDestroy)
 API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) { return set(stream, to, value, bytes); }
 API cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return set(nullptr, to, value, bytes); }
 API cuModuleLoadData(void **module, const void *image) {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   const std::string text = (const char *)image;
   Module *made = new Module;
   const char *reject = std::getenv("EMULATOR_REJECT");
