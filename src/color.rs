@@ -62,6 +62,7 @@ pub struct ColorTables {
     space: ColorSpace,
     /// Code value of 8 or 10 bits to light, 65535 at white; in `rgb` to a channel of the feature.
     linear: [u16; 1 << MAX_BITS],
+    #[cfg(feature = "cuda")]
     bits: u32,
     /// Rows in 1/16384, each summing to exactly that in the Lab spaces, so that gray has no chroma.
     matrix: [[i32; 3]; 3],
@@ -106,7 +107,14 @@ impl ColorTables {
                 (f * CURVE_ONE).round() as u16
             })
             .collect();
-        Self { space, linear, bits, matrix, curve }
+        Self {
+            space,
+            linear,
+            #[cfg(feature = "cuda")]
+            bits,
+            matrix,
+            curve,
+        }
     }
 
     /// The feature of a color in codes of 8 bits.

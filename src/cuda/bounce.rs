@@ -5,8 +5,8 @@
 use cudarc::driver::{CudaEvent, PinnedHostSlice, sys};
 use rayon::prelude::*;
 
-use super::Cuda;
 use super::launch::check;
+use super::{Cuda, Traffic};
 use crate::error::Result;
 
 /// Bytes that go over the bus at once: large enough for its full speed, small enough to overlap.
@@ -44,7 +44,11 @@ pub(crate) struct Bounce {
     start: *mut u8,
     len: usize,
     /// When the device has read what was put up last.
-    busy: Option<CudaEvent>,
+    read: CudaEvent,
+    /// Whether `read` has been recorded and not been waited for.
+    busy: bool,
+    /// When each piece of a plane has come down.
+    landed: Vec<CudaEvent>,
 }
 
 // SAFETY: `start` points into `memory`, which is owned; only `&mut self` reaches it.
@@ -58,7 +62,8 @@ impl Bounce {
         let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len.max(1), 0) };
         let mut memory = check(what, memory)?;
         let start = check(what, memory.as_mut_ptr())?;
-        Ok(Self { cuda: cuda.clone(), memory, start, len, busy: None })
+        let read = check(what, cuda.device.context.new_event(None))?;
+        Ok(Self { cuda: cuda.clone(), memory, start, len, read, busy: false, landed: Vec::new() })
     }
 
     fn host(&mut self) -> &mut [u8] {
@@ -69,7 +74,7 @@ impl Bounce {
 
     /// Waits until the device has read what was put up before.
     pub fn ready(&mut self) -> Result<()> {
-        self.busy.take().map_or(Ok(()), |busy| check("upload", busy.synchronize()))
+        if std::mem::take(&mut self.busy) { check("upload", self.read.synchronize()) } else { Ok(()) }
     }
 
     /// Copies rows up, `host` with its own stride; returns once `host` is free again.
@@ -101,21 +106,23 @@ impl Bounce {
                 )
             };
             check(stage, result.result())?;
+            Traffic::add(&cuda.traffic.pixels_up, bytes);
         }
-        self.busy = Some(check(stage, self.cuda.stream.record_event(None))?);
+        check(stage, self.read.record(&cuda.stream))?;
+        self.busy = true;
         Ok(())
     }
 
-    /// Copies rows down into `host` with its own stride; waits for them.
+    /// Copies rows down into `host` with its own stride; waits for them and returns how many bytes came.
     ///
     /// # Safety
     /// The device holds `from.rows` rows at `from.address`.
-    pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<()> {
+    pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<usize> {
         let stage = "download";
         check(stage, self.cuda.device.context.bind_to_thread())?;
         let cuda = self.cuda.clone();
-        let mut landed = Vec::with_capacity(from.rows * from.stride / PIECE + 2);
-        for (first, rows) in from.pieces() {
+        let mut sum = 0;
+        for (piece, (first, rows)) in from.pieces().enumerate() {
             let bytes = (rows - 1) * from.stride + from.row;
             let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
             // SAFETY: promised by the caller; the pinned bytes are not read before the event has passed.
@@ -128,11 +135,15 @@ impl Bounce {
                 )
             };
             check(stage, result.result())?;
-            landed.push(check(stage, cuda.stream.record_event(None))?);
+            if piece == self.landed.len() {
+                self.landed.push(check(stage, cuda.device.context.new_event(None))?);
+            }
+            check(stage, self.landed[piece].record(&cuda.stream))?;
+            sum += bytes;
         }
         let together = from.copied_together();
-        for ((first, rows), landed) in from.pieces().zip(&landed) {
-            check(stage, landed.synchronize())?;
+        for (piece, (first, rows)) in from.pieces().enumerate() {
+            check(stage, self.landed[piece].synchronize())?;
             let piece =
                 &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
             let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
@@ -146,7 +157,7 @@ impl Bounce {
                 });
             });
         }
-        Ok(())
+        Ok(sum)
     }
 }
 

@@ -11,7 +11,7 @@ use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
-use super::active::{ActiveBackend, ActiveEngine, Task, library_error};
+use super::active::{ActiveBackend, ActiveEngine, Home, Stream, Task, library_error};
 use super::frame::{self, LabelPool};
 use super::settings::{self, Settings};
 use crate::error::Error;
@@ -23,13 +23,6 @@ use crate::plan::Plan;
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
 });
-
-/// What the caps say.
-struct Stream {
-    info: gst_video::VideoInfo,
-    frame: FrameInfo,
-    pool: LabelPool,
-}
 
 /// What lives from start to stop.
 struct State {
@@ -50,6 +43,9 @@ struct Stats {
     total: Duration,
     /// Empty where only the device could tell.
     stages: Vec<(&'static str, Duration)>,
+    /// Bytes over the bus since start, where there is one.
+    #[cfg(feature = "cuda")]
+    traffic: Option<crate::cuda::TrafficCount>,
 }
 
 impl Stats {
@@ -61,6 +57,12 @@ impl Stats {
             .field("frame-time-us", micros(self.last))
             .field("frame-time-us-mean", micros(self.total) / self.frames.max(1))
             .build();
+        #[cfg(feature = "cuda")]
+        if let Some(traffic) = &self.traffic {
+            stats.set("pixel-bytes-to-device", traffic.pixels_up);
+            stats.set("pixel-bytes-from-device", traffic.pixels_down);
+            stats.set("result-bytes-from-device", traffic.results_down);
+        }
         if !self.stages.is_empty() {
             let mut stages = gst::Structure::new_empty("stage-times-us");
             for (name, time) in &self.stages {
@@ -82,6 +84,18 @@ pub struct Superpixel {
     state: Mutex<Option<State>>,
     active_backend: Mutex<String>,
     stats: Mutex<Stats>,
+}
+
+/// Where a buffer's memory lives, if on a device.
+#[cfg(feature = "cuda")]
+fn home(stream: &Stream, buffer: &gst::BufferRef) -> Result<Option<Home>, gst::ErrorMessage> {
+    stream.on_device.then(|| Home::of(buffer)).transpose()
+}
+
+/// Nowhere but in this machine's memory.
+#[cfg(not(feature = "cuda"))]
+fn home(_: &Stream, _: &gst::BufferRef) -> Result<Option<Home>, gst::ErrorMessage> {
+    Ok(None)
 }
 
 fn restart() -> gst::ErrorMessage {
@@ -109,14 +123,40 @@ impl Superpixel {
         }
     }
 
+    /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
+    /// not known, and only refused where it was not asked for.
+    fn takes_device_memory(&self) -> bool {
+        let backend = self.settings.lock().unwrap().backend;
+        let active = self.active_backend.lock().unwrap().clone();
+        #[cfg(feature = "cuda")]
+        let found = || match super::cuda_memory::unavailable() {
+            None => true,
+            Some(reason) => {
+                gst::debug!(CAT, imp = self, "no CUDAMemory: GStreamer's CUDA library: {reason}");
+                false
+            }
+        };
+        #[cfg(not(feature = "cuda"))]
+        let found = || false;
+        backend != settings::Backend::Cpu && (active.is_empty() || (active.starts_with("cuda") && found()))
+    }
+
     fn show_backend(&self, text: String) {
         *self.active_backend.lock().unwrap() = text;
         self.obj().notify("active-backend");
     }
 
     /// Makes a new plan and engine where the last do not fit the properties or the caps any more.
-    fn prepare(&self, state: &mut State, params: Params, frame: FrameInfo) -> Result<(), gst::ErrorMessage> {
-        if state.engine.as_ref().is_some_and(|(old, engine)| *old == params && engine.plan().frame == frame) {
+    fn prepare(
+        &self,
+        state: &mut State,
+        params: Params,
+        frame: FrameInfo,
+        home: Option<Home>,
+    ) -> Result<(), gst::ErrorMessage> {
+        if let Some((old, engine)) = &state.engine
+            && (*old == params && engine.plan().frame == frame && engine.reaches(home.as_ref()))
+        {
             return Ok(());
         }
         let plan = Plan::new(&params, frame).map_err(library_error)?;
@@ -137,6 +177,7 @@ impl Superpixel {
             Some((_, engine)) => engine.into_backend(),
             None => state.backend.take().ok_or_else(restart)?,
         };
+        let backend = backend.at(home).map_err(library_error)?;
         state.engine = Some((params, backend.engine(plan).map_err(library_error)?));
         Ok(())
     }
@@ -145,38 +186,41 @@ impl Superpixel {
     fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), gst::ErrorMessage> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
-        let task = Task { outputs: settings.outputs(), drawing: settings.drawing() };
-        let frame = state.stream.as_ref().ok_or_else(restart)?.frame;
-        self.prepare(state, settings.params(), frame)?;
+        let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
+        let stream = state.stream.as_ref().ok_or_else(restart)?;
+        let (frame, home) = (stream.frame, home(stream, buffer)?);
+        self.prepare(state, settings.params(), frame, home)?;
         let State { engine: Some((params, engine)), stream: Some(stream), .. } = state else {
             return Err(restart());
         };
-        if settings.labels {
-            let (labels, ()) =
-                stream.pool.fill(|labels| engine.run(buffer, &stream.info, Some(labels), task))?;
+        let found = engine.run(buffer, stream, task)?;
+        if let Some(labels) = found.labels {
             let attached = meta::attach(
                 buffer,
                 meta::Attachment {
                     labels,
                     geometry: frame.geometry,
                     algo: params.algorithm.nick(),
-                    regions: engine.regions(),
-                    outputs: task.outputs,
+                    regions: found.regions,
+                    table: found.table,
+                    neighbors: found.neighbors,
                 },
             );
             attached.map_err(|e| {
                 gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
             })?;
-        } else {
-            engine.run(buffer, &stream.info, None, task)?;
         }
         let mut stats = self.stats.lock().unwrap();
         stats.frames += 1;
-        stats.regions = engine.regions().count;
+        stats.regions = found.regions;
         stats.last = began.elapsed();
         stats.total += began.elapsed();
         stats.stages.clear();
         stats.stages.extend(engine.times().into_iter().flat_map(|times| times.iter()));
+        #[cfg(feature = "cuda")]
+        {
+            stats.traffic = engine.traffic();
+        }
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
     }
@@ -227,7 +271,7 @@ impl ElementImpl for Superpixel {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = frame::system_caps();
+            let caps = frame::all_caps();
             [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
                 .into_iter()
                 .filter_map(|(name, direction)| {
@@ -261,6 +305,28 @@ impl BaseTransformImpl for Superpixel {
         Ok(())
     }
 
+    fn transform_caps(
+        &self,
+        _direction: gst::PadDirection,
+        caps: &gst::Caps,
+        filter: Option<&gst::Caps>,
+    ) -> Option<gst::Caps> {
+        let mut caps = caps.clone();
+        if caps.iter_with_features().any(|(_, features)| frame::is_on_device(features))
+            && !self.takes_device_memory()
+        {
+            caps = caps
+                .iter_with_features()
+                .filter(|(_, features)| !frame::is_on_device(features))
+                .map(|(structure, features)| (structure.to_owned(), features.to_owned()))
+                .collect();
+        }
+        Some(filter.map_or_else(
+            || caps.clone(),
+            |filter| filter.intersect_with_mode(&caps, gst::CapsIntersectMode::First),
+        ))
+    }
+
     fn before_transform(&self, inbuf: &gst::BufferRef) {
         let segment = self.obj().segment();
         let stream_time =
@@ -292,7 +358,7 @@ impl BaseTransformImpl for Superpixel {
 impl VideoFilterImpl for Superpixel {
     fn set_info(
         &self,
-        _incaps: &gst::Caps,
+        #[cfg_attr(not(feature = "cuda"), allow(unused_variables))] incaps: &gst::Caps,
         info: &gst_video::VideoInfo,
         _outcaps: &gst::Caps,
         _out_info: &gst_video::VideoInfo,
@@ -306,7 +372,13 @@ impl VideoFilterImpl for Superpixel {
         let mut state = self.state.lock().unwrap();
         let state =
             state.as_mut().ok_or_else(|| gst::loggable_error!(CAT, "caps before start or after an error"))?;
-        state.stream = Some(Stream { info: info.clone(), frame, pool });
+        state.stream = Some(Stream {
+            info: info.clone(),
+            frame,
+            #[cfg(feature = "cuda")]
+            on_device: incaps.features(0).is_some_and(frame::is_on_device),
+            pool,
+        });
         Ok(())
     }
 }

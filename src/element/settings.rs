@@ -391,8 +391,8 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")
             .blurb(
-                "Since start: frames; of the last frame: regions, frame-time-us, on the CPU stage-times-us; \
-                 frame-time-us-mean",
+                "Since start: frames, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
+                 result-bytes-from-device; of the last frame: regions, frame-time-us, on the CPU stage-times-us",
             )
             .read_only()
             .build(),
