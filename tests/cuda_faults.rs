@@ -135,6 +135,28 @@ fn broken_under_its_frames() {
 }
 
 #[test]
+fn a_device_that_breaks_with_frames_under_way() {
+    for launches in ["9", "100", "333"] {
+        with_fault("broken_with_frames_under_way", "EMULATOR_FAIL_AFTER", launches);
+    }
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn broken_with_frames_under_way() {
+    let pipeline = launch(&line("cuda", (160, 120), 20).replace("name=s", "name=s async-depth=3"));
+    for start in 0..3 {
+        match play_to_end(&pipeline) {
+            Err(error) => {
+                assert_eq!(start, 0, "{error}");
+                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
+            }
+            Ok(()) => assert!(start > 0, "the device did not break"),
+        }
+    }
+}
+
+#[test]
 fn results_of_a_device_that_has_broken() {
     with_fault("unreadable_results", "EMULATOR_FAIL_AFTER", "150");
 }

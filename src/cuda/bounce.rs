@@ -113,6 +113,48 @@ impl Bounce {
         Ok(())
     }
 
+    /// Puts a piece's way down on the stream; returns its bytes.
+    ///
+    /// # Safety
+    /// The device holds `from.rows` rows at `from.address`; nobody reads the pinned bytes before the stream has passed.
+    unsafe fn start_down(&mut self, from: DeviceRows, (first, rows): (usize, usize)) -> Result<usize> {
+        let bytes = (rows - 1) * from.stride + from.row;
+        let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
+        // SAFETY: promised by the caller.
+        let result = unsafe {
+            sys::cuMemcpyDtoHAsync_v2(
+                target.cast(),
+                from.address + (first * from.stride) as u64,
+                bytes,
+                self.cuda.stream.cu_stream(),
+            )
+        };
+        check("download", result.result())?;
+        Ok(bytes)
+    }
+
+    /// Copies a piece that is down to where it is wanted.
+    fn copy_out(
+        &mut self,
+        host: &mut [u8],
+        host_stride: usize,
+        from: DeviceRows,
+        (first, rows): (usize, usize),
+    ) {
+        let (pool, together) = (self.cuda.pool.clone(), from.copied_together());
+        let piece = &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
+        let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
+        let target = &mut host[first * host_stride..end];
+        pool.install(|| {
+            target.par_chunks_mut(host_stride * together).enumerate().for_each(|(i, rows)| {
+                for (j, row) in rows.chunks_mut(host_stride).enumerate() {
+                    let at = (i * together + j) * from.stride;
+                    row[..from.row].copy_from_slice(&piece[at..at + from.row]);
+                }
+            });
+        });
+    }
+
     /// Copies rows down into `host` with its own stride; waits for them and returns how many bytes came.
     ///
     /// # Safety
@@ -122,42 +164,41 @@ impl Bounce {
         check(stage, self.cuda.device.context.bind_to_thread())?;
         let cuda = self.cuda.clone();
         let mut sum = 0;
-        for (piece, (first, rows)) in from.pieces().enumerate() {
-            let bytes = (rows - 1) * from.stride + from.row;
-            let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
+        for (i, piece) in from.pieces().enumerate() {
             // SAFETY: promised by the caller; the pinned bytes are not read before the event has passed.
-            let result = unsafe {
-                sys::cuMemcpyDtoHAsync_v2(
-                    target.cast(),
-                    from.address + (first * from.stride) as u64,
-                    bytes,
-                    cuda.stream.cu_stream(),
-                )
-            };
-            check(stage, result.result())?;
-            if piece == self.landed.len() {
+            sum += unsafe { self.start_down(from, piece)? };
+            if i == self.landed.len() {
                 self.landed.push(check(stage, cuda.device.context.new_event(None))?);
             }
-            check(stage, self.landed[piece].record(&cuda.stream))?;
-            sum += bytes;
+            check(stage, self.landed[i].record(&cuda.stream))?;
         }
-        let together = from.copied_together();
-        for (piece, (first, rows)) in from.pieces().enumerate() {
-            check(stage, self.landed[piece].synchronize())?;
-            let piece =
-                &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
-            let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
-            let target = &mut host[first * host_stride..end];
-            cuda.pool.install(|| {
-                target.par_chunks_mut(host_stride * together).enumerate().for_each(|(i, rows)| {
-                    for (j, row) in rows.chunks_mut(host_stride).enumerate() {
-                        let at = (i * together + j) * from.stride;
-                        row[..from.row].copy_from_slice(&piece[at..at + from.row]);
-                    }
-                });
-            });
+        for (i, piece) in from.pieces().enumerate() {
+            check(stage, self.landed[i].synchronize())?;
+            self.copy_out(host, host_stride, from, piece);
         }
         Ok(sum)
+    }
+
+    /// Puts the way down of rows on the stream; returns their bytes. [`Bounce::take_down`] may follow once the stream has
+    /// passed.
+    ///
+    /// # Safety
+    /// As [`Bounce::start_down`].
+    pub unsafe fn send_down(&mut self, from: DeviceRows) -> Result<usize> {
+        check("download", self.cuda.device.context.bind_to_thread())?;
+        let mut sum = 0;
+        for piece in from.pieces() {
+            // SAFETY: promised by the caller.
+            sum += unsafe { self.start_down(from, piece)? };
+        }
+        Ok(sum)
+    }
+
+    /// Copies rows that are down into `host` with its own stride.
+    pub fn take_down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) {
+        for piece in from.pieces() {
+            self.copy_out(host, host_stride, from, piece);
+        }
     }
 }
 

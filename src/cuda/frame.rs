@@ -154,6 +154,32 @@ impl Staging {
         Ok(self.frame)
     }
 
+    /// Puts the frame's way back on the stream.
+    ///
+    /// # Safety
+    /// The stream is waited for ([`Cuda::synchronize`]) before any other use of `self`, its end included.
+    pub unsafe fn start_download(&mut self) -> Result<()> {
+        let info = self.frame.info;
+        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+            let from = self.rows(i, row, rows);
+            // SAFETY: the plane lies in our memory; the caller promises the rest.
+            let bytes = unsafe { self.bounce.send_down(from)? };
+            Traffic::add(&self.traffic.pixels_down, bytes);
+        }
+        Ok(())
+    }
+
+    /// Copies a frame out that has come down since [`Staging::start_download`].
+    pub fn take_download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
+        check_frame(&self.frame.info, frame.info())?;
+        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
+            let from = self.rows(i, row, rows);
+            let (host, host_stride) = frame.plane_mut(i);
+            self.bounce.take_down(host, host_stride, from);
+        }
+        Ok(())
+    }
+
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
         check_frame(&self.frame.info, frame.info())?;

@@ -148,6 +148,18 @@ impl Cuda {
         check("synchronize", self.stream.synchronize())
     }
 
+    /// Notes on the stream that something is done there.
+    #[cfg(feature = "gst")]
+    pub(crate) fn mark(&self) -> Result<cudarc::driver::CudaEvent> {
+        check("mark", self.stream.record_event(None))
+    }
+
+    /// Waits for what [`Cuda::mark`] noted.
+    #[cfg(feature = "gst")]
+    pub(crate) fn wait(&self, mark: &cudarc::driver::CudaEvent) -> Result<()> {
+        check("synchronize", mark.synchronize())
+    }
+
     /// Device time between what `work` puts on the stream first and last; waits for it.
     pub fn device_time<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, std::time::Duration)> {
         let stage = "clock";

@@ -95,6 +95,23 @@ pub struct Counts {
     pub pairs: u32,
 }
 
+impl Counts {
+    /// The two numbers as [`Work::fetch_counts`] brought them.
+    pub(crate) fn read(outputs: Outputs, from: &Pinned) -> Self {
+        let words: &[u32] = bytemuck::cast_slice(from.bytes());
+        Self { regions: words[0], pairs: if outputs.neighbors { words[1] } else { 0 } }
+    }
+
+    /// Bytes of each [`Part`].
+    fn lengths(self, labels: usize, outputs: Outputs) -> [usize; 3] {
+        [
+            labels,
+            if outputs.table { self.regions as usize * size_of::<Region>() } else { 0 },
+            self.pairs as usize * size_of::<Neighbor>(),
+        ]
+    }
+}
+
 /// What can be read of a frame by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -129,7 +146,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    pub fn keep(&self, work: &Work, counts: Counts, outputs: Outputs) -> Result<Results> {
+    pub fn keep(&self, work: &Work, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
         let cuda = &work.cuda;
         check(STAGE, cuda.device.context.bind_to_thread())?;
         let row = 2 * work.geometry.width as usize;
@@ -147,11 +164,7 @@ impl Pool {
                 ready: check(STAGE, cuda.device.context.new_event(None))?,
             },
         };
-        let lengths = [
-            most[0],
-            if outputs.table { counts.regions as usize * size_of::<Region>() } else { 0 },
-            counts.pairs as usize * size_of::<Neighbor>(),
-        ];
+        let lengths = counts.map_or(most, |counts| counts.lengths(most[0], outputs));
         let to = |part: usize| slot.memory.address() + starts[part] as u64;
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
@@ -224,6 +237,12 @@ impl Results {
     /// Bytes from one row of labels to the next.
     pub fn label_stride(&self) -> usize {
         self.label_stride
+    }
+
+    /// Says what there is, where that was not known when it was kept.
+    pub fn settle(&mut self, counts: Counts, outputs: Outputs) {
+        let found = counts.lengths(self.lengths[0], outputs);
+        self.lengths = std::array::from_fn(|part| found[part].min(self.lengths[part]));
     }
 
     /// Bytes of a part; 0 where it was not asked for.

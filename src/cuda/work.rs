@@ -384,22 +384,29 @@ impl Work {
     /// Numbers of labels and, where `outputs` asks for them, of touching pairs of the frame that was submitted last;
     /// waits for them and so for all that was put on the stream before.
     pub fn counts(&self, outputs: Outputs) -> Result<Counts> {
-        let stage = "collect";
         let mut pinned = self.counts.lock().unwrap();
-        let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
-        self.sums[0].fetch(&self.cuda, stage, counter, &mut pinned, 0, 1)?;
-        let neighbors = self.neighbors.as_ref().filter(|_| outputs.neighbors);
-        if let Some(memory) = neighbors {
-            memory.degree.fetch(&self.cuda, stage, self.max_regions, &mut pinned, 4, 1)?;
-        }
+        self.fetch_counts(outputs, &mut pinned)?;
         self.cuda.synchronize()?;
-        let words: &[u32] = bytemuck::cast_slice(pinned.bytes());
-        Ok(Counts { regions: words[0], pairs: neighbors.map_or(0, |_| words[1]) })
+        Ok(Counts::read(outputs, &pinned))
+    }
+
+    /// Puts the two numbers' way down on the stream.
+    pub(crate) fn fetch_counts(&self, outputs: Outputs, to: &mut Pinned) -> Result<()> {
+        let stage = "collect";
+        let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
+        self.sums[0].fetch(&self.cuda, stage, counter, to, 0, 1)?;
+        match &self.neighbors {
+            Some(memory) if outputs.neighbors => {
+                memory.degree.fetch(&self.cuda, stage, self.max_regions, to, 4, 1)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Keeps what the frame that was submitted last gave, on the device, until somebody reads it: the stages of the
-    /// next frames may then run. `counts` are that frame's. Nothing is waited for.
-    pub fn keep(&self, counts: Counts, outputs: Outputs) -> Result<Results> {
+    /// next frames may then run. `counts` are that frame's; without them all that there could be is kept, and
+    /// [`Results::settle`] says later what there is. Nothing is waited for.
+    pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
         self.results.keep(self, counts, outputs)
     }
 

@@ -6,6 +6,8 @@ use crate::cpu::Cpu;
 #[cfg(feature = "cuda")]
 use crate::cuda::device::CurrentContext;
 #[cfg(feature = "cuda")]
+use crate::cuda::results::Pinned;
+#[cfg(feature = "cuda")]
 use crate::cuda::{Cuda, Part, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -46,6 +48,16 @@ pub(super) struct Stream {
     #[cfg(feature = "cuda")]
     pub on_device: bool,
     pub pool: LabelPool,
+}
+
+impl Stream {
+    /// Whether frames are in the host's memory.
+    pub(super) fn in_system_memory(&self) -> bool {
+        #[cfg(feature = "cuda")]
+        return !self.on_device;
+        #[cfg(not(feature = "cuda"))]
+        return true;
+    }
 }
 
 /// What a frame gave.
@@ -127,6 +139,7 @@ impl ActiveBackend {
             #[cfg(feature = "cuda")]
             Self::Cuda(cuda) => ActiveEngine::Cuda(Box::new(OnCuda {
                 staging: None,
+                places: Vec::new(),
                 engine: Engine::new(cuda.clone(), plan)?,
                 cuda,
             })),
@@ -183,6 +196,47 @@ impl ActiveEngine {
             Self::Cpu(on) => Some(on.engine.times()),
             #[cfg(feature = "cuda")]
             Self::Cuda(_) => None,
+        }
+    }
+
+    /// Whether frames of a stream can be under way while the next come.
+    pub(super) fn overlaps(&self, stream: &Stream) -> bool {
+        match self {
+            Self::Cpu(_) => {
+                let _ = stream;
+                false
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda(_) => stream.in_system_memory(),
+        }
+    }
+
+    /// Starts a frame that [`Pending::finish`] finishes; only where frames overlap.
+    pub(super) fn start(
+        &mut self,
+        buffer: &gst::BufferRef,
+        stream: &Stream,
+        task: Task,
+    ) -> Result<Pending, gst::ErrorMessage> {
+        match self {
+            Self::Cpu(_) => {
+                let _ = (buffer, stream, task);
+                Err(gst::error_msg!(
+                    gst::LibraryError::Failed,
+                    ("The CPU backend works on one frame at a time")
+                ))
+            }
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.start(buffer, stream, task),
+        }
+    }
+
+    /// Waits until nothing that belongs to the engine is in use.
+    pub(super) fn settle(&self) {
+        #[cfg(feature = "cuda")]
+        if let Self::Cuda(on) = self {
+            // A failure shows again in whatever is done next.
+            let _ = on.cuda.synchronize();
         }
     }
 
@@ -262,6 +316,8 @@ fn segment_on_cpu(
 pub(super) struct OnCuda {
     /// Taken with the first frame of the host.
     staging: Option<Staging>,
+    /// Places for frames that are under way, taken with the first of them.
+    places: Vec<Place>,
     engine: Engine<Cuda>,
     cuda: Cuda,
 }
@@ -335,7 +391,8 @@ impl OnCuda {
     ) -> Result<Found, gst::ErrorMessage> {
         let result = work(self).and_then(|()| {
             let counts = self.engine.work().counts(task.outputs)?;
-            let kept = task.labels.then(|| self.engine.work().keep(counts, task.outputs)).transpose()?;
+            let kept =
+                task.labels.then(|| self.engine.work().keep(Some(counts), task.outputs)).transpose()?;
             Ok((counts, kept))
         });
         let (counts, kept) = result.map_err(|error| {
@@ -343,13 +400,145 @@ impl OnCuda {
             let _ = self.cuda.synchronize();
             library_error(error)
         })?;
-        let mut found = Found { regions: counts.regions, labels: None, table: None, neighbors: None };
-        if let Some(kept) = kept.map(std::sync::Arc::new) {
-            let geometry = self.engine.plan().frame.geometry;
-            found.labels = Some(super::frame::label_buffer(&kept, geometry)?);
-            found.table = task.outputs.table.then(|| result_memory::buffer(&kept, Part::Table));
-            found.neighbors = task.outputs.neighbors.then(|| result_memory::buffer(&kept, Part::Neighbors));
+        found(counts.regions, kept, self.engine.plan().frame.geometry, task)
+    }
+
+    /// Starts a frame of the host; what is put on the stream borrows nothing of the buffer.
+    fn start(
+        &mut self,
+        buffer: &gst::BufferRef,
+        stream: &Stream,
+        task: Task,
+    ) -> Result<Pending, gst::ErrorMessage> {
+        let _current = CurrentContext::keep();
+        let layout = self.engine.plan().frame;
+        let map = ReadMap::new(buffer, &stream.info, layout)?;
+        let frame = map.frame()?;
+        let mut begin = || {
+            let mut place = match self.places.pop() {
+                Some(place) => place,
+                None => Place {
+                    staging: Staging::new(&self.cuda, layout)?,
+                    counts: Pinned::new(&self.cuda, "pinned memory", 8)?,
+                },
+            };
+            let work = place.begin(&self.cuda, &mut self.engine, &frame, task);
+            if work.is_err() {
+                // Before the place goes, to which copies may be under way. A second error comes from the same failure.
+                let _ = self.cuda.synchronize();
+            }
+            Ok((place, work?))
+        };
+        let (place, (done, results)) = begin().map_err(library_error)?;
+        Ok(Pending { place, results, done, frame: layout, task, cuda: self.cuda.clone() })
+    }
+}
+
+/// What is to be attached.
+#[cfg(feature = "cuda")]
+fn found(
+    regions: u32,
+    kept: Option<crate::cuda::Results>,
+    geometry: crate::image::Geometry,
+    task: Task,
+) -> Result<Found, gst::ErrorMessage> {
+    let mut found = Found { regions, labels: None, table: None, neighbors: None };
+    if let Some(kept) = kept.map(std::sync::Arc::new) {
+        found.labels = Some(super::frame::label_buffer(&kept, geometry)?);
+        found.table = task.outputs.table.then(|| result_memory::buffer(&kept, Part::Table));
+        found.neighbors = task.outputs.neighbors.then(|| result_memory::buffer(&kept, Part::Neighbors));
+    }
+    Ok(found)
+}
+
+/// Memory that a frame under way has for itself.
+#[cfg(feature = "cuda")]
+struct Place {
+    staging: Staging,
+    counts: Pinned,
+}
+
+#[cfg(feature = "cuda")]
+impl Place {
+    /// Puts a frame on the stream, up, through and down.
+    fn begin(
+        &mut self,
+        cuda: &Cuda,
+        engine: &mut Engine<Cuda>,
+        frame: &crate::image::Frame<'_>,
+        task: Task,
+    ) -> Result<(cudarc::driver::CudaEvent, Option<crate::cuda::Results>)> {
+        let mut on_device = self.staging.upload(frame)?;
+        engine.submit(&on_device, &mut (), task.outputs)?;
+        if let Some(drawing) = &task.drawing {
+            engine.draw(&mut on_device, &(), drawing)?;
+            // SAFETY: the place is used again once `Pending::finish` has waited, and given up after a wait, too.
+            unsafe { self.staging.start_download()? };
         }
-        Ok(found)
+        engine.work().fetch_counts(task.outputs, &mut self.counts)?;
+        let results = task.labels.then(|| engine.work().keep(None, task.outputs)).transpose()?;
+        Ok((cuda.mark()?, results))
+    }
+}
+
+/// A frame that the device may still be busy with.
+#[cfg(feature = "cuda")]
+pub(super) struct Pending {
+    place: Place,
+    results: Option<crate::cuda::Results>,
+    done: cudarc::driver::CudaEvent,
+    frame: FrameInfo,
+    task: Task,
+    cuda: Cuda,
+}
+
+/// There is no such frame without a device.
+#[cfg(not(feature = "cuda"))]
+pub(super) enum Pending {}
+
+impl Pending {
+    /// Waits until the device has let go of it.
+    pub(super) fn settle(&self) {
+        #[cfg(feature = "cuda")]
+        // A failure shows again in whatever is done next.
+        let _ = self.cuda.synchronize();
+    }
+
+    /// Waits for the frame and puts what was drawn into its buffer. `engine` takes the memory back if it is of its kind.
+    #[cfg(feature = "cuda")]
+    pub(super) fn finish(
+        mut self,
+        buffer: &mut gst::BufferRef,
+        info: &gst_video::VideoInfo,
+        engine: Option<&mut ActiveEngine>,
+    ) -> Result<Found, gst::ErrorMessage> {
+        let _current = CurrentContext::keep();
+        self.cuda.wait(&self.done).map_err(library_error)?;
+        if self.task.drawing.is_some() {
+            let mut map = DrawMap::new(buffer, info, self.frame)?;
+            self.place.staging.take_download(&mut map.frame_mut()?).map_err(library_error)?;
+        }
+        let counts = crate::cuda::Counts::read(self.task.outputs, &self.place.counts);
+        if let Some(results) = &mut self.results {
+            results.settle(counts, self.task.outputs);
+        }
+        if let Some(ActiveEngine::Cuda(on)) = engine
+            && on.engine.plan().frame == self.frame
+            && on.cuda.context_handle() == self.cuda.context_handle()
+        {
+            on.places.push(self.place);
+        }
+        found(counts.regions, self.results, self.frame.geometry, self.task)
+    }
+
+    /// Nothing to wait for.
+    #[cfg(not(feature = "cuda"))]
+    pub(super) fn finish(
+        self,
+        _: &mut gst::BufferRef,
+        _: &gst_video::VideoInfo,
+        _: Option<&mut ActiveEngine>,
+    ) -> Result<Found, gst::ErrorMessage> {
+        match self {}
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! `superpixel`: state, caps and the path of a frame; no pixel arithmetic.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,10 +10,11 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
+use gst_base::subclass::base_transform::GenerateOutputSuccess;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
-use super::active::{ActiveBackend, ActiveEngine, Home, Stream, Task, library_error};
+use super::active::{ActiveBackend, ActiveEngine, Found, Home, Pending, Stream, Task, library_error};
 use super::frame::{self, LabelPool};
 use super::settings::{self, Settings};
 use crate::error::Error;
@@ -24,6 +27,14 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
 });
 
+/// A frame that a device works on, and what it takes to finish it.
+struct Started {
+    pending: Pending,
+    info: gst_video::VideoInfo,
+    algo: &'static str,
+    began: Instant,
+}
+
 /// What lives from start to stop.
 struct State {
     /// Taken while an engine holds it.
@@ -31,6 +42,8 @@ struct State {
     /// The engine with the parameters that its plan was made from.
     engine: Option<(Params, ActiveEngine)>,
     stream: Option<Stream>,
+    /// The frame that was started last, until it stands in the line.
+    started: Option<Started>,
     warned_of_step: bool,
 }
 
@@ -82,6 +95,12 @@ impl Stats {
 pub struct Superpixel {
     settings: Mutex<Settings>,
     state: Mutex<Option<State>>,
+    /// Frames under way in their order.
+    line: Mutex<VecDeque<(gst::Buffer, Started)>>,
+    /// How many may be under way; as it was at start.
+    depth: AtomicUsize,
+    /// How much later frames leave for it, in ns.
+    delay: AtomicU64,
     active_backend: Mutex<String>,
     stats: Mutex<Stats>,
 }
@@ -174,7 +193,11 @@ impl Superpixel {
         }
         gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
         let backend = match state.engine.take() {
-            Some((_, engine)) => engine.into_backend(),
+            Some((_, engine)) => {
+                // Frames under way may still be in its memory.
+                engine.settle();
+                engine.into_backend()
+            }
             None => state.backend.take().ok_or_else(restart)?,
         };
         let backend = backend.at(home).map_err(library_error)?;
@@ -182,7 +205,7 @@ impl Superpixel {
         Ok(())
     }
 
-    /// Segments, draws and attaches.
+    /// Segments, draws and attaches, or starts to.
     fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), gst::ErrorMessage> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
@@ -190,17 +213,102 @@ impl Superpixel {
         let stream = state.stream.as_ref().ok_or_else(restart)?;
         let (frame, home) = (stream.frame, home(stream, buffer)?);
         self.prepare(state, settings.params(), frame, home)?;
-        let State { engine: Some((params, engine)), stream: Some(stream), .. } = state else {
+        let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
             return Err(restart());
         };
+        let algo = params.algorithm.nick();
+        if self.depth.load(Ordering::Relaxed) > 0 && engine.overlaps(stream) {
+            let pending = engine.start(buffer, stream, task)?;
+            *started = Some(Started { pending, info: stream.info.clone(), algo, began });
+            return Ok(());
+        }
         let found = engine.run(buffer, stream, task)?;
+        self.attach(buffer, found, frame.geometry, algo, began, engine)
+    }
+
+    /// Finishes a frame that was started.
+    fn finish(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+        started: Started,
+    ) -> Result<(), gst::ErrorMessage> {
+        let Started { pending, info, algo, began } = started;
+        let frame = frame::frame_info(&info).ok_or_else(restart)?;
+        let found = pending.finish(buffer, &info, state.engine.as_mut().map(|(_, engine)| engine))?;
+        let Some((_, engine)) = &state.engine else { return Err(restart()) };
+        self.attach(buffer, found, frame.geometry, algo, began, engine)
+    }
+
+    /// Finishes the oldest frame under way, if more than `depth` are.
+    fn take_finished(&self, depth: usize) -> Option<Result<gst::Buffer, gst::FlowError>> {
+        let (mut buffer, started) = {
+            let mut line = self.line.lock().unwrap();
+            if line.len() <= depth {
+                return None;
+            }
+            line.pop_front()?
+        };
+        let Some(mut state) = self.state.lock().unwrap().take() else {
+            return Some(Err(gst::FlowError::Flushing));
+        };
+        let result = self.finish(&mut state, buffer.make_mut(), started);
+        *self.state.lock().unwrap() = Some(state);
+        Some(match result {
+            Ok(()) => Ok(buffer),
+            Err(message) => {
+                self.post_error_message(message);
+                Err(gst::FlowError::Error)
+            }
+        })
+    }
+
+    /// Finishes and sends all frames under way.
+    fn drain(&self) -> Result<(), gst::FlowError> {
+        while let Some(result) = self.take_finished(0) {
+            self.obj().src_pad().push(result?)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all frames under way, once the device has let go of them.
+    fn forget(&self) {
+        let line = std::mem::take(&mut *self.line.lock().unwrap());
+        line.iter().for_each(|(_, started)| started.pending.settle());
+    }
+
+    /// How much later than in the stream frames leave.
+    fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
+        let cuda = self.active_backend.lock().unwrap().starts_with("cuda");
+        let depth = self.depth.load(Ordering::Relaxed) as u64;
+        if !cuda || !stream.in_system_memory() {
+            return gst::ClockTime::ZERO;
+        }
+        let fps = stream.info.fps();
+        let (Ok(frames), Ok(seconds)) = (u64::try_from(fps.numer()), u64::try_from(fps.denom())) else {
+            return gst::ClockTime::ZERO;
+        };
+        // Without a rate, nobody knows.
+        gst::ClockTime::SECOND.mul_div_floor(seconds * depth, frames).unwrap_or(gst::ClockTime::ZERO)
+    }
+
+    /// Attaches what was found and counts the frame.
+    fn attach(
+        &self,
+        buffer: &mut gst::BufferRef,
+        found: Found,
+        geometry: crate::image::Geometry,
+        algo: &'static str,
+        began: Instant,
+        engine: &ActiveEngine,
+    ) -> Result<(), gst::ErrorMessage> {
         if let Some(labels) = found.labels {
             let attached = meta::attach(
                 buffer,
                 meta::Attachment {
                     labels,
-                    geometry: frame.geometry,
-                    algo: params.algorithm.nick(),
+                    geometry,
+                    algo,
                     regions: found.regions,
                     table: found.table,
                     neighbors: found.neighbors,
@@ -291,14 +399,22 @@ impl BaseTransformImpl for Superpixel {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = self.settings.lock().unwrap().clone();
         let backend = self.open(&settings)?;
+        self.depth.store(settings.depth(), Ordering::Relaxed);
+        self.delay.store(0, Ordering::Relaxed);
         self.show_backend(backend.describe());
         *self.stats.lock().unwrap() = Stats::default();
-        *self.state.lock().unwrap() =
-            Some(State { backend: Some(backend), engine: None, stream: None, warned_of_step: false });
+        *self.state.lock().unwrap() = Some(State {
+            backend: Some(backend),
+            engine: None,
+            stream: None,
+            started: None,
+            warned_of_step: false,
+        });
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.forget();
         let state = self.state.lock().unwrap().take();
         drop(state);
         self.show_backend(String::new());
@@ -327,7 +443,60 @@ impl BaseTransformImpl for Superpixel {
         ))
     }
 
+    fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
+        let generated = match self.parent_generate_output()? {
+            GenerateOutputSuccess::Buffer(buffer) => buffer,
+            other => return Ok(other),
+        };
+        let started = self.state.lock().unwrap().as_mut().and_then(|state| state.started.take());
+        let Some(started) = started else {
+            self.drain()?;
+            return Ok(GenerateOutputSuccess::Buffer(generated));
+        };
+        self.line.lock().unwrap().push_back((generated, started));
+        match self.take_finished(self.depth.load(Ordering::Relaxed)) {
+            Some(result) => Ok(GenerateOutputSuccess::Buffer(result?)),
+            None => Ok(GenerateOutputSuccess::NoOutput),
+        }
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        use gst::EventView;
+        match event.view() {
+            EventView::Eos(_)
+            | EventView::Segment(_)
+            | EventView::Caps(_)
+            | EventView::Gap(_)
+            | EventView::StreamStart(_) => {
+                // The event goes on whatever became of the frames: the next chain call tells.
+                let _ = self.drain();
+            }
+            EventView::FlushStop(_) => self.forget(),
+            _ => {}
+        }
+        self.parent_sink_event(event)
+    }
+
+    fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
+        if !BaseTransformImplExt::parent_query(self, direction, query) {
+            return false;
+        }
+        let delay = gst::ClockTime::from_nseconds(self.delay.load(Ordering::Relaxed));
+        if let (gst::PadDirection::Src, gst::QueryViewMut::Latency(latency)) = (direction, query.view_mut())
+            && !delay.is_zero()
+        {
+            let (live, min, max) = latency.result();
+            latency.set(live, min + delay, max.map(|max| max + delay));
+        }
+        true
+    }
+
     fn before_transform(&self, inbuf: &gst::BufferRef) {
+        // The flag belongs to this frame, not to the one that leaves next.
+        if inbuf.flags().contains(gst::BufferFlags::DISCONT) {
+            // An error shows again when this frame is worked on.
+            let _ = self.drain();
+        }
         let segment = self.obj().segment();
         let stream_time =
             segment.downcast_ref::<gst::ClockTime>().and_then(|s| s.to_stream_time(inbuf.pts()));
@@ -369,16 +538,22 @@ impl VideoFilterImpl for Superpixel {
             gst::loggable_error!(CAT, "no pool for label maps of {:?}: {error}", frame.geometry)
         })?;
         gst::debug!(CAT, imp = self, "caps: {:?}", frame);
-        let mut state = self.state.lock().unwrap();
-        let state =
-            state.as_mut().ok_or_else(|| gst::loggable_error!(CAT, "caps before start or after an error"))?;
-        state.stream = Some(Stream {
+        let stream = Stream {
             info: info.clone(),
             frame,
             #[cfg(feature = "cuda")]
             on_device: incaps.features(0).is_some_and(frame::is_on_device),
             pool,
-        });
+        };
+        let delay = self.delay_of(&stream).nseconds();
+        match &mut *self.state.lock().unwrap() {
+            Some(state) => state.stream = Some(stream),
+            None => return Err(gst::loggable_error!(CAT, "caps before start or after an error")),
+        }
+        if self.delay.swap(delay, Ordering::Relaxed) != delay {
+            // Nobody listens before the element is in a pipeline.
+            let _ = self.obj().post_message(gst::message::Latency::builder().src(&*self.obj()).build());
+        }
         Ok(())
     }
 }
