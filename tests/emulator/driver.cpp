@@ -3,16 +3,15 @@
 // library (1.22) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
 // demand. It says nothing about speed, nor about the memory model of a real device.
 //
-// A stream is worked off at once, in the call; a graph is the list of its calls. Every allocation ends before a page that
+// A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls. Every allocation ends before a page that
 // nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
 // were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
+//   EMULATOR_LAZY=1            what is on a stream is done when somebody waits for it: a missing wait shows
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
-#include "cuda.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,12 +19,18 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+// Last: its words are CUDA's, and some of them the library's own.
+#include "cuda.h"
 
 namespace emulator {
 
@@ -238,9 +243,16 @@ struct Context {
 struct Stream {
   Graph *recording = nullptr;
   Context *context = nullptr;
+  std::deque<std::function<Result()>> waiting;
+};
+// What a record leaves: whether its stream has passed it, and when.
+struct Mark {
+  bool passed = false;
+  Stream *stream = nullptr;
+  std::chrono::steady_clock::time_point time;
 };
 struct Event {
-  std::chrono::steady_clock::time_point time;
+  std::shared_ptr<Mark> mark;
 };
 
 std::mutex lock;
@@ -258,6 +270,9 @@ std::atomic<bool> broken{false};
 thread_local std::vector<Context *> stack;
 Context primary;
 Stream default_stream;
+// Held while work that waited is done: an operation of one stream may do those of another.
+std::recursive_mutex at_work;
+std::set<Stream *> streams;
 Context *bound() { return stack.empty() ? nullptr : stack.back(); }
 
 long setting(const char *name, long otherwise) {
@@ -285,14 +300,14 @@ Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
   return SUCCESS;
 }
 
-// Whether the current context's memory holds these bytes.
-bool holds(uint64_t address, size_t bytes) {
+// Whether a context's memory holds these bytes.
+bool holds(uint64_t address, size_t bytes, const Context *context) {
   std::lock_guard<std::mutex> guard(lock);
   auto after = memory.upper_bound(address);
   if (bytes == 0) return true;
   if (after == memory.begin()) return false;
   --after;
-  return address + bytes <= after->first + after->second.bytes && after->second.context == bound();
+  return address + bytes <= after->first + after->second.bytes && after->second.context == context;
 }
 
 Stream &stream_of(void *handle) { return handle ? *(Stream *)handle : default_stream; }
@@ -311,23 +326,65 @@ Result submit(void *handle, std::function<Result()> call) {
     stream.recording->calls.push_back(std::move(call));
     return SUCCESS;
   }
-  return call();
+  if (!setting("EMULATOR_LAZY", 0)) return call();
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  stream.waiting.push_back(std::move(call));
+  return SUCCESS;
+}
+
+// Does what waits on a stream, up to a mark if there is one.
+Result work_off(Stream &stream, const Mark *until = nullptr) {
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  while (!stream.waiting.empty() && !(until && until->passed)) {
+    const std::function<Result()> call = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    if (const Result result = call()) return result;
+  }
+  return broken ? ILLEGAL_ADDRESS : SUCCESS;
+}
+
+// Does all that waits; as calls do that the driver cannot let overtake a stream.
+Result work_off_all() {
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  Result first = work_off(default_stream);
+  for (Stream *stream : std::set<Stream *>(streams)) {
+    if (const Result result = work_off(*stream)) first = first ? first : result;
+  }
+  return first;
+}
+
+// Whether memory of the host is pinned: the driver reads and writes other memory before a call returns.
+bool is_pinned(uint64_t address, size_t bytes) {
+  std::lock_guard<std::mutex> guard(lock);
+  auto after = pinned.upper_bound(address);
+  if (after == pinned.begin()) return false;
+  --after;
+  return address + bytes <= after->first + after->second.bytes;
 }
 
 Result copy(void *stream, uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device) {
-  return submit(stream, [=] {
-    if ((to_device && !holds(to, bytes)) || (from_device && !holds(from, bytes))) return (Result)INVALID_VALUE;
-    std::memcpy((void *)to, (const void *)from, bytes);
+  Context *context = bound();
+  std::shared_ptr<std::vector<char>> staged;
+  if (!from_device && !is_pinned(from, bytes)) {
+    staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
+  }
+  const Result result = submit(stream, [=] {
+    if ((to_device && !holds(to, bytes, context)) || (from_device && !holds(from, bytes, context))) return (Result)INVALID_VALUE;
+    std::memcpy((void *)to, staged ? (const void *)staged->data() : (const void *)from, bytes);
     return (Result)SUCCESS;
   });
+  const bool waits = !stream || (!to_device && !is_pinned(to, bytes));
+  return result || !waits || stream_of(stream).recording ? result : work_off(stream_of(stream));
 }
 
 Result set(void *stream, uint64_t to, unsigned char value, size_t bytes) {
-  return submit(stream, [=] {
-    if (!holds(to, bytes)) return (Result)INVALID_VALUE;
+  Context *context = bound();
+  const Result result = submit(stream, [=] {
+    if (!holds(to, bytes, context)) return (Result)INVALID_VALUE;
     std::memset((void *)to, value, bytes);
     return (Result)SUCCESS;
   });
+  return result || stream ? result : work_off(default_stream);
 }
 
 Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together) {
@@ -486,6 +543,7 @@ API cuCtxCreate_v2(void **context, unsigned, int device) {
 API cuCtxDestroy_v2(void *context) {
   Context *gone = (Context *)context;
   if (!gone || gone == &primary || !gone->alive) return INVALID_CONTEXT;
+  work_off_all();
   gone->alive = false;
   if (bound() == gone) stack.pop_back();
   if (--holders == 0) broken = false;
@@ -511,30 +569,32 @@ API cuDeviceCanAccessPeer(int *can, int, int) {
 }
 API cuCtxSynchronize() {
   UNLESS_UNUSABLE;
-  return SUCCESS;
+  return work_off_all();
 }
 API cuStreamCreate(void **stream, unsigned) {
   UNLESS_UNUSABLE;
   Stream *made = new Stream;
   made->context = bound();
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  streams.insert(made);
   *stream = made;
   return SUCCESS;
 }
-API cuStreamDestroy(void *stream) {
-  delete (Stream *)stream;
-  return SUCCESS;
-}
 API cuStreamDestroy_v2(void *stream) {
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  work_off_all();
+  streams.erase((Stream *)stream);
   delete (Stream *)stream;
   return SUCCESS;
 }
-API cuStreamSynchronize(void *) {
+API cuStreamDestroy(void *stream) { return cuStreamDestroy_v2(stream); }
+API cuStreamSynchronize(void *stream) {
   UNLESS_BROKEN;
-  return SUCCESS;
+  return work_off(stream_of(stream));
 }
-API cuStreamWaitEvent(void *, void *, unsigned) {
-  UNLESS_BROKEN;
-  return SUCCESS;
+API cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
+  return submit(stream, [mark] { return !mark || mark->passed ? (Result)SUCCESS : work_off(*mark->stream, mark.get()); });
 }
 API cuStreamIsCapturing(void *stream, int *status) {
   *status = stream_of(stream).recording != nullptr;
@@ -583,22 +643,26 @@ API cuEventDestroy_v2(void *event) {
   return SUCCESS;
 }
 API cuEventRecord(void *event, void *stream) {
-  return submit(stream, [event] {
-    ((Event *)event)->time = std::chrono::steady_clock::now();
+  const auto mark = std::make_shared<Mark>();
+  mark->stream = &stream_of(stream);
+  ((Event *)event)->mark = mark;
+  return submit(stream, [mark] {
+    mark->time = std::chrono::steady_clock::now();
+    mark->passed = true;
     return (Result)SUCCESS;
   });
 }
-API cuEventQuery(void *) {
+API cuEventSynchronize(void *event) {
   UNLESS_BROKEN;
-  return SUCCESS;
+  const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  return !mark || mark->passed ? SUCCESS : work_off(*mark->stream, mark.get());
 }
-API cuEventSynchronize(void *) {
-  UNLESS_BROKEN;
-  return SUCCESS;
-}
+API cuEventQuery(void *event) { return cuEventSynchronize(event); }
 API cuEventElapsedTime(float *ms, void *from, void *to) {
-  UNLESS_BROKEN;
-  *ms = std::chrono::duration<float, std::milli>(((Event *)to)->time - ((Event *)from)->time).count();
+  if (const Result result = cuEventSynchronize(from)) return result;
+  if (const Result result = cuEventSynchronize(to)) return result;
+  *ms = std::chrono::duration<float, std::milli>(((Event *)to)->mark->time - ((Event *)from)->mark->time).count();
   return SUCCESS;
 }
 API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
@@ -619,6 +683,7 @@ API cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t he
   return cuMemAlloc_v2(address, *pitch * height);
 }
 API cuMemFree_v2(uint64_t address) {
+  work_off_all();
   std::lock_guard<std::mutex> guard(lock);
   const auto found = memory.find(address);
   if (found != memory.end()) memory_used -= found->second.bytes;
@@ -639,6 +704,7 @@ API cuMemHostAlloc(void **start, size_t bytes, unsigned) {
 }
 API cuMemAllocHost_v2(void **start, size_t bytes) { return cuMemHostAlloc(start, bytes, 0); }
 API cuMemFreeHost(void *start) {
+  work_off_all();
   std::lock_guard<std::mutex> guard(lock);
   return give(pinned, (uint64_t)start);
 }
@@ -672,7 +738,8 @@ struct Copy2D {
 static_assert(sizeof(Copy2D) == 128, "as in cuda.h");
 API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
   const Copy2D c = *given;
-  return submit(stream, [c] {
+  Context *context = bound();
+  const Result result = submit(stream, [c, context] {
     const auto start = [](const Copy2D::End &end, size_t y) {
       const uint64_t base = end.type == 1 ? (uint64_t)end.host : end.device;
       return base + (end.y + y) * end.pitch + end.x;
@@ -680,13 +747,16 @@ API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
     for (const auto *end : {&c.from, &c.to}) {
       if (end->type != 1 && end->type != 2) return (Result)NOT_SUPPORTED;
       if (end->pitch < c.width) return (Result)INVALID_VALUE;
-      if (end->type == 2 && !holds(start(*end, 0), (c.height - 1) * end->pitch + c.width)) return (Result)INVALID_VALUE;
+      if (end->type == 2 && !holds(start(*end, 0), (c.height - 1) * end->pitch + c.width, context)) return (Result)INVALID_VALUE;
     }
     for (size_t y = 0; y < c.height; y++) {
       std::memcpy((void *)start(c.to, y), (const void *)start(c.from, y), c.width);
     }
     return (Result)SUCCESS;
   });
+  // Memory of the host may be any: as if none were pinned.
+  const bool waits = !stream || c.from.type == 1 || c.to.type == 1;
+  return result || !waits ? result : work_off(stream_of(stream));
 }
 API cuMemcpy2D_v2(const Copy2D *copy) { return cuMemcpy2DAsync_v2(copy, nullptr); }
 
@@ -724,6 +794,7 @@ API cuModuleLoadData(void **module, const void *image) {
   return SUCCESS;
 }
 API cuModuleUnload(void *module) {
+  work_off_all();
   delete (Module *)module;
   return SUCCESS;
 }
