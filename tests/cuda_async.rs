@@ -162,6 +162,72 @@ fn a_flush_forgets_frames_under_way_and_a_discontinuity_does_not() {
     assert_eq!(error_on(&bus), None);
 }
 
+/// Random frames, flushes, seeks and new caps, against a list of what has to leave.
+#[test]
+fn no_order_of_events_loses_or_reorders_a_frame() {
+    if !device("no_order_of_events_loses_or_reorders_a_frame") {
+        return;
+    }
+    let short = std::env::var_os("SUPERPIXEL_SHORT").is_some_and(|v| v == "1");
+    for depth in 1..=4usize {
+        let (element, mut h, bus) = element("cuda", depth as u32);
+        element.set_property("neighbors", false);
+        let sizes = [(16u32, 16u32), (24, 8)];
+        let pictures = sizes.map(|(width, height)| picture(&info("GRAY8", width, height), 1, 0));
+        let (mut size, mut number, mut state) = (0, 0u64, depth as u64);
+        let (mut under_way, mut expected, mut seen) =
+            (std::collections::VecDeque::new(), Vec::new(), Vec::new());
+        h.set_src_caps(caps("GRAY8", sizes[0].0, sizes[0].1));
+        let segment = || gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new());
+        for _ in 0..if short { 150 } else { 4000 } {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            match state >> 60 {
+                0 => {
+                    h.push_event(gst::event::FlushStart::new());
+                    h.push_event(gst::event::FlushStop::new(true));
+                    h.push_event(segment());
+                    under_way.clear();
+                }
+                1 => {
+                    h.push_event(segment());
+                    expected.extend(under_way.drain(..));
+                }
+                2 => {
+                    size = 1 - size;
+                    h.push_event(gst::event::Caps::new(&caps("GRAY8", sizes[size].0, sizes[size].1)));
+                    expected.extend(under_way.drain(..));
+                }
+                kind => {
+                    let mut buffer = pictures[size].copy_deep().unwrap();
+                    let writable = buffer.get_mut().unwrap();
+                    writable.set_pts(gst::ClockTime::from_mseconds(number));
+                    if kind == 3 {
+                        writable.set_flags(gst::BufferFlags::DISCONT);
+                        expected.extend(under_way.drain(..));
+                    }
+                    under_way.push_back(number);
+                    number += 1;
+                    h.push(buffer).unwrap();
+                    if under_way.len() > depth {
+                        expected.extend(under_way.pop_front());
+                    }
+                }
+            }
+            while let Some(buffer) = h.try_pull() {
+                seen.push(buffer.pts().unwrap().mseconds());
+            }
+            assert_eq!(seen, expected, "depth {depth}");
+        }
+        h.push_event(gst::event::Eos::new());
+        expected.extend(under_way);
+        while let Some(buffer) = h.try_pull() {
+            seen.push(buffer.pts().unwrap().mseconds());
+        }
+        assert_eq!(seen, expected, "depth {depth}, end");
+        assert_eq!(error_on(&bus), None);
+    }
+}
+
 #[test]
 fn a_stop_with_frames_under_way_starts_again() {
     if !device("a_stop_with_frames_under_way_starts_again") {
