@@ -432,7 +432,11 @@ fn starts_and_stops_leave_no_device_memory_behind() {
         "videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width=64,height=48 ! cudaupload ! {ON_DEVICE} ! \
          superpixel backend=cuda neighbors=true overlay=mean-color ! cudadownload ! fakesink"
     ));
+    let current = || cudarc::driver::result::ctx::get_current().unwrap();
+    let before = current();
     for _ in 0..10 {
         play_to_end(&pipeline).unwrap();
+        // One that has ended would stay current on this thread, which stopped the element.
+        assert_eq!(current(), before);
     }
 }

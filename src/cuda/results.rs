@@ -4,6 +4,7 @@
 //! The stages of the next frame write the same device memory again, so a frame's results are copied on the device: a few
 //! microseconds, against the bus's hundreds. The copies stand in slots that are used again when readers let go.
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -200,7 +201,7 @@ impl Pool {
         let held = self.0.held.fetch_add(1, Ordering::Relaxed);
         let place = Place { slot: Some(slot), host: Vec::new(), here: [false; 3] };
         let kept = Results {
-            cuda: cuda.clone(),
+            cuda: ManuallyDrop::new(cuda.clone()),
             place: Mutex::new(place),
             starts,
             lengths,
@@ -230,7 +231,8 @@ pub struct Results {
     lengths: [usize; 3],
     label_stride: usize,
     pool: Weak<Shared>,
-    cuda: Cuda,
+    /// May be the last of its context; dropped by hand.
+    cuda: ManuallyDrop<Cuda>,
 }
 
 impl Results {
@@ -309,7 +311,6 @@ impl Results {
     }
 
     fn give_back(&self, slot: Slot) {
-        let _current = CurrentContext::keep();
         match self.pool.upgrade() {
             Some(pool) => {
                 pool.held.fetch_sub(1, Ordering::Relaxed);
@@ -322,8 +323,11 @@ impl Results {
 
 impl Drop for Results {
     fn drop(&mut self) {
+        let _current = CurrentContext::keep();
         if let Some(slot) = self.place.get_mut().ok().and_then(|place| place.slot.take()) {
             self.give_back(slot);
         }
+        // SAFETY: once, and nothing uses it after.
+        unsafe { ManuallyDrop::drop(&mut self.cuda) };
     }
 }

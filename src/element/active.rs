@@ -115,6 +115,7 @@ impl ActiveBackend {
     /// The same where a buffer's memory lives.
     #[cfg(feature = "cuda")]
     pub(super) fn at(self, home: Option<Home>) -> Result<Self> {
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         match (self, home) {
             (Self::Cuda(cuda), Some(home)) if cuda.context_handle() != home.handle() => {
                 // SAFETY: the context is that of a GstCudaContext, which `home` holds.
@@ -132,6 +133,8 @@ impl ActiveBackend {
 
     /// Makes what the frames of a plan need.
     pub(super) fn engine(self, plan: Plan) -> Result<ActiveEngine> {
+        #[cfg(feature = "cuda")]
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         Ok(match self {
             Self::Cpu(cpu) => {
                 ActiveEngine::Cpu(Box::new(OnCpu { engine: Engine::new(cpu, plan)?, scratch: Vec::new() }))
@@ -160,8 +163,21 @@ impl ActiveEngine {
         match self {
             Self::Cpu(on) => ActiveBackend::Cpu(on.engine.into_backend()),
             #[cfg(feature = "cuda")]
-            Self::Cuda(on) => ActiveBackend::Cuda(on.cuda),
+            Self::Cuda(on) => {
+                // The engine goes here, and with it what is in its context.
+                let _current = CurrentContext::keep();
+                let cuda = on.cuda.clone();
+                drop(on);
+                ActiveBackend::Cuda(cuda)
+            }
         }
+    }
+
+    /// Ends it, and lets go of the context that it was in.
+    pub(super) fn end(self) {
+        #[cfg(feature = "cuda")]
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
+        drop(self);
     }
 
     pub(super) fn plan(&self) -> &Plan {

@@ -416,7 +416,9 @@ impl BaseTransformImpl for Superpixel {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         self.forget();
         let state = self.state.lock().unwrap().take();
-        drop(state);
+        if let Some(State { engine: Some((_, engine)), .. }) = state {
+            engine.end();
+        }
         self.show_backend(String::new());
         Ok(())
     }
