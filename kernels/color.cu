@@ -46,8 +46,9 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest(const u32 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
            u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
   after_last_kernel();
-  __shared__ u32 words[TABLE_WORDS];
-  for (u32 i = threadIdx.x; i < TABLE_WORDS; i += INGEST_THREADS) words[i] = tables[i];
+  __shared__ u32 words[WIDE_TABLE_WORDS];
+  const u32 table_words = frame.layout == LAYOUT_P010 ? WIDE_TABLE_WORDS : TABLE_WORDS;
+  for (u32 i = threadIdx.x; i < table_words; i += INGEST_THREADS) words[i] = tables[i];
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
   for (u32 i = first; i < args.clear_words; i += all) clear[i] = 0;
   __syncthreads();

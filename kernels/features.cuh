@@ -10,17 +10,19 @@ struct SpaceArgs {
   i32 matrix[9];
 };
 
-// 256 entries of the transfer curve, 16385 of the Lab curve, padded to whole words.
-#define TABLE_WORDS (128 + 8193)
+// 16385 entries of the Lab curve, padded to whole words, then those of the codes: 256, or 1024 for codes of 10 bits.
+#define CURVE_WORDS 8193
+#define TABLE_WORDS (CURVE_WORDS + 128)
+#define WIDE_TABLE_WORDS (CURVE_WORDS + 512)
 
 __device__ __forceinline__ u32 pack_clamped(i32 a, i32 b, i32 c) {
   return (u32)min(max(a, 0), 1023) | (u32)min(max(b, 0), 2047) << 10 | (u32)min(max(c, 0), 2047) << 21;
 }
 
 __device__ __forceinline__ u32 feature_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
-  if (args.space == SPACE_RGB) return pack_clamped(4 * rgb[0], 4 * rgb[1], 4 * rgb[2]);
-  const u16 *curve = tables + 256;
-  const i32 r = tables[rgb[0]], g = tables[rgb[1]], b = tables[rgb[2]];
+  const u16 *curve = tables, *codes = tables + 2 * CURVE_WORDS;
+  const i32 r = codes[rgb[0]], g = codes[rgb[1]], b = codes[rgb[2]];
+  if (args.space == SPACE_RGB) return pack_clamped(r, g, b);
   const i32 *m = args.matrix;
   const i32 x = (m[0] * r + m[1] * g + m[2] * b + (1 << 15)) >> 16;
   const i32 y = (m[3] * r + m[4] * g + m[5] * b + (1 << 15)) >> 16;

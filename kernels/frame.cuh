@@ -4,18 +4,20 @@
 #include "common.cuh"
 
 // How a frame's planes are read. The order is that of `DeviceFrame::args` in src/cuda/frame.rs.
-enum Layout { LAYOUT_RGB = 0, LAYOUT_GRAY = 1, LAYOUT_NV12 = 2, LAYOUT_I420 = 3 };
+enum Layout { LAYOUT_RGB = 0, LAYOUT_GRAY = 1, LAYOUT_NV12 = 2, LAYOUT_I420 = 3, LAYOUT_P010 = 4 };
 
 struct FrameArgs {
   u8 *plane[3];
   u32 stride[3];
   u32 width, height;
   u32 layout;
-  // Packed RGB: bytes of a pixel and where the channels stand in it.
+  // Bytes of a pixel in the first plane and, in packed RGB, where the channels stand in it.
   u32 bytes, offset[3];
   i32 luma_offset;
   i32 to_rgb[5];
   i32 to_yuv[9];
+  // Code of no chroma: half of what a sample's bits hold.
+  i32 neutral;
 };
 static_assert(sizeof(FrameArgs) == 128, "mirrored in src/cuda/frame.rs");
 
@@ -26,6 +28,13 @@ __device__ __forceinline__ i32 clamp(i32 v, i32 low, i32 high) { return min(max(
 template <u32 LAYOUT, u32 BYTES>
 __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 y, u32 (&out)[3]) {
   const u8 *row = frame.plane[0] + (size_t)y * frame.stride[0];
+  if (LAYOUT == LAYOUT_P010) {
+    const u16 *chroma = (const u16 *)(frame.plane[1] + (size_t)(y / 2) * frame.stride[1]) + x / 2 * 2;
+    out[0] = ((const u16 *)row)[x] >> 6;
+    out[1] = chroma[0] >> 6;
+    out[2] = chroma[1] >> 6;
+    return;
+  }
   if (LAYOUT == LAYOUT_RGB) {
     if (BYTES == 4) {
       const u32 pixel = *(const u32 *)(row + 4 * (size_t)x);
@@ -55,6 +64,7 @@ __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 
     if ((frame).layout == LAYOUT_NV12) function<LAYOUT_NV12, 1>(__VA_ARGS__); \
     else if ((frame).layout == LAYOUT_I420) function<LAYOUT_I420, 1>(__VA_ARGS__); \
     else if ((frame).layout == LAYOUT_GRAY) function<LAYOUT_GRAY, 1>(__VA_ARGS__); \
+    else if ((frame).layout == LAYOUT_P010) function<LAYOUT_P010, 2>(__VA_ARGS__); \
     else if ((frame).bytes == 4) function<LAYOUT_RGB, 4>(__VA_ARGS__);      \
     else function<LAYOUT_RGB, 3>(__VA_ARGS__);                              \
   } while (0)
@@ -66,13 +76,17 @@ __device__ __forceinline__ void to_rgb(const FrameArgs &frame, const u32 (&in)[3
     return;
   }
   const i32 y = ((i32)in[0] - frame.luma_offset) * frame.to_rgb[0] + (1 << 15);
-  const i32 u = (i32)in[1] - 128, v = (i32)in[2] - 128;
-  out[0] = clamp((y + frame.to_rgb[1] * v) >> 16, 0, 255);
-  out[1] = clamp((y + frame.to_rgb[2] * u + frame.to_rgb[3] * v) >> 16, 0, 255);
-  out[2] = clamp((y + frame.to_rgb[4] * u) >> 16, 0, 255);
+  const i32 u = (i32)in[1] - frame.neutral, v = (i32)in[2] - frame.neutral, most = 2 * frame.neutral - 1;
+  out[0] = clamp((y + frame.to_rgb[1] * v) >> 16, 0, most);
+  out[1] = clamp((y + frame.to_rgb[2] * u + frame.to_rgb[3] * v) >> 16, 0, most);
+  out[2] = clamp((y + frame.to_rgb[4] * u) >> 16, 0, most);
 }
 
-__device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&in)[3], u32 (&out)[3]) {
+// From R'G'B' of 8 bits to the frame's own channels in their bits.
+__device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&rgb)[3], u32 (&out)[3]) {
+  u32 in[3];
+#pragma unroll
+  for (int i = 0; i < 3; i++) in[i] = frame.layout == LAYOUT_P010 ? (2 * 1023 * rgb[i] + 255) / 510 : rgb[i];
 #pragma unroll
   for (int i = 0; i < 3; i++) {
     if (frame.layout == LAYOUT_RGB) {
@@ -80,7 +94,19 @@ __device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&in)
     } else {
       const i32 *row = frame.to_yuv + 3 * i;
       const i32 sum = row[0] * (i32)in[0] + row[1] * (i32)in[1] + row[2] * (i32)in[2] + (1 << 15);
-      out[i] = clamp((sum >> 16) + (i == 0 ? frame.luma_offset : 128), 0, 255);
+      out[i] = clamp((sum >> 16) + (i == 0 ? frame.luma_offset : frame.neutral), 0, 2 * frame.neutral - 1);
     }
+  }
+}
+
+// A sample of the frame as it is drawn on.
+__device__ __forceinline__ u32 load_code(const FrameArgs &frame, const u8 *at) {
+  return frame.layout == LAYOUT_P010 ? *(const u16 *)at >> 6 : *at;
+}
+__device__ __forceinline__ void store_code(const FrameArgs &frame, u8 *at, u32 code) {
+  if (frame.layout == LAYOUT_P010) {
+    *(u16 *)at = (u16)(code << 6);
+  } else {
+    *at = (u8)code;
   }
 }

@@ -33,7 +33,7 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
   if (args.fill == FILL_MEAN) {
     const u32 mean = means[label];
 #pragma unroll
-    for (int i = 0; i < 3; i++) out[i] = mean >> 8 * i & 255u;
+    for (int i = 0; i < 3; i++) out[i] = mean >> 10 * i & 1023u;
   } else {
     u32 rgb[3];
     false_color(label, rgb);
@@ -110,11 +110,11 @@ KERNEL __launch_bounds__(TILE_THREADS)
       const u32 channels = frame.layout == LAYOUT_RGB ? 3 : 1;
       for (u32 c = 0; c < channels; c++) {
         u8 *sample = pixel + frame.offset[c];
-        const u32 below = args.fill != FILL_NONE ? color[c] : *sample;
-        *sample = (u8)(on ? blend(below, args.color[c], args.alpha) : below);
+        const u32 below = args.fill != FILL_NONE ? color[c] : load_code(frame, sample);
+        store_code(frame, sample, on ? blend(below, args.color[c], args.alpha) : below);
       }
     }
-    if (frame.layout != LAYOUT_NV12 && frame.layout != LAYOUT_I420) continue;
+    if (frame.layout == LAYOUT_RGB || frame.layout == LAYOUT_GRAY) continue;
     // The pixel to the right holds the other half of the chroma sample.
     chroma[0] += __shfl_down_sync(FULL_WARP, chroma[0], 1);
     chroma[1] += __shfl_down_sync(FULL_WARP, chroma[1], 1);
@@ -123,11 +123,11 @@ KERNEL __launch_bounds__(TILE_THREADS)
     const i32 y = top + warp * 4 + i;
     if (lane % 2 || x >= width || y >= height || (args.fill == FILL_NONE && !on_chroma)) continue;
     for (u32 c = 0; c < 2; c++) {
-      u8 *sample = frame.layout == LAYOUT_NV12
-                       ? frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + x / 2 * 2 + c
-                       : frame.plane[1 + c] + (size_t)(y / 2) * frame.stride[1 + c] + x / 2;
-      const u32 below = args.fill != FILL_NONE ? (2 * chroma[c] + pixels) / (2 * pixels) : *sample;
-      *sample = (u8)(on_chroma ? blend(below, args.color[1 + c], args.alpha) : below);
+      u8 *sample = frame.layout == LAYOUT_I420
+                       ? frame.plane[1 + c] + (size_t)(y / 2) * frame.stride[1 + c] + x / 2
+                       : frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + (x / 2 * 2 + c) * frame.bytes;
+      const u32 below = args.fill != FILL_NONE ? (2 * chroma[c] + pixels) / (2 * pixels) : load_code(frame, sample);
+      store_code(frame, sample, on_chroma ? blend(below, args.color[1 + c], args.alpha) : below);
     }
   }
 }

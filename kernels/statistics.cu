@@ -101,7 +101,7 @@ struct Record {
 };
 static_assert(sizeof(Record) == 40, "the wire format");
 
-// Grid: one thread a region. Writes the mean samples, packed from the lowest byte, and the record.
+// Grid: one thread a region. Writes the mean samples, packed in 10 bits each from the lowest, and the record.
 KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
                  const u32 *__restrict__ tables, u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame,
@@ -113,8 +113,12 @@ KERNEL __launch_bounds__(TABLE_THREADS)
   u32 mean[3], rgb[3];
 #pragma unroll
   for (int i = 0; i < 3; i++) mean[i] = rounded_mean(sums.samples[i], sums.area);
-  means[label] = mean[0] | mean[1] << 8 | mean[2] << 16;
+  means[label] = mean[0] | mean[1] << 10 | mean[2] << 20;
   to_rgb(frame, mean, rgb);
+  if (frame.layout == LAYOUT_P010) {
+#pragma unroll
+    for (int i = 0; i < 3; i++) rgb[i] = (510 * rgb[i] + 1023) / 2046;
+  }
   u64 color[3] = {sums.color[0], sums.color[1], sums.color[2]};
   double n = sums.area;
   if (!lab_features) {

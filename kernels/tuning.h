@@ -2,7 +2,7 @@
 // Block and tile sizes, each with its reason; read by the kernels and, as text, by src/cuda/tuning.rs.
 #pragma once
 
-// Ingest keeps 33 KB of tables in shared memory; three such blocks fit a multiprocessor without spilling registers.
+// Ingest keeps 35 KB of tables in shared memory; three such blocks fit a multiprocessor without spilling registers.
 #define INGEST_THREADS 512
 // A round's tile in samples: one row of a warp wide, two samples a thread high. At S = 16 it holds 8x2 cells. Twice the
 // height halves the blocks, and a round is too short to fill the device with those of a small frame.

@@ -88,7 +88,7 @@ pub trait Statistics<B: Backend>: Send {
     fn collect(&mut self, work: &B::Work, outputs: Outputs, regions: &mut Regions) -> Result<()>;
 
     /// Mean samples of each label in the frame's own channels, as measured last, where the host has them.
-    fn means(&self) -> &[[u8; 3]] {
+    fn means(&self) -> &[[u16; 3]] {
         &[]
     }
 }
@@ -101,7 +101,7 @@ pub trait Overlay<B: Backend>: Send {
         frame: &mut B::FrameMut<'_>,
         work: &B::Work,
         labels: &B::Labels<'_>,
-        means: &[[u8; 3]],
+        means: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()>;
 }

@@ -46,6 +46,8 @@ fn pack(channels: [i32; 3]) -> u32 {
     (a.clamp(0, 1023) | b.clamp(0, 2047) << 10) as u32 | (c.clamp(0, 2047) as u32) << 21
 }
 
+/// Most bits of a code value.
+const MAX_BITS: u32 = 10;
 const LINEAR_ONE: f64 = 65_535.0;
 const MATRIX_ONE: i32 = 1 << 14;
 const CURVE_ONE: f64 = 32_768.0;
@@ -58,8 +60,10 @@ const XYZ: [[f64; 3]; 3] =
 /// The tables that turn R', G', B' codes into features.
 pub struct ColorTables {
     space: ColorSpace,
-    /// Code value to light, 65535 at white.
-    linear: [u16; 256],
+    /// Code value of 8 or 10 bits to light, 65535 at white; in `rgb` to a channel of the feature.
+    linear: [u16; 1 << MAX_BITS],
+    #[cfg(feature = "cuda")]
+    bits: u32,
     /// Rows in 1/16384, each summing to exactly that in the Lab spaces, so that gray has no chroma.
     matrix: [[i32; 3]; 3],
     /// The Lab curve f over light in 1/16384, 32768 at white.
@@ -67,16 +71,23 @@ pub struct ColorTables {
 }
 
 impl ColorTables {
-    /// Computes the tables of a color space.
+    /// Computes the tables of a color space for code values of 8 bits.
     pub fn new(space: ColorSpace) -> Self {
+        Self::with_bits(space, 8)
+    }
+
+    /// Computes the tables of a color space for code values of 8 or 10 bits.
+    pub fn with_bits(space: ColorSpace, bits: u32) -> Self {
+        let white = f64::from((1u32 << bits.min(MAX_BITS)) - 1);
         let linear = std::array::from_fn(|code| {
-            let v = code as f64 / 255.0;
-            let light = match space {
-                ColorSpace::Lab if v <= 0.04045 => v / 12.92,
-                ColorSpace::Lab => ((v + 0.055) / 1.055).powf(2.4),
-                _ => v,
+            let v = (code as f64 / white).min(1.0);
+            let value = match space {
+                ColorSpace::Lab if v <= 0.04045 => v / 12.92 * LINEAR_ONE,
+                ColorSpace::Lab => ((v + 0.055) / 1.055).powf(2.4) * LINEAR_ONE,
+                ColorSpace::Rgb => v * 1020.0,
+                _ => v * LINEAR_ONE,
             };
-            (light * LINEAR_ONE).round() as u16
+            value.round() as u16
         });
         let matrix = XYZ.map(|row| {
             let white: f64 = match space {
@@ -96,18 +107,31 @@ impl ColorTables {
                 (f * CURVE_ONE).round() as u16
             })
             .collect();
-        Self { space, linear, matrix, curve }
+        Self {
+            space,
+            linear,
+            #[cfg(feature = "cuda")]
+            bits,
+            matrix,
+            curve,
+        }
     }
 
-    /// The feature of a color.
+    /// The feature of a color in codes of 8 bits.
     ///
     /// Source: CIE 15 with the sRGB primaries; integer arithmetic, every step rounds half up.
     #[inline(always)]
     pub fn feature(&self, rgb: [u8; 3]) -> u32 {
+        self.feature_wide(rgb.map(u16::from))
+    }
+
+    /// The feature of a color in codes of as many bits as the tables are for.
+    #[inline(always)]
+    pub fn feature_wide(&self, rgb: [u16; 3]) -> u32 {
+        let light = rgb.map(|v| i32::from(self.linear[usize::from(v) % (1 << MAX_BITS)]));
         if self.space == ColorSpace::Rgb {
-            return pack(rgb.map(|v| 4 * i32::from(v)));
+            return pack(light);
         }
-        let light = rgb.map(|v| i32::from(self.linear[usize::from(v)]));
         let [x, y, z] = self
             .matrix
             .map(|row| (row[0] * light[0] + row[1] * light[1] + row[2] * light[2] + (1 << 15)) >> 16);
@@ -139,10 +163,11 @@ unsafe impl crate::cuda::launch::Argument for SpaceArgs {}
 
 #[cfg(feature = "cuda")]
 impl ColorTables {
-    /// Both curves one after the other, as words in the device's byte order.
+    /// The Lab curve, padded to a whole word, and the codes' curve behind it, as words in the device's byte order.
     pub(crate) fn device_words(&self) -> Vec<u32> {
-        let mut items: Vec<u16> = self.linear.iter().chain(&self.curve).copied().collect();
+        let mut items = self.curve.clone();
         items.resize(items.len().next_multiple_of(2), 0);
+        items.extend_from_slice(&self.linear[..1 << self.bits]);
         items.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect()
     }
 
@@ -164,9 +189,24 @@ pub(crate) fn lab_of_sums(sums: [u64; 3], count: u32) -> [f32; 3] {
     [mean[0] / 8.0, (mean[1] - 1024.0) / 8.0, (mean[2] - 1024.0) / 8.0].map(|v| v as f32)
 }
 
-/// R'G'B' from and to Y'CbCr codes in 16-bit fixed point; also gray, as luma with neutral chroma.
+/// An 8-bit code as a code of the same color in `bits`, rounded half up.
+pub fn widen(code: u8, bits: u32) -> u16 {
+    let white = (1u32 << bits) - 1;
+    ((2 * white * u32::from(code) + 255) / 510) as u16
+}
+
+/// A code of `bits` as an 8-bit code of the same color, rounded half up.
+pub fn narrow(code: u16, bits: u32) -> u8 {
+    let white = (1u32 << bits) - 1;
+    ((510 * u32::from(code) + white) / (2 * white)) as u8
+}
+
+/// R'G'B' from and to Y'CbCr codes in 16-bit fixed point, all in the bits of the frame's format; also gray, as luma with
+/// neutral chroma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Yuv {
+    /// Code of no chroma: half of what the bits hold.
+    neutral: i32,
     luma_offset: i32,
     to_rgb: [i32; 5],
     to_yuv: [[i32; 3]; 3],
@@ -179,9 +219,15 @@ impl Yuv {
         let matrix = if frame.format == PixelFormat::Gray8 { YuvMatrix::Bt601 } else { frame.matrix };
         let (kr, kb) = matrix.kr_kb();
         let kg = 1.0 - kr - kb;
-        let (offset, luma, chroma) = if frame.full_range { (0, 255.0, 255.0) } else { (16, 219.0, 224.0) };
+        let bits = frame.format.bits();
+        let (white, unit) = (f64::from((1u32 << bits) - 1), 1 << (bits - 8));
+        let (offset, luma, chroma) = if frame.full_range {
+            (0, white, white)
+        } else {
+            (16 * unit, f64::from(219 * unit), f64::from(224 * unit))
+        };
         let fixed = |v: f64| (v * 65_536.0).round() as i32;
-        let (to_luma, to_chroma) = (luma / 255.0, chroma / 255.0);
+        let (to_luma, to_chroma) = (luma / white, chroma / white);
         let row = |weights: [f64; 3], last: usize| {
             let mut fixed_row = weights.map(fixed);
             // The rounding error goes to the largest weight: white stays white and gray neutral.
@@ -192,6 +238,7 @@ impl Yuv {
         let blue = 0.5 / (1.0 - kb) * to_chroma;
         let red = 0.5 / (1.0 - kr) * to_chroma;
         Self {
+            neutral: 128 * unit,
             luma_offset: offset,
             to_rgb: [
                 fixed(1.0 / to_luma),
@@ -208,29 +255,45 @@ impl Yuv {
         }
     }
 
-    /// Luma offset, matrix to R'G'B', matrix from it; for the device.
+    /// Neutral code, luma offset, matrix to R'G'B', matrix from it; for the device.
     #[cfg(feature = "cuda")]
-    pub(crate) fn fixed_point(&self) -> (i32, [i32; 5], [[i32; 3]; 3]) {
-        (self.luma_offset, self.to_rgb, self.to_yuv)
+    pub(crate) fn fixed_point(&self) -> (i32, i32, [i32; 5], [[i32; 3]; 3]) {
+        (self.neutral, self.luma_offset, self.to_rgb, self.to_yuv)
+    }
+
+    #[inline(always)]
+    fn to_rgb(self, yuv: [i32; 3], neutral: i32) -> [i32; 3] {
+        let [scale, rv, gu, gv, bu] = self.to_rgb;
+        let y = (yuv[0] - self.luma_offset) * scale + (1 << 15);
+        let (u, v) = (yuv[1] - neutral, yuv[2] - neutral);
+        [y + rv * v, y + gu * u + gv * v, y + bu * u].map(|c| (c >> 16).clamp(0, 2 * neutral - 1))
+    }
+
+    /// Clamped R', G', B' of a Y', Cb, Cr triple; for formats of 8 bits.
+    #[inline(always)]
+    pub fn rgb(&self, yuv: [u8; 3]) -> [u8; 3] {
+        self.to_rgb(yuv.map(i32::from), 128).map(|c| c as u8)
     }
 
     /// Clamped R', G', B' of a Y', Cb, Cr triple.
     #[inline(always)]
-    pub fn rgb(&self, yuv: [u8; 3]) -> [u8; 3] {
-        let [scale, rv, gu, gv, bu] = self.to_rgb;
-        let y = (i32::from(yuv[0]) - self.luma_offset) * scale + (1 << 15);
-        let (u, v) = (i32::from(yuv[1]) - 128, i32::from(yuv[2]) - 128);
-        [y + rv * v, y + gu * u + gv * v, y + bu * u].map(|c| (c >> 16).clamp(0, 255) as u8)
+    pub fn rgb_wide(&self, yuv: [u16; 3]) -> [u16; 3] {
+        self.to_rgb(yuv.map(i32::from), self.neutral).map(|c| c as u16)
+    }
+
+    /// Y', Cb, Cr of an R', G', B' triple; for formats of 8 bits.
+    pub fn yuv(&self, rgb: [u8; 3]) -> [u8; 3] {
+        self.yuv_wide(rgb.map(u16::from)).map(|v| v as u8)
     }
 
     /// Y', Cb, Cr of an R', G', B' triple.
-    pub fn yuv(&self, rgb: [u8; 3]) -> [u8; 3] {
+    pub fn yuv_wide(&self, rgb: [u16; 3]) -> [u16; 3] {
         let rgb = rgb.map(i32::from);
-        let offsets = [self.luma_offset, 128, 128];
+        let offsets = [self.luma_offset, self.neutral, self.neutral];
         std::array::from_fn(|i| {
             let row = self.to_yuv[i];
             let sum = row[0] * rgb[0] + row[1] * rgb[1] + row[2] * rgb[2] + (1 << 15);
-            ((sum >> 16) + offsets[i]).clamp(0, 255) as u8
+            ((sum >> 16) + offsets[i]).clamp(0, 2 * self.neutral - 1) as u16
         })
     }
 }
@@ -275,6 +338,42 @@ mod tests {
         // Near black the curve is so steep that a step of its table is a quantum of a.
         assert!(worst < 2.5, "{worst}");
         assert!(sum / count < 0.3, "{}", sum / count);
+    }
+
+    #[test]
+    fn ten_bits_hold_the_colors_of_eight() {
+        for space in ColorSpace::ALL {
+            let (narrow, wide) = (ColorTables::new(space), ColorTables::with_bits(space, 10));
+            for code in 0..=255u8 {
+                assert_eq!(super::narrow(widen(code, 10), 10), code);
+                let rgb = [code, 255 - code, code / 2];
+                let (a, b) =
+                    (unpack(narrow.feature(rgb)), unpack(wide.feature_wide(rgb.map(|c| widen(c, 10)))));
+                // A code of 10 bits is off by up to an eighth of one of 8, and the Lab curve is steep near black.
+                let most = if space == ColorSpace::Lab { 5 } else { 3 };
+                assert!(
+                    a.iter().zip(b).all(|(a, b)| a.abs_diff(b) <= most),
+                    "{space:?} {rgb:?}: {a:?} {b:?}"
+                );
+            }
+            assert_eq!(narrow.feature([255; 3]), wide.feature_wide([1023; 3]));
+            assert_eq!(narrow.feature([0; 3]), wide.feature_wide([0; 3]));
+        }
+        let geometry = Geometry::new(2, 2).unwrap();
+        for (full_range, black, white) in [(false, 64, 940), (true, 0, 1023)] {
+            let matrix = YuvMatrix::Bt2020;
+            let yuv = Yuv::new(&FrameInfo { geometry, format: PixelFormat::P010Le, matrix, full_range });
+            assert_eq!(yuv.yuv_wide([1023; 3]), [white, 512, 512]);
+            assert_eq!(yuv.yuv_wide([0; 3]), [black, 512, 512]);
+            for rgb in [[1023, 0, 0], [0, 1023, 0], [0, 0, 1023], [48, 136, 224], [800, 400, 200]] {
+                let back = yuv.rgb_wide(yuv.yuv_wide(rgb));
+                assert!(back.iter().zip(rgb).all(|(a, b)| a.abs_diff(b) <= 3), "{rgb:?} -> {back:?}");
+            }
+            for luma in 0..1024 {
+                let [r, g, b] = yuv.rgb_wide([luma, 512, 512]);
+                assert!(r == g && g == b);
+            }
+        }
     }
 
     #[test]

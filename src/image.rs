@@ -38,7 +38,8 @@ impl Geometry {
     }
 }
 
-/// Pixel formats, named as GStreamer names them: bytes in memory order.
+/// Pixel formats, named as GStreamer names them: bytes in memory order. `P010Le` is P010_10LE: NV12 with 16-bit little
+/// endian samples, of which the upper 10 bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum PixelFormat {
@@ -55,6 +56,7 @@ pub enum PixelFormat {
     Gray8,
     Nv12,
     I420,
+    P010Le,
 }
 
 /// Where the bytes of a packed RGB format stand.
@@ -68,7 +70,7 @@ pub struct PackedRgb {
 
 impl PixelFormat {
     /// Every format, in the order in which the elements offer them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Rgba,
         Self::Bgra,
         Self::Rgbx,
@@ -82,6 +84,7 @@ impl PixelFormat {
         Self::Gray8,
         Self::Nv12,
         Self::I420,
+        Self::P010Le,
     ];
 
     /// Byte layout of a packed RGB format; `None` for gray and 4:2:0.
@@ -93,9 +96,14 @@ impl PixelFormat {
             Self::Abgr | Self::Xbgr => (4, [3, 2, 1]),
             Self::Rgb => (3, [0, 1, 2]),
             Self::Bgr => (3, [2, 1, 0]),
-            Self::Gray8 | Self::Nv12 | Self::I420 => return None,
+            Self::Gray8 | Self::Nv12 | Self::I420 | Self::P010Le => return None,
         };
         Some(PackedRgb { bytes, offsets })
+    }
+
+    /// Bits of a sample that count: 8 or 10.
+    pub fn bits(self) -> u32 {
+        if self == Self::P010Le { 10 } else { 8 }
     }
 
     /// Bytes of a row without padding and number of rows, for each plane.
@@ -106,9 +114,22 @@ impl PixelFormat {
             Self::Gray8 => vec![(w, h)],
             Self::Nv12 => vec![(w, h), (2 * cw, ch)],
             Self::I420 => vec![(w, h), (cw, ch), (cw, ch)],
+            Self::P010Le => vec![(2 * w, h), (4 * cw, ch)],
             packed => vec![(w * packed.packed_rgb().map_or(1, |p| p.bytes), h)],
         }
     }
+}
+
+/// The sample at the front of P010 bytes, in 10 bits.
+#[inline(always)]
+pub(crate) fn p010_code(bytes: &[u8]) -> u16 {
+    u16::from_le_bytes([bytes[0], bytes[1]]) >> 6
+}
+
+/// The bytes of a P010 sample of 10 bits; those that do not count are zero.
+#[inline(always)]
+pub(crate) fn p010_bytes(code: u16) -> [u8; 2] {
+    (code << 6).to_le_bytes()
 }
 
 /// Matrix between R'G'B' and Y'CbCr.
@@ -145,7 +166,7 @@ pub struct FrameInfo {
     pub format: PixelFormat,
     /// Matrix of 4:2:0 formats; unused for the others.
     pub matrix: YuvMatrix,
-    /// Luma 0..255 instead of 16..235 (4:2:0 and gray); unused for RGB.
+    /// Luma 0..255 instead of 16..235, or the same in 10 bits (4:2:0 and gray); unused for RGB.
     pub full_range: bool,
 }
 

@@ -28,8 +28,7 @@ use gst::glib;
 use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
-use crate::params::Outputs;
-use crate::regions::{Neighbor, Region, Regions};
+use crate::regions::{Neighbor, Region};
 
 /// Name of the metadata, under which every language finds it.
 pub const NAME: &str = "GstSuperpixelMeta";
@@ -138,35 +137,39 @@ pub(crate) struct Attachment<'a> {
     pub geometry: Geometry,
     /// Nick of the algorithm.
     pub algo: &'a str,
-    pub regions: &'a Regions,
-    /// Which parts of `regions` were measured.
-    pub outputs: Outputs,
+    /// Number of labels.
+    pub regions: u32,
+    /// [`Region`]s, where they were asked for.
+    pub table: Option<gst::Buffer>,
+    /// [`Neighbor`]s, where they were asked for.
+    pub neighbors: Option<gst::Buffer>,
+}
+
+/// A buffer with a copy of records.
+pub(crate) fn records<T: bytemuck::NoUninit>(records: &[T]) -> gst::Buffer {
+    gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(records).to_vec())
 }
 
 /// Attaches the metadata, in the place of what an earlier element attached.
 pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) -> Result<(), glib::BoolError> {
-    let Attachment { labels, geometry, algo, regions, outputs } = attachment;
+    let Attachment { labels, geometry, algo, regions, table, neighbors } = attachment;
     if let Ok(earlier) = CustomMeta::from_mut_buffer(buffer, NAME) {
         earlier.remove()?;
     }
     #[cfg(feature = "v1_26")]
-    attach_segmentation(buffer, labels.clone(), geometry, regions.count)?;
+    attach_segmentation(buffer, labels.clone(), geometry, regions)?;
     let mut meta = CustomMeta::add(buffer, NAME)?;
     let fields = meta.mut_structure();
     fields.set("version", VERSION);
     fields.set("labels", labels);
-    fields.set("regions", regions.count);
+    fields.set("regions", regions);
     fields.set("algo", algo);
     fields.set("width", geometry.width);
     fields.set("height", geometry.height);
-    if outputs.table {
-        fields.set("table", gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(&regions.table).to_vec()));
-    }
-    if outputs.neighbors {
-        fields.set(
-            "neighbors",
-            gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(&regions.neighbors).to_vec()),
-        );
+    for (name, records) in [("table", table), ("neighbors", neighbors)] {
+        if let Some(records) = records {
+            fields.set(name, records);
+        }
     }
     Ok(())
 }

@@ -104,6 +104,109 @@ fn broken_device() {
     }
 }
 
+fn on_device(frames: u32) -> String {
+    format!(
+        "videotestsrc num-buffers={frames} pattern=ball ! video/x-raw,format=NV12,width=160,height=120 ! cudaupload ! \
+         video/x-raw(memory:CUDAMemory) ! superpixel name=s backend=cuda overlay=boundaries neighbors=true ! \
+         superpixel overlay=none ! fakesink"
+    )
+}
+
+#[test]
+fn a_device_that_breaks_under_frames_of_its_own() {
+    for launches in ["1", "9", "100", "333"] {
+        with_fault("broken_under_its_frames", "EMULATOR_FAIL_AFTER", launches);
+    }
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn broken_under_its_frames() {
+    for start in 0..3 {
+        // A new one each time: GStreamer keeps a pipeline's context, broken or not, until the pipeline goes.
+        match play_to_end(&launch(&on_device(20))) {
+            Err(error) => {
+                assert_eq!(start, 0, "{error}");
+                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
+            }
+            Ok(()) => assert!(start > 0, "the device did not break"),
+        }
+    }
+}
+
+#[test]
+fn a_device_that_breaks_with_frames_under_way() {
+    for launches in ["9", "100", "333"] {
+        with_fault("broken_with_frames_under_way", "EMULATOR_FAIL_AFTER", launches);
+    }
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn broken_with_frames_under_way() {
+    let pipeline = launch(&line("cuda", (160, 120), 20).replace("name=s", "name=s async-depth=3"));
+    for start in 0..3 {
+        match play_to_end(&pipeline) {
+            Err(error) => {
+                assert_eq!(start, 0, "{error}");
+                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
+            }
+            Ok(()) => assert!(start > 0, "the device did not break"),
+        }
+    }
+}
+
+#[test]
+fn results_of_a_device_that_has_broken() {
+    with_fault("unreadable_results", "EMULATOR_FAIL_AFTER", "150");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn unreadable_results() {
+    let pipeline = launch(&on_device(0).replace("num-buffers=0", "is-live=false"));
+    let kept = std::sync::Arc::<std::sync::Mutex<Option<gst::Buffer>>>::default();
+    let to = kept.clone();
+    let pad = pipeline.by_name("s").unwrap().static_pad("src").unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        *to.lock().unwrap() = info.buffer().cloned();
+        gst::PadProbeReturn::Ok
+    });
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let bus = pipeline.bus().unwrap();
+    assert!(bus.timed_pop_filtered(common::PATIENCE, &[gst::MessageType::Error]).is_some());
+    let buffer = kept.lock().unwrap().take().unwrap();
+    // An error for who reads it, then and after the stop; not an end of the process.
+    for _ in 0..2 {
+        let meta = gstsuperpixel::meta::SuperpixelMeta::from_buffer(&buffer).unwrap();
+        assert!(meta.labels().is_err() && meta.table().is_err() && meta.neighbors().is_err());
+        pipeline.set_state(gst::State::Null).unwrap();
+    }
+}
+
+#[test]
+fn a_machine_without_gstreamers_cuda_library() {
+    let folder = std::env::temp_dir().join(format!("superpixel-no-library-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // What stands first in the path and is no library hides the one behind it.
+    std::fs::write(folder.join("libgstcuda-1.0.so.0"), "").unwrap();
+    let path = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    with_fault("no_library", "LD_LIBRARY_PATH", &format!("{}:{path}", folder.display()));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn no_library() {
+    let pipeline = launch(&line("cuda", (64, 48), 2));
+    pipeline.set_state(gst::State::Paused).unwrap();
+    let element = pipeline.by_name("s").unwrap();
+    assert!(element.property::<String>("active-backend").starts_with("cuda:"));
+    let caps = element.static_pad("sink").unwrap().query_caps(None).to_string();
+    assert!(caps.contains("video/x-raw") && !caps.contains("CUDAMemory"), "{caps}");
+    play_to_end(&pipeline).unwrap();
+}
+
 #[test]
 fn a_device_that_breaks_under_two_pipelines() {
     with_fault("broken_for_two", "EMULATOR_FAIL_AFTER", "150");

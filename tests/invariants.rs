@@ -84,8 +84,10 @@ fn check_invariants(map: &[u16], regions: &Regions, plan: &Plan, buffer: &Buffer
     let yuv = Yuv::new(&plan.frame);
     for (k, record) in regions.table.iter().enumerate() {
         let n = u64::from(area[k]);
-        let mean = samples[k].map(|s| ((s as f64 / n as f64) + 0.5).floor() as u8);
-        let rgb = if plan.frame.format.packed_rgb().is_some() { mean } else { yuv.rgb(mean) };
+        let mean = samples[k].map(|s| ((s as f64 / n as f64) + 0.5).floor() as u16);
+        let codes = if plan.frame.format.packed_rgb().is_some() { mean } else { yuv.rgb_wide(mean) };
+        let white = f64::from((1u32 << plan.frame.format.bits()) - 1);
+        let rgb = codes.map(|c| (f64::from(c) * 255.0 / white + 0.5).floor() as u8);
         assert_eq!((record.track_id, record.area, record.bounds), (k as u32, area[k], bounds[k]));
         assert_eq!(record.centroid, [(x[k] as f64 / n as f64) as f32, (y[k] as f64 / n as f64) as f32]);
         assert_eq!(record.mean_rgb, [rgb[0], rgb[1], rgb[2], 255]);
@@ -144,7 +146,7 @@ fn any_params() -> impl Strategy<Value = Params> {
 }
 
 fn any_frame() -> impl Strategy<Value = (Buffer2, Picture)> {
-    (1u32..258, 1u32..194, 0usize..13, 0usize..5, any::<bool>(), any::<u64>(), 0usize..40, 0usize..6)
+    (1u32..258, 1u32..194, 0usize..14, 0usize..5, any::<bool>(), any::<u64>(), 0usize..40, 0usize..6)
         .prop_map(|(w, h, format, matrix, full_range, seed, padding, picture)| {
             let matrices =
                 [YuvMatrix::Bt601, YuvMatrix::Bt709, YuvMatrix::Bt2020, YuvMatrix::Fcc, YuvMatrix::Smpte240m];

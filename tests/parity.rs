@@ -251,7 +251,7 @@ fn drawn_parameters_match_cpu() {
     for seed in 0..if short() { 24 } else { 600 } {
         let pick = |salt: u64, n: u64| hash(seed * 77 + salt) % n;
         let side = if short() { 96 } else { 400 };
-        let format = PixelFormat::ALL[pick(1, 13) as usize];
+        let format = PixelFormat::ALL[pick(1, 14) as usize];
         let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
         let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
         let drawing = &DRAWINGS[pick(6, 5) as usize];

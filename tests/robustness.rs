@@ -98,7 +98,7 @@ fn absurd_caps_are_refused() {
         "video/x-raw,format=RGB,framerate=25/1",
         "video/x-raw,format=NOPE,width=64,height=48,framerate=25/1",
         "video/x-raw,width=64,height=48",
-        "video/x-raw,format=P010_10LE,width=64,height=48,framerate=25/1",
+        "video/x-raw,format=P010_10BE,width=64,height=48,framerate=25/1",
         "video/x-raw(memory:Imagined),format=RGB,width=64,height=48,framerate=25/1",
         "audio/x-raw,format=S16LE,rate=8000,channels=1,layout=interleaved",
         "image/png",

@@ -5,8 +5,8 @@
 use cudarc::driver::{CudaEvent, PinnedHostSlice, sys};
 use rayon::prelude::*;
 
-use super::Cuda;
 use super::launch::check;
+use super::{Cuda, Traffic};
 use crate::error::Result;
 
 /// Bytes that go over the bus at once: large enough for its full speed, small enough to overlap.
@@ -44,7 +44,11 @@ pub(crate) struct Bounce {
     start: *mut u8,
     len: usize,
     /// When the device has read what was put up last.
-    busy: Option<CudaEvent>,
+    read: CudaEvent,
+    /// Whether `read` has been recorded and not been waited for.
+    busy: bool,
+    /// When each piece of a plane has come down.
+    landed: Vec<CudaEvent>,
 }
 
 // SAFETY: `start` points into `memory`, which is owned; only `&mut self` reaches it.
@@ -58,7 +62,8 @@ impl Bounce {
         let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len.max(1), 0) };
         let mut memory = check(what, memory)?;
         let start = check(what, memory.as_mut_ptr())?;
-        Ok(Self { cuda: cuda.clone(), memory, start, len, busy: None })
+        let read = check(what, cuda.device.context.new_event(None))?;
+        Ok(Self { cuda: cuda.clone(), memory, start, len, read, busy: false, landed: Vec::new() })
     }
 
     fn host(&mut self) -> &mut [u8] {
@@ -69,7 +74,7 @@ impl Bounce {
 
     /// Waits until the device has read what was put up before.
     pub fn ready(&mut self) -> Result<()> {
-        self.busy.take().map_or(Ok(()), |busy| check("upload", busy.synchronize()))
+        if std::mem::take(&mut self.busy) { check("upload", self.read.synchronize()) } else { Ok(()) }
     }
 
     /// Copies rows up, `host` with its own stride; returns once `host` is free again.
@@ -101,52 +106,99 @@ impl Bounce {
                 )
             };
             check(stage, result.result())?;
+            Traffic::add(&cuda.traffic.pixels_up, bytes);
         }
-        self.busy = Some(check(stage, self.cuda.stream.record_event(None))?);
+        check(stage, self.read.record(&cuda.stream))?;
+        self.busy = true;
         Ok(())
     }
 
-    /// Copies rows down into `host` with its own stride; waits for them.
+    /// Puts a piece's way down on the stream; returns its bytes.
+    ///
+    /// # Safety
+    /// The device holds `from.rows` rows at `from.address`; nobody reads the pinned bytes before the stream has passed.
+    unsafe fn start_down(&mut self, from: DeviceRows, (first, rows): (usize, usize)) -> Result<usize> {
+        let bytes = (rows - 1) * from.stride + from.row;
+        let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
+        // SAFETY: promised by the caller.
+        let result = unsafe {
+            sys::cuMemcpyDtoHAsync_v2(
+                target.cast(),
+                from.address + (first * from.stride) as u64,
+                bytes,
+                self.cuda.stream.cu_stream(),
+            )
+        };
+        check("download", result.result())?;
+        Ok(bytes)
+    }
+
+    /// Copies a piece that is down to where it is wanted.
+    fn copy_out(
+        &mut self,
+        host: &mut [u8],
+        host_stride: usize,
+        from: DeviceRows,
+        (first, rows): (usize, usize),
+    ) {
+        let (pool, together) = (self.cuda.pool.clone(), from.copied_together());
+        let piece = &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
+        let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
+        let target = &mut host[first * host_stride..end];
+        pool.install(|| {
+            target.par_chunks_mut(host_stride * together).enumerate().for_each(|(i, rows)| {
+                for (j, row) in rows.chunks_mut(host_stride).enumerate() {
+                    let at = (i * together + j) * from.stride;
+                    row[..from.row].copy_from_slice(&piece[at..at + from.row]);
+                }
+            });
+        });
+    }
+
+    /// Copies rows down into `host` with its own stride; waits for them and returns how many bytes came.
     ///
     /// # Safety
     /// The device holds `from.rows` rows at `from.address`.
-    pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<()> {
+    pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<usize> {
         let stage = "download";
         check(stage, self.cuda.device.context.bind_to_thread())?;
         let cuda = self.cuda.clone();
-        let mut landed = Vec::with_capacity(from.rows * from.stride / PIECE + 2);
-        for (first, rows) in from.pieces() {
-            let bytes = (rows - 1) * from.stride + from.row;
-            let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
+        let mut sum = 0;
+        for (i, piece) in from.pieces().enumerate() {
             // SAFETY: promised by the caller; the pinned bytes are not read before the event has passed.
-            let result = unsafe {
-                sys::cuMemcpyDtoHAsync_v2(
-                    target.cast(),
-                    from.address + (first * from.stride) as u64,
-                    bytes,
-                    cuda.stream.cu_stream(),
-                )
-            };
-            check(stage, result.result())?;
-            landed.push(check(stage, cuda.stream.record_event(None))?);
+            sum += unsafe { self.start_down(from, piece)? };
+            if i == self.landed.len() {
+                self.landed.push(check(stage, cuda.device.context.new_event(None))?);
+            }
+            check(stage, self.landed[i].record(&cuda.stream))?;
         }
-        let together = from.copied_together();
-        for ((first, rows), landed) in from.pieces().zip(&landed) {
-            check(stage, landed.synchronize())?;
-            let piece =
-                &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
-            let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
-            let target = &mut host[first * host_stride..end];
-            cuda.pool.install(|| {
-                target.par_chunks_mut(host_stride * together).enumerate().for_each(|(i, rows)| {
-                    for (j, row) in rows.chunks_mut(host_stride).enumerate() {
-                        let at = (i * together + j) * from.stride;
-                        row[..from.row].copy_from_slice(&piece[at..at + from.row]);
-                    }
-                });
-            });
+        for (i, piece) in from.pieces().enumerate() {
+            check(stage, self.landed[i].synchronize())?;
+            self.copy_out(host, host_stride, from, piece);
         }
-        Ok(())
+        Ok(sum)
+    }
+
+    /// Puts the way down of rows on the stream; returns their bytes. [`Bounce::take_down`] may follow once the stream has
+    /// passed.
+    ///
+    /// # Safety
+    /// As [`Bounce::start_down`].
+    pub unsafe fn send_down(&mut self, from: DeviceRows) -> Result<usize> {
+        check("download", self.cuda.device.context.bind_to_thread())?;
+        let mut sum = 0;
+        for piece in from.pieces() {
+            // SAFETY: promised by the caller.
+            sum += unsafe { self.start_down(from, piece)? };
+        }
+        Ok(sum)
+    }
+
+    /// Copies rows that are down into `host` with its own stride.
+    pub fn take_down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) {
+        for piece in from.pieces() {
+            self.copy_out(host, host_stride, from, piece);
+        }
     }
 }
 

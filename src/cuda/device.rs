@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Devices of this process: opened once each, with all kernels loaded; shared by every element.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, sys};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result, sys};
 use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
@@ -66,10 +67,37 @@ pub(crate) struct Device {
     /// Whether a grid may be set up while the one before it runs.
     overlaps: bool,
     modules: HashMap<&'static str, Arc<CudaModule>>,
+    /// Holds a context that somebody else made; the last to be dropped.
+    _keeper: Option<Keeper>,
+}
+
+/// What keeps a context alive that is not ours.
+pub(crate) type Keeper = Box<dyn Any + Send + Sync>;
+
+/// Puts the thread's current context back where it was: others on this thread may rely on theirs.
+pub(crate) struct CurrentContext(Option<sys::CUcontext>);
+
+impl CurrentContext {
+    /// Notes the current context.
+    pub fn keep() -> Self {
+        Self(result::ctx::get_current().ok().map(|context| context.unwrap_or(std::ptr::null_mut())))
+    }
+}
+
+impl Drop for CurrentContext {
+    fn drop(&mut self) {
+        if let Some(context) = self.0 {
+            // SAFETY: it was current on this thread when `self` was made, or is none at all. A context that has ended
+            // since is refused, and there is nothing to put back then.
+            let _ = unsafe { result::ctx::set_current(context) };
+        }
+    }
 }
 
 type Slot = Arc<OnceCell<Arc<Device>>>;
 static DEVICES: LazyLock<Mutex<HashMap<usize, Slot>>> = LazyLock::new(Default::default);
+/// By the address of their context; a device that lives keeps its context from being another.
+static ADOPTED: LazyLock<Mutex<HashMap<usize, Weak<Device>>>> = LazyLock::new(Default::default);
 
 fn unavailable(reason: impl Into<String>) -> Error {
     Error::Backend { backend: "cuda", reason: reason.into() }
@@ -142,6 +170,34 @@ impl Device {
 
     fn load(ordinal: usize) -> Result<Self> {
         let context = guarded("open device", || CudaContext::new(ordinal))?;
+        Self::with_context(context, ordinal, None)
+    }
+
+    /// A device in a context that somebody else made, with kernels of its own.
+    ///
+    /// # Safety
+    /// `handle` is a context of device `ordinal` that lives as long as `keeper`.
+    pub unsafe fn adopt(handle: sys::CUcontext, ordinal: usize, keeper: Keeper) -> Result<Arc<Self>> {
+        let stage = "adopt context";
+        // Held over the loading of kernels, so that nobody loads them twice.
+        let mut adopted = ADOPTED.lock().unwrap();
+        adopted.retain(|_, device| device.strong_count() > 0);
+        if let Some(device) = adopted.get(&(handle as usize)).and_then(Weak::upgrade) {
+            return Ok(device);
+        }
+        let context = guarded(stage, || {
+            let device = result::device::get(ordinal as i32)?;
+            // SAFETY: promised by the caller, but for the ownership: see below.
+            unsafe { CudaContext::from_raw_context(ordinal, device, handle) }
+        })?;
+        // The bindings destroy a context with its last reference, and this one is not theirs: one is never given back.
+        std::mem::forget(context.clone());
+        let device = Arc::new(Self::with_context(context, ordinal, Some(keeper))?);
+        adopted.insert(handle as usize, Arc::downgrade(&device));
+        Ok(device)
+    }
+
+    fn with_context(context: Arc<CudaContext>, ordinal: usize, keeper: Option<Keeper>) -> Result<Self> {
         // SAFETY: all work of a frame goes to one stream, which orders it; no buffer is shared between streams.
         unsafe { context.disable_event_tracking() };
         let capability = guarded("device capability", || context.compute_capability())?;
@@ -159,7 +215,7 @@ impl Device {
         for module in SHARED.into_iter().chain(algo::MODULES) {
             modules.insert(module.name, load_module(&context, module.for_capability(capability))?);
         }
-        Ok(Self { context, ordinal, name, multiprocessors, capability, overlaps, modules })
+        Ok(Self { context, ordinal, name, multiprocessors, capability, overlaps, modules, _keeper: keeper })
     }
 
     /// A kernel by its file and name; errors call it by its stage.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames in device memory, and the way there and back for frames of the host.
 
-use super::Cuda;
 use super::bounce::{Bounce, DeviceRows};
 use super::launch::Argument;
 use super::work::Memory;
+use super::{Cuda, Traffic};
 use crate::color::Yuv;
 use crate::cpu::check_frame;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
 
 /// Addresses of a frame's planes in device memory. Reading and drawing are told apart by the call.
@@ -16,6 +16,7 @@ pub struct DeviceFrame {
     pub(crate) info: FrameInfo,
     pub(crate) planes: [u64; 3],
     pub(crate) strides: [u32; 3],
+    yuv: Yuv,
 }
 
 /// `FrameArgs` of kernels/frame.cuh.
@@ -32,7 +33,7 @@ pub(crate) struct FrameArgs {
     luma_offset: i32,
     to_rgb: [i32; 5],
     to_yuv: [[i32; 3]; 3],
-    unused: u32,
+    neutral: i32,
 }
 
 const _: () = assert!(size_of::<FrameArgs>() == 128);
@@ -40,9 +41,39 @@ const _: () = assert!(size_of::<FrameArgs>() == 128);
 unsafe impl Argument for FrameArgs {}
 
 impl DeviceFrame {
+    pub(crate) fn new(info: FrameInfo, planes: [u64; 3], strides: [u32; 3]) -> Self {
+        Self { info, planes, strides, yuv: Yuv::new(&info) }
+    }
+
+    /// Wraps planes in device memory, with the distance of their rows in bytes.
+    ///
+    /// Errors: [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four
+    /// bytes) or samples (of two).
+    ///
+    /// # Safety
+    /// The planes lie in the context that the frame is used in, are as large as `info` says, and stay while they are
+    /// in use there.
+    pub unsafe fn from_planes(info: FrameInfo, planes: [u64; 3], strides: [u32; 3]) -> Result<Self> {
+        let unit = match info.format.packed_rgb() {
+            Some(layout) if layout.bytes == 4 => 4,
+            _ => info.format.bits().div_ceil(8),
+        };
+        for (i, (row, _)) in info.format.planes(info.geometry).into_iter().enumerate() {
+            let stride = strides[i];
+            if (stride as usize) < row
+                || !stride.is_multiple_of(unit)
+                || !planes[i].is_multiple_of(u64::from(unit))
+            {
+                let what = "row of a plane in device memory, in whole words";
+                return Err(Error::Plane { what, needed: row, got: stride as usize });
+            }
+        }
+        Ok(Self::new(info, planes, strides))
+    }
+
     pub(crate) fn args(&self) -> FrameArgs {
         let packed = self.info.format.packed_rgb();
-        let (luma_offset, to_rgb, to_yuv) = Yuv::new(&self.info).fixed_point();
+        let (neutral, luma_offset, to_rgb, to_yuv) = self.yuv.fixed_point();
         FrameArgs {
             planes: self.planes,
             strides: self.strides,
@@ -52,14 +83,15 @@ impl DeviceFrame {
                 PixelFormat::Gray8 => 1,
                 PixelFormat::Nv12 => 2,
                 PixelFormat::I420 => 3,
+                PixelFormat::P010Le => 4,
                 _ => 0,
             },
-            bytes: packed.map_or(1, |p| p.bytes as u32),
+            bytes: packed.map_or(self.info.format.bits().div_ceil(8), |p| p.bytes as u32),
             offsets: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
             luma_offset,
             to_rgb,
             to_yuv,
-            unused: 0,
+            neutral,
         }
     }
 }
@@ -68,6 +100,7 @@ impl DeviceFrame {
 pub struct Staging {
     bounce: Bounce,
     frame: DeviceFrame,
+    traffic: std::sync::Arc<Traffic>,
     /// Holds what `frame` points to.
     _memory: Memory<u8>,
 }
@@ -88,7 +121,8 @@ impl Staging {
         let planes = offsets.map(|offset| memory.address() + offset);
         Ok(Self {
             bounce: Bounce::new(cuda, end)?,
-            frame: DeviceFrame { info, planes, strides },
+            frame: DeviceFrame::new(info, planes, strides),
+            traffic: cuda.traffic.clone(),
             _memory: memory,
         })
     }
@@ -120,6 +154,32 @@ impl Staging {
         Ok(self.frame)
     }
 
+    /// Puts the frame's way back on the stream.
+    ///
+    /// # Safety
+    /// The stream is waited for ([`Cuda::synchronize`]) before any other use of `self`, its end included.
+    pub unsafe fn start_download(&mut self) -> Result<()> {
+        let info = self.frame.info;
+        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+            let from = self.rows(i, row, rows);
+            // SAFETY: the plane lies in our memory; the caller promises the rest.
+            let bytes = unsafe { self.bounce.send_down(from)? };
+            Traffic::add(&self.traffic.pixels_down, bytes);
+        }
+        Ok(())
+    }
+
+    /// Copies a frame out that has come down since [`Staging::start_download`].
+    pub fn take_download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
+        check_frame(&self.frame.info, frame.info())?;
+        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
+            let from = self.rows(i, row, rows);
+            let (host, host_stride) = frame.plane_mut(i);
+            self.bounce.take_down(host, host_stride, from);
+        }
+        Ok(())
+    }
+
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
         check_frame(&self.frame.info, frame.info())?;
@@ -127,7 +187,8 @@ impl Staging {
             let from = self.rows(i, row, rows);
             let (host, host_stride) = frame.plane_mut(i);
             // SAFETY: the plane lies in our memory.
-            unsafe { self.bounce.down(host, host_stride, from)? };
+            let bytes = unsafe { self.bounce.down(host, host_stride, from)? };
+            Traffic::add(&self.traffic.pixels_down, bytes);
         }
         Ok(())
     }

@@ -8,15 +8,18 @@ mod bounce;
 pub(crate) mod device;
 mod frame;
 pub(crate) mod launch;
+pub(crate) mod results;
 pub(crate) mod tuning;
 pub(crate) mod work;
 
 pub use frame::{DeviceFrame, Staging};
+pub use results::{Counts, Part, Results};
 pub use work::Work;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaStream, sys};
 
 use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
@@ -27,11 +30,58 @@ use crate::post::{connectivity, overlay, statistics};
 use device::Device;
 use launch::check;
 
-/// A device and a stream of our own on it.
+/// Bytes that went over the bus.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    pixels_up: AtomicU64,
+    pixels_down: AtomicU64,
+    results_down: AtomicU64,
+}
+
+/// What [`Traffic`] has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrafficCount {
+    /// Frames of the host to the device.
+    pub pixels_up: u64,
+    /// Drawn frames back.
+    pub pixels_down: u64,
+    /// Label maps, tables, adjacency lists and their lengths.
+    pub results_down: u64,
+}
+
+impl Traffic {
+    fn add(counter: &AtomicU64, bytes: usize) {
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The bytes until now.
+    pub fn count(&self) -> TrafficCount {
+        TrafficCount {
+            pixels_up: self.pixels_up.load(Ordering::Relaxed),
+            pixels_down: self.pixels_down.load(Ordering::Relaxed),
+            results_down: self.results_down.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A context that another library made.
+pub struct ForeignContext {
+    /// Its `CUcontext`.
+    pub handle: usize,
+    /// Number of its device.
+    pub ordinal: usize,
+    /// Keeps it alive; dropped when nothing uses the context any more.
+    pub keeper: Box<dyn std::any::Any + Send + Sync>,
+}
+
+/// A device and streams of our own on it.
 #[derive(Clone)]
 pub struct Cuda {
     pub(crate) device: Arc<Device>,
     pub(crate) stream: Arc<CudaStream>,
+    /// For results that are read while the next frames are worked on.
+    pub(crate) reader: Arc<CudaStream>,
+    pub(crate) traffic: Arc<Traffic>,
     /// Copies between the host's frames and pinned memory.
     pub(crate) pool: Arc<rayon::ThreadPool>,
 }
@@ -42,7 +92,6 @@ impl Cuda {
     /// Errors: [`Error::Backend`](crate::error::Error::Backend) without driver or device, with what to do.
     pub fn new(ordinal: i32) -> Result<Self> {
         let device = Device::open(ordinal)?;
-        let stream = check("stream", device.context.new_stream())?;
         /// More threads than this do not copy faster.
         const COPIERS: usize = 4;
         let pool = rayon::ThreadPoolBuilder::new()
@@ -50,12 +99,65 @@ impl Cuda {
             .thread_name(|i| format!("superpixel-copy{i}"))
             .build()
             .map_err(|e| Error::Backend { backend: "cuda", reason: format!("{e}; end other threads") })?;
-        Ok(Self { device, stream, pool: Arc::new(pool) })
+        Self::on(device, Arc::new(pool), Arc::default())
+    }
+
+    fn on(device: Arc<Device>, pool: Arc<rayon::ThreadPool>, traffic: Arc<Traffic>) -> Result<Self> {
+        let stream = check("stream", device.context.new_stream())?;
+        let reader = check("stream", device.context.new_stream())?;
+        Ok(Self { device, stream, reader, traffic, pool })
+    }
+
+    /// The same in a context that another library made, whose memory then can be read and written.
+    ///
+    /// Errors: as [`Cuda::new`].
+    ///
+    /// # Safety
+    /// `handle` is a context of device `ordinal`, and lives as long as `keeper`.
+    pub unsafe fn adopt(&self, context: ForeignContext) -> Result<Self> {
+        // SAFETY: promised by the caller.
+        let device =
+            unsafe { Device::adopt(context.handle as sys::CUcontext, context.ordinal, context.keeper)? };
+        Self::on(device, self.pool.clone(), self.traffic.clone())
+    }
+
+    /// The `CUcontext` in use, to tell it from others.
+    pub fn context_handle(&self) -> usize {
+        self.device.context.cu_ctx() as usize
+    }
+
+    /// Lets our stream wait for what is on another library's stream by now; the host does not wait.
+    ///
+    /// # Safety
+    /// `stream` is a `CUstream` of the same context.
+    pub unsafe fn wait_for(&self, stream: usize) -> Result<()> {
+        let stage = "wait for the producer";
+        // SAFETY: promised by the caller; the owner keeps its stream while this call lasts.
+        let other = unsafe { self.device.context.wrap_borrowed_stream(stream as sys::CUstream) };
+        let event = check(stage, other.record_event(None))?;
+        check(stage, self.stream.wait(&event))
+    }
+
+    /// Counter of the bytes that went over the bus; shared by all that came from one [`Cuda::new`].
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Waits until the device has done everything that was asked of it.
     pub fn synchronize(&self) -> Result<()> {
         check("synchronize", self.stream.synchronize())
+    }
+
+    /// Notes on the stream that something is done there.
+    #[cfg(feature = "gst")]
+    pub(crate) fn mark(&self) -> Result<cudarc::driver::CudaEvent> {
+        check("mark", self.stream.record_event(None))
+    }
+
+    /// Waits for what [`Cuda::mark`] noted.
+    #[cfg(feature = "gst")]
+    pub(crate) fn wait(&self, mark: &cudarc::driver::CudaEvent) -> Result<()> {
+        check("synchronize", mark.synchronize())
     }
 
     /// Device time between what `work` puts on the stream first and last; waits for it.

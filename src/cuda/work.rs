@@ -7,11 +7,12 @@ use std::sync::Mutex;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaEvent, CudaGraph, CudaSlice, DevicePtr, sys};
 
-use super::Cuda;
 use super::bounce::{Bounce, DeviceRows};
 use super::frame::DeviceFrame;
 use super::launch::{Argument, Kernel, check};
+use super::results::{Counts, Pinned, Pool, Results};
 use super::tuning::TILE;
+use super::{Cuda, Traffic};
 use crate::backend::StageTimes;
 use crate::color::{ColorSpace, ColorTables};
 use crate::error::Result;
@@ -55,6 +56,26 @@ impl<T> Memory<T> {
 
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Puts a copy of `bytes` from item `first` on into pinned memory on the stream.
+    pub fn fetch(
+        &self,
+        cuda: &Cuda,
+        what: &'static str,
+        first: usize,
+        to: &mut Pinned,
+        at: usize,
+        len: usize,
+    ) -> Result<()> {
+        debug_assert!(first + len <= self.len.max(1));
+        if len == 0 {
+            return Ok(());
+        }
+        check(what, cuda.device.context.bind_to_thread())?;
+        let from = self.address + (first * size_of::<T>()) as u64;
+        // SAFETY: both ends hold the bytes, and `to` is not read before the stream has been waited for.
+        unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
     }
 
     /// Copies the items from `first` on into `out` and waits for them.
@@ -132,7 +153,10 @@ pub struct Work {
     /// ingest clears; then SLIC's two more sets.
     pub(crate) sums: [Memory<u32>; 3],
     pub(crate) labels: Memory<u16>,
-    bounce: Mutex<Bounce>,
+    bounce: Mutex<Option<Bounce>>,
+    /// The lengths of a frame's results: labels, pairs.
+    counts: Mutex<Pinned>,
+    results: Pool,
     pub(crate) component_labels: Memory<u16>,
     pub(crate) picks: Memory<u64>,
     pub(crate) bitmap: Memory<u32>,
@@ -176,7 +200,11 @@ impl Work {
             geometry,
             tiles,
             max_regions,
-            tables: Memory::with(cuda, what, &ColorTables::new(plan.color_space).device_words())?,
+            tables: Memory::with(
+                cuda,
+                what,
+                &ColorTables::with_bits(plan.color_space, plan.frame.format.bits()).device_words(),
+            )?,
             features: Memory::new(cuda, what, n)?,
             samples: Memory::new(cuda, what, n)?,
             sums: [
@@ -185,7 +213,9 @@ impl Work {
                 Memory::new(cuda, what, sums_words)?,
             ],
             labels: Memory::new(cuda, what, n)?,
-            bounce: Mutex::new(Bounce::new(cuda, 2 * n)?),
+            bounce: Mutex::new(None),
+            counts: Mutex::new(Pinned::new(cuda, what, 8)?),
+            results: Pool::default(),
             component_labels: Memory::new(cuda, what, n)?,
             picks: Memory::new(cuda, what, 2 * n)?,
             bitmap: Memory::new(cuda, what, words)?,
@@ -340,8 +370,53 @@ impl Work {
             place: 0,
         };
         let mut bounce = self.bounce.lock().unwrap();
+        let bounce = match &mut *bounce {
+            Some(bounce) => bounce,
+            // Who reads labels in other ways never needs it.
+            none => none.insert(Bounce::new(&self.cuda, 2 * self.geometry.pixels())?),
+        };
         // SAFETY: the label plane has no padding and as many rows.
-        unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from) }
+        let bytes = unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
+        Traffic::add(&self.cuda.traffic.results_down, bytes);
+        Ok(())
+    }
+
+    /// Numbers of labels and, where `outputs` asks for them, of touching pairs of the frame that was submitted last;
+    /// waits for them and so for all that was put on the stream before.
+    pub fn counts(&self, outputs: Outputs) -> Result<Counts> {
+        let mut pinned = self.counts.lock().unwrap();
+        self.fetch_counts(outputs, &mut pinned)?;
+        self.cuda.synchronize()?;
+        Ok(Counts::read(outputs, &pinned))
+    }
+
+    /// Puts the two numbers' way down on the stream.
+    pub(crate) fn fetch_counts(&self, outputs: Outputs, to: &mut Pinned) -> Result<()> {
+        let stage = "collect";
+        let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
+        self.sums[0].fetch(&self.cuda, stage, counter, to, 0, 1)?;
+        match &self.neighbors {
+            Some(memory) if outputs.neighbors => {
+                memory.degree.fetch(&self.cuda, stage, self.max_regions, to, 4, 1)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps what the frame that was submitted last gave, on the device, until somebody reads it: the stages of the
+    /// next frames may then run. `counts` are that frame's; without them all that there could be is kept, and
+    /// [`Results::settle`] says later what there is. Nothing is waited for.
+    pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
+        self.results.keep(self, counts, outputs)
+    }
+
+    /// Most bytes that [`Work::keep`] keeps of a frame.
+    pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; 3] {
+        [
+            label_stride * self.geometry.height as usize,
+            if outputs.table { self.max_regions * size_of::<crate::regions::Region>() } else { 0 },
+            if outputs.neighbors { self.max_pairs * size_of::<crate::regions::Neighbor>() } else { 0 },
+        ]
     }
 
     /// The packed colors, for comparisons.

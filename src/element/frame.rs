@@ -29,12 +29,45 @@ fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
         PixelFormat::Gray8 => gst_video::VideoFormat::Gray8,
         PixelFormat::Nv12 => gst_video::VideoFormat::Nv12,
         PixelFormat::I420 => gst_video::VideoFormat::I420,
+        PixelFormat::P010Le => gst_video::VideoFormat::P01010le,
     }
 }
 
 /// Caps of everything that can be segmented in system memory.
 pub(crate) fn system_caps() -> gst::Caps {
     caps_of(PixelFormat::ALL.map(video_format))
+}
+
+/// Caps of everything that can be segmented, on the device first: there no pixel has to move.
+pub(super) fn all_caps() -> gst::Caps {
+    let mut caps = gst::Caps::new_empty();
+    #[cfg(feature = "cuda")]
+    {
+        let formats = PixelFormat::ALL.into_iter().filter(|format| on_device(*format)).map(video_format);
+        let mut device = caps_of(formats);
+        device.make_mut().set_features_simple(Some(gst::CapsFeatures::new([super::cuda_memory::FEATURE])));
+        caps.merge(device);
+    }
+    caps.merge(system_caps());
+    caps
+}
+
+/// Whether GStreamer keeps frames of a format in device memory.
+#[cfg(feature = "cuda")]
+fn on_device(format: PixelFormat) -> bool {
+    use PixelFormat::*;
+    matches!(format, Nv12 | I420 | P010Le | Rgba | Bgra | Rgbx | Bgrx)
+}
+
+/// Whether caps are of frames in device memory.
+pub(super) fn is_on_device(features: &gst::CapsFeaturesRef) -> bool {
+    #[cfg(feature = "cuda")]
+    return features.contains(super::cuda_memory::FEATURE);
+    #[cfg(not(feature = "cuda"))]
+    return {
+        let _ = features;
+        false
+    };
 }
 
 /// Caps of any supported size in one of `formats`.
@@ -72,13 +105,13 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
 
 /// Where the rows of a mapped plane lie.
 #[derive(Clone, Copy)]
-struct Plane {
-    data: *mut u8,
-    len: usize,
-    stride: usize,
+pub(super) struct Plane {
+    pub data: *mut u8,
+    pub len: usize,
+    pub stride: usize,
 }
 
-fn refuse(what: impl std::fmt::Display) -> gst::ErrorMessage {
+pub(super) fn refuse(what: impl std::fmt::Display) -> gst::ErrorMessage {
     gst::error_msg!(
         gst::StreamError::Format,
         ("The buffer does not hold a frame of the negotiated caps: {what}; fix the element that made it")
@@ -86,7 +119,10 @@ fn refuse(what: impl std::fmt::Display) -> gst::ErrorMessage {
 }
 
 /// Refuses a buffer whose own description contradicts the caps, which mapping it would treat as a programming error.
-fn check_meta(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Result<(), gst::ErrorMessage> {
+pub(super) fn check_meta(
+    buffer: &gst::BufferRef,
+    info: &gst_video::VideoInfo,
+) -> Result<(), gst::ErrorMessage> {
     let Some(meta) = buffer.meta::<gst_video::VideoMeta>() else { return Ok(()) };
     if meta.format() == info.format() && meta.width() >= info.width() && meta.height() >= info.height() {
         return Ok(());
@@ -95,7 +131,7 @@ fn check_meta(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Result<()
     Err(refuse(format_args!("its video meta says {found} {width}x{height}")))
 }
 
-fn map_failed(access: &str) -> gst::ErrorMessage {
+pub(super) fn map_failed(access: &str) -> gst::ErrorMessage {
     gst::error_msg!(
         gst::ResourceError::Failed,
         ("Cannot map the buffer for {access}: its memory is too short for the caps, locked by another user or \
@@ -104,7 +140,10 @@ fn map_failed(access: &str) -> gst::ErrorMessage {
 }
 
 /// Finds the planes of a mapped frame and checks that each lies within its memory.
-fn planes(mapped: &gst_video::ffi::GstVideoFrame, frame: FrameInfo) -> Result<Vec<Plane>, gst::ErrorMessage> {
+pub(super) fn planes(
+    mapped: &gst_video::ffi::GstVideoFrame,
+    frame: FrameInfo,
+) -> Result<Vec<Plane>, gst::ErrorMessage> {
     let shapes = frame.format.planes(frame.geometry).into_iter().enumerate();
     shapes
         .map(|(i, (row, rows))| {
@@ -196,6 +235,21 @@ impl<'a> DrawMap<'a> {
             .collect();
         image::FrameMut::new(self.frame, slices, &strides).map_err(refuse)
     }
+}
+
+/// A label buffer whose labels come down when it is mapped: GRAY16_LE with a video meta.
+#[cfg(feature = "cuda")]
+pub(super) fn label_buffer(
+    results: &std::sync::Arc<crate::cuda::Results>,
+    geometry: Geometry,
+) -> Result<gst::Buffer, gst::ErrorMessage> {
+    let mut buffer = super::result_memory::buffer(results, crate::cuda::Part::Labels);
+    let stride = [i32::try_from(results.label_stride()).map_err(refuse)?];
+    let (flags, format) = (gst_video::VideoFrameFlags::empty(), gst_video::VideoFormat::Gray16Le);
+    let writable = buffer.get_mut().ok_or_else(|| refuse("a new buffer is shared"))?;
+    gst_video::VideoMeta::add_full(writable, flags, format, geometry.width, geometry.height, &[0], &stride)
+        .map_err(refuse)?;
+    Ok(buffer)
 }
 
 /// Makes label buffers of one size: GRAY16_LE with a video meta. Their memory is used again when readers let go.

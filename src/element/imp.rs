@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! `superpixel`: state, caps and the path of a frame; no pixel arithmetic.
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,10 +10,11 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
+use gst_base::subclass::base_transform::GenerateOutputSuccess;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
-use super::active::{ActiveBackend, ActiveEngine, Task, library_error};
+use super::active::{ActiveBackend, ActiveEngine, Found, Home, Pending, Stream, Task, library_error};
 use super::frame::{self, LabelPool};
 use super::settings::{self, Settings};
 use crate::error::Error;
@@ -24,11 +27,12 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
 });
 
-/// What the caps say.
-struct Stream {
+/// A frame that a device works on, and what it takes to finish it.
+struct Started {
+    pending: Pending,
     info: gst_video::VideoInfo,
-    frame: FrameInfo,
-    pool: LabelPool,
+    algo: &'static str,
+    began: Instant,
 }
 
 /// What lives from start to stop.
@@ -38,6 +42,8 @@ struct State {
     /// The engine with the parameters that its plan was made from.
     engine: Option<(Params, ActiveEngine)>,
     stream: Option<Stream>,
+    /// The frame that was started last, until it stands in the line.
+    started: Option<Started>,
     warned_of_step: bool,
 }
 
@@ -50,6 +56,9 @@ struct Stats {
     total: Duration,
     /// Empty where only the device could tell.
     stages: Vec<(&'static str, Duration)>,
+    /// Bytes over the bus since start, where there is one.
+    #[cfg(feature = "cuda")]
+    traffic: Option<crate::cuda::TrafficCount>,
 }
 
 impl Stats {
@@ -61,6 +70,12 @@ impl Stats {
             .field("frame-time-us", micros(self.last))
             .field("frame-time-us-mean", micros(self.total) / self.frames.max(1))
             .build();
+        #[cfg(feature = "cuda")]
+        if let Some(traffic) = &self.traffic {
+            stats.set("pixel-bytes-to-device", traffic.pixels_up);
+            stats.set("pixel-bytes-from-device", traffic.pixels_down);
+            stats.set("result-bytes-from-device", traffic.results_down);
+        }
         if !self.stages.is_empty() {
             let mut stages = gst::Structure::new_empty("stage-times-us");
             for (name, time) in &self.stages {
@@ -80,8 +95,26 @@ impl Stats {
 pub struct Superpixel {
     settings: Mutex<Settings>,
     state: Mutex<Option<State>>,
+    /// Frames under way in their order.
+    line: Mutex<VecDeque<(gst::Buffer, Started)>>,
+    /// How many may be under way; as it was at start.
+    depth: AtomicUsize,
+    /// How much later frames leave for it, in ns.
+    delay: AtomicU64,
     active_backend: Mutex<String>,
     stats: Mutex<Stats>,
+}
+
+/// Where a buffer's memory lives, if on a device.
+#[cfg(feature = "cuda")]
+fn home(stream: &Stream, buffer: &gst::BufferRef) -> Result<Option<Home>, gst::ErrorMessage> {
+    stream.on_device.then(|| Home::of(buffer)).transpose()
+}
+
+/// Nowhere but in this machine's memory.
+#[cfg(not(feature = "cuda"))]
+fn home(_: &Stream, _: &gst::BufferRef) -> Result<Option<Home>, gst::ErrorMessage> {
+    Ok(None)
 }
 
 fn restart() -> gst::ErrorMessage {
@@ -109,14 +142,40 @@ impl Superpixel {
         }
     }
 
+    /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
+    /// not known, and only refused where it was not asked for.
+    fn takes_device_memory(&self) -> bool {
+        let backend = self.settings.lock().unwrap().backend;
+        let active = self.active_backend.lock().unwrap().clone();
+        #[cfg(feature = "cuda")]
+        let found = || match super::cuda_memory::unavailable() {
+            None => true,
+            Some(reason) => {
+                gst::debug!(CAT, imp = self, "no CUDAMemory: GStreamer's CUDA library: {reason}");
+                false
+            }
+        };
+        #[cfg(not(feature = "cuda"))]
+        let found = || false;
+        backend != settings::Backend::Cpu && (active.is_empty() || (active.starts_with("cuda") && found()))
+    }
+
     fn show_backend(&self, text: String) {
         *self.active_backend.lock().unwrap() = text;
         self.obj().notify("active-backend");
     }
 
     /// Makes a new plan and engine where the last do not fit the properties or the caps any more.
-    fn prepare(&self, state: &mut State, params: Params, frame: FrameInfo) -> Result<(), gst::ErrorMessage> {
-        if state.engine.as_ref().is_some_and(|(old, engine)| *old == params && engine.plan().frame == frame) {
+    fn prepare(
+        &self,
+        state: &mut State,
+        params: Params,
+        frame: FrameInfo,
+        home: Option<Home>,
+    ) -> Result<(), gst::ErrorMessage> {
+        if let Some((old, engine)) = &state.engine
+            && (*old == params && engine.plan().frame == frame && engine.reaches(home.as_ref()))
+        {
             return Ok(());
         }
         let plan = Plan::new(&params, frame).map_err(library_error)?;
@@ -134,49 +193,142 @@ impl Superpixel {
         }
         gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
         let backend = match state.engine.take() {
-            Some((_, engine)) => engine.into_backend(),
+            Some((_, engine)) => {
+                // Frames under way may still be in its memory.
+                engine.settle();
+                engine.into_backend()
+            }
             None => state.backend.take().ok_or_else(restart)?,
         };
+        let backend = backend.at(home).map_err(library_error)?;
         state.engine = Some((params, backend.engine(plan).map_err(library_error)?));
         Ok(())
     }
 
-    /// Segments, draws and attaches.
+    /// Segments, draws and attaches, or starts to.
     fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), gst::ErrorMessage> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
-        let task = Task { outputs: settings.outputs(), drawing: settings.drawing() };
-        let frame = state.stream.as_ref().ok_or_else(restart)?.frame;
-        self.prepare(state, settings.params(), frame)?;
-        let State { engine: Some((params, engine)), stream: Some(stream), .. } = state else {
+        let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
+        let stream = state.stream.as_ref().ok_or_else(restart)?;
+        let (frame, home) = (stream.frame, home(stream, buffer)?);
+        self.prepare(state, settings.params(), frame, home)?;
+        let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
             return Err(restart());
         };
-        if settings.labels {
-            let (labels, ()) =
-                stream.pool.fill(|labels| engine.run(buffer, &stream.info, Some(labels), task))?;
+        let algo = params.algorithm.nick();
+        if self.depth.load(Ordering::Relaxed) > 0 && engine.overlaps(stream) {
+            let pending = engine.start(buffer, stream, task)?;
+            *started = Some(Started { pending, info: stream.info.clone(), algo, began });
+            return Ok(());
+        }
+        let found = engine.run(buffer, stream, task)?;
+        self.attach(buffer, found, frame.geometry, algo, began, engine)
+    }
+
+    /// Finishes a frame that was started.
+    fn finish(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+        started: Started,
+    ) -> Result<(), gst::ErrorMessage> {
+        let Started { pending, info, algo, began } = started;
+        let frame = frame::frame_info(&info).ok_or_else(restart)?;
+        let found = pending.finish(buffer, &info, state.engine.as_mut().map(|(_, engine)| engine))?;
+        let Some((_, engine)) = &state.engine else { return Err(restart()) };
+        self.attach(buffer, found, frame.geometry, algo, began, engine)
+    }
+
+    /// Finishes the oldest frame under way, if more than `depth` are.
+    fn take_finished(&self, depth: usize) -> Option<Result<gst::Buffer, gst::FlowError>> {
+        let (mut buffer, started) = {
+            let mut line = self.line.lock().unwrap();
+            if line.len() <= depth {
+                return None;
+            }
+            line.pop_front()?
+        };
+        let Some(mut state) = self.state.lock().unwrap().take() else {
+            return Some(Err(gst::FlowError::Flushing));
+        };
+        let result = self.finish(&mut state, buffer.make_mut(), started);
+        *self.state.lock().unwrap() = Some(state);
+        Some(match result {
+            Ok(()) => Ok(buffer),
+            Err(message) => {
+                self.post_error_message(message);
+                Err(gst::FlowError::Error)
+            }
+        })
+    }
+
+    /// Finishes and sends all frames under way.
+    fn drain(&self) -> Result<(), gst::FlowError> {
+        while let Some(result) = self.take_finished(0) {
+            self.obj().src_pad().push(result?)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all frames under way, once the device has let go of them.
+    fn forget(&self) {
+        let line = std::mem::take(&mut *self.line.lock().unwrap());
+        line.iter().for_each(|(_, started)| started.pending.settle());
+    }
+
+    /// How much later than in the stream frames leave.
+    fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
+        let cuda = self.active_backend.lock().unwrap().starts_with("cuda");
+        let depth = self.depth.load(Ordering::Relaxed) as u64;
+        if !cuda || !stream.in_system_memory() {
+            return gst::ClockTime::ZERO;
+        }
+        let fps = stream.info.fps();
+        let (Ok(frames), Ok(seconds)) = (u64::try_from(fps.numer()), u64::try_from(fps.denom())) else {
+            return gst::ClockTime::ZERO;
+        };
+        // Without a rate, nobody knows.
+        gst::ClockTime::SECOND.mul_div_floor(seconds * depth, frames).unwrap_or(gst::ClockTime::ZERO)
+    }
+
+    /// Attaches what was found and counts the frame.
+    fn attach(
+        &self,
+        buffer: &mut gst::BufferRef,
+        found: Found,
+        geometry: crate::image::Geometry,
+        algo: &'static str,
+        began: Instant,
+        engine: &ActiveEngine,
+    ) -> Result<(), gst::ErrorMessage> {
+        if let Some(labels) = found.labels {
             let attached = meta::attach(
                 buffer,
                 meta::Attachment {
                     labels,
-                    geometry: frame.geometry,
-                    algo: params.algorithm.nick(),
-                    regions: engine.regions(),
-                    outputs: task.outputs,
+                    geometry,
+                    algo,
+                    regions: found.regions,
+                    table: found.table,
+                    neighbors: found.neighbors,
                 },
             );
             attached.map_err(|e| {
                 gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
             })?;
-        } else {
-            engine.run(buffer, &stream.info, None, task)?;
         }
         let mut stats = self.stats.lock().unwrap();
         stats.frames += 1;
-        stats.regions = engine.regions().count;
+        stats.regions = found.regions;
         stats.last = began.elapsed();
         stats.total += began.elapsed();
         stats.stages.clear();
         stats.stages.extend(engine.times().into_iter().flat_map(|times| times.iter()));
+        #[cfg(feature = "cuda")]
+        {
+            stats.traffic = engine.traffic();
+        }
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
     }
@@ -227,7 +379,7 @@ impl ElementImpl for Superpixel {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = frame::system_caps();
+            let caps = frame::all_caps();
             [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
                 .into_iter()
                 .filter_map(|(name, direction)| {
@@ -247,21 +399,106 @@ impl BaseTransformImpl for Superpixel {
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = self.settings.lock().unwrap().clone();
         let backend = self.open(&settings)?;
+        self.depth.store(settings.depth(), Ordering::Relaxed);
+        self.delay.store(0, Ordering::Relaxed);
         self.show_backend(backend.describe());
         *self.stats.lock().unwrap() = Stats::default();
-        *self.state.lock().unwrap() =
-            Some(State { backend: Some(backend), engine: None, stream: None, warned_of_step: false });
+        *self.state.lock().unwrap() = Some(State {
+            backend: Some(backend),
+            engine: None,
+            stream: None,
+            started: None,
+            warned_of_step: false,
+        });
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.forget();
         let state = self.state.lock().unwrap().take();
-        drop(state);
+        if let Some(State { engine: Some((_, engine)), .. }) = state {
+            engine.end();
+        }
         self.show_backend(String::new());
         Ok(())
     }
 
+    fn transform_caps(
+        &self,
+        _direction: gst::PadDirection,
+        caps: &gst::Caps,
+        filter: Option<&gst::Caps>,
+    ) -> Option<gst::Caps> {
+        let mut caps = caps.clone();
+        if caps.iter_with_features().any(|(_, features)| frame::is_on_device(features))
+            && !self.takes_device_memory()
+        {
+            caps = caps
+                .iter_with_features()
+                .filter(|(_, features)| !frame::is_on_device(features))
+                .map(|(structure, features)| (structure.to_owned(), features.to_owned()))
+                .collect();
+        }
+        Some(filter.map_or_else(
+            || caps.clone(),
+            |filter| filter.intersect_with_mode(&caps, gst::CapsIntersectMode::First),
+        ))
+    }
+
+    fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
+        let generated = match self.parent_generate_output()? {
+            GenerateOutputSuccess::Buffer(buffer) => buffer,
+            other => return Ok(other),
+        };
+        let started = self.state.lock().unwrap().as_mut().and_then(|state| state.started.take());
+        let Some(started) = started else {
+            self.drain()?;
+            return Ok(GenerateOutputSuccess::Buffer(generated));
+        };
+        self.line.lock().unwrap().push_back((generated, started));
+        match self.take_finished(self.depth.load(Ordering::Relaxed)) {
+            Some(result) => Ok(GenerateOutputSuccess::Buffer(result?)),
+            None => Ok(GenerateOutputSuccess::NoOutput),
+        }
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        use gst::EventView;
+        match event.view() {
+            EventView::Eos(_)
+            | EventView::Segment(_)
+            | EventView::Caps(_)
+            | EventView::Gap(_)
+            | EventView::StreamStart(_) => {
+                // The event goes on whatever became of the frames: the next chain call tells.
+                let _ = self.drain();
+            }
+            EventView::FlushStop(_) => self.forget(),
+            _ => {}
+        }
+        self.parent_sink_event(event)
+    }
+
+    fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
+        if !BaseTransformImplExt::parent_query(self, direction, query) {
+            return false;
+        }
+        let delay = gst::ClockTime::from_nseconds(self.delay.load(Ordering::Relaxed));
+        if let (gst::PadDirection::Src, gst::QueryViewMut::Latency(latency)) = (direction, query.view_mut())
+            && !delay.is_zero()
+        {
+            let (live, min, max) = latency.result();
+            latency.set(live, min + delay, max.map(|max| max + delay));
+        }
+        true
+    }
+
     fn before_transform(&self, inbuf: &gst::BufferRef) {
+        // The flag belongs to this frame, not to the one that leaves next.
+        if inbuf.flags().contains(gst::BufferFlags::DISCONT) {
+            // An error shows again when this frame is worked on.
+            let _ = self.drain();
+        }
         let segment = self.obj().segment();
         let stream_time =
             segment.downcast_ref::<gst::ClockTime>().and_then(|s| s.to_stream_time(inbuf.pts()));
@@ -292,7 +529,7 @@ impl BaseTransformImpl for Superpixel {
 impl VideoFilterImpl for Superpixel {
     fn set_info(
         &self,
-        _incaps: &gst::Caps,
+        #[cfg_attr(not(feature = "cuda"), allow(unused_variables))] incaps: &gst::Caps,
         info: &gst_video::VideoInfo,
         _outcaps: &gst::Caps,
         _out_info: &gst_video::VideoInfo,
@@ -303,10 +540,22 @@ impl VideoFilterImpl for Superpixel {
             gst::loggable_error!(CAT, "no pool for label maps of {:?}: {error}", frame.geometry)
         })?;
         gst::debug!(CAT, imp = self, "caps: {:?}", frame);
-        let mut state = self.state.lock().unwrap();
-        let state =
-            state.as_mut().ok_or_else(|| gst::loggable_error!(CAT, "caps before start or after an error"))?;
-        state.stream = Some(Stream { info: info.clone(), frame, pool });
+        let stream = Stream {
+            info: info.clone(),
+            frame,
+            #[cfg(feature = "cuda")]
+            on_device: incaps.features(0).is_some_and(frame::is_on_device),
+            pool,
+        };
+        let delay = self.delay_of(&stream).nseconds();
+        match &mut *self.state.lock().unwrap() {
+            Some(state) => state.stream = Some(stream),
+            None => return Err(gst::loggable_error!(CAT, "caps before start or after an error")),
+        }
+        if self.delay.swap(delay, Ordering::Relaxed) != delay {
+            // Nobody listens before the element is in a pipeline.
+            let _ = self.obj().post_message(gst::message::Latency::builder().src(&*self.obj()).build());
+        }
         Ok(())
     }
 }

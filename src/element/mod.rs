@@ -8,7 +8,8 @@
  * #GstSuperpixel:overlay asks for. With `overlay=none` no pixel of the stream is copied or touched.
  *
  * Frames are segmented by a CUDA device where one opens at start, else by the CPU; both give the same in every bit.
- * #GstSuperpixel:backend chooses, #GstSuperpixel:active-backend tells.
+ * #GstSuperpixel:backend chooses, #GstSuperpixel:active-backend tells. Frames in `memory:CUDAMemory` stay on the device,
+ * and so do label map, table and neighbors until somebody maps them.
  *
  * ## Example pipelines
  *
@@ -35,8 +36,12 @@ use gst::glib;
 use gst::prelude::*;
 
 mod active;
+#[cfg(feature = "cuda")]
+mod cuda_memory;
 pub(crate) mod frame;
 mod imp;
+#[cfg(feature = "cuda")]
+mod result_memory;
 mod settings;
 
 glib::wrapper! {

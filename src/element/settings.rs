@@ -126,6 +126,10 @@ pub enum Overlay {
     Labels,
 }
 
+/// Most frames under way: each holds a buffer of the element before, which may have few.
+#[cfg(feature = "cuda")]
+const MOST_ASYNC: u32 = 4;
+
 /// The values of all properties; copied once a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
@@ -134,6 +138,9 @@ pub(super) struct Settings {
     #[cfg(feature = "cuda")]
     pub cuda_device_id: i32,
     pub threads: u32,
+    /// Frames that may be under way; 0 = each is finished before the next.
+    #[cfg(feature = "cuda")]
+    pub async_depth: u32,
     pub overlay: Overlay,
     pub boundaries: Boundaries,
     pub labels: bool,
@@ -158,6 +165,8 @@ impl Default for Settings {
             #[cfg(feature = "cuda")]
             cuda_device_id: -1,
             threads: THREADS.default,
+            #[cfg(feature = "cuda")]
+            async_depth: 0,
             overlay: Overlay::default(),
             boundaries: Boundaries::default(),
             labels: true,
@@ -216,6 +225,14 @@ impl Settings {
         }
     }
 
+    /// Frames that may be under way.
+    pub(super) fn depth(&self) -> usize {
+        #[cfg(feature = "cuda")]
+        return self.async_depth as usize;
+        #[cfg(not(feature = "cuda"))]
+        return 0;
+    }
+
     /// Takes the value of a property.
     ///
     /// Errors: a number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
@@ -225,6 +242,8 @@ impl Settings {
             "backend" => self.backend = of(value),
             #[cfg(feature = "cuda")]
             "cuda-device-id" => self.cuda_device_id = of(value),
+            #[cfg(feature = "cuda")]
+            "async-depth" => self.async_depth = of::<u32>(value).min(MOST_ASYNC),
             "threads" => self.threads = THREADS.check(of(value))?,
             "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
@@ -259,6 +278,8 @@ impl Settings {
             "backend" => self.backend.to_value(),
             #[cfg(feature = "cuda")]
             "cuda-device-id" => self.cuda_device_id.to_value(),
+            #[cfg(feature = "cuda")]
+            "async-depth" => self.async_depth.to_value(),
             "threads" => self.threads.to_value(),
             "superpixel-size" => self.superpixel_size.to_value(),
             "superpixels" => self.superpixels.to_value(),
@@ -346,6 +367,17 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .blurb("The device of the CUDA backend (-1 = first that works)")
             .minimum(-1)
             .default_value(default.cuda_device_id)
+            .mutable_ready()
+            .build(),
+        #[cfg(feature = "cuda")]
+        glib::ParamSpecUInt::builder("async-depth")
+            .nick("Asynchronous depth")
+            .blurb(
+                "Frames in system memory that the CUDA backend has under way while the next come: more frames a second, \
+                 later by as many frames",
+            )
+            .maximum(MOST_ASYNC)
+            .default_value(default.async_depth)
             .mutable_ready()
             .build(),
         glib::ParamSpecUInt::builder(THREADS.name)
@@ -443,8 +475,8 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")
             .blurb(
-                "Since start: frames; of the last frame: regions, frame-time-us, on the CPU stage-times-us; \
-                 frame-time-us-mean",
+                "Since start: frames, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
+                 result-bytes-from-device; of the last frame: regions, frame-time-us, on the CPU stage-times-us",
             )
             .read_only()
             .build(),

@@ -7,7 +7,7 @@ use crate::backend;
 use crate::color::{ColorTables, Yuv};
 use crate::cpu::{Cpu, Work, check_frame};
 use crate::error::Result;
-use crate::image::{Frame, FrameInfo, PixelFormat};
+use crate::image::{Frame, FrameInfo, PixelFormat, p010_code};
 use crate::plan::Plan;
 
 pub(crate) struct Ingest {
@@ -20,9 +20,9 @@ pub(crate) struct Ingest {
 
 impl Ingest {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
-        let tables = ColorTables::new(plan.color_space);
+        let tables = ColorTables::with_bits(plan.color_space, plan.frame.format.bits());
         let yuv = Yuv::new(&plan.frame);
-        let gray = std::array::from_fn(|v| tables.feature(yuv.rgb([v as u8, 128, 128])));
+        let gray = std::array::from_fn(|v| tables.feature_wide(yuv.rgb_wide([v as u16, 128, 128])));
         Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray }
     }
 
@@ -64,6 +64,15 @@ impl Ingest {
             }
             PixelFormat::I420 => {
                 self.yuv_row(row, frame.row(1, y / 2).iter().zip(frame.row(2, y / 2)), out);
+            }
+            PixelFormat::P010Le => {
+                let chroma = frame.row(1, y / 2).chunks_exact(4);
+                for ((pair, luma), chroma) in out.chunks_mut(2).zip(row.chunks(4)).zip(chroma) {
+                    let (u, v) = (p010_code(chroma), p010_code(&chroma[2..]));
+                    for (feature, y) in pair.iter_mut().zip(luma.chunks_exact(2)) {
+                        *feature = self.tables.feature_wide(self.yuv.rgb_wide([p010_code(y), u, v]));
+                    }
+                }
             }
         }
     }

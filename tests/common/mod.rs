@@ -41,7 +41,7 @@ extern "C" fn shut_down() {
 }
 
 /// Every format that the elements offer, by GStreamer's name.
-pub const FORMATS: [(&str, PixelFormat); 13] = [
+pub const FORMATS: [(&str, PixelFormat); 14] = [
     ("RGBA", PixelFormat::Rgba),
     ("BGRA", PixelFormat::Bgra),
     ("RGBx", PixelFormat::Rgbx),
@@ -55,6 +55,7 @@ pub const FORMATS: [(&str, PixelFormat); 13] = [
     ("GRAY8", PixelFormat::Gray8),
     ("NV12", PixelFormat::Nv12),
     ("I420", PixelFormat::I420),
+    ("P010_10LE", PixelFormat::P010Le),
 ];
 
 /// A stream of the default colorimetry.
@@ -75,7 +76,7 @@ pub fn caps(format: &str, width: u32, height: u32) -> gst::Caps {
 pub fn frame_info(info: &gst_video::VideoInfo) -> FrameInfo {
     let name = info.format().to_str().to_string();
     let format = FORMATS.iter().find(|(n, _)| *n == name).expect("format").1;
-    let full_range = !matches!(format, PixelFormat::Nv12 | PixelFormat::I420);
+    let full_range = !matches!(format, PixelFormat::Nv12 | PixelFormat::I420 | PixelFormat::P010Le);
     let geometry = Geometry::new(info.width(), info.height()).expect("geometry");
     FrameInfo { geometry, format, matrix: YuvMatrix::Bt601, full_range }
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""Builds the emulated device: tests/emulator/build.py FOLDER writes FOLDER/libcuda.so.1.
+"""Builds the emulated device: tests/emulator/build.py FOLDER writes FOLDER/libcuda.so.1,
+and FOLDER/libnvcuvid.so.1, without which GStreamer 1.22 does not offer cudaupload.
 
 Programs started with LD_LIBRARY_PATH=FOLDER find it as the driver. The names of the kernels and the sizes of their
 parameters come from kernels/ptx, so that what is tested is launched as the real driver would launch it.
@@ -73,6 +74,9 @@ def main():
         failures = [failure for failure in pool.map(compile_one, jobs) if failure]
     library = os.path.join(out, "libcuda.so.1")
     failures = failures or [f for f in [compile_one([compiler, "-shared", "-pthread", "-Wl,-soname,libcuda.so.1", *objects, "-o", library])] if f]
+    failures = failures or [f for f in [compile_one([
+        compiler, *FLAGS, "-shared", "-Wl,-soname,libnvcuvid.so.1", os.path.join(HERE, "nvcuvid.cpp"), "-o",
+        os.path.join(out, "libnvcuvid.so.1")])] if f]
     if failures:
         sys.exit("\n".join(failures))
     print(library)

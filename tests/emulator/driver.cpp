@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MPL-2.0
-// A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend makes, and a scheduler
-// that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
+// A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend and GStreamer's CUDA
+// library (1.22) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
 // demand. It says nothing about speed, nor about the memory model of a real device.
 //
-// A stream is worked off at once, in the call; a graph is the list of its calls. Every allocation ends before a page that
-// nothing may touch, and starts filled with a pattern. Environment, read at each use:
+// A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls. Every allocation ends before a page that
+// nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
+// were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
+//   EMULATOR_LAZY=1            what is on a stream is done when somebody waits for it: a missing wait shows
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,14 +21,17 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-// After the library, which has names of its own for what this defines.
+// Last: its words are CUDA's, and some of them the library's own.
 #include "cuda.h"
 
 namespace emulator {
@@ -227,8 +231,11 @@ enum : Result {
   INVALID_VALUE = 1,
   OUT_OF_MEMORY = 2,
   INVALID_PTX = 218,
+  INVALID_CONTEXT = 201,
   NOT_FOUND = 500,
   ILLEGAL_ADDRESS = 700,
+  CONTEXT_DESTROYED = 709,
+  NOT_SUPPORTED = 801,
 };
 
 struct Function {
@@ -241,26 +248,43 @@ struct Module {
 struct Graph {
   std::vector<std::function<Result()>> calls;
 };
+struct Context {
+  bool alive = true;
+};
 struct Stream {
   Graph *recording = nullptr;
+  Context *context = nullptr;
+  std::deque<std::function<Result()>> waiting;
+};
+// What a record leaves: whether its stream has passed it, and when.
+struct Mark {
+  bool passed = false;
+  Stream *stream = nullptr;
+  std::chrono::steady_clock::time_point time;
 };
 struct Event {
-  std::chrono::steady_clock::time_point time;
+  std::shared_ptr<Mark> mark;
 };
 
 std::mutex lock;
 struct Allocation {
   void *pages;
   size_t length, bytes;
+  Context *context;
 };
 std::map<uint64_t, Allocation> memory, pinned;
 size_t memory_used;
 std::atomic<int> holders{0};
 std::atomic<long> launches{0};
 std::atomic<bool> broken{false};
-thread_local void *bound;
-int the_context;
+// Contexts are never freed, so that one that is used after its end is noticed.
+thread_local std::vector<Context *> stack;
+Context primary;
 Stream default_stream;
+// Held while work that waited is done: an operation of one stream may do those of another.
+std::recursive_mutex at_work;
+std::set<Stream *> streams;
+Context *bound() { return stack.empty() ? nullptr : stack.back(); }
 
 long setting(const char *name, long otherwise) {
   const char *text = std::getenv(name);
@@ -275,7 +299,7 @@ void *take(std::map<uint64_t, Allocation> &from, size_t bytes) {
   if (start == MAP_FAILED) return nullptr;
   mprotect(start + pages, page, PROT_NONE);
   char *out = start + (pages - bytes) / 256 * 256;
-  from[(uint64_t)out] = {start, pages + page, bytes};
+  from[(uint64_t)out] = {start, pages + page, bytes, bound()};
   return out;
 }
 
@@ -287,42 +311,91 @@ Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
   return SUCCESS;
 }
 
-// Whether the device's memory holds these bytes.
-bool holds(uint64_t address, size_t bytes) {
+// Whether a context's memory holds these bytes.
+bool holds(uint64_t address, size_t bytes, const Context *context) {
   std::lock_guard<std::mutex> guard(lock);
   auto after = memory.upper_bound(address);
   if (bytes == 0) return true;
   if (after == memory.begin()) return false;
   --after;
-  return address + bytes <= after->first + after->second.bytes;
+  return address + bytes <= after->first + after->second.bytes && after->second.context == context;
 }
 
 Stream &stream_of(void *handle) { return handle ? *(Stream *)handle : default_stream; }
 
-Result submit(void *handle, std::function<Result()> call) {
+Result usable() {
   if (broken) return ILLEGAL_ADDRESS;
+  if (!bound()) return INVALID_CONTEXT;
+  return bound()->alive ? SUCCESS : CONTEXT_DESTROYED;
+}
+
+Result submit(void *handle, std::function<Result()> call) {
+  if (const Result refused = usable()) return refused;
   Stream &stream = stream_of(handle);
+  if (handle && stream.context != bound()) return INVALID_CONTEXT;
   if (stream.recording) {
     stream.recording->calls.push_back(std::move(call));
     return SUCCESS;
   }
-  return call();
+  if (!setting("EMULATOR_LAZY", 0)) return call();
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  stream.waiting.push_back(std::move(call));
+  return SUCCESS;
+}
+
+// Does what waits on a stream, up to a mark if there is one.
+Result work_off(Stream &stream, const Mark *until = nullptr) {
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  while (!stream.waiting.empty() && !(until && until->passed)) {
+    const std::function<Result()> call = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    if (const Result result = call()) return result;
+  }
+  return broken ? ILLEGAL_ADDRESS : SUCCESS;
+}
+
+// Does all that waits; as calls do that the driver cannot let overtake a stream.
+Result work_off_all() {
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  Result first = work_off(default_stream);
+  for (Stream *stream : std::set<Stream *>(streams)) {
+    if (const Result result = work_off(*stream)) first = first ? first : result;
+  }
+  return first;
+}
+
+// Whether memory of the host is pinned: the driver reads and writes other memory before a call returns.
+bool is_pinned(uint64_t address, size_t bytes) {
+  std::lock_guard<std::mutex> guard(lock);
+  auto after = pinned.upper_bound(address);
+  if (after == pinned.begin()) return false;
+  --after;
+  return address + bytes <= after->first + after->second.bytes;
 }
 
 Result copy(void *stream, uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device) {
-  return submit(stream, [=] {
-    if ((to_device && !holds(to, bytes)) || (from_device && !holds(from, bytes))) return (Result)INVALID_VALUE;
-    std::memcpy((void *)to, (const void *)from, bytes);
+  Context *context = bound();
+  std::shared_ptr<std::vector<char>> staged;
+  if (!from_device && !is_pinned(from, bytes)) {
+    staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
+  }
+  const Result result = submit(stream, [=] {
+    if ((to_device && !holds(to, bytes, context)) || (from_device && !holds(from, bytes, context))) return (Result)INVALID_VALUE;
+    std::memcpy((void *)to, staged ? (const void *)staged->data() : (const void *)from, bytes);
     return (Result)SUCCESS;
   });
+  const bool waits = !stream || (!to_device && !is_pinned(to, bytes));
+  return result || !waits || stream_of(stream).recording ? result : work_off(stream_of(stream));
 }
 
 Result set(void *stream, uint64_t to, unsigned char value, size_t bytes) {
-  return submit(stream, [=] {
-    if (!holds(to, bytes)) return (Result)INVALID_VALUE;
+  Context *context = bound();
+  const Result result = submit(stream, [=] {
+    if (!holds(to, bytes, context)) return (Result)INVALID_VALUE;
     std::memset((void *)to, value, bytes);
     return (Result)SUCCESS;
   });
+  return result || stream ? result : work_off(default_stream);
 }
 
 // Threads of the host, kept with their fibers' stacks. Never too few: whoever starts something needs it to run at once.
@@ -416,6 +489,10 @@ Result launch(void *function, dim3 grid, dim3 size, void *stream, void **argumen
   do {                \
     if (broken) return ILLEGAL_ADDRESS; \
   } while (0)
+#define UNLESS_UNUSABLE \
+  do {                  \
+    if (const Result refused = usable()) return refused; \
+  } while (0)
 
 API cuInit(unsigned) { return SUCCESS; }
 API cuDriverGetVersion(int *version) {
@@ -426,6 +503,8 @@ API cuGetErrorName(Result error, const char **out) {
   *out = error == SUCCESS           ? "CUDA_SUCCESS"
          : error == OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
          : error == INVALID_PTX     ? "CUDA_ERROR_INVALID_PTX"
+         : error == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
+         : error == CONTEXT_DESTROYED ? "CUDA_ERROR_CONTEXT_IS_DESTROYED"
          : error == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
          : error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
                                     : "CUDA_ERROR_INVALID_VALUE";
@@ -435,6 +514,8 @@ API cuGetErrorString(Result error, const char **out) {
   *out = error == SUCCESS           ? "no error"
          : error == OUT_OF_MEMORY   ? "out of memory"
          : error == INVALID_PTX     ? "a PTX JIT compilation failed"
+         : error == INVALID_CONTEXT ? "invalid device context"
+         : error == CONTEXT_DESTROYED ? "context is destroyed"
          : error == NOT_FOUND       ? "named symbol not found"
          : error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
                                     : "invalid argument";
@@ -458,6 +539,7 @@ API cuDeviceTotalMem_v2(size_t *bytes, int) {
 }
 API cuDeviceGetAttribute(int *value, int attribute, int) {
   switch (attribute) {
+    case 14: *value = 512; break;  // alignment of textures
     case 16: *value = 2; break;    // multiprocessors: blocks that wait for each other are threads of the host
     case 75: *value = (int)setting("EMULATOR_CAPABILITY", 75) / 10; break;  // major
     case 76: *value = (int)setting("EMULATOR_CAPABILITY", 75) % 10; break;  // minor
@@ -474,7 +556,7 @@ API cuDevicePrimaryCtxRetain(void **context, int) {
   // A context that broke stays broken for those who hold it.
   UNLESS_BROKEN;
   holders++;
-  *context = &the_context;
+  *context = &primary;
   return SUCCESS;
 }
 API cuDevicePrimaryCtxRelease_v2(int) {
@@ -486,33 +568,88 @@ API cuDevicePrimaryCtxReset_v2(int) {
   return SUCCESS;
 }
 API cuCtxGetCurrent(void **context) {
-  *context = bound;
+  *context = bound();
   return SUCCESS;
 }
 API cuCtxSetCurrent(void *context) {
-  bound = context;
+  if (!stack.empty()) stack.pop_back();
+  if (context) stack.push_back((Context *)context);
+  return SUCCESS;
+}
+API cuCtxPushCurrent_v2(void *context) {
+  if (!context) return INVALID_CONTEXT;
+  stack.push_back((Context *)context);
+  return SUCCESS;
+}
+API cuCtxPopCurrent_v2(void **context) {
+  if (stack.empty()) return INVALID_CONTEXT;
+  if (context) *context = stack.back();
+  stack.pop_back();
+  return SUCCESS;
+}
+API cuCtxCreate_v2(void **context, unsigned, int device) {
+  UNLESS_BROKEN;
+  if (device != 0) return 101;
+  holders++;
+  *context = new Context;
+  stack.push_back((Context *)*context);
+  return SUCCESS;
+}
+API cuCtxDestroy_v2(void *context) {
+  Context *gone = (Context *)context;
+  if (!gone || gone == &primary || !gone->alive) return INVALID_CONTEXT;
+  work_off_all();
+  gone->alive = false;
+  if (bound() == gone) stack.pop_back();
+  if (--holders == 0) broken = false;
+  // What was made in a context ends with it.
+  std::lock_guard<std::mutex> guard(lock);
+  for (auto *kind : {&memory, &pinned}) {
+    for (auto at = kind->begin(); at != kind->end();) {
+      const auto next = std::next(at);
+      if (at->second.context == gone) {
+        if (kind == &memory) memory_used -= at->second.bytes;
+        give(*kind, at->first);
+      }
+      at = next;
+    }
+  }
+  return SUCCESS;
+}
+API cuCtxEnablePeerAccess(void *, unsigned) { return NOT_SUPPORTED; }
+API cuCtxDisablePeerAccess(void *) { return NOT_SUPPORTED; }
+API cuDeviceCanAccessPeer(int *can, int, int) {
+  *can = 0;
   return SUCCESS;
 }
 API cuCtxSynchronize() {
-  UNLESS_BROKEN;
-  return SUCCESS;
+  UNLESS_UNUSABLE;
+  return work_off_all();
 }
 API cuStreamCreate(void **stream, unsigned) {
-  UNLESS_BROKEN;
-  *stream = new Stream;
+  UNLESS_UNUSABLE;
+  Stream *made = new Stream;
+  made->context = bound();
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  streams.insert(made);
+  *stream = made;
   return SUCCESS;
 }
 API cuStreamDestroy_v2(void *stream) {
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  work_off_all();
+  streams.erase((Stream *)stream);
   delete (Stream *)stream;
   return SUCCESS;
 }
-API cuStreamSynchronize(void *) {
+API cuStreamDestroy(void *stream) { return cuStreamDestroy_v2(stream); }
+API cuStreamSynchronize(void *stream) {
   UNLESS_BROKEN;
-  return SUCCESS;
+  return work_off(stream_of(stream));
 }
-API cuStreamWaitEvent(void *, void *, unsigned) {
-  UNLESS_BROKEN;
-  return SUCCESS;
+API cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
+  return submit(stream, [mark] { return !mark || mark->passed ? (Result)SUCCESS : work_off(*mark->stream, mark.get()); });
 }
 API cuStreamIsCapturing(void *stream, int *status) {
   *status = stream_of(stream).recording != nullptr;
@@ -561,26 +698,30 @@ API cuEventDestroy_v2(void *event) {
   return SUCCESS;
 }
 API cuEventRecord(void *event, void *stream) {
-  return submit(stream, [event] {
-    ((Event *)event)->time = std::chrono::steady_clock::now();
+  const auto mark = std::make_shared<Mark>();
+  mark->stream = &stream_of(stream);
+  ((Event *)event)->mark = mark;
+  return submit(stream, [mark] {
+    mark->time = std::chrono::steady_clock::now();
+    mark->passed = true;
     return (Result)SUCCESS;
   });
 }
-API cuEventQuery(void *) {
+API cuEventSynchronize(void *event) {
   UNLESS_BROKEN;
-  return SUCCESS;
+  const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  return !mark || mark->passed ? SUCCESS : work_off(*mark->stream, mark.get());
 }
-API cuEventSynchronize(void *) {
-  UNLESS_BROKEN;
-  return SUCCESS;
-}
+API cuEventQuery(void *event) { return cuEventSynchronize(event); }
 API cuEventElapsedTime(float *ms, void *from, void *to) {
-  UNLESS_BROKEN;
-  *ms = std::chrono::duration<float, std::milli>(((Event *)to)->time - ((Event *)from)->time).count();
+  if (const Result result = cuEventSynchronize(from)) return result;
+  if (const Result result = cuEventSynchronize(to)) return result;
+  *ms = std::chrono::duration<float, std::milli>(((Event *)to)->mark->time - ((Event *)from)->mark->time).count();
   return SUCCESS;
 }
 API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   std::lock_guard<std::mutex> guard(lock);
   if (bytes == 0) return INVALID_VALUE;
   if (memory_used + bytes > memory_size()) return OUT_OF_MEMORY;
@@ -591,7 +732,13 @@ API cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   *address = (uint64_t)start;
   return SUCCESS;
 }
+API cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t height, unsigned) {
+  // Wider than what any format asks for, so that who takes a pitch for a width is noticed.
+  *pitch = (width + 511) / 512 * 512;
+  return cuMemAlloc_v2(address, *pitch * height);
+}
 API cuMemFree_v2(uint64_t address) {
+  work_off_all();
   std::lock_guard<std::mutex> guard(lock);
   const auto found = memory.find(address);
   if (found != memory.end()) memory_used -= found->second.bytes;
@@ -605,12 +752,14 @@ API cuMemGetInfo_v2(size_t *free, size_t *total) {
   return SUCCESS;
 }
 API cuMemHostAlloc(void **start, size_t bytes, unsigned) {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   std::lock_guard<std::mutex> guard(lock);
   *start = take(pinned, bytes);
   return *start ? SUCCESS : OUT_OF_MEMORY;
 }
+API cuMemAllocHost_v2(void **start, size_t bytes) { return cuMemHostAlloc(start, bytes, 0); }
 API cuMemFreeHost(void *start) {
+  work_off_all();
   std::lock_guard<std::mutex> guard(lock);
   return give(pinned, (uint64_t)start);
 }
@@ -629,10 +778,60 @@ API cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
 API cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
   return copy(nullptr, (uint64_t)to, from, bytes, false, true);
 }
+// CUDA_MEMCPY2D.
+struct Copy2D {
+  struct End {
+    size_t x, y;
+    int type;  // 1: host, 2: device, 4: whatever the address is
+    const void *host;
+    uint64_t device;
+    void *array;
+    size_t pitch;
+  } from, to;
+  size_t width, height;
+};
+static_assert(sizeof(Copy2D) == 128, "as in cuda.h");
+API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
+  const Copy2D c = *given;
+  Context *context = bound();
+  const Result result = submit(stream, [c, context] {
+    const auto start = [](const Copy2D::End &end, size_t y) {
+      const uint64_t base = end.type == 1 ? (uint64_t)end.host : end.device;
+      return base + (end.y + y) * end.pitch + end.x;
+    };
+    for (const auto *end : {&c.from, &c.to}) {
+      if (end->type != 1 && end->type != 2) return (Result)NOT_SUPPORTED;
+      if (end->pitch < c.width) return (Result)INVALID_VALUE;
+      if (end->type == 2 && !holds(start(*end, 0), (c.height - 1) * end->pitch + c.width, context)) return (Result)INVALID_VALUE;
+    }
+    for (size_t y = 0; y < c.height; y++) {
+      std::memcpy((void *)start(c.to, y), (const void *)start(c.from, y), c.width);
+    }
+    return (Result)SUCCESS;
+  });
+  // Memory of the host may be any: as if none were pinned.
+  const bool waits = !stream || c.from.type == 1 || c.to.type == 1;
+  return result || !waits ? result : work_off(stream_of(stream));
+}
+API cuMemcpy2D_v2(const Copy2D *copy) { return cuMemcpy2DAsync_v2(copy, nullptr); }
+
+// Asked for by GStreamer's library when it is loaded; nothing here shares with a window system.
+#define NOT_HERE(name) API name() { return NOT_SUPPORTED; }
+NOT_HERE(cuGraphicsMapResources)
+NOT_HERE(cuGraphicsUnmapResources)
+NOT_HERE(cuGraphicsUnregisterResource)
+NOT_HERE(cuGraphicsGLRegisterImage)
+NOT_HERE(cuGraphicsGLRegisterBuffer)
+NOT_HERE(cuGLGetDevices_v2)
+NOT_HERE(cuGraphicsResourceSetMapFlags_v2)
+NOT_HERE(cuGraphicsSubResourceGetMappedArray)
+NOT_HERE(cuGraphicsResourceGetMappedPointer_v2)
+NOT_HERE(cuTexObjectCreate)
+NOT_HERE(cuTexObjectDestroy)
 API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) { return set(stream, to, value, bytes); }
 API cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return set(nullptr, to, value, bytes); }
 API cuModuleLoadData(void **module, const void *image) {
-  UNLESS_BROKEN;
+  UNLESS_UNUSABLE;
   const std::string text = (const char *)image;
   Module *made = new Module;
   const char *reject = std::getenv("EMULATOR_REJECT");
@@ -650,6 +849,7 @@ API cuModuleLoadData(void **module, const void *image) {
   return SUCCESS;
 }
 API cuModuleUnload(void *module) {
+  work_off_all();
   delete (Module *)module;
   return SUCCESS;
 }

@@ -73,6 +73,16 @@ impl Buffer {
         for y in 0..g.height as usize {
             for x in 0..g.width as usize {
                 let rgb = picture.pixel(x, y, g, seed);
+                if info.format == PixelFormat::P010Le {
+                    // The two lowest of ten bits and the six that do not count vary with the place.
+                    let extra = (hash(seed ^ (y * 977 + x) as u64) & 0x3ff) as u16;
+                    let wide = rgb.map(|v| u16::from(v) << 2 | extra & 3);
+                    let [l, u, v] = yuv.yuv_wide(wide).map(|v| (v << 6 | extra >> 4).to_le_bytes());
+                    planes[0][y * strides[0] + 2 * x..][..2].copy_from_slice(&l);
+                    planes[1][y / 2 * strides[1] + x / 2 * 4..][..2].copy_from_slice(&u);
+                    planes[1][y / 2 * strides[1] + x / 2 * 4 + 2..][..2].copy_from_slice(&v);
+                    continue;
+                }
                 let [l, u, v] = yuv.yuv(rgb);
                 match info.format {
                     PixelFormat::Gray8 => planes[0][y * strides[0] + x] = l,
@@ -104,24 +114,28 @@ impl Buffer {
     }
 
     /// The frame's own channels at a pixel, then its R'G'B'.
-    pub fn sample(&self, x: usize, y: usize) -> ([u8; 3], [u8; 3]) {
-        let at = |plane: usize, x: usize, y: usize| self.planes[plane][y * self.strides[plane] + x];
+    pub fn sample(&self, x: usize, y: usize) -> ([u16; 3], [u16; 3]) {
+        let at =
+            |plane: usize, x: usize, y: usize| u16::from(self.planes[plane][y * self.strides[plane] + x]);
+        let wide =
+            |plane: usize, x: usize, y: usize| (at(plane, 2 * x, y) | at(plane, 2 * x + 1, y) << 8) >> 6;
         let yuv = match self.info.format {
             PixelFormat::Gray8 => [at(0, x, y), 128, 128],
             PixelFormat::Nv12 => [at(0, x, y), at(1, x / 2 * 2, y / 2), at(1, x / 2 * 2 + 1, y / 2)],
             PixelFormat::I420 => [at(0, x, y), at(1, x / 2, y / 2), at(2, x / 2, y / 2)],
+            PixelFormat::P010Le => [wide(0, x, y), wide(1, x / 2 * 2, y / 2), wide(1, x / 2 * 2 + 1, y / 2)],
             packed => {
                 let layout = packed.packed_rgb().unwrap();
                 let rgb = layout.offsets.map(|offset| at(0, x * layout.bytes + offset, y));
                 return (rgb, rgb);
             }
         };
-        (yuv, Yuv::new(&self.info).rgb(yuv))
+        (yuv, Yuv::new(&self.info).rgb_wide(yuv))
     }
 
     pub fn features(&self, space: ColorSpace) -> Vec<u32> {
-        let tables = ColorTables::new(space);
+        let tables = ColorTables::with_bits(space, self.info.format.bits());
         let (w, h) = (self.info.geometry.width as usize, self.info.geometry.height as usize);
-        (0..w * h).map(|i| tables.feature(self.sample(i % w, i / w).1)).collect()
+        (0..w * h).map(|i| tables.feature_wide(self.sample(i % w, i / w).1)).collect()
     }
 }

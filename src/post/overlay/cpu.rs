@@ -3,12 +3,12 @@
 
 use rayon::prelude::*;
 
-use super::false_color;
+use super::{false_color, native};
 use crate::backend;
 use crate::color::Yuv;
 use crate::cpu::{Cpu, Work, check_frame, check_labels};
 use crate::error::Result;
-use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair};
+use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair, p010_bytes, p010_code};
 use crate::params::{Boundaries, Drawing, Fill};
 use crate::plan::Plan;
 
@@ -21,8 +21,8 @@ pub(crate) struct Overlay {
 }
 
 /// The color of a region in the frame's own channels.
-trait RegionColor: Fn(u16) -> [u8; 3] + Sync {}
-impl<F: Fn(u16) -> [u8; 3] + Sync> RegionColor for F {}
+trait RegionColor: Fn(u16) -> [u16; 3] + Sync {}
+impl<F: Fn(u16) -> [u16; 3] + Sync> RegionColor for F {}
 
 impl Overlay {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
@@ -31,8 +31,8 @@ impl Overlay {
     }
 
     /// A color as the frame's own channels.
-    fn native(&self, rgb: [u8; 3]) -> [u8; 3] {
-        if self.info.format.packed_rgb().is_some() { rgb } else { self.yuv.yuv(rgb) }
+    fn native(&self, rgb: [u8; 3]) -> [u16; 3] {
+        native(&self.info, &self.yuv, rgb)
     }
 
     fn fill(&self, frame: &mut FrameMut<'_>, labels: &Labels<'_>, color: impl RegionColor) {
@@ -49,19 +49,25 @@ impl Overlay {
 
     fn fill_row(&self, out: &mut [u8], labels: &[u16], color: &impl RegionColor) {
         let layout = self.info.format.packed_rgb();
-        let (bytes, offsets) = layout.map_or((1, [0; 3]), |l| (l.bytes, l.offsets));
+        let wide = self.info.format == PixelFormat::P010Le;
+        let (bytes, offsets) =
+            layout.map_or((1 + usize::from(wide), [0; 3]), |layout| (layout.bytes, layout.offsets));
         let mut x = 0;
         for run in labels.chunk_by(|a, b| a == b) {
-            let [c0, c1, c2] = color(run[0]);
+            let color = color(run[0]);
             let pixels = &mut out[x * bytes..(x + run.len()) * bytes];
             if layout.is_some() {
+                let [c0, c1, c2] = color.map(|c| c as u8);
                 for pixel in pixels.chunks_exact_mut(bytes) {
                     pixel[offsets[0]] = c0;
                     pixel[offsets[1]] = c1;
                     pixel[offsets[2]] = c2;
                 }
+            } else if wide {
+                let luma = p010_bytes(color[0]);
+                pixels.chunks_exact_mut(2).for_each(|pixel| pixel.copy_from_slice(&luma));
             } else {
-                pixels.fill(c0);
+                pixels.fill(color[0] as u8);
             }
             x += run.len();
         }
@@ -80,7 +86,7 @@ impl Overlay {
                 }
             }
             let n = (rows.len() * width) as u32;
-            Some(sum.map(|s| ((2 * s + n) / (2 * n)) as u8))
+            Some(sum.map(|s| ((2 * s + n) / (2 * n)) as u16))
         });
     }
 
@@ -88,7 +94,7 @@ impl Overlay {
     fn update_chroma(
         &self,
         pair: &mut RowPair<'_>,
-        value: impl Fn(usize, usize, [u8; 2]) -> Option<[u8; 2]>,
+        value: impl Fn(usize, usize, [u16; 2]) -> Option<[u16; 2]>,
     ) {
         let width = self.info.geometry.width as usize;
         let [first, second] = &mut pair.chroma;
@@ -99,10 +105,18 @@ impl Overlay {
                     (u, v)
                 }
                 PixelFormat::I420 => (&mut first[c], &mut second[c]),
+                PixelFormat::P010Le => {
+                    let samples = &mut first[4 * c..4 * c + 4];
+                    let old = [p010_code(samples), p010_code(&samples[2..])];
+                    if let Some(new) = value(x, 2.min(width - x), old) {
+                        samples.copy_from_slice(new.map(p010_bytes).as_flattened());
+                    }
+                    continue;
+                }
                 _ => return,
             };
-            if let Some([new_u, new_v]) = value(x, 2.min(width - x), [*u, *v]) {
-                (*u, *v) = (new_u, new_v);
+            if let Some([new_u, new_v]) = value(x, 2.min(width - x), [u16::from(*u), u16::from(*v)]) {
+                (*u, *v) = (new_u as u8, new_v as u8);
             }
         }
     }
@@ -168,20 +182,26 @@ impl Overlay {
         });
     }
 
-    fn draw_row(&self, out: &mut [u8], line: &[u8], color: [u8; 3], alpha: u8) {
+    fn draw_row(&self, out: &mut [u8], line: &[u8], color: [u16; 3], alpha: u8) {
+        if self.info.format == PixelFormat::P010Le {
+            for (pixel, _) in out.chunks_exact_mut(2).zip(line).filter(|(_, on)| **on != 0) {
+                pixel.copy_from_slice(&p010_bytes(blend(p010_code(pixel), color[0], alpha)));
+            }
+            return;
+        }
         let layout = self.info.format.packed_rgb();
         let (bytes, channels, offsets) = layout.map_or((1, 1, [0; 3]), |l| (l.bytes, 3, l.offsets));
         for (pixel, _) in out.chunks_exact_mut(bytes).zip(line).filter(|(_, on)| **on != 0) {
             for (&offset, c) in offsets[..channels].iter().zip(color) {
-                pixel[offset] = blend(pixel[offset], c, alpha);
+                pixel[offset] = blend(u16::from(pixel[offset]), c, alpha) as u8;
             }
         }
     }
 }
 
-fn blend(sample: u8, color: u8, alpha: u8) -> u8 {
+fn blend(sample: u16, color: u16, alpha: u8) -> u16 {
     let (sample, color, alpha) = (u32::from(sample), u32::from(color), u32::from(alpha));
-    ((alpha * color + (255 - alpha) * sample + 127) / 255) as u8
+    ((alpha * color + (255 - alpha) * sample + 127) / 255) as u16
 }
 
 impl backend::Overlay<Cpu> for Overlay {
@@ -190,7 +210,7 @@ impl backend::Overlay<Cpu> for Overlay {
         frame: &mut FrameMut<'_>,
         _: &Work,
         labels: &Labels<'_>,
-        means: &[[u8; 3]],
+        means: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()> {
         check_frame(&self.info, frame.info())?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `overlay` on a CUDA device: one launch.
 
+use super::native;
 use crate::backend;
 use crate::color::Yuv;
 use crate::cpu::check_frame;
@@ -30,11 +31,13 @@ unsafe impl Argument for DrawArgs {}
 pub(crate) struct Overlay {
     kernel: Kernel,
     info: FrameInfo,
+    yuv: Yuv,
 }
 
 impl Overlay {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
-        Ok(Self { kernel: cuda.device.kernel("overlay", "draw", "overlay")?, info: plan.frame })
+        let kernel = cuda.device.kernel("overlay", "draw", "overlay")?;
+        Ok(Self { kernel, info: plan.frame, yuv: Yuv::new(&plan.frame) })
     }
 }
 
@@ -44,13 +47,12 @@ impl backend::Overlay<Cuda> for Overlay {
         frame: &mut DeviceFrame,
         work: &Work,
         _: &(),
-        _: &[[u8; 3]],
+        _: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()> {
         check_frame(&self.info, &frame.info)?;
         let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();
-        let rgb = [r, g, b];
-        let color = if self.info.format.packed_rgb().is_some() { rgb } else { Yuv::new(&self.info).yuv(rgb) };
+        let color = native(&self.info, &self.yuv, [r, g, b]);
         let shape = DrawArgs {
             label_stride: work.geometry.width,
             fill: match drawing.fill {

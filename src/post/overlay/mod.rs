@@ -5,11 +5,21 @@
 //! whose window of `w/2` (rounded down) pixels left and above to `w/2` (up) less one right and below holds a thin
 //! boundary pixel, so a line stays centered on the crack. Blending: `(a*color + (255-a)*sample + 127) / 255`. With 4:2:0
 //! a line is drawn on a chroma sample if any of its luma pixels is on it, and a fill gives a chroma sample the mean of
-//! its pixels' colors, rounded half up.
+//! its pixels' colors, rounded half up. Colors given in 8 bits become `(2*1023*c + 255) / 510` in 10 bits; the bits of a
+//! drawn sample that do not count are zero.
+
+use crate::color::{Yuv, widen};
+use crate::image::FrameInfo;
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+
+/// A color as the frame's own channels, in its bits.
+pub(crate) fn native(info: &FrameInfo, yuv: &Yuv, rgb: [u8; 3]) -> [u16; 3] {
+    let rgb = rgb.map(|code| widen(code, info.format.bits()));
+    if info.format.packed_rgb().is_some() { rgb } else { yuv.yuv_wide(rgb) }
+}
 
 /// A stable false color of an identity: well spread, never dark.
 pub fn false_color(identity: u32) -> [u8; 3] {

@@ -4,10 +4,10 @@
 use rayon::prelude::*;
 
 use crate::backend;
-use crate::color::{ColorSpace, ColorTables, Yuv, lab_of_sums, unpack};
+use crate::color::{ColorSpace, ColorTables, Yuv, lab_of_sums, narrow, unpack};
 use crate::cpu::{Cpu, Work, check_frame, check_labels};
 use crate::error::Result;
-use crate::image::{Frame, FrameInfo, Labels, PixelFormat};
+use crate::image::{Frame, FrameInfo, Labels, PixelFormat, p010_code};
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::regions::{Neighbor, Region, Regions};
@@ -46,9 +46,9 @@ impl Sums {
         }
     }
 
-    fn mean_samples(&self) -> [u8; 3] {
+    fn mean_samples(&self) -> [u16; 3] {
         let n = u64::from(self.area.max(1));
-        self.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u8)
+        self.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u16)
     }
 }
 
@@ -82,6 +82,14 @@ fn sum_samples(frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> 
         PixelFormat::I420 => {
             let (u, v) = (frame.row(1, y / 2), frame.row(2, y / 2));
             sum_packed(columns.map(|x| [wide(row[x]), wide(u[x / 2]), wide(v[x / 2])]))
+        }
+        PixelFormat::P010Le => {
+            let chroma = frame.row(1, y / 2);
+            let code = |row: &[u8], i: usize| u64::from(p010_code(&row[2 * i..]));
+            sum_packed(columns.map(|x| {
+                let c = x / 2 * 2;
+                [code(row, x), code(chroma, c), code(chroma, c + 1)]
+            }))
         }
         packed => {
             let Some(layout) = packed.packed_rgb() else { return [0; 3] };
@@ -194,7 +202,7 @@ pub(crate) struct Statistics {
     bands: Vec<Band>,
     sums: Vec<Sums>,
     pairs: Vec<u64>,
-    means: Vec<[u8; 3]>,
+    means: Vec<[u16; 3]>,
 }
 
 impl Statistics {
@@ -216,7 +224,8 @@ impl Statistics {
     fn region(&self, label: usize, sums: &Sums) -> Region {
         let area = f64::from(sums.area.max(1));
         let mean = self.means[label];
-        let [r, g, b] = if self.info.format.packed_rgb().is_some() { mean } else { self.yuv.rgb(mean) };
+        let rgb = if self.info.format.packed_rgb().is_some() { mean } else { self.yuv.rgb_wide(mean) };
+        let [r, g, b] = rgb.map(|code| narrow(code, self.info.format.bits()));
         let mean_lab = if self.space == ColorSpace::Lab {
             lab_of_sums(sums.color, sums.area)
         } else {
@@ -298,7 +307,7 @@ impl backend::Statistics<Cpu> for Statistics {
         Ok(())
     }
 
-    fn means(&self) -> &[[u8; 3]] {
+    fn means(&self) -> &[[u16; 3]] {
         &self.means
     }
 }

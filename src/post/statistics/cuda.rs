@@ -4,13 +4,14 @@
 use crate::backend;
 use crate::color::{ColorSpace, ColorTables, SpaceArgs};
 use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::results::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
-use crate::cuda::work::{COUNTER_REGIONS, FRAME_COUNTERS, Memory, args};
+use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, DeviceFrame, Work};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::regions::{Neighbor, Regions};
+use crate::regions::{Neighbor, Region, Regions};
 
 /// Blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
@@ -43,6 +44,8 @@ pub(crate) struct Statistics {
     lab_tables: Memory<u32>,
     lab_args: SpaceArgs,
     lab_features: u32,
+    /// Where table and pairs come down, taken when they are first asked for.
+    landing: Option<Pinned>,
 }
 
 impl Statistics {
@@ -63,6 +66,7 @@ impl Statistics {
             lab_tables: Work::lab_tables(cuda)?,
             lab_args: ColorTables::new(ColorSpace::Lab).device_args(),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
+            landing: None,
         })
     }
 
@@ -138,22 +142,35 @@ impl backend::Statistics<Cuda> for Statistics {
 
     fn collect(&mut self, work: &Work, outputs: Outputs, regions: &mut Regions) -> Result<()> {
         let stage = "collect";
-        let sums = &work.sums[0];
-        let counter = sums.len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
-        sums.read(&work.cuda, stage, counter, std::slice::from_mut(&mut regions.count))?;
+        let counts = work.counts(outputs)?;
+        regions.count = counts.regions;
         regions.table.clear();
         regions.neighbors.clear();
-        if outputs.table {
-            regions.table.resize(regions.count as usize, bytemuck::Zeroable::zeroed());
-            work.records.read(&work.cuda, stage, 0, &mut regions.table)?;
+        let [_, table, pairs] = work.most_kept(0, outputs);
+        if table + pairs == 0 {
+            return Ok(());
         }
-        if let (true, Some(memory)) = (outputs.neighbors, &work.neighbors) {
-            let mut count = 0u32;
-            memory.degree.read(&work.cuda, stage, work.max_regions, std::slice::from_mut(&mut count))?;
-            let mut pairs = vec![[0u32; 3]; count as usize];
-            memory.pairs.read(&work.cuda, stage, 0, &mut pairs)?;
-            regions.neighbors.extend(pairs.into_iter().map(|[a, b, length]| Neighbor { a, b, length }));
+        if self.landing.as_ref().is_none_or(|landing| landing.len() < table + pairs) {
+            self.landing = Some(Pinned::new(&work.cuda, stage, table + pairs)?);
         }
+        let Some(landing) = &mut self.landing else { return Ok(()) };
+        let records = if outputs.table { counts.regions as usize } else { 0 };
+        work.records.fetch(&work.cuda, stage, 0, landing, 0, records)?;
+        if let Some(memory) = &work.neighbors {
+            memory.pairs.fetch(&work.cuda, stage, 0, landing, table, counts.pairs as usize)?;
+        }
+        work.cuda.synchronize()?;
+        let words = |at: usize, bytes: usize| &landing.bytes()[at..at + bytes];
+        regions.table.extend(
+            words(0, records * size_of::<Region>())
+                .chunks_exact(size_of::<Region>())
+                .map(bytemuck::pod_read_unaligned::<Region>),
+        );
+        regions.neighbors.extend(
+            words(table, counts.pairs as usize * size_of::<Neighbor>())
+                .chunks_exact(size_of::<Neighbor>())
+                .map(bytemuck::pod_read_unaligned::<Neighbor>),
+        );
         Ok(())
     }
 }

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MPL-2.0
+//! `async-depth`: frames under way while the next come. What leaves is what leaves without it, in order and complete.
+//!
+//! Without a device each test prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
+#![cfg(all(feature = "gst", feature = "cuda"))]
+
+mod common;
+
+use common::{TestBus, bytes, caps, error_on, harness, info, launch, picture, samples, superpixel};
+use gst::prelude::*;
+use gstsuperpixel::cuda::Cuda;
+use gstsuperpixel::meta::SuperpixelMeta;
+
+fn device(test: &str) -> bool {
+    match Cuda::new(-1) {
+        Ok(_) => true,
+        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
+            panic!("{test}: SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
+        }
+        Err(error) => {
+            println!("{test}: skipped: {error}");
+            false
+        }
+    }
+}
+
+fn element(backend: &str, depth: u32) -> (gst::Element, gst_check::Harness, TestBus) {
+    let element = superpixel();
+    element.set_property_from_str("backend", backend);
+    element.set_property("neighbors", true);
+    element.set_property("async-depth", depth);
+    let (harness, bus) = harness(&element);
+    (element, harness, bus)
+}
+
+/// All that a frame carries: time, pixels, metadata.
+type Content = (Option<gst::ClockTime>, Vec<u8>, Option<Vec<u8>>);
+
+fn content(buffer: &gst::BufferRef) -> Content {
+    let meta = SuperpixelMeta::from_buffer(buffer).map(|meta| {
+        let labels = meta.labels().unwrap();
+        let mut all: Vec<u8> = labels.as_slice().iter().flat_map(|label| label.to_le_bytes()).collect();
+        all.extend_from_slice(bytemuck::cast_slice(&meta.table().unwrap()));
+        all.extend_from_slice(bytemuck::cast_slice(&meta.neighbors().unwrap()));
+        all
+    });
+    (buffer.pts(), bytes(buffer), meta)
+}
+
+/// Pushes frames while properties change, and returns what leaves until the end of the stream.
+fn run(backend: &str, depth: u32) -> Vec<Content> {
+    let (element, mut h, bus) = element(backend, depth);
+    let mut left = Vec::new();
+    for (i, (name, width, height)) in [("NV12", 97, 81), ("RGBA", 64, 48)].into_iter().enumerate() {
+        let before = left.len();
+        h.set_src_caps(caps(name, width, height));
+        while let Some(buffer) = h.try_pull() {
+            left.push(content(&buffer));
+        }
+        if i > 0 {
+            assert_eq!(left.len(), before + depth as usize, "new caps: frames under way have left");
+        }
+        for seed in 0..12u32 {
+            match seed {
+                3 => element.set_property_from_str("overlay", "none"),
+                5 => element.set_property_from_str("overlay", "mean-color-boundaries"),
+                6 => element.set_property("superpixel-size", 12u32),
+                8 => element.set_property("labels", false),
+                9 => element.set_property("labels", true),
+                10 => element.set_property("neighbors", seed % 2 == i as u32 % 2),
+                _ => {}
+            }
+            assert_eq!(h.push(picture(&info(name, width, height), seed, 0)), Ok(gst::FlowSuccess::Ok));
+            while let Some(buffer) = h.try_pull() {
+                left.push(content(&buffer));
+            }
+        }
+        assert_eq!(left.len(), 12 * (i + 1) - depth as usize, "depth {depth}");
+    }
+    assert!(h.push_event(gst::event::Eos::new()));
+    while let Some(buffer) = h.try_pull() {
+        left.push(content(&buffer));
+    }
+    assert_eq!(error_on(&bus), None);
+    left
+}
+
+#[test]
+fn every_depth_gives_what_none_gives() {
+    if !device("every_depth_gives_what_none_gives") {
+        return;
+    }
+    let expected = run("cpu", 0);
+    assert_eq!(expected.len(), 24);
+    for depth in 0..=4 {
+        let found = run("cuda", depth);
+        assert_eq!(found.len(), 24, "depth {depth}");
+        for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            assert!(expected == found, "depth {depth}, frame {frame}");
+        }
+    }
+}
+
+#[test]
+fn latency_is_that_of_the_frames_under_way() {
+    if !device("latency_is_that_of_the_frames_under_way") {
+        return;
+    }
+    for (backend, depth, frames) in [("cuda", 0, 0), ("cuda", 1, 1), ("cuda", 4, 4), ("cpu", 4, 0)] {
+        let (_element, mut h, _bus) = element(backend, depth);
+        let mut caps = caps("NV12", 64, 48);
+        caps.make_mut().set("framerate", gst::Fraction::new(50, 1));
+        h.set_src_caps(caps);
+        assert_eq!(h.query_latency(), Some(gst::ClockTime::from_mseconds(20) * frames), "{backend} {depth}");
+    }
+}
+
+#[test]
+fn a_flush_forgets_frames_under_way_and_a_discontinuity_does_not() {
+    if !device("a_flush_forgets_frames_under_way_and_a_discontinuity_does_not") {
+        return;
+    }
+    let (_element, mut h, bus) = element("cuda", 3);
+    h.set_src_caps(caps("RGB", 64, 48));
+    let info = info("RGB", 64, 48);
+    const DISCONT: [u64; 3] = [0, 3, 22];
+    let frame = |seed: u32| {
+        let mut input = picture(&info, seed, 0);
+        if DISCONT.contains(&u64::from(seed)) {
+            input.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
+        }
+        input
+    };
+    let mut seen = Vec::new();
+    let pull = |h: &mut gst_check::Harness, seen: &mut Vec<u64>| {
+        while let Some(buffer) = h.try_pull() {
+            assert!(SuperpixelMeta::from_buffer(&buffer).is_some());
+            let frame = buffer.pts().unwrap().mseconds() / 40;
+            assert_eq!(
+                buffer.flags().contains(gst::BufferFlags::DISCONT),
+                DISCONT.contains(&frame),
+                "{frame}"
+            );
+            seen.push(frame);
+        }
+    };
+    for seed in 0..6 {
+        h.push(frame(seed)).unwrap();
+        pull(&mut h, &mut seen);
+    }
+    // The three before the discontinuity have left, those from it on are under way.
+    assert_eq!(seen, [0, 1, 2]);
+    h.push_event(gst::event::FlushStart::new());
+    h.push_event(gst::event::FlushStop::new(true));
+    h.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new()));
+    for seed in 20..25 {
+        h.push(frame(seed)).unwrap();
+    }
+    h.push_event(gst::event::Eos::new());
+    pull(&mut h, &mut seen);
+    assert_eq!(seen, [0, 1, 2, 20, 21, 22, 23, 24]);
+    assert_eq!(error_on(&bus), None);
+}
+
+/// Random frames, flushes, seeks and new caps, against a list of what has to leave.
+#[test]
+fn no_order_of_events_loses_or_reorders_a_frame() {
+    if !device("no_order_of_events_loses_or_reorders_a_frame") {
+        return;
+    }
+    let short = std::env::var_os("SUPERPIXEL_SHORT").is_some_and(|v| v == "1");
+    for depth in 1..=4usize {
+        let (element, mut h, bus) = element("cuda", depth as u32);
+        element.set_property("neighbors", false);
+        let sizes = [(16u32, 16u32), (24, 8)];
+        let pictures = sizes.map(|(width, height)| picture(&info("GRAY8", width, height), 1, 0));
+        let (mut size, mut number, mut state) = (0, 0u64, depth as u64);
+        let (mut under_way, mut expected, mut seen) =
+            (std::collections::VecDeque::new(), Vec::new(), Vec::new());
+        h.set_src_caps(caps("GRAY8", sizes[0].0, sizes[0].1));
+        let segment = || gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new());
+        for _ in 0..if short { 150 } else { 4000 } {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            match state >> 60 {
+                0 => {
+                    h.push_event(gst::event::FlushStart::new());
+                    h.push_event(gst::event::FlushStop::new(true));
+                    h.push_event(segment());
+                    under_way.clear();
+                }
+                1 => {
+                    h.push_event(segment());
+                    expected.extend(under_way.drain(..));
+                }
+                2 => {
+                    size = 1 - size;
+                    h.push_event(gst::event::Caps::new(&caps("GRAY8", sizes[size].0, sizes[size].1)));
+                    expected.extend(under_way.drain(..));
+                }
+                kind => {
+                    let mut buffer = pictures[size].copy_deep().unwrap();
+                    let writable = buffer.get_mut().unwrap();
+                    writable.set_pts(gst::ClockTime::from_mseconds(number));
+                    if kind == 3 {
+                        writable.set_flags(gst::BufferFlags::DISCONT);
+                        expected.extend(under_way.drain(..));
+                    }
+                    under_way.push_back(number);
+                    number += 1;
+                    h.push(buffer).unwrap();
+                    if under_way.len() > depth {
+                        expected.extend(under_way.pop_front());
+                    }
+                }
+            }
+            while let Some(buffer) = h.try_pull() {
+                seen.push(buffer.pts().unwrap().mseconds());
+            }
+            assert_eq!(seen, expected, "depth {depth}");
+        }
+        h.push_event(gst::event::Eos::new());
+        expected.extend(under_way);
+        while let Some(buffer) = h.try_pull() {
+            seen.push(buffer.pts().unwrap().mseconds());
+        }
+        assert_eq!(seen, expected, "depth {depth}, end");
+        assert_eq!(error_on(&bus), None);
+    }
+}
+
+#[test]
+fn a_stop_with_frames_under_way_starts_again() {
+    if !device("a_stop_with_frames_under_way_starts_again") {
+        return;
+    }
+    let line = "videotestsrc num-buffers=9 pattern=ball ! video/x-raw,format=NV12,width=96,height=64 ! \
+                superpixel name=s backend=cuda async-depth=4 overlay=labels ! appsink name=out";
+    assert_eq!(samples(line).len(), 9);
+    let pipeline = launch(&line.replace("num-buffers=9 ", ""));
+    for _ in 0..10 {
+        pipeline.set_state(gst::State::Playing).unwrap();
+        let (result, _, _) = pipeline.state(common::PATIENCE);
+        assert!(result.is_ok(), "{:?}", error_on(&pipeline.bus().unwrap()));
+        pipeline.set_state(gst::State::Null).unwrap();
+    }
+}
+
+#[test]
+fn frames_of_the_device_do_not_wait() {
+    if !device("frames_of_the_device_do_not_wait") || gst::ElementFactory::find("cudaupload").is_none() {
+        return;
+    }
+    let line = "videotestsrc num-buffers=5 ! video/x-raw,format=NV12,width=96,height=64 ! cudaupload ! \
+                video/x-raw(memory:CUDAMemory) ! superpixel name=s backend=cuda async-depth=4 ! cudadownload ! \
+                superpixellabels ! appsink name=out";
+    assert_eq!(samples(line).len(), 5);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames in a context and behind a stream that another library made: equal to the CPU, with no wait of the host between
+//! producer and engine, and the context outlives nobody.
+//!
+//! Without a device it prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
+#![cfg(feature = "cuda")]
+
+mod pictures;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cudarc::driver::sys;
+use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::cuda::{Cuda, DeviceFrame, ForeignContext, Part};
+use gstsuperpixel::engine::Engine;
+use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
+use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::plan::Plan;
+use pictures::{Buffer, Picture};
+
+/// The other library: its context, and what tells that ours has let go of it.
+struct Owner {
+    context: sys::CUcontext,
+    released: Arc<AtomicBool>,
+}
+// SAFETY: a handle, which any thread may use.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // SAFETY: made by the test and destroyed once.
+        unsafe { sys::cuCtxDestroy_v2(self.context).result().unwrap() };
+        self.released.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_foreign_context_and_stream_are_adopted() {
+    let cuda = match Cuda::new(-1) {
+        Ok(cuda) => cuda,
+        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
+            panic!("SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
+        }
+        Err(error) => {
+            println!("a_foreign_context_and_stream_are_adopted: skipped: {error}");
+            return;
+        }
+    };
+    let geometry = Geometry::new(160, 96).unwrap();
+    let info = FrameInfo::new(geometry, PixelFormat::Nv12);
+    let outputs = Outputs { table: true, neighbors: true, mean_color: false };
+    let plan = || Plan::new(&Params::default(), info).unwrap();
+    let shapes = info.format.planes(geometry);
+    let released = Arc::new(AtomicBool::new(false));
+
+    let mut context = std::ptr::null_mut();
+    let mut stream = std::ptr::null_mut();
+    let (mut device, mut host) = ([0u64; 2], [std::ptr::null_mut(); 2]);
+    // SAFETY: plain driver calls; every result is checked and every handle used in its own context.
+    unsafe {
+        sys::cuCtxCreate_v2(&mut context, 0, 0).result().unwrap();
+        sys::cuStreamCreate(&mut stream, 1).result().unwrap();
+        for (i, (row, rows)) in shapes.iter().enumerate() {
+            sys::cuMemAlloc_v2(&mut device[i], row * rows).result().unwrap();
+            sys::cuMemHostAlloc(&mut host[i], row * rows, 0).result().unwrap();
+        }
+    }
+    let owner = Owner { context, released: released.clone() };
+    let foreign = ForeignContext { handle: context as usize, ordinal: 0, keeper: Box::new(owner) };
+    // SAFETY: the keeper destroys the context when it is dropped.
+    let adopted = unsafe { cuda.adopt(foreign) }.unwrap();
+    let cpu = Cpu::new(1).unwrap();
+    let mut reference = Engine::new(cpu, plan()).unwrap();
+    let mut engine = Engine::new(adopted.clone(), plan()).unwrap();
+    let mut kept = Vec::new();
+    for seed in 0..3 {
+        let buffer = Buffer::new(info, Picture::Natural, seed, 0);
+        // SAFETY: the producer's stream has passed the copies of the last frame, which `counts` waited for; sizes are
+        // those of the planes. The engine's stream waits for the producer's.
+        let frame = unsafe {
+            sys::cuCtxSetCurrent(context).result().unwrap();
+            for (i, plane) in buffer.planes.iter().enumerate() {
+                host[i].cast::<u8>().copy_from_nonoverlapping(plane.as_ptr(), plane.len());
+                sys::cuMemcpyHtoDAsync_v2(device[i], host[i], plane.len(), stream).result().unwrap();
+            }
+            adopted.wait_for(stream as usize).unwrap();
+            DeviceFrame::from_planes(info, [device[0], device[1], 0], [160, 160, 0]).unwrap()
+        };
+        engine.submit(&frame, &mut (), outputs).unwrap();
+        let counts = engine.work().counts(outputs).unwrap();
+        kept.push(engine.work().keep(Some(counts), outputs).unwrap());
+
+        let mut map = vec![0; geometry.pixels()];
+        let mut labels = Labels::new(geometry, &mut map, geometry.width as usize).unwrap();
+        let regions = reference.segment(&buffer.frame(), &mut labels, outputs).unwrap().clone();
+        assert_eq!((counts.regions, counts.pairs), (regions.count, regions.neighbors.len() as u32));
+        let read = |part| {
+            let results = &kept[seed as usize];
+            // SAFETY: as many bytes are there, and stay while the results do.
+            unsafe { std::slice::from_raw_parts(results.address(part).unwrap(), results.bytes(part)) }
+        };
+        assert!(read(Part::Labels) == bytemuck::cast_slice::<u16, u8>(&map), "labels of frame {seed}");
+        assert!(read(Part::Table) == bytemuck::cast_slice::<_, u8>(&regions.table), "table of frame {seed}");
+        assert!(
+            read(Part::Neighbors) == bytemuck::cast_slice::<_, u8>(&regions.neighbors),
+            "pairs of frame {seed}"
+        );
+    }
+    // SAFETY: a plane of three bytes a row is refused before anything reads it.
+    assert!(unsafe { DeviceFrame::from_planes(info, [device[0], device[1], 0], [159, 160, 0]) }.is_err());
+    drop((engine, adopted));
+    assert!(!released.load(Ordering::Relaxed), "results that are kept need the context");
+    drop(kept);
+    assert!(released.load(Ordering::Relaxed), "the context is held for ever");
+}
