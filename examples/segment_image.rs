@@ -10,7 +10,7 @@ use gstsuperpixel::algo::{AlgorithmParams, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
-use gstsuperpixel::params::{Boundaries, Drawing, Fill, MIN_REGION, Outputs, Params};
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params};
 use gstsuperpixel::plan::Plan;
 
 #[derive(Parser)]
@@ -27,7 +27,7 @@ struct Args {
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
     /// Assign/update rounds.
-    #[arg(long, default_value_t = slic::ITERATIONS.default)]
+    #[arg(long, default_value_t = ITERATIONS.default)]
     iterations: u32,
     /// Smallest superpixel, as a fraction of the grid step squared.
     #[arg(long, default_value_t = MIN_REGION.default)]

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
-// Cells, sums and centers of the clusters on the grid of home cells; mirrors src/algo/grid.rs and src/algo/slic/cpu.rs.
+// Sums and centers of SLIC's clusters; mirrors src/algo/slic/cpu.rs.
 #pragma once
-#include "common.cuh"
+#include "grid.cuh"
 
-struct SlicArgs {
-  u32 width, height, step, nx, ny;
-  // 2^32 / step, rounded up: a multiplication finds the home cell.
-  u32 step_inverse;
+struct SlicArgs : GridArgs {
   u32 color_shift;
-  u32 sample_step, sample_width, sample_height;
   // SLICO: M_k before the first round, weight of place.
   u32 initial, place_weight;
-  // Nothing is clustered: every pixel is its own label.
-  u32 identity;
 };
-static_assert(sizeof(SlicArgs) == 4 * 13, "mirrored in src/algo/slic/cuda.rs");
+static_assert(sizeof(SlicArgs) == sizeof(GridArgs) + 12, "mirrored in src/algo/slic/cuda.rs");
 
 // Members of a cluster: count, three channels, scaled place relative to the cell column and row before the cluster's
 // own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
@@ -31,33 +25,9 @@ struct Places {
   const i32 *px, *py;
 };
 
-__device__ __forceinline__ u32 home(const SlicArgs &args, u32 at, u32 cells) {
-  return min(__umulhi(at, args.step_inverse), cells - 1);
-}
-__device__ __forceinline__ u32 seed_place(u32 cell, u32 cells, u32 step, u32 side) {
-  const u32 begin = cell * step, end = cell + 1 == cells ? side : (cell + 1) * step;
-  return min((begin + end) / 2, side - 1);
-}
 // Where the places in a cluster's sums start: no member lies left of or above it.
 __device__ __forceinline__ i32 sums_origin(const i32 *place, u32 cell, u32 step) {
   return place[(cell == 0 ? 0 : cell - 1) * step];
-}
-
-// The clusters in reach of a tile: a rectangle of cells with one more all around, as slots.
-struct Slots {
-  u32 gx, gy, columns, rows;  // the inner rectangle; the slots are columns + 2 by rows + 2
-  __device__ u32 stride() const { return columns + 2; }
-  __device__ u32 count() const { return (columns + 2) * (rows + 2); }
-  __device__ u32 of(u32 x, u32 y) const { return (y - gy + 1) * stride() + (x - gx + 1); }
-};
-
-__device__ __forceinline__ Slots slots_of(const SlicArgs &args, u32 x0, u32 y0, u32 x1, u32 y1) {
-  Slots slots;
-  slots.gx = home(args, x0, args.nx);
-  slots.gy = home(args, y0, args.ny);
-  slots.columns = home(args, x1, args.nx) - slots.gx + 1;
-  slots.rows = home(args, y1, args.ny) - slots.gy + 1;
-  return slots;
 }
 
 // What a tile knows of the clusters in reach. Floats are exact: all values stay below 2^24.
@@ -67,7 +37,6 @@ struct SharedClusters {
   u32 spread[MAX_SLOTS];
   u32 label[MAX_SLOTS];  // NO_SLOT outside the grid
 };
-#define NO_SLOT 0xffffffffu
 
 __device__ __forceinline__ i32 mean_of(u32 sum, u32 n) { return (i32)((2 * sum + n) / (2 * n)); }
 

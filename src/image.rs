@@ -331,6 +331,16 @@ impl<'a> Labels<'a> {
         &mut self.data[y * self.stride..][..self.geometry.width as usize]
     }
 
+    /// Every pixel its own label.
+    pub(crate) fn identity(&mut self) {
+        let width = self.geometry.width as usize;
+        for y in 0..self.geometry.height as usize {
+            for (x, label) in self.row_mut(y).iter_mut().enumerate() {
+                *label = (y * width + x) as u16;
+            }
+        }
+    }
+
     /// Bands of `rows` rows each, without the padding of the last row; for parallel writers.
     pub(crate) fn bands_mut(&mut self, rows: usize) -> impl Iterator<Item = LabelBand<'_>> {
         let (width, stride) = (self.geometry.width as usize, self.stride);

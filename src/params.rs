@@ -38,6 +38,9 @@ pub const SUPERPIXEL_SIZE: Range<u32> =
 /// Wanted number of superpixels; 0 leaves it to the grid step.
 pub const SUPERPIXELS: Range<u32> =
     Range { name: "superpixels", min: 0, max: u32::MAX, default: 0, allowed: "0 or more" };
+/// Assign/update rounds of the algorithms that cluster on the grid.
+pub const ITERATIONS: Range<u32> =
+    Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
 /// Smallest region, as a fraction of S².
 pub const MIN_REGION: Range<f32> =
     Range { name: "min-region", min: 0.0, max: 4.0, default: 0.25, allowed: "0 to 4" };

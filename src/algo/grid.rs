@@ -101,6 +101,47 @@ impl Grid {
     }
 }
 
+/// `GridArgs` of kernels/grid.cuh.
+#[cfg(feature = "cuda")]
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct GridArgs {
+    width: u32,
+    height: u32,
+    step: u32,
+    nx: u32,
+    ny: u32,
+    step_inverse: u32,
+    sample_step: u32,
+    pub sample_width: u32,
+    pub sample_height: u32,
+    identity: u32,
+}
+
+#[cfg(feature = "cuda")]
+const _: () = assert!(size_of::<GridArgs>() == 4 * 10);
+
+#[cfg(feature = "cuda")]
+impl Grid {
+    /// What kernels need to know of the grid.
+    pub(crate) fn device_args(&self) -> GridArgs {
+        let (step, Geometry { width, height }) = (self.sample_step(), self.geometry);
+        GridArgs {
+            width,
+            height,
+            step: self.step,
+            nx: self.nx,
+            ny: self.ny,
+            // Not used where the step is 1.
+            step_inverse: (1u64 << 32).div_ceil(u64::from(self.step)) as u32,
+            sample_step: step,
+            sample_width: width.div_ceil(step),
+            sample_height: height.div_ceil(step),
+            identity: u32::from(self.step == 1),
+        }
+    }
+}
+
 fn span(cell: usize, cells: u32, step: u32, side: u32) -> Range<usize> {
     let (step, side) = (step as usize, side as usize);
     let end = if cell + 1 == cells as usize { side } else { (cell + 1) * step };

@@ -4,6 +4,7 @@
 //! element's properties.
 
 pub mod grid;
+mod samples;
 pub mod slic;
 
 use crate::backend::Segmenter;
@@ -77,6 +78,15 @@ impl AlgorithmPlan {
         Ok(match self {
             Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
         })
+    }
+
+    /// Words of device memory that the algorithm adds up in. There are three such sets; the first is zero when a frame
+    /// starts.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn sums_words(&self, grid: &Grid) -> usize {
+        match self {
+            Self::Slic(_) => slic::cuda::Slic::sums_words(grid),
+        }
     }
 }
 

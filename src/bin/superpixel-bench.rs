@@ -25,7 +25,9 @@ use gstsuperpixel::backend::Backend;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
-use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params, SUPERPIXEL_SIZE, THREADS};
+use gstsuperpixel::params::{
+    Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
+};
 use gstsuperpixel::plan::Plan;
 use serde_json::{Value, json};
 
@@ -53,7 +55,7 @@ struct Args {
     #[arg(long, default_value = "all")]
     backend: Choice,
     /// Assign/update rounds.
-    #[arg(long, default_value_t = slic::ITERATIONS.default)]
+    #[arg(long, default_value_t = ITERATIONS.default)]
     iterations: u32,
     /// Higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]

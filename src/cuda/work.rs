@@ -97,8 +97,6 @@ const _: () = assert!(size_of::<Components>() == 72);
 // SAFETY: repr(C), nine addresses in the order of `Components`.
 unsafe impl Argument for Components {}
 
-/// Words of the accumulators of one cluster; `Sums` of kernels/clusters.cuh.
-pub(crate) const SUMS_WORDS: usize = 8;
 /// Counters that a frame starts with as zero, then the two of the grid's barrier.
 pub(crate) const FRAME_COUNTERS: usize = 40;
 /// Where the number of regions stands.
@@ -170,7 +168,7 @@ impl Work {
         let words =
             (geometry.height as usize * geometry.width.div_ceil(32) as usize).max(clusters.div_ceil(32));
         let what = "device memory";
-        let sums_words = clusters * SUMS_WORDS;
+        let sums_words = plan.algorithm.sums_words(&plan.grid);
         Ok(Self {
             cuda: cuda.clone(),
             geometry,

@@ -10,8 +10,8 @@ use crate::algo::{AlgorithmParams, slic};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
-    BOUNDARY_WIDTH, Boundaries, Drawing, Fill, MIN_REGION, Outputs, Params, Range, SUPERPIXEL_SIZE,
-    SUPERPIXELS, THREADS,
+    BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, Range,
+    SUPERPIXEL_SIZE, SUPERPIXELS, THREADS,
 };
 
 /// The algorithm that segments.
@@ -207,7 +207,7 @@ impl Settings {
             "threads" => self.threads = THREADS.check(of(value))?,
             "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
-            "iterations" => self.slic.iterations = slic::ITERATIONS.check(of(value))?,
+            "iterations" => self.slic.iterations = ITERATIONS.check(of(value))?,
             "compactness" => self.slic.compactness = slic::COMPACTNESS.check(of(value))?,
             "color-space" => self.slic.color_space = of::<ColorSpace>(value).into(),
             "adaptive-compactness" => self.slic.adaptive_compactness = of(value),
@@ -334,7 +334,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Superpixels",
             "Wanted number of superpixels per frame; the grid step follows from it (0 = use superpixel-size)",
         ),
-        uint(slic::ITERATIONS, "Iterations", "Assign and update rounds per frame; more = better fit, slower"),
+        uint(ITERATIONS, "Iterations", "Assign and update rounds per frame; more = better fit, slower"),
         float(
             slic::COMPACTNESS,
             "Compactness",

@@ -2,7 +2,7 @@
 //! SLIC on the CPU: the reference. Stages `slic/seed`, `slic/assign`, `slic/update`, `slic/label`.
 //!
 //! Cell rows are worked on in bands of fixed height, whatever the number of threads. The samples that rounds visit are
-//! gathered once, cell by cell, so that lanes fill and every lane of a vector has the same nine candidates.
+//! gathered once, see [`Samples`].
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -13,18 +13,12 @@ use rayon::prelude::*;
 
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
+use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
 use crate::image::{LabelBand, Labels};
-
-/// Cell rows that one task works on.
-const BAND: usize = 4;
-/// Pixels that are scored together.
-const LANES: usize = 8;
-/// Most clusters a pixel can choose from.
-const CANDIDATES: usize = 9;
 
 /// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,17 +66,8 @@ impl Sums {
 
 /// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
 struct Band {
-    /// First cell row.
-    first: usize,
-    /// Number of cell rows.
-    rows: usize,
-    /// Where each cell's samples start and how many there are.
-    cells: Vec<(usize, usize)>,
-    /// Features, each cell's padded to whole vectors.
-    features: Vec<u32>,
-    /// Scaled position relative to the cell's first pixel.
-    x: Vec<i32>,
-    y: Vec<i32>,
+    /// Places are scaled positions relative to the cell's first pixel.
+    samples: Samples<i32>,
     /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
     sums: Vec<Sums>,
 }
@@ -100,20 +85,24 @@ pub(crate) struct Slic {
 impl Slic {
     pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Self {
         let grid = plan.grid;
-        let (nx, ny) = (grid.nx as usize, grid.ny as usize);
+        let nx = grid.nx as usize;
         let mut x = Vec::with_capacity(grid.geometry.width as usize);
         for gx in 0..nx {
             let columns = grid.columns(gx);
             x.extend(columns.clone().map(|i| (slic.px[i] - slic.px[columns.start]) as f32));
         }
-        let bands = (0..ny).step_by(BAND).map(|first| Band::new(&grid, slic, first, BAND.min(ny - first)));
+        let samples =
+            Samples::bands(&grid, |from, x| slic.px[x] - slic.px[from], |from, y| slic.py[y] - slic.py[from]);
         Self {
             cpu: cpu.clone(),
             grid,
             plan: slic.clone(),
             x,
             centers: vec![Center::default(); grid.cells()],
-            bands: bands.collect(),
+            bands: samples
+                .into_iter()
+                .map(|samples| Band { sums: vec![Sums::default(); (samples.rows + 2) * nx], samples })
+                .collect(),
         }
     }
 
@@ -130,7 +119,7 @@ impl Slic {
                 };
             }
         }
-        self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.gather(grid, features)));
+        self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.gather(grid, features)));
     }
 
     fn assign(&mut self) {
@@ -150,8 +139,8 @@ impl Slic {
                     let mut sums = Sums::default();
                     for band in &bands[touching.clone()] {
                         // A band's sums begin one cell row above it.
-                        let at = (gy + 1).wrapping_sub(band.first);
-                        if at < band.rows + 2 {
+                        let at = (gy + 1).wrapping_sub(band.samples.first);
+                        if at < band.samples.rows + 2 {
                             sums.add(&band.sums[at * nx + gx]);
                         }
                     }
@@ -177,12 +166,7 @@ impl Segmenter<Cpu> for Slic {
         let features = &work.features;
         check_labels(self.grid.geometry, labels)?;
         if self.grid.step == 1 {
-            let width = self.grid.nx as usize;
-            for y in 0..self.grid.ny as usize {
-                for (x, label) in labels.row_mut(y).iter_mut().enumerate() {
-                    *label = (y * width + x) as u16;
-                }
-            }
+            labels.identity();
             return Ok(());
         }
         times.time("slic/seed", || self.seed(features));
@@ -192,52 +176,6 @@ impl Segmenter<Cpu> for Slic {
         }
         times.time("slic/label", || self.label(features, labels));
         Ok(())
-    }
-}
-
-impl Band {
-    fn new(grid: &Grid, plan: &Plan, first: usize, rows: usize) -> Self {
-        let nx = grid.nx as usize;
-        let mut band = Self {
-            first,
-            rows,
-            cells: Vec::with_capacity(rows * nx),
-            features: Vec::new(),
-            x: Vec::new(),
-            y: Vec::new(),
-            sums: vec![Sums::default(); (rows + 2) * nx],
-        };
-        for gy in first..first + rows {
-            for gx in 0..nx {
-                let start = band.x.len();
-                let (columns, rows) = (grid.columns(gx), grid.rows(gy));
-                for y in grid.samples(&rows) {
-                    for x in grid.samples(&columns) {
-                        band.x.push(plan.px[x] - plan.px[columns.start]);
-                        band.y.push(plan.py[y] - plan.py[rows.start]);
-                    }
-                }
-                band.cells.push((start, band.x.len() - start));
-                let padded = start + (band.x.len() - start).next_multiple_of(LANES);
-                band.x.resize(padded, 0);
-                band.y.resize(padded, 0);
-            }
-        }
-        band.features = vec![0; band.x.len()];
-        band
-    }
-
-    fn gather(&mut self, grid: &Grid, features: &[u32]) {
-        let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
-        for (cell, &(start, _)) in self.cells.iter().enumerate() {
-            let mut out = self.features[start..].iter_mut();
-            for y in grid.samples(&grid.rows(self.first + cell / nx)) {
-                let row = &features[y * width..][..width];
-                for (x, out) in grid.samples(&grid.columns(cell % nx)).zip(out.by_ref()) {
-                    *out = row[x];
-                }
-            }
-        }
     }
 }
 
@@ -386,17 +324,18 @@ fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, centers: &[Center]) {
 #[inline(always)]
 fn assign_band_with<const FMA: bool>(band: &mut Band, grid: &Grid, plan: &Plan, centers: &[Center]) {
     let nx = grid.nx as usize;
-    band.sums.fill(Sums::default());
-    for (cell, &(start, len)) in band.cells.iter().enumerate() {
-        let (gx, gy) = (cell % nx, band.first + cell / nx);
+    let Band { samples, sums: band_sums } = band;
+    band_sums.fill(Sums::default());
+    for (cell, &(start, len)) in samples.cells.iter().enumerate() {
+        let (gx, gy) = (cell % nx, samples.first + cell / nx);
         let candidates = Candidates::new(grid, plan, centers, gx, gy);
         let mut sums = [Sums::default(); CANDIDATES];
         for at in (0..len).step_by(LANES) {
             let range = start + at..start + at + LANES;
             let (Some(features), Some(x), Some(y)) = (
-                band.features[range.clone()].first_chunk(),
-                band.x[range.clone()].first_chunk(),
-                band.y[range].first_chunk(),
+                samples.features[range.clone()].first_chunk(),
+                samples.x[range.clone()].first_chunk(),
+                samples.y[range].first_chunk(),
             ) else {
                 unreachable!("samples are padded to whole vectors")
             };
@@ -428,7 +367,7 @@ fn assign_band_with<const FMA: bool>(band: &mut Band, grid: &Grid, plan: &Plan, 
             for j in 0..2 {
                 sum.place[j] += sum.count * i64::from(origin[j]);
             }
-            band.sums[k as usize + nx - band.first * nx].add(&sum);
+            band_sums[k as usize + nx - samples.first * nx].add(&sum);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! SLIC on a CUDA device: launches only. Seeding and updating happen inside the kernels, see kernels/slic.cu.
 
 use super::Plan;
+use crate::algo::grid::{Grid, GridArgs};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::ModuleText;
 use crate::cuda::launch::{Argument, Kernel};
@@ -20,24 +21,18 @@ pub(crate) const MODULE: ModuleText = ModuleText {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct SlicArgs {
-    width: u32,
-    height: u32,
-    step: u32,
-    nx: u32,
-    ny: u32,
-    step_inverse: u32,
+    grid: GridArgs,
     color_shift: u32,
-    sample_step: u32,
-    sample_width: u32,
-    sample_height: u32,
     initial: u32,
     place_weight: u32,
-    identity: u32,
 }
 
 const _: () = assert!(size_of::<SlicArgs>() == 4 * 13);
 // SAFETY: repr(C), the fields of `SlicArgs` in kernels/clusters.cuh.
 unsafe impl Argument for SlicArgs {}
+
+/// Words of the accumulators of one cluster: `Sums` of kernels/clusters.cuh.
+const SUMS_WORDS: usize = 8;
 
 pub(crate) struct Slic {
     assign: Kernel,
@@ -50,8 +45,13 @@ pub(crate) struct Slic {
 }
 
 impl Slic {
+    /// Words of the accumulators of a frame's clusters.
+    pub fn sums_words(grid: &Grid) -> usize {
+        grid.cells() * SUMS_WORDS
+    }
+
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, _: &Work) -> Result<Self> {
-        let (grid, geometry) = (plan.grid, plan.frame.geometry);
+        let grid = plan.grid;
         let (assign, label) = match slic.adaptive {
             None => ("slic_assign", "slic_label"),
             Some(_) => ("slic_assign_adaptive", "slic_label_adaptive"),
@@ -61,20 +61,10 @@ impl Slic {
             assign: cuda.device.kernel("slic", assign, "slic/assign")?,
             label: cuda.device.kernel("slic", label, "slic/label")?,
             args: SlicArgs {
-                width: geometry.width,
-                height: geometry.height,
-                step: grid.step,
-                nx: grid.nx,
-                ny: grid.ny,
-                // Not used where the step is 1.
-                step_inverse: (1u64 << 32).div_ceil(u64::from(grid.step)) as u32,
+                grid: grid.device_args(),
                 color_shift: slic.color_shift,
-                sample_step: grid.sample_step(),
-                sample_width: geometry.width.div_ceil(grid.sample_step()),
-                sample_height: geometry.height.div_ceil(grid.sample_step()),
                 initial: slic.adaptive.map_or(0, |a| a.initial),
                 place_weight: slic.adaptive.map_or(0, |a| a.place),
-                identity: u32::from(grid.step == 1),
             },
             rounds: if grid.step == 1 { 0 } else { slic.iterations },
             px: Memory::with(cuda, what, &slic.px)?,
@@ -90,8 +80,8 @@ impl Segmenter<Cuda> for Slic {
         let (px, py) = (self.px.address(), self.py.address());
         let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
         let centers = [self.centers[0].address(), self.centers[1].address()];
-        let tiles =
-            (self.args.sample_width.div_ceil(ROUND_TILE.0), self.args.sample_height.div_ceil(ROUND_TILE.1));
+        let grid = &self.args.grid;
+        let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for round in 0..self.rounds as usize {
             // Read what the last round left, add to the set that it cleared, clear the one before.
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);

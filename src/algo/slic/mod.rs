@@ -24,11 +24,8 @@ use super::grid::Grid;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
-use crate::params::Range;
+use crate::params::{ITERATIONS, Range};
 
-/// Assign/update rounds.
-pub const ITERATIONS: Range<u32> =
-    Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
 /// SLIC's m in Lab units; higher = more regular.
 pub const COMPACTNESS: Range<f32> =
     Range { name: "compactness", min: 0.1, max: 1000.0, default: 10.0, allowed: "0.1 to 1000" };

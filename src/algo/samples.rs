@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The sampled pixels of some rows of cells, gathered cell by cell: what rounds on the CPU work on.
+
+use super::grid::Grid;
+
+/// Pixels that are scored together.
+pub(crate) const LANES: usize = 8;
+/// Cell rows that one task works on.
+pub(crate) const BAND: usize = 4;
+/// Most clusters a pixel can choose from.
+pub(crate) const CANDIDATES: usize = 9;
+
+/// The samples of some rows of cells. Every cell's are padded to whole vectors, so that lanes fill and every lane of a
+/// vector has the same candidates.
+pub(crate) struct Samples<T> {
+    /// First cell row.
+    pub first: usize,
+    /// Number of cell rows.
+    pub rows: usize,
+    /// Where each cell's samples start and how many there are.
+    pub cells: Vec<(usize, usize)>,
+    /// Packed colors, as gathered last.
+    pub features: Vec<u32>,
+    /// Place in a row, in the algorithm's own terms.
+    pub x: Vec<T>,
+    /// Place in a column.
+    pub y: Vec<T>,
+}
+
+impl<T: Copy + Default> Samples<T> {
+    /// Cuts a grid into bands. `x` and `y` make a place from the first column or row of a cell and the sample's.
+    pub fn bands(grid: &Grid, x: impl Fn(usize, usize) -> T, y: impl Fn(usize, usize) -> T) -> Vec<Self> {
+        let ny = grid.ny as usize;
+        (0..ny).step_by(BAND).map(|first| Self::new(grid, first, BAND.min(ny - first), &x, &y)).collect()
+    }
+
+    fn new(
+        grid: &Grid,
+        first: usize,
+        rows: usize,
+        place_x: &impl Fn(usize, usize) -> T,
+        place_y: &impl Fn(usize, usize) -> T,
+    ) -> Self {
+        let nx = grid.nx as usize;
+        let (mut cells, mut x, mut y) = (Vec::with_capacity(rows * nx), Vec::new(), Vec::new());
+        for gy in first..first + rows {
+            for gx in 0..nx {
+                let start = x.len();
+                let (columns, rows) = (grid.columns(gx), grid.rows(gy));
+                for row in grid.samples(&rows) {
+                    for column in grid.samples(&columns) {
+                        x.push(place_x(columns.start, column));
+                        y.push(place_y(rows.start, row));
+                    }
+                }
+                cells.push((start, x.len() - start));
+                let padded = start + (x.len() - start).next_multiple_of(LANES);
+                x.resize(padded, T::default());
+                y.resize(padded, T::default());
+            }
+        }
+        Self { first, rows, cells, features: vec![0; x.len()], x, y }
+    }
+
+    /// Takes the samples of a frame.
+    pub fn gather(&mut self, grid: &Grid, features: &[u32]) {
+        let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
+        for (cell, &(start, _)) in self.cells.iter().enumerate() {
+            let mut out = self.features[start..].iter_mut();
+            for y in grid.samples(&grid.rows(self.first + cell / nx)) {
+                let row = &features[y * width..][..width];
+                for (x, out) in grid.samples(&grid.columns(cell % nx)).zip(out.by_ref()) {
+                    *out = row[x];
+                }
+            }
+        }
+    }
+}
