@@ -314,10 +314,12 @@ __device__ __forceinline__ void number(const NumberShared &shared, const Compone
   for (u32 i = first; i < components; i += all) {
     const u32 at = mark_of(c, args, i), word = at / 32;
     const u32 below = __popc(__ldcg(&bitmap[word]) & ((1u << at % 32) - 1));
-    labels[i] = (u16)(shared.blocks[word / share] + __ldcg(&word_before[word]) + below);
+    const u32 label = shared.blocks[word / share] + __ldcg(&word_before[word]) + below;
+    // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
+    labels[i] = (u16)min(label, args.max_regions - 1);
   }
   for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = empty_region();
-  if (first == 0) c.counters[REGIONS] = total;
+  if (first == 0) c.counters[REGIONS] = args.connectivity ? total : min(total, args.max_regions);
 }
 
 // The kernels below are one phase each; the launch between two of them is the barrier, which costs less than one inside

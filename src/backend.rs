@@ -57,7 +57,8 @@ pub trait Ingest<B: Backend>: Send {
 
 /// Packed colors to cluster labels: not yet connected, not yet dense.
 pub trait Segmenter<B: Backend>: Send {
-    /// Writes every label of the plane; labels are below [`Plan::max_clusters`].
+    /// Writes every cluster label, below [`Plan::max_clusters`]: to the plane, or to the backend's memory where
+    /// [`Plan::clusters_are_pixels`].
     fn segment(
         &mut self,
         work: &mut B::Work,

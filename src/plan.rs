@@ -39,20 +39,25 @@ impl Plan {
             count => Grid::step_for_count(geometry, count),
         };
         let grid = Grid::with_step(geometry, wanted);
-        let area = f64::from(grid.step) * f64::from(grid.step);
+        let side = f64::from(params.algorithm.region_side(&grid));
         Ok(Self {
             frame,
             grid,
             color_space: params.algorithm.color_space(),
             algorithm: params.algorithm.plan(geometry, &grid),
             connectivity: params.connectivity,
-            min_region: ((f64::from(params.min_region) * area) as u32).max(1),
-            raised_from: (grid.step != wanted).then_some(wanted),
+            min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
+            raised_from: (params.algorithm.uses_grid() && grid.step != wanted).then_some(wanted),
         })
+    }
+
+    /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.
+    pub fn clusters_are_pixels(&self) -> bool {
+        !self.algorithm.uses_grid()
     }
 
     /// Upper bound of cluster labels before connectivity.
     pub fn max_clusters(&self) -> usize {
-        self.grid.cells()
+        if self.clusters_are_pixels() { self.frame.geometry.pixels() } else { self.grid.cells() }
     }
 }

@@ -45,6 +45,20 @@ impl AlgorithmParams {
         }
     }
 
+    /// Whether clusters are those of the grid's cells.
+    pub(crate) fn uses_grid(&self) -> bool {
+        match self {
+            Self::Slic(_) => true,
+        }
+    }
+
+    /// Side in px of the square that `min-region` is a fraction of.
+    pub(crate) fn region_side(&self, grid: &Grid) -> f32 {
+        match self {
+            Self::Slic(_) => grid.step as f32,
+        }
+    }
+
     pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid) -> AlgorithmPlan {
         match self {
             Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
@@ -60,6 +74,13 @@ pub enum AlgorithmPlan {
 }
 
 impl AlgorithmPlan {
+    /// Whether clusters are those of the grid's cells.
+    pub(crate) fn uses_grid(&self) -> bool {
+        match self {
+            Self::Slic(_) => true,
+        }
+    }
+
     /// The stages of the algorithm on the CPU.
     pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
         match self {

@@ -56,7 +56,9 @@ impl Backend for Cpu {
     }
 
     fn work(&self, plan: &Plan) -> Result<Work> {
-        Ok(Work { features: vec![0; plan.frame.geometry.pixels()], count: 0 })
+        let pixels = plan.frame.geometry.pixels();
+        let clusters = vec![0; if plan.clusters_are_pixels() { pixels } else { 0 }];
+        Ok(Work { features: vec![0; pixels], clusters, count: 0 })
     }
 
     fn ingest(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {
@@ -70,6 +72,8 @@ impl Backend for Cpu {
     fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(if plan.connectivity {
             Box::new(connectivity::cpu::Connectivity::new(self, plan))
+        } else if plan.clusters_are_pixels() {
+            Box::new(connectivity::cpu::RenumberPixels::new(self, plan))
         } else {
             Box::new(connectivity::cpu::Renumber::new(self, plan))
         })
@@ -88,6 +92,9 @@ impl Backend for Cpu {
 pub struct Work {
     /// The packed color plane, see [`crate::color`]; rows without padding.
     pub(crate) features: Vec<u32>,
+    /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
+    /// Empty where clusters are cells of the grid: then the label plane holds them.
+    pub(crate) clusters: Vec<u32>,
     /// Number of regions.
     pub(crate) count: u32,
 }

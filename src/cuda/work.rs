@@ -194,7 +194,7 @@ impl Work {
             records: Memory::new(cuda, what, max_regions)?,
             neighbors: None,
             // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
-            // three cells away, which leaves half of 7x7 - 1 pairs a cluster.
+            // three cells away, which leaves half of 7x7 - 1 pairs a cluster; no pixel begins more than two pairs.
             max_pairs: if plan.connectivity { 3 * max_regions } else { (24 * clusters).min(2 * n) },
             local: Memory::new(cuda, what, n)?,
             tile_first: Memory::new(cuda, what, tile_count)?,

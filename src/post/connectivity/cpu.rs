@@ -102,14 +102,20 @@ impl Strip {
     }
 
     /// Finds the runs of rows `first..first + rows` and unites those that touch and have the same label.
-    fn scan(&mut self, labels: &Labels<'_>, features: &[u32], first: usize, rows: usize) {
-        let width = labels.geometry().width as usize;
+    fn scan<'r, T: Copy + PartialEq + 'r>(
+        &mut self,
+        cluster_row: impl Fn(usize) -> &'r [T],
+        features: &[u32],
+        first: usize,
+        rows: usize,
+    ) {
+        let width = cluster_row(first).len();
         self.starts.clear();
         self.rows.clear();
         self.parents.clear();
         for y in first..first + rows {
             self.rows.push(self.starts.len() as u32);
-            let row = labels.row(y);
+            let row = cluster_row(y);
             let begin = self.starts.len() as u32;
             self.starts.push(0);
             for (x, pair) in row.windows(2).enumerate() {
@@ -121,7 +127,7 @@ impl Strip {
         }
         self.rows.push(self.starts.len() as u32);
         for y in 1..rows {
-            let (above, below) = (labels.row(first + y - 1), labels.row(first + y));
+            let (above, below) = (cluster_row(first + y - 1), cluster_row(first + y));
             let (upper, lower) = (self.runs(y - 1), self.runs(y));
             let parents = &mut self.parents;
             overlaps(&self.starts, upper, &self.starts, lower, width, |u, l, x, _| {
@@ -275,8 +281,24 @@ impl Connectivity {
         }
     }
 
+    /// Components of the whole frame, from a plane of clusters of either width.
+    fn find_components<'r, T: Copy + PartialEq + 'r>(
+        &mut self,
+        cluster_row: impl Fn(usize) -> &'r [T] + Sync,
+        features: &[u32],
+    ) {
+        let (cpu, height) = (self.cpu.clone(), self.geometry.height as usize);
+        let strips = &mut self.strips;
+        cpu.run(|| {
+            strips.par_iter_mut().enumerate().for_each(|(i, strip)| {
+                strip.scan(&cluster_row, features, i * STRIP, STRIP.min(height - i * STRIP));
+            });
+        });
+        self.join_strips(cluster_row);
+    }
+
     /// Components of the whole frame, from those of the strips.
-    fn join_strips(&mut self, labels: &Labels<'_>) {
+    fn join_strips<'r, T: Copy + PartialEq + 'r>(&mut self, cluster_row: impl Fn(usize) -> &'r [T]) {
         let Self { strips, borders, parents, sums, .. } = self;
         parents.clear();
         sums.clear();
@@ -293,7 +315,7 @@ impl Connectivity {
         let width = self.geometry.width as usize;
         for i in 1..strips.len() {
             let (border, strip) = (&borders[i - 1], &strips[i]);
-            let (above, below) = (labels.row(i * STRIP - 1), labels.row(i * STRIP));
+            let (above, below) = (cluster_row(i * STRIP - 1), cluster_row(i * STRIP));
             let upper = 0..border.starts.len();
             overlaps(&border.starts, upper, &strip.starts, strip.runs(0), width, |u, l, x, _| {
                 if above[x] == below[x] {
@@ -400,15 +422,13 @@ impl backend::Connectivity<Cpu> for Connectivity {
     fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
         let features = &work.features;
         check_labels(self.geometry, labels)?;
-        let (cpu, height) = (self.cpu.clone(), self.geometry.height as usize);
-        let strips = &mut self.strips;
-        let read = &*labels;
-        cpu.run(|| {
-            strips.par_iter_mut().enumerate().for_each(|(i, strip)| {
-                strip.scan(read, features, i * STRIP, STRIP.min(height - i * STRIP));
-            });
-        });
-        self.join_strips(labels);
+        if work.clusters.is_empty() {
+            let clusters = &*labels;
+            self.find_components(|y| clusters.row(y), features);
+        } else {
+            let (clusters, width) = (&work.clusters, self.geometry.width as usize);
+            self.find_components(|y| &clusters[y * width..][..width], features);
+        }
         let mut min_region = self.min_region;
         let count = loop {
             if min_region > 1 {
@@ -421,7 +441,7 @@ impl backend::Connectivity<Cpu> for Connectivity {
             }
             min_region *= 2;
         };
-        let Self { strips, labels: numbers, .. } = &*self;
+        let Self { cpu, strips, labels: numbers, .. } = &*self;
         cpu.run(|| {
             labels.bands_mut(STRIP).zip(strips).collect::<Vec<_>>().into_par_iter().for_each(
                 |(mut band, strip)| {
@@ -502,6 +522,50 @@ impl backend::Connectivity<Cpu> for Renumber {
             });
         });
         work.count = count;
+        Ok(())
+    }
+}
+
+/// Connectivity off, clusters named by one of their pixels: labels in raster order of those. Clusters beyond the most
+/// that labels can name share the last label.
+pub(crate) struct RenumberPixels {
+    cpu: Cpu,
+    geometry: Geometry,
+    /// At each pixel that names a cluster, its label.
+    numbers: Vec<u16>,
+}
+
+impl RenumberPixels {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+        let geometry = plan.frame.geometry;
+        Self { cpu: cpu.clone(), geometry, numbers: vec![0; geometry.pixels()] }
+    }
+}
+
+impl backend::Connectivity<Cpu> for RenumberPixels {
+    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+        check_labels(self.geometry, labels)?;
+        let Self { cpu, numbers, geometry } = self;
+        let (clusters, width) = (&work.clusters, geometry.width as usize);
+        let mut count = 0;
+        for (i, (number, &cluster)) in numbers.iter_mut().zip(clusters).enumerate() {
+            if cluster as usize == i {
+                *number = count.min(MAX_REGIONS - 1) as u16;
+                count += 1;
+            }
+        }
+        let numbers = &*numbers;
+        cpu.run(|| {
+            labels.bands_mut(STRIP).collect::<Vec<_>>().into_par_iter().for_each(|mut band| {
+                for y in 0..band.rows() {
+                    let clusters = &clusters[(band.first_row + y) * width..][..width];
+                    for (label, &cluster) in band.row_mut(y).iter_mut().zip(clusters) {
+                        *label = numbers[cluster as usize];
+                    }
+                }
+            });
+        });
+        work.count = count.min(MAX_REGIONS) as u32;
         Ok(())
     }
 }
