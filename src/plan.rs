@@ -3,6 +3,7 @@
 
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
+use crate::algo::temporal;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::FrameInfo;
@@ -19,6 +20,8 @@ pub struct Plan {
     pub color_space: ColorSpace,
     /// The algorithm's own part.
     pub algorithm: AlgorithmPlan,
+    /// What lasts from frame to frame, where wanted.
+    pub temporal: Option<temporal::Plan>,
     /// Whether labels are made connected.
     pub connectivity: bool,
     /// Least pixels of a region, at least 1.
@@ -45,6 +48,7 @@ impl Plan {
             grid,
             color_space: params.algorithm.color_space(),
             algorithm: params.algorithm.plan(geometry, &grid),
+            temporal: params.temporal.then(|| temporal::Plan::new(params.temporal_inertia, geometry, &grid)),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             raised_from: (params.algorithm.uses_grid() && grid.step != wanted).then_some(wanted),

@@ -6,6 +6,7 @@
 pub mod grid;
 mod samples;
 pub mod slic;
+pub mod temporal;
 
 use crate::backend::Segmenter;
 use crate::color::ColorSpace;

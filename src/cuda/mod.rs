@@ -108,6 +108,10 @@ impl Backend for Cuda {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
     }
 
+    fn temporal(&self, _: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+        Ok(None)
+    }
+
     fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
         Ok(Box::new(statistics::cuda::Statistics::new(self, plan, work)?))
     }
