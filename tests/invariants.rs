@@ -108,6 +108,7 @@ fn params(size: u32, count: u32, slic: slic::Params, connectivity: bool, min_reg
         connectivity,
         min_region,
         algorithm: AlgorithmParams::Slic(slic),
+        ..Params::default()
     }
 }
 

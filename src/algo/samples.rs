@@ -80,7 +80,7 @@ impl<T: Copy + Default> Samples<T> {
     }
 
     /// Takes the predictions for a frame.
-    pub fn predict(&mut self, grid: &Grid, state: &State) {
+    pub fn predict(&mut self, grid: &Grid, features: &[u32], state: &State) {
         let nx = grid.nx as usize;
         self.predicted.resize(self.features.len(), NO_CANDIDATE);
         for (cell, &(start, _)) in self.cells.iter().enumerate() {
@@ -90,7 +90,7 @@ impl<T: Copy + Default> Samples<T> {
             let mut out = &mut self.predicted[start..];
             for y in grid.samples(&grid.rows(gy)) {
                 let (row, rest) = out.split_at_mut(count);
-                state.predict((gx, gy), y, grid.samples(&columns), row);
+                state.predict((gx, gy), y, grid.samples(&columns), features, row);
                 out = rest;
             }
         }

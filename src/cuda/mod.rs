@@ -108,8 +108,12 @@ impl Backend for Cuda {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
     }
 
-    fn temporal(&self, _: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
-        Ok(None)
+    fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+        if plan.temporal.is_none() {
+            return Ok(None);
+        }
+        let reason = "it has no temporal mode yet; set temporal=false or use the cpu backend";
+        Err(Error::Backend { backend: "cuda", reason: reason.into() })
     }
 
     fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {

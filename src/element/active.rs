@@ -110,6 +110,33 @@ impl ActiveEngine {
         }
     }
 
+    /// The next frame has nothing to do with the last.
+    pub(super) fn reset(&mut self) {
+        match self {
+            Self::Cpu(on) => on.engine.reset(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.engine.reset(),
+        }
+    }
+
+    /// The lowest identity that no region has had yet.
+    pub(super) fn next_id(&mut self) -> Result<u32> {
+        match self {
+            Self::Cpu(on) => on.engine.next_id(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.engine.next_id(),
+        }
+    }
+
+    /// Gives identities from `id` on.
+    pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
+        match self {
+            Self::Cpu(on) => on.engine.set_next_id(id),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.engine.set_next_id(id),
+        }
+    }
+
     /// What the last frame gave beside its label map.
     pub(super) fn regions(&self) -> &Regions {
         match self {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! `superpixel`: state, caps and the path of a frame; no pixel arithmetic.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,8 @@ struct State {
     /// The engine with the parameters that its plan was made from.
     engine: Option<(Params, ActiveEngine)>,
     stream: Option<Stream>,
+    /// The lowest identity that no region of an earlier engine has had.
+    next_id: u32,
     warned_of_step: bool,
 }
 
@@ -82,6 +85,8 @@ pub struct Superpixel {
     state: Mutex<Option<State>>,
     active_backend: Mutex<String>,
     stats: Mutex<Stats>,
+    /// Set where the next frame does not follow the last: flush, seek, new caps.
+    discontinuity: AtomicBool,
 }
 
 fn restart() -> gst::ErrorMessage {
@@ -134,10 +139,15 @@ impl Superpixel {
         }
         gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
         let backend = match state.engine.take() {
-            Some((_, engine)) => engine.into_backend(),
+            Some((_, mut engine)) => {
+                state.next_id = state.next_id.max(engine.next_id().map_err(library_error)?);
+                engine.into_backend()
+            }
             None => state.backend.take().ok_or_else(restart)?,
         };
-        state.engine = Some((params, backend.engine(plan).map_err(library_error)?));
+        let mut engine = backend.engine(plan).map_err(library_error)?;
+        engine.set_next_id(state.next_id).map_err(library_error)?;
+        state.engine = Some((params, engine));
         Ok(())
     }
 
@@ -148,6 +158,12 @@ impl Superpixel {
         let task = Task { outputs: settings.outputs(), drawing: settings.drawing() };
         let frame = state.stream.as_ref().ok_or_else(restart)?.frame;
         self.prepare(state, settings.params(), frame)?;
+        let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
+        if (flushed || buffer.flags().contains(gst::BufferFlags::DISCONT))
+            && let Some((_, engine)) = &mut state.engine
+        {
+            engine.reset();
+        }
         let State { engine: Some((params, engine)), stream: Some(stream), .. } = state else {
             return Err(restart());
         };
@@ -249,8 +265,13 @@ impl BaseTransformImpl for Superpixel {
         let backend = self.open(&settings)?;
         self.show_backend(backend.describe());
         *self.stats.lock().unwrap() = Stats::default();
-        *self.state.lock().unwrap() =
-            Some(State { backend: Some(backend), engine: None, stream: None, warned_of_step: false });
+        *self.state.lock().unwrap() = Some(State {
+            backend: Some(backend),
+            engine: None,
+            stream: None,
+            next_id: 1,
+            warned_of_step: false,
+        });
         Ok(())
     }
 
@@ -259,6 +280,14 @@ impl BaseTransformImpl for Superpixel {
         drop(state);
         self.show_backend(String::new());
         Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        // Serialized with buffers. A seek comes as flush or as a new segment.
+        if matches!(event.type_(), gst::EventType::FlushStop | gst::EventType::Segment) {
+            self.discontinuity.store(true, Ordering::Relaxed);
+        }
+        self.parent_sink_event(event)
     }
 
     fn before_transform(&self, inbuf: &gst::BufferRef) {
@@ -307,6 +336,7 @@ impl VideoFilterImpl for Superpixel {
         let state =
             state.as_mut().ok_or_else(|| gst::loggable_error!(CAT, "caps before start or after an error"))?;
         state.stream = Some(Stream { info: info.clone(), frame, pool });
+        self.discontinuity.store(true, Ordering::Relaxed);
         Ok(())
     }
 }

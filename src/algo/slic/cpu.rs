@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
-use crate::algo::temporal::cpu::{NO_CANDIDATE, Source, State};
+use crate::algo::temporal::cpu::{NO_CANDIDATE, SURE, Source, State};
 use crate::algo::temporal::{self, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
@@ -81,6 +81,8 @@ pub(crate) struct Slic {
     /// Scaled position of each column relative to its cell's first pixel.
     x: Vec<f32>,
     centers: Vec<Center>,
+    /// Those of the last frame.
+    last: Vec<Center>,
     bands: Vec<Band>,
 }
 
@@ -101,6 +103,7 @@ impl Slic {
             plan: slic.clone(),
             x,
             centers: vec![Center::default(); grid.cells()],
+            last: vec![Center::default(); if plan.temporal.is_some() { grid.cells() } else { 0 }],
             bands: samples
                 .into_iter()
                 .map(|samples| Band { sums: vec![Sums::default(); (samples.rows + 2) * nx], samples })
@@ -126,18 +129,23 @@ impl Slic {
 
     /// Clusters of the last frame where they are now; cells that none came to are seeded.
     fn carry(&mut self, features: &[u32], state: &State) {
-        let last = std::mem::take(&mut self.centers);
-        self.centers = vec![Center::default(); last.len()];
+        std::mem::swap(&mut self.centers, &mut self.last);
         self.seed(features);
-        let Self { plan, centers, .. } = self;
+        let Self { plan, centers, last, .. } = self;
         for (center, source) in centers.iter_mut().zip(state.sources()) {
-            if let Some(Source { slot, shift }) = source {
-                center.color = last[*slot].color;
-                center.place = [0, 1].map(|i| last[*slot].place[i] + plan.rescale(shift[i], true));
+            if let Some(Source { slot, shift, planted }) = source {
+                let (color, place) = match planted {
+                    Some((color, place)) => {
+                        (color.map(|v| (v >> plan.color_shift) as i32), place.map(|v| plan.rescale(v, true)))
+                    }
+                    None => (last[*slot].color, last[*slot].place),
+                };
+                center.color = color;
+                center.place = [0, 1].map(|i| place[i] + plan.rescale(shift[i], true));
             }
         }
         let Self { cpu, grid, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, state)));
+        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
     }
 
     /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
@@ -355,9 +363,10 @@ impl Pixels {
                 let score = |i: usize| self.adaptive_score(&candidates.centers[i], adaptive, lane);
                 let all = || (0..candidates.len).map(|i| (score(i), i));
                 least[lane] = all().map(|(score, _)| score).min().unwrap_or(0) >> 20;
+                let part = if predicted[lane] & SURE == 0 { inertia.inertia } else { inertia.sure };
                 let spared = |(score, i): (u64, usize)| {
-                    let own = i == usize::from(predicted[lane]);
-                    (if own { score - (score * u64::from(inertia.inertia) >> 8) } else { score }, i)
+                    let own = i == usize::from(predicted[lane] & !SURE);
+                    (if own { score - ((score * u64::from(part)) >> 8) } else { score }, i)
                 };
                 index[lane] = all().map(spared).min().map_or(0, |(_, i)| i as u32);
             }
@@ -371,9 +380,10 @@ impl Pixels {
             floats(&self.place[0]),
             floats(&self.place[1]),
         ];
-        let mut own = [0u32; LANES];
-        for (own, &predicted) in own.iter_mut().zip(predicted) {
-            *own = u32::from(predicted);
+        let mut own = [u32::from(NO_CANDIDATE); LANES];
+        let mut sure = [false; LANES];
+        for (lane, &predicted) in predicted.iter().enumerate() {
+            (own[lane], sure[lane]) = (u32::from(predicted & !SURE), predicted & SURE != 0);
         }
         let mut best = [f32::INFINITY; LANES];
         let mut index = [0u32; LANES];
@@ -396,7 +406,7 @@ impl Pixels {
             let distance = (best[lane] as i32 + norm) as u32;
             least[lane] = u64::from(distance);
             if own[lane] < candidates.len as u32 {
-                let spared = inertia.spared((kept[lane] as i32 + norm) as u32);
+                let spared = inertia.spared((kept[lane] as i32 + norm) as u32, sure[lane]);
                 if (spared, own[lane]) < (distance, index[lane]) {
                     index[lane] = own[lane];
                 }
@@ -558,7 +568,7 @@ fn label_band_with<const FMA: bool>(
             let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
             if let Some(state) = state {
                 predicted.resize(columns.len(), NO_CANDIDATE);
-                state.predict((gx, gy), row, columns.clone(), &mut predicted);
+                state.predict((gx, gy), row, columns.clone(), features, &mut predicted);
                 let sampled = grid.samples(&(row..row + 1)).next().map(|_| (grid, columns.start));
                 residual += label_row_predicted::<FMA>(
                     plan,

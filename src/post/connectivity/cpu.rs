@@ -461,11 +461,11 @@ impl backend::Connectivity<Cpu> for Connectivity {
             let (clusters, width) = (&work.clusters, self.geometry.width as usize);
             self.find_components(|y| &clusters[y * width..][..width], features);
         }
-        let mains = work.temporal.as_mut().filter(|_| work.clusters.is_empty()).map(|state| &mut state.mains);
-        let mains = mains.map(|mains| {
+        let mut mains =
+            work.temporal.as_mut().filter(|_| work.clusters.is_empty()).map(|state| &mut state.mains);
+        if let Some(mains) = &mut mains {
             self.find_mains(mains, self.clusters);
-            mains
-        });
+        }
         let mut min_region = self.min_region;
         let count = loop {
             if min_region > 1 {
