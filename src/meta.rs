@@ -29,7 +29,7 @@ use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
 use crate::params::Outputs;
-use crate::regions::{Neighbor, Region, Regions};
+use crate::regions::{Motion, Neighbor, Region, Regions};
 
 /// Name of the metadata, under which every language finds it.
 pub const NAME: &str = "GstSuperpixelMeta";
@@ -161,6 +161,10 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     fields.set("height", geometry.height);
     if outputs.table {
         fields.set("table", gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(&regions.table).to_vec()));
+    }
+    if !regions.motion.is_empty() {
+        fields
+            .set("motion", gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(&regions.motion).to_vec()));
     }
     if outputs.neighbors {
         fields.set(
@@ -319,6 +323,18 @@ impl<'a> SuperpixelMeta<'a> {
             return Err(glib::bool_error!("{} records for {} regions", table.len(), self.regions));
         }
         Ok(table)
+    }
+
+    /// Velocity and age of the regions in label order; empty where identities do not last (`temporal=false`) or no table
+    /// is attached.
+    ///
+    /// Errors: a buffer that cannot be mapped or does not hold one record a region.
+    pub fn motion(&self) -> Result<Vec<Motion>, glib::BoolError> {
+        let motion: Vec<Motion> = self.records("motion")?;
+        if !motion.is_empty() && motion.len() != self.regions as usize {
+            return Err(glib::bool_error!("{} motions for {} regions", motion.len(), self.regions));
+        }
+        Ok(motion)
     }
 
     /// The touching pairs of regions, sorted; empty where none is attached (`neighbors=true` attaches them).

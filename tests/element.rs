@@ -261,7 +261,11 @@ fn frames_after_flush_segment_and_discont_are_segmented_as_any_other() {
 fn identities_last_until_the_stream_is_another() {
     let track_ids = |buffer: &gst::Buffer| -> std::collections::BTreeSet<u32> {
         let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
-        meta.table().unwrap().iter().map(|region| region.track_id).collect()
+        let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
+        assert_eq!(table.len(), motion.len());
+        let last = |age: u32| motion.iter().all(|motion| motion.age == age || motion.age == 0);
+        assert!(last(0) || last(1), "every frame here is the first or the second");
+        table.iter().map(|region| region.track_id).collect()
     };
     let element = superpixel();
     element.set_property_from_str("overlay", "none");
@@ -297,9 +301,13 @@ fn identities_last_until_the_stream_is_another() {
         if what == "a discontinuity" {
             input.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
         }
-        let own = track_ids(&h.push_and_pull(input).unwrap());
+        let output = h.push_and_pull(input).unwrap();
+        let own = track_ids(&output);
         let common = own.intersection(&known).count();
         if what == "nothing" {
+            assert!(
+                SuperpixelMeta::from_buffer(&output).unwrap().motion().unwrap().iter().any(|m| m.age == 1)
+            );
             assert!(2 * common > own.len(), "{common} of {} identities last", own.len());
         } else {
             assert_eq!(common, 0, "identities outlive {what}");
@@ -427,7 +435,7 @@ fn every_numeric_playing_property_is_controllable() {
             assert!(property.flags().contains(gst::PARAM_FLAG_CONTROLLABLE), "{}", property.name());
         }
     }
-    assert_eq!(numeric, 7);
+    assert_eq!(numeric, 8);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
 use crate::image::Labels;
+use crate::regions::Motion;
 
 /// No slot, region or candidate.
 const NONE: u32 = u32::MAX;
@@ -132,6 +133,13 @@ impl State {
     /// Share of the distance that a predicted cluster is spared.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// What the frame's regions are told about their way.
+    pub fn motion(&self) -> impl Iterator<Item = Motion> {
+        self.tracks
+            .iter()
+            .map(|track| Motion { velocity: track.velocity.map(|v| v as f32 / PLACE as f32), age: track.age })
     }
 
     /// Whether clusters go on from the last frame.

@@ -285,9 +285,11 @@ impl backend::Statistics<Cpu> for Statistics {
         regions.count = work.count;
         regions.table.clear();
         regions.neighbors.clear();
+        regions.motion.clear();
         if outputs.table {
             let of = |(label, sums)| self.region(label, sums, work.track_id(label));
             regions.table.extend(self.sums.iter().enumerate().map(of));
+            regions.motion.extend(work.temporal.iter().flat_map(|state| state.motion()));
         }
         if outputs.neighbors {
             regions.neighbors.extend(self.pairs.iter().map(|&pair| Neighbor {

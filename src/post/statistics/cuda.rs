@@ -143,6 +143,7 @@ impl backend::Statistics<Cuda> for Statistics {
         sums.read(&work.cuda, stage, counter, std::slice::from_mut(&mut regions.count))?;
         regions.table.clear();
         regions.neighbors.clear();
+        regions.motion.clear();
         if outputs.table {
             regions.table.resize(regions.count as usize, bytemuck::Zeroable::zeroed());
             work.records.read(&work.cuda, stage, 0, &mut regions.table)?;
