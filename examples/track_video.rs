@@ -74,6 +74,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .ok_or("label map of another size")?
             .save(out)?;
     }
+    if let Some(engine) = &engine {
+        for (stage, time) in engine.times().iter() {
+            println!("{stage:18} {:8.3} ms in the last frame", time.as_secs_f64() * 1e3);
+        }
+    }
     println!("{} frames, {:.2} ms a frame", paths.len(), time.as_secs_f64() * 1e3 / paths.len() as f64);
     Ok(())
 }
