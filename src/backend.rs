@@ -30,6 +30,8 @@ pub trait Backend: Sized + Send + 'static {
     fn segmenter(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Segmenter<Self>>>;
     /// Stage `connectivity`.
     fn connectivity(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Connectivity<Self>>>;
+    /// Stages `temporal`, where the plan has them.
+    fn temporal(&self, plan: &Plan, work: &Self::Work) -> Result<Option<Box<dyn Temporal<Self>>>>;
     /// Stage `statistics`.
     fn statistics(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Statistics<Self>>>;
     /// Stage `overlay`.
@@ -71,6 +73,29 @@ pub trait Segmenter<B: Backend>: Send {
 pub trait Connectivity<B: Backend>: Send {
     /// Leaves the number of labels with `work`.
     fn enforce(&mut self, work: &mut B::Work, labels: &mut B::Labels<'_>) -> Result<()>;
+}
+
+/// What lasts from frame to frame: its state is in the backend's memory.
+pub trait Temporal<B: Backend>: Send {
+    /// Before the algorithm: the motion of the picture, and where the clusters are now.
+    fn begin(&mut self, work: &mut B::Work, times: &mut StageTimes) -> Result<()>;
+
+    /// After the final labels: identities of regions, and what the next frame needs.
+    fn identify(
+        &mut self,
+        work: &mut B::Work,
+        labels: &mut B::Labels<'_>,
+        times: &mut StageTimes,
+    ) -> Result<()>;
+
+    /// The next frame starts anew, with new identities.
+    fn reset(&mut self, work: &mut B::Work);
+
+    /// The lowest identity that has not been given yet; a device backend waits for it.
+    fn next_id(&mut self, work: &B::Work) -> Result<u32>;
+
+    /// Gives identities from `id` on.
+    fn set_next_id(&mut self, work: &mut B::Work, id: u32) -> Result<()>;
 }
 
 /// Final labels to region table, adjacency list and mean colors.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! A frame's stages in their order: the one call that an application or an element makes.
 
-use crate::backend::{Backend, Connectivity, Ingest, Overlay, Segmenter, StageTimes, Statistics};
+use crate::backend::{Backend, Connectivity, Ingest, Overlay, Segmenter, StageTimes, Statistics, Temporal};
 use crate::error::Result;
 use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
@@ -15,6 +15,7 @@ pub struct Engine<B: Backend> {
     ingest: Box<dyn Ingest<B>>,
     segmenter: Box<dyn Segmenter<B>>,
     connectivity: Box<dyn Connectivity<B>>,
+    temporal: Option<Box<dyn Temporal<B>>>,
     statistics: Box<dyn Statistics<B>>,
     overlay: Box<dyn Overlay<B>>,
     outputs: Outputs,
@@ -32,6 +33,7 @@ impl<B: Backend> Engine<B> {
             ingest: backend.ingest(&plan, &work)?,
             segmenter: backend.segmenter(&plan, &work)?,
             connectivity: backend.connectivity(&plan, &work)?,
+            temporal: backend.temporal(&plan, &work)?,
             statistics: backend.statistics(&plan, &work)?,
             overlay: backend.overlay(&plan, &work)?,
             outputs: Outputs::default(),
@@ -63,6 +65,23 @@ impl<B: Backend> Engine<B> {
         &mut self.work
     }
 
+    /// Forgets the frames before: the next one is segmented as if it were the first, with new identities.
+    pub fn reset(&mut self) {
+        if let Some(temporal) = &mut self.temporal {
+            temporal.reset(&mut self.work);
+        }
+    }
+
+    /// The lowest identity that no region has had yet; 1 where the plan keeps none. A device is waited for.
+    pub fn next_id(&mut self) -> Result<u32> {
+        self.temporal.as_mut().map_or(Ok(1), |temporal| temporal.next_id(&self.work))
+    }
+
+    /// Gives identities from `id` on, so that those of an earlier engine are not given again.
+    pub fn set_next_id(&mut self, id: u32) -> Result<()> {
+        self.temporal.as_mut().map_or(Ok(()), |temporal| temporal.set_next_id(&mut self.work, id))
+    }
+
     /// Starts the segmentation of a frame: on a device nothing is waited for.
     ///
     /// Errors: a frame or plane of another shape than the plan's.
@@ -72,13 +91,19 @@ impl<B: Backend> Engine<B> {
         labels: &mut B::Labels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
-        let Self { backend, work, ingest, segmenter, connectivity, statistics, times, .. } = self;
+        let Self { backend, work, ingest, segmenter, connectivity, temporal, statistics, times, .. } = self;
         self.outputs = outputs;
         times.clear();
         times.time("ingest", || ingest.ingest(frame, work))?;
         backend.run(work, frame, outputs, &mut |work| {
+            if let Some(temporal) = temporal {
+                temporal.begin(work, times)?;
+            }
             segmenter.segment(work, labels, times)?;
             times.time("connectivity", || connectivity.enforce(work, labels))?;
+            if let Some(temporal) = temporal {
+                temporal.identify(work, labels, times)?;
+            }
             times.time("statistics", || statistics.measure(frame, work, labels, outputs))
         })
     }

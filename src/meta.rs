@@ -28,7 +28,7 @@ use gst::glib;
 use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
-use crate::regions::{Neighbor, Region};
+use crate::regions::{Motion, Neighbor, Region};
 
 /// Name of the metadata, under which every language finds it.
 pub const NAME: &str = "GstSuperpixelMeta";
@@ -141,6 +141,8 @@ pub(crate) struct Attachment<'a> {
     pub regions: u32,
     /// [`Region`]s, where they were asked for.
     pub table: Option<gst::Buffer>,
+    /// [`Motion`]s, where identities last.
+    pub motion: Option<gst::Buffer>,
     /// [`Neighbor`]s, where they were asked for.
     pub neighbors: Option<gst::Buffer>,
 }
@@ -152,7 +154,7 @@ pub(crate) fn records<T: bytemuck::NoUninit>(records: &[T]) -> gst::Buffer {
 
 /// Attaches the metadata, in the place of what an earlier element attached.
 pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) -> Result<(), glib::BoolError> {
-    let Attachment { labels, geometry, algo, regions, table, neighbors } = attachment;
+    let Attachment { labels, geometry, algo, regions, table, motion, neighbors } = attachment;
     if let Ok(earlier) = CustomMeta::from_mut_buffer(buffer, NAME) {
         earlier.remove()?;
     }
@@ -166,7 +168,7 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     fields.set("algo", algo);
     fields.set("width", geometry.width);
     fields.set("height", geometry.height);
-    for (name, records) in [("table", table), ("neighbors", neighbors)] {
+    for (name, records) in [("table", table), ("motion", motion), ("neighbors", neighbors)] {
         if let Some(records) = records {
             fields.set(name, records);
         }
@@ -322,6 +324,18 @@ impl<'a> SuperpixelMeta<'a> {
             return Err(glib::bool_error!("{} records for {} regions", table.len(), self.regions));
         }
         Ok(table)
+    }
+
+    /// Velocity and age of the regions in label order; empty where identities do not last (`temporal=false`) or no table
+    /// is attached.
+    ///
+    /// Errors: a buffer that cannot be mapped or does not hold one record a region.
+    pub fn motion(&self) -> Result<Vec<Motion>, glib::BoolError> {
+        let motion: Vec<Motion> = self.records("motion")?;
+        if !motion.is_empty() && motion.len() != self.regions as usize {
+            return Err(glib::bool_error!("{} motions for {} regions", motion.len(), self.regions));
+        }
+        Ok(motion)
     }
 
     /// The touching pairs of regions, sorted; empty where none is attached (`neighbors=true` attaches them).

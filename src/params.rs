@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What a user wants: the only home of defaults and ranges.
 
+use crate::algo::temporal::INERTIA;
 use crate::algo::{self, AlgorithmParams};
 use crate::error::{Error, Result};
 
@@ -62,6 +63,10 @@ pub struct Params {
     pub connectivity: bool,
     /// Smallest region as a fraction of S², with quick shift of tau².
     pub min_region: f32,
+    /// Go on from the last frame and keep identities.
+    pub temporal: bool,
+    /// How strongly a pixel keeps its region, 0 to 0.9.
+    pub temporal_inertia: f32,
     /// The algorithm and what is its own.
     pub algorithm: AlgorithmParams,
 }
@@ -73,6 +78,8 @@ impl Default for Params {
             superpixels: SUPERPIXELS.default,
             connectivity: true,
             min_region: MIN_REGION.default,
+            temporal: false,
+            temporal_inertia: INERTIA.default,
             algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
         }
     }
@@ -86,6 +93,7 @@ impl Params {
         SUPERPIXEL_SIZE.check(self.superpixel_size)?;
         SUPERPIXELS.check(self.superpixels)?;
         MIN_REGION.check(self.min_region)?;
+        INERTIA.check(self.temporal_inertia)?;
         self.algorithm.validate()
     }
 }

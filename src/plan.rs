@@ -3,8 +3,9 @@
 
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
+use crate::algo::temporal;
 use crate::color::ColorSpace;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::FrameInfo;
 use crate::params::Params;
 
@@ -19,6 +20,8 @@ pub struct Plan {
     pub color_space: ColorSpace,
     /// The algorithm's own part.
     pub algorithm: AlgorithmPlan,
+    /// What lasts from frame to frame, where wanted.
+    pub temporal: Option<temporal::Plan>,
     /// Whether labels are made connected.
     pub connectivity: bool,
     /// Least pixels of a region, at least 1.
@@ -33,6 +36,10 @@ impl Plan {
     /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range.
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
+        if params.temporal && !params.algorithm.is_temporal() {
+            let allowed = "false: only slic has a temporal mode so far";
+            return Err(Error::Param { name: "temporal", value: 1.0, allowed });
+        }
         let geometry = frame.geometry;
         let wanted = match params.superpixels {
             0 => params.superpixel_size,
@@ -45,6 +52,7 @@ impl Plan {
             grid,
             color_space: params.algorithm.color_space(),
             algorithm: params.algorithm.plan(geometry, &grid),
+            temporal: params.temporal.then(|| temporal::Plan::new(params.temporal_inertia, geometry, &grid)),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             raised_from: (params.algorithm.uses_grid() && grid.step != wanted).then_some(wanted),

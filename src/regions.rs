@@ -37,6 +37,19 @@ pub struct Neighbor {
 
 const _: () = assert!(size_of::<Neighbor>() == 12);
 
+/// How a region has come to its place; 12 bytes, little endian on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Motion {
+    /// Motion since the last frame in px, x then y, in whole px where it was seen; 0 in the first frame and after a cut.
+    /// Regions that no cluster owns have that of the whole picture.
+    pub velocity: [f32; 2],
+    /// Number of frames before this one that had a region of the same identity.
+    pub age: u32,
+}
+
+const _: () = assert!(size_of::<Motion>() == 12);
+
 /// What one frame gave beside the label map; kept by the engine and overwritten by the next frame.
 #[derive(Debug, Default, Clone)]
 pub struct Regions {
@@ -44,6 +57,8 @@ pub struct Regions {
     pub count: u32,
     /// One record a label, in label order; empty unless asked for.
     pub table: Vec<Region>,
+    /// One for each record of the table where identities last from frame to frame; else empty.
+    pub motion: Vec<Motion>,
     /// Touching pairs sorted by (a, b); empty unless asked for.
     pub neighbors: Vec<Neighbor>,
 }

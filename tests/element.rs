@@ -317,6 +317,65 @@ fn frames_after_flush_segment_and_discont_are_segmented_as_any_other() {
 }
 
 #[test]
+fn identities_last_until_the_stream_is_another() {
+    let track_ids = |buffer: &gst::Buffer| -> std::collections::BTreeSet<u32> {
+        let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
+        let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
+        assert_eq!(table.len(), motion.len());
+        let last = |age: u32| motion.iter().all(|motion| motion.age == age || motion.age == 0);
+        assert!(last(0) || last(1), "every frame here is the first or the second");
+        table.iter().map(|region| region.track_id).collect()
+    };
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    element.set_property_from_str("backend", "cpu");
+    element.set_property("temporal", true);
+    let (mut h, _bus) = harness(&element);
+    let first = info("RGB", WIDTH, HEIGHT);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    let mut known = track_ids(&h.push_and_pull(picture(&first, 1, 0)).unwrap());
+    assert_eq!(known.first(), Some(&1));
+    type Change = fn(&gst::Element, &mut gst_check::Harness);
+    let changes: [(&str, Change); 6] = [
+        ("nothing", |_, _| {}),
+        ("a flush", |_, h| {
+            assert!(h.push_event(gst::event::FlushStart::new()));
+            assert!(h.push_event(gst::event::FlushStop::new(true)));
+            let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+            assert!(h.push_event(gst::event::Segment::new(&segment)));
+        }),
+        ("a segment", |_, h| {
+            let mut segment = gst::FormattedSegment::<gst::ClockTime>::new();
+            segment.set_start(gst::ClockTime::from_mseconds(40));
+            assert!(h.push_event(gst::event::Segment::new(&segment)));
+        }),
+        ("a discontinuity", |_, _| {}),
+        ("a property of the grid", |element, _| element.set_property("superpixel-size", 9u32)),
+        ("caps", |_, h| h.set_src_caps(caps("BGR", WIDTH, HEIGHT))),
+    ];
+    for (what, change) in changes {
+        change(&element, &mut h);
+        let mut input =
+            picture(&if what == "caps" { info("BGR", WIDTH, HEIGHT) } else { first.clone() }, 1, 0);
+        if what == "a discontinuity" {
+            input.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
+        }
+        let output = h.push_and_pull(input).unwrap();
+        let own = track_ids(&output);
+        let common = own.intersection(&known).count();
+        if what == "nothing" {
+            assert!(
+                SuperpixelMeta::from_buffer(&output).unwrap().motion().unwrap().iter().any(|m| m.age == 1)
+            );
+            assert!(2 * common > own.len(), "{common} of {} identities last", own.len());
+        } else {
+            assert_eq!(common, 0, "identities outlive {what}");
+        }
+        known.extend(own);
+    }
+}
+
+#[test]
 fn end_of_stream_passes_at_once() {
     let element = superpixel();
     let (mut h, _bus) = harness(&element);
@@ -435,7 +494,7 @@ fn every_numeric_playing_property_is_controllable() {
             assert!(property.flags().contains(gst::PARAM_FLAG_CONTROLLABLE), "{}", property.name());
         }
     }
-    assert_eq!(numeric, 11);
+    assert_eq!(numeric, 12);
 }
 
 #[test]

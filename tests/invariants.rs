@@ -110,6 +110,7 @@ fn params(size: u32, count: u32, slic: slic::Params, connectivity: bool, min_reg
         connectivity,
         min_region,
         algorithm: AlgorithmParams::Slic(slic),
+        ..Params::default()
     }
 }
 
@@ -136,6 +137,8 @@ fn any_params() -> impl Strategy<Value = Params> {
     let min_region = prop_oneof![Just(0.25f32), 0.0f32..4.0, Just(0.0)];
     (4u32..40, count, algorithm, prop::bool::weighted(0.8), min_region).prop_map(
         |(superpixel_size, superpixels, algorithm, connectivity, min_region)| Params {
+            temporal: false,
+            temporal_inertia: 0.2,
             superpixel_size,
             superpixels,
             connectivity,

@@ -8,6 +8,7 @@ pub mod lsc;
 pub mod quickshift;
 mod samples;
 pub mod slic;
+pub mod temporal;
 
 use crate::backend::Segmenter;
 use crate::color::ColorSpace;
@@ -54,6 +55,14 @@ impl AlgorithmParams {
             Self::Slic(params) => params.color_space,
             Self::Lsc(_) => ColorSpace::Lab,
             Self::QuickShift(params) => params.color_space,
+        }
+    }
+
+    /// Whether it can go on from the last frame.
+    pub(crate) fn is_temporal(&self) -> bool {
+        match self {
+            Self::Slic(_) => true,
+            Self::Lsc(_) | Self::QuickShift(_) => false,
         }
     }
 

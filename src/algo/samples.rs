@@ -2,6 +2,7 @@
 //! The sampled pixels of some rows of cells, gathered cell by cell: what rounds on the CPU work on.
 
 use super::grid::Grid;
+use super::temporal::cpu::{NO_CANDIDATE, State};
 
 /// Pixels that are scored together.
 pub(crate) const LANES: usize = 8;
@@ -21,6 +22,8 @@ pub(crate) struct Samples<T> {
     pub cells: Vec<(usize, usize)>,
     /// Packed colors, as gathered last.
     pub features: Vec<u32>,
+    /// Which candidate each is predicted to belong to, as gathered last.
+    pub predicted: Vec<u8>,
     /// Place in a row, in the algorithm's own terms.
     pub x: Vec<T>,
     /// Place in a column.
@@ -59,7 +62,7 @@ impl<T: Copy + Default> Samples<T> {
                 y.resize(padded, T::default());
             }
         }
-        Self { first, rows, cells, features: vec![0; x.len()], x, y }
+        Self { first, rows, cells, features: vec![0; x.len()], predicted: Vec::new(), x, y }
     }
 
     /// Takes the samples of a frame.
@@ -72,6 +75,23 @@ impl<T: Copy + Default> Samples<T> {
                 for (x, out) in grid.samples(&grid.columns(cell % nx)).zip(out.by_ref()) {
                     *out = row[x];
                 }
+            }
+        }
+    }
+
+    /// Takes the predictions for a frame.
+    pub fn predict(&mut self, grid: &Grid, features: &[u32], state: &State) {
+        let nx = grid.nx as usize;
+        self.predicted.resize(self.features.len(), NO_CANDIDATE);
+        for (cell, &(start, _)) in self.cells.iter().enumerate() {
+            let (gx, gy) = (cell % nx, self.first + cell / nx);
+            let columns = grid.columns(gx);
+            let count = grid.samples(&columns).count();
+            let mut out = &mut self.predicted[start..];
+            for y in grid.samples(&grid.rows(gy)) {
+                let (row, rest) = out.split_at_mut(count);
+                state.predict((gx, gy), y, grid.samples(&columns), features, row);
+                out = rest;
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::algo::temporal;
 use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameMut, Labels};
@@ -58,7 +59,8 @@ impl Backend for Cpu {
     fn work(&self, plan: &Plan) -> Result<Work> {
         let pixels = plan.frame.geometry.pixels();
         let clusters = vec![0; if plan.clusters_are_pixels() { pixels } else { 0 }];
-        Ok(Work { features: vec![0; pixels], clusters, count: 0 })
+        let temporal = plan.temporal.as_ref().map(|temporal| temporal::cpu::State::new(plan, temporal));
+        Ok(Work { features: vec![0; pixels], clusters, temporal, count: 0 })
     }
 
     fn ingest(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {
@@ -79,6 +81,11 @@ impl Backend for Cpu {
         })
     }
 
+    fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+        let stages = || Box::new(temporal::cpu::Temporal::new(self)) as Box<dyn backend::Temporal<Self>>;
+        Ok(plan.temporal.as_ref().map(|_| stages()))
+    }
+
     fn statistics(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
         Ok(Box::new(statistics::cpu::Statistics::new(self, plan)))
     }
@@ -95,8 +102,20 @@ pub struct Work {
     /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
     /// Empty where clusters are cells of the grid: then the label plane holds them.
     pub(crate) clusters: Vec<u32>,
+    /// What lasts from frame to frame.
+    pub(crate) temporal: Option<temporal::cpu::State>,
     /// Number of regions.
     pub(crate) count: u32,
+}
+
+impl Work {
+    /// Name of a region over time; its label where nothing lasts.
+    pub(crate) fn track_id(&self, label: usize) -> u32 {
+        self.temporal
+            .as_ref()
+            .and_then(|state| state.tracks.get(label))
+            .map_or(label as u32, |track| track.id)
+    }
 }
 
 /// Refuses a frame that is not the plan's.

@@ -210,6 +210,14 @@ impl Backend for Cuda {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
     }
 
+    fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+        if plan.temporal.is_none() {
+            return Ok(None);
+        }
+        let reason = "it has no temporal mode yet; set temporal=false or use the cpu backend";
+        Err(Error::Backend { backend: "cuda", reason: reason.into() })
+    }
+
     fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
         Ok(Box::new(statistics::cuda::Statistics::new(self, plan, work)?))
     }

@@ -66,6 +66,7 @@ pub(super) struct Found {
     /// GRAY16_LE with a video meta, where it was asked for; so are the others.
     pub labels: Option<gst::Buffer>,
     pub table: Option<gst::Buffer>,
+    pub motion: Option<gst::Buffer>,
     pub neighbors: Option<gst::Buffer>,
 }
 
@@ -188,6 +189,33 @@ impl ActiveEngine {
         }
     }
 
+    /// The next frame has nothing to do with the last.
+    pub(super) fn reset(&mut self) {
+        match self {
+            Self::Cpu(on) => on.engine.reset(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.engine.reset(),
+        }
+    }
+
+    /// The lowest identity that no region has had yet.
+    pub(super) fn next_id(&mut self) -> Result<u32> {
+        match self {
+            Self::Cpu(on) => on.engine.next_id(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.engine.next_id(),
+        }
+    }
+
+    /// Gives identities from `id` on.
+    pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
+        match self {
+            Self::Cpu(on) => on.engine.set_next_id(id),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => on.engine.set_next_id(id),
+        }
+    }
+
     /// Whether frames in the memory of `home` can be worked on.
     pub(super) fn reaches(&self, home: Option<&Home>) -> bool {
         match (self, home) {
@@ -294,6 +322,7 @@ impl OnCpu {
                 regions: regions.count,
                 labels: Some(labels),
                 table: task.outputs.table.then(|| meta::records(&regions.table)),
+                motion: (!regions.motion.is_empty()).then(|| meta::records(&regions.motion)),
                 neighbors: task.outputs.neighbors.then(|| meta::records(&regions.neighbors)),
             });
         }
@@ -302,7 +331,13 @@ impl OnCpu {
         let mut labels =
             Labels::new(geometry, &mut self.scratch, geometry.width as usize).map_err(library_error)?;
         segment_on_cpu(&mut self.engine, buffer, &stream.info, &mut labels, task)?;
-        Ok(Found { regions: self.engine.regions().count, labels: None, table: None, neighbors: None })
+        Ok(Found {
+            regions: self.engine.regions().count,
+            labels: None,
+            table: None,
+            motion: None,
+            neighbors: None,
+        })
     }
 }
 
@@ -458,7 +493,7 @@ fn found(
     geometry: crate::image::Geometry,
     task: Task,
 ) -> Result<Found, gst::ErrorMessage> {
-    let mut found = Found { regions, labels: None, table: None, neighbors: None };
+    let mut found = Found { regions, labels: None, table: None, motion: None, neighbors: None };
     if let Some(kept) = kept.map(std::sync::Arc::new) {
         found.labels = Some(super::frame::label_buffer(&kept, geometry)?);
         found.table = task.outputs.table.then(|| result_memory::buffer(&kept, Part::Table));

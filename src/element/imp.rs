@@ -2,7 +2,7 @@
 //! `superpixel`: state, caps and the path of a frame; no pixel arithmetic.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ struct State {
     stream: Option<Stream>,
     /// The frame that was started last, until it stands in the line.
     started: Option<Started>,
+    /// The lowest identity that no region of an earlier engine has had.
+    next_id: u32,
     warned_of_step: bool,
 }
 
@@ -103,6 +105,8 @@ pub struct Superpixel {
     delay: AtomicU64,
     active_backend: Mutex<String>,
     stats: Mutex<Stats>,
+    /// Set where the next frame does not follow the last: flush, seek, new caps.
+    discontinuity: AtomicBool,
 }
 
 /// Where a buffer's memory lives, if on a device.
@@ -193,15 +197,18 @@ impl Superpixel {
         }
         gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
         let backend = match state.engine.take() {
-            Some((_, engine)) => {
+            Some((_, mut engine)) => {
                 // Frames under way may still be in its memory.
                 engine.settle();
+                state.next_id = state.next_id.max(engine.next_id().map_err(library_error)?);
                 engine.into_backend()
             }
             None => state.backend.take().ok_or_else(restart)?,
         };
         let backend = backend.at(home).map_err(library_error)?;
-        state.engine = Some((params, backend.engine(plan).map_err(library_error)?));
+        let mut engine = backend.engine(plan).map_err(library_error)?;
+        engine.set_next_id(state.next_id).map_err(library_error)?;
+        state.engine = Some((params, engine));
         Ok(())
     }
 
@@ -213,6 +220,12 @@ impl Superpixel {
         let stream = state.stream.as_ref().ok_or_else(restart)?;
         let (frame, home) = (stream.frame, home(stream, buffer)?);
         self.prepare(state, settings.params(), frame, home)?;
+        let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
+        if (flushed || buffer.flags().contains(gst::BufferFlags::DISCONT))
+            && let Some((_, engine)) = &mut state.engine
+        {
+            engine.reset();
+        }
         let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
             return Err(restart());
         };
@@ -311,6 +324,7 @@ impl Superpixel {
                     algo,
                     regions: found.regions,
                     table: found.table,
+                    motion: found.motion,
                     neighbors: found.neighbors,
                 },
             );
@@ -408,6 +422,7 @@ impl BaseTransformImpl for Superpixel {
             engine: None,
             stream: None,
             started: None,
+            next_id: 1,
             warned_of_step: false,
         });
         Ok(())
@@ -464,6 +479,10 @@ impl BaseTransformImpl for Superpixel {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         use gst::EventView;
+        // Serialized with buffers. A seek comes as flush or as a new segment.
+        if matches!(event.type_(), gst::EventType::FlushStop | gst::EventType::Segment) {
+            self.discontinuity.store(true, Ordering::Relaxed);
+        }
         match event.view() {
             EventView::Eos(_)
             | EventView::Segment(_)
@@ -556,6 +575,7 @@ impl VideoFilterImpl for Superpixel {
             // Nobody listens before the element is in a pipeline.
             let _ = self.obj().post_message(gst::message::Latency::builder().src(&*self.obj()).build());
         }
+        self.discontinuity.store(true, Ordering::Relaxed);
         Ok(())
     }
 }

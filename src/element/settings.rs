@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{AlgorithmParams, lsc, quickshift, slic};
+use crate::algo::{AlgorithmParams, lsc, quickshift, slic, temporal};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
@@ -151,6 +151,8 @@ pub(super) struct Settings {
     connectivity: bool,
     min_region: f32,
     iterations: u32,
+    temporal: bool,
+    temporal_inertia: f32,
     slic: slic::Params,
     lsc: lsc::Params,
     quickshift: quickshift::Params,
@@ -158,7 +160,9 @@ pub(super) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let Params { superpixel_size, superpixels, connectivity, min_region, .. } = Params::default();
+        let Params {
+            superpixel_size, superpixels, connectivity, min_region, temporal, temporal_inertia, ..
+        } = Params::default();
         Self {
             algo: Algorithm::default(),
             backend: Backend::default(),
@@ -177,6 +181,8 @@ impl Default for Settings {
             connectivity,
             min_region,
             iterations: ITERATIONS.default,
+            temporal,
+            temporal_inertia,
             slic: slic::Params::default(),
             lsc: lsc::Params::default(),
             quickshift: quickshift::Params::default(),
@@ -192,6 +198,8 @@ impl Settings {
             superpixels: self.superpixels,
             connectivity: self.connectivity,
             min_region: self.min_region,
+            temporal: self.temporal,
+            temporal_inertia: self.temporal_inertia,
             algorithm: match self.algo {
                 Algorithm::Slic => {
                     AlgorithmParams::Slic(slic::Params { iterations: self.iterations, ..self.slic.clone() })
@@ -260,6 +268,8 @@ impl Settings {
             "color-scale" => self.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
             "connectivity" => self.connectivity = of(value),
             "min-region" => self.min_region = MIN_REGION.check(of(value))?,
+            "temporal" => self.temporal = of(value),
+            "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
             "overlay" => self.overlay = of(value),
             "boundary-color" => self.boundaries.color = of(value),
             "boundary-width" => self.boundaries.width = BOUNDARY_WIDTH.check(of(value))?,
@@ -293,6 +303,8 @@ impl Settings {
             "color-scale" => self.quickshift.color_scale.to_value(),
             "connectivity" => self.connectivity.to_value(),
             "min-region" => self.min_region.to_value(),
+            "temporal" => self.temporal.to_value(),
+            "temporal-inertia" => self.temporal_inertia.to_value(),
             "overlay" => self.overlay.to_value(),
             "boundary-color" => self.boundaries.color.to_value(),
             "boundary-width" => self.boundaries.width.to_value(),
@@ -445,6 +457,17 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             MIN_REGION,
             "Minimum region",
             "Smallest region as a fraction of the squared grid step (quick shift: of tau); smaller ones join a neighbor",
+        ),
+        boolean(
+            "temporal",
+            default.temporal,
+            "Temporal",
+            "Go on from the last frame's superpixels and keep the identities of regions over time",
+        ),
+        float(
+            temporal::INERTIA,
+            "Temporal inertia",
+            "How strongly a pixel keeps its region from frame to frame; higher = steadier, later to follow edges",
         ),
         glib::ParamSpecEnum::builder_with_default("overlay", default.overlay)
             .nick("Overlay")

@@ -82,6 +82,9 @@ impl backend::Ingest<Cpu> for Ingest {
     fn ingest(&mut self, frame: &Frame<'_>, work: &mut Work) -> Result<()> {
         check_frame(&self.info, frame.info())?;
         let width = self.info.geometry.width as usize;
+        if let Some(state) = &mut work.temporal {
+            std::mem::swap(&mut work.features, &mut state.features);
+        }
         self.cpu.run(|| {
             work.features
                 .par_chunks_mut(width)

@@ -139,3 +139,36 @@ impl Buffer {
         (0..w * h).map(|i| tables.feature_wide(self.sample(i % w, i / w).1)).collect()
     }
 }
+
+/// Frames of one picture that moves by `motion` px a frame under fine noise, from `cut` on of another.
+pub fn clip(
+    geometry: Geometry,
+    format: PixelFormat,
+    seed: u64,
+    frames: usize,
+    motion: [i32; 2],
+    cut: Option<usize>,
+) -> Vec<Buffer> {
+    let info = FrameInfo::new(geometry, format);
+    let (w, h) = (geometry.width as i32, geometry.height as i32);
+    (0..frames)
+        .map(|frame| {
+            let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
+            let after = cut.is_some_and(|cut| frame >= cut);
+            for y in 0..h {
+                for x in 0..w {
+                    // Far from zero, so that the scene has no edge.
+                    let (u, v) = (x - motion[0] * frame as i32 + 5000, y - motion[1] * frame as i32 + 5000);
+                    let scene = Picture::Natural.pixel(u as usize, v as usize, info.geometry, seed % 1000);
+                    let [r, g, b] = if after { [255 - scene[1], scene[0] / 4, scene[2] / 2] } else { scene };
+                    let layout = format.packed_rgb().unwrap();
+                    let at = y as usize * buffer.strides[0] + x as usize * layout.bytes;
+                    for (offset, value) in layout.offsets.into_iter().zip([r, g, b]) {
+                        buffer.planes[0][at + offset] = value;
+                    }
+                }
+            }
+            buffer
+        })
+        .collect()
+}

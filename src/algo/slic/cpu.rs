@@ -14,6 +14,8 @@ use rayon::prelude::*;
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
+use crate::algo::temporal::cpu::{NO_CANDIDATE, SURE, Source, State};
+use crate::algo::temporal::{self, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
@@ -79,6 +81,8 @@ pub(crate) struct Slic {
     /// Scaled position of each column relative to its cell's first pixel.
     x: Vec<f32>,
     centers: Vec<Center>,
+    /// Those of the last frame.
+    last: Vec<Center>,
     bands: Vec<Band>,
 }
 
@@ -99,6 +103,7 @@ impl Slic {
             plan: slic.clone(),
             x,
             centers: vec![Center::default(); grid.cells()],
+            last: vec![Center::default(); if plan.temporal.is_some() { grid.cells() } else { 0 }],
             bands: samples
                 .into_iter()
                 .map(|samples| Band { sums: vec![Sums::default(); (samples.rows + 2) * nx], samples })
@@ -122,9 +127,48 @@ impl Slic {
         self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.gather(grid, features)));
     }
 
-    fn assign(&mut self) {
+    /// Clusters of the last frame where they are now; cells that none came to are seeded.
+    fn carry(&mut self, features: &[u32], state: &State) {
+        std::mem::swap(&mut self.centers, &mut self.last);
+        self.seed(features);
+        let Self { plan, centers, last, .. } = self;
+        for (center, source) in centers.iter_mut().zip(state.sources()) {
+            if let Some(Source { slot, shift, planted }) = source {
+                let (color, place) = match planted {
+                    Some((color, place)) => {
+                        (color.map(|v| (v >> plan.color_shift) as i32), place.map(|v| plan.rescale(v, true)))
+                    }
+                    None => (last[*slot].color, last[*slot].place),
+                };
+                center.color = color;
+                center.place = [0, 1].map(|i| place[i] + plan.rescale(shift[i], true));
+            }
+        }
+        let Self { cpu, grid, bands, .. } = self;
+        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
+    }
+
+    /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
+    fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
+        times.time("slic/carry", || self.carry(features, state));
+        let inertia = state.plan().clone();
+        let residual = times.time("slic/assign", || self.assign(Some(&inertia)));
+        let cut = state.cut(residual);
+        if cut {
+            times.time("slic/seed", || self.seed(features));
+            times.time("slic/assign", || self.assign(None));
+        }
+        for _ in 1..WARM_ROUNDS {
+            times.time("slic/update", || self.update());
+            times.time("slic/assign", || self.assign((!cut).then_some(&inertia)));
+        }
+        times.time("slic/update", || self.update());
+    }
+
+    /// Returns the residual where the clusters of the last frame count.
+    fn assign(&mut self, inertia: Option<&temporal::Plan>) -> u64 {
         let Self { cpu, grid, plan, centers, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().for_each(|band| assign_band(band, grid, plan, centers)));
+        cpu.run(|| bands.par_iter_mut().map(|band| assign_band(band, grid, plan, centers, inertia)).sum())
     }
 
     fn update(&mut self) {
@@ -150,31 +194,42 @@ impl Slic {
         });
     }
 
-    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>) {
+    /// Returns the residual where something lasts.
+    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
         let Self { cpu, grid, plan, x, centers, .. } = self;
         let bands: Vec<LabelBand<'_>> = labels.bands_mut(grid.step as usize).collect();
         cpu.run(|| {
-            bands.into_par_iter().for_each(|mut band| {
-                label_band(&mut band, grid, plan, x, centers, features);
-            });
-        });
+            bands
+                .into_par_iter()
+                .map(|mut band| label_band(&mut band, grid, plan, x, centers, features, state))
+                .sum()
+        })
     }
 }
 
 impl Segmenter<Cpu> for Slic {
     fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let features = &work.features;
+        let Work { features, temporal, .. } = work;
         check_labels(self.grid.geometry, labels)?;
         if self.grid.step == 1 {
             labels.identity();
             return Ok(());
         }
-        times.time("slic/seed", || self.seed(features));
-        for _ in 0..self.plan.iterations {
-            times.time("slic/assign", || self.assign());
-            times.time("slic/update", || self.update());
+        match temporal.as_mut().filter(|state| state.is_warm()) {
+            Some(state) => self.follow(features, state, times),
+            None => {
+                times.time("slic/seed", || self.seed(features));
+                for _ in 0..self.plan.iterations {
+                    times.time("slic/assign", || self.assign(None));
+                    times.time("slic/update", || self.update());
+                }
+            }
         }
-        times.time("slic/label", || self.label(features, labels));
+        let residual = times.time("slic/label", || self.label(features, labels, temporal.as_ref()));
+        if let Some(state) = temporal {
+            let places = self.centers.iter().map(|c| c.place.map(|v| self.plan.rescale(v, false)));
+            state.settle(places, residual);
+        }
         Ok(())
     }
 }
@@ -291,6 +346,83 @@ impl Pixels {
         index
     }
 
+    /// The same where a candidate is predicted, which is spared part of its distance. Also gives the least distance,
+    /// with nothing spared; of SLICO the upper part of it.
+    #[inline(always)]
+    fn nearest_predicted<const FMA: bool>(
+        &self,
+        candidates: &Candidates,
+        adaptive: Option<&Adaptive>,
+        inertia: &temporal::Plan,
+        predicted: &[u8],
+    ) -> ([u32; LANES], [u64; LANES]) {
+        let mut least = [0; LANES];
+        if let Some(adaptive) = adaptive {
+            let mut index = [0; LANES];
+            for lane in 0..predicted.len() {
+                let score = |i: usize| self.adaptive_score(&candidates.centers[i], adaptive, lane);
+                let all = || (0..candidates.len).map(|i| (score(i), i));
+                least[lane] = all().map(|(score, _)| score).min().unwrap_or(0) >> 20;
+                let part = if predicted[lane] & SURE == 0 { inertia.inertia } else { inertia.sure };
+                let spared = |(score, i): (u64, usize)| {
+                    let own = i == usize::from(predicted[lane] & !SURE);
+                    (if own { score - ((score * u64::from(part)) >> 8) } else { score }, i)
+                };
+                index[lane] = all().map(spared).min().map_or(0, |(_, i)| i as u32);
+            }
+            return (index, least);
+        }
+        let floats = |v: &[i32; LANES]| -> [f32; LANES] { std::array::from_fn(|i| v[i] as f32) };
+        let p = [
+            floats(&self.color[0]),
+            floats(&self.color[1]),
+            floats(&self.color[2]),
+            floats(&self.place[0]),
+            floats(&self.place[1]),
+        ];
+        let mut own = [u32::from(NO_CANDIDATE); LANES];
+        let mut sure = [false; LANES];
+        for (lane, &predicted) in predicted.iter().enumerate() {
+            (own[lane], sure[lane]) = (u32::from(predicted & !SURE), predicted & SURE != 0);
+        }
+        let mut best = [f32::INFINITY; LANES];
+        let mut index = [0u32; LANES];
+        let mut kept = [0.0; LANES];
+        for i in 0..candidates.len {
+            let mut score = [candidates.constant[i]; LANES];
+            for (p, weights) in p.iter().zip(&candidates.weights) {
+                for lane in 0..LANES {
+                    score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
+                }
+            }
+            for lane in 0..LANES {
+                kept[lane] = if own[lane] == i as u32 { score[lane] } else { kept[lane] };
+            }
+            keep_lower(&mut best, &mut index, &score, i as u32);
+        }
+        for lane in 0..LANES {
+            let norm: i32 = (0..3).map(|j| self.color[j][lane].pow(2)).sum::<i32>()
+                + (0..2).map(|j| self.place[j][lane].pow(2)).sum::<i32>();
+            let distance = (best[lane] as i32 + norm) as u32;
+            least[lane] = u64::from(distance);
+            if own[lane] < candidates.len as u32 {
+                let spared = inertia.spared((kept[lane] as i32 + norm) as u32, sure[lane]);
+                if (spared, own[lane]) < (distance, index[lane]) {
+                    index[lane] = own[lane];
+                }
+            }
+        }
+        (index, least)
+    }
+
+    #[inline(always)]
+    fn adaptive_score(&self, center: &Center, adaptive: &Adaptive, lane: usize) -> u64 {
+        let weight = u64::from(ADAPTIVE_ONE / center.spread);
+        let [dx, dy] = [0, 1].map(|j| self.place[j][lane] - center.place[j]);
+        let place = (dx * dx + dy * dy) as u32;
+        u64::from(self.color_distance(center, lane)) * weight + u64::from(place) * u64::from(adaptive.place)
+    }
+
     #[inline(always)]
     fn color_distance(&self, center: &Center, lane: usize) -> u32 {
         (0..3).map(|j| (self.color[j][lane] - center.color[j]).pow(2) as u32).sum()
@@ -313,16 +445,29 @@ fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], score: &[f32; L
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, centers: &[Center]) {
+fn assign_band(
+    band: &mut Band,
+    grid: &Grid,
+    plan: &Plan,
+    centers: &[Center],
+    inertia: Option<&temporal::Plan>,
+) -> u64 {
     if target_cfg_f!(target_feature = "fma") {
-        assign_band_with::<true>(band, grid, plan, centers);
+        assign_band_with::<true>(band, grid, plan, centers, inertia)
     } else {
-        assign_band_with::<false>(band, grid, plan, centers);
+        assign_band_with::<false>(band, grid, plan, centers, inertia)
     }
 }
 
 #[inline(always)]
-fn assign_band_with<const FMA: bool>(band: &mut Band, grid: &Grid, plan: &Plan, centers: &[Center]) {
+fn assign_band_with<const FMA: bool>(
+    band: &mut Band,
+    grid: &Grid,
+    plan: &Plan,
+    centers: &[Center],
+    inertia: Option<&temporal::Plan>,
+) -> u64 {
+    let mut residual = 0;
     let nx = grid.nx as usize;
     let Band { samples, sums: band_sums } = band;
     band_sums.fill(Sums::default());
@@ -340,9 +485,16 @@ fn assign_band_with<const FMA: bool>(band: &mut Band, grid: &Grid, plan: &Plan, 
                 unreachable!("samples are padded to whole vectors")
             };
             let pixels = Pixels::new(plan, features, x, y);
-            let index = match &plan.adaptive {
-                None => pixels.nearest::<FMA>(&candidates),
-                Some(adaptive) => pixels.nearest_adaptive(&candidates, adaptive),
+            let index = match (&plan.adaptive, inertia) {
+                (adaptive, Some(inertia)) => {
+                    let predicted = &samples.predicted[start + at..][..(len - at).min(LANES)];
+                    let (index, least) =
+                        pixels.nearest_predicted::<FMA>(&candidates, adaptive.as_ref(), inertia, predicted);
+                    residual += least[..predicted.len()].iter().sum::<u64>();
+                    index
+                }
+                (None, None) => pixels.nearest::<FMA>(&candidates),
+                (Some(adaptive), None) => pixels.nearest_adaptive(&candidates, adaptive),
             };
             for lane in 0..(len - at).min(LANES) {
                 let k = index[lane] as usize;
@@ -370,6 +522,7 @@ fn assign_band_with<const FMA: bool>(band: &mut Band, grid: &Grid, plan: &Plan, 
             band_sums[k as usize + nx - samples.first * nx].add(&sum);
         }
     }
+    residual
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
@@ -380,11 +533,12 @@ fn label_band(
     x: &[f32],
     centers: &[Center],
     features: &[u32],
-) {
+    state: Option<&State>,
+) -> u64 {
     if target_cfg_f!(target_feature = "fma") {
-        label_band_with::<true>(band, grid, plan, x, centers, features);
+        label_band_with::<true>(band, grid, plan, x, centers, features, state)
     } else {
-        label_band_with::<false>(band, grid, plan, x, centers, features);
+        label_band_with::<false>(band, grid, plan, x, centers, features, state)
     }
 }
 
@@ -397,24 +551,86 @@ fn label_band_with<const FMA: bool>(
     x: &[f32],
     centers: &[Center],
     features: &[u32],
-) {
+    state: Option<&State>,
+) -> u64 {
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
     let top = plan.py[grid.rows(gy).start];
+    let mut residual = 0;
+    let mut predicted = vec![NO_CANDIDATE; if state.is_some() { 2 * grid.step as usize } else { 0 }];
     for gx in 0..grid.nx as usize {
         let candidates = Candidates::new(grid, plan, centers, gx, gy);
         let columns = grid.columns(gx);
         for y in 0..band.rows() {
-            let offset = plan.py[band.first_row + y] - top;
-            let pixels = &features[(band.first_row + y) * width..][columns.clone()];
+            let row = band.first_row + y;
+            let offset = plan.py[row] - top;
+            let pixels = &features[row * width..][columns.clone()];
             let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
-            if let Some(adaptive) = &plan.adaptive {
+            if let Some(state) = state {
+                predicted.resize(columns.len(), NO_CANDIDATE);
+                state.predict((gx, gy), row, columns.clone(), features, &mut predicted);
+                let sampled = grid.samples(&(row..row + 1)).next().map(|_| (grid, columns.start));
+                residual += label_row_predicted::<FMA>(
+                    plan,
+                    state.plan(),
+                    &candidates,
+                    offset,
+                    pixels,
+                    x,
+                    &predicted,
+                    sampled,
+                    out,
+                );
+            } else if let Some(adaptive) = &plan.adaptive {
                 label_row_adaptive(plan, adaptive, &candidates, offset, pixels, x, out);
             } else {
                 label_row::<FMA>(plan, &candidates, offset, pixels, x, out);
             }
         }
     }
+    residual
+}
+
+/// Labels a piece of a row with predictions. Returns what its samples, if `sampled`, which has its first column, adds to
+/// the residual.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn label_row_predicted<const FMA: bool>(
+    plan: &Plan,
+    inertia: &temporal::Plan,
+    candidates: &Candidates,
+    y: i32,
+    features: &[u32],
+    x: &[f32],
+    predicted: &[u8],
+    sampled: Option<(&Grid, usize)>,
+    out: &mut [u16],
+) -> u64 {
+    let mut residual = 0;
+    for at in (0..features.len()).step_by(LANES) {
+        let n = LANES.min(features.len() - at);
+        let (mut f, mut p) = ([0; LANES], [0; LANES]);
+        f[..n].copy_from_slice(&features[at..at + n]);
+        for (p, &x) in p.iter_mut().zip(&x[at..at + n]) {
+            *p = x as i32;
+        }
+        let pixels = Pixels::new(plan, &f, &p, &[y; LANES]);
+        let (index, least) = pixels.nearest_predicted::<FMA>(
+            candidates,
+            plan.adaptive.as_ref(),
+            inertia,
+            &predicted[at..at + n],
+        );
+        for (out, &i) in out[at..at + n].iter_mut().zip(&index) {
+            *out = candidates.labels[i as usize] as u16;
+        }
+        if let Some((grid, left)) = sampled {
+            for x in grid.samples(&(left + at..left + at + n)) {
+                residual += least[x - left - at];
+            }
+        }
+    }
+    residual
 }
 
 /// Labels a piece of a row that lies in one cell; the row's place is folded into the constants.

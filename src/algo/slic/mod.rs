@@ -21,6 +21,7 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 
 use super::grid::Grid;
+use super::temporal::PLACE;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
@@ -83,6 +84,8 @@ pub struct Plan {
     pub py: Vec<i32>,
     /// SLICO, where on.
     pub adaptive: Option<Adaptive>,
+    /// A scaled position of 1 in 1/16 px, and 1/16 px as a scaled position; both with 2^16 as one.
+    pub(crate) place_scale: [i64; 2],
 }
 
 /// SLICO: `D² = dc²/M_k + ds²/S²`, in fixed point with 2^30 as one.
@@ -99,6 +102,12 @@ pub struct Adaptive {
 pub const ADAPTIVE_ONE: u32 = 1 << 30;
 
 impl Plan {
+    /// A scaled position in 1/16 px, or with `to_scaled` the other way.
+    #[inline]
+    pub(crate) fn rescale(&self, place: i32, to_scaled: bool) -> i32 {
+        ((i64::from(place) * self.place_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
+    }
+
     pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {
         let compactness = f64::from(params.compactness);
         let adaptive = params.adaptive_compactness.then(|| {
@@ -115,8 +124,10 @@ impl Plan {
             color_shift += 1;
         }
         let position = |i: u32| (f64::from(i) * QUANTA * scale / f64::from(grid.step) + 0.5).floor() as i32;
+        let quanta = QUANTA * scale / (f64::from(grid.step) * f64::from(PLACE));
         Self {
             iterations: params.iterations,
+            place_scale: [1.0 / quanta, quanta].map(|v| (v * 65536.0 + 0.5).floor() as i64),
             color_shift,
             middle: params.color_space.middle().map(|v| v >> color_shift),
             px: (0..geometry.width).map(position).collect(),

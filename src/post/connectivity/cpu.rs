@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use super::MAX_REGIONS;
+use crate::algo::temporal::cpu::Main;
 use crate::backend;
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
@@ -90,6 +91,8 @@ struct Strip {
     parents: Vec<u32>,
     /// Sums of the strip's components, ordered by their first run.
     sums: Vec<Sums>,
+    /// Their clusters.
+    clusters: Vec<u32>,
     /// Number of components in the strips above.
     offset: u32,
     /// Touching components with a small one among them.
@@ -102,7 +105,7 @@ impl Strip {
     }
 
     /// Finds the runs of rows `first..first + rows` and unites those that touch and have the same label.
-    fn scan<'r, T: Copy + PartialEq + 'r>(
+    fn scan<'r, T: Copy + PartialEq + Into<u32> + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T],
         features: &[u32],
@@ -136,12 +139,20 @@ impl Strip {
                 }
             });
         }
-        self.collect(features, first, rows, width);
+        self.collect(|y, x| cluster_row(y)[x].into(), features, first, rows, width);
     }
 
     /// Numbers the components and adds up their features.
-    fn collect(&mut self, features: &[u32], first: usize, rows: usize, width: usize) {
+    fn collect(
+        &mut self,
+        cluster: impl Fn(usize, usize) -> u32,
+        features: &[u32],
+        first: usize,
+        rows: usize,
+        width: usize,
+    ) {
         self.sums.clear();
+        self.clusters.clear();
         self.components.clear();
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
@@ -153,6 +164,7 @@ impl Strip {
                 let root = find(&mut self.parents, run as u32) as usize;
                 let component = if root == run {
                     self.sums.push(sums);
+                    self.clusters.push(cluster(first + y, start));
                     self.sums.len() as u32 - 1
                 } else {
                     let component = self.components[root];
@@ -249,6 +261,7 @@ impl Roots<'_> {
 pub(crate) struct Connectivity {
     cpu: Cpu,
     geometry: Geometry,
+    clusters: usize,
     min_region: u32,
     strips: Vec<Strip>,
     borders: Vec<StripBorder>,
@@ -268,6 +281,7 @@ impl Connectivity {
         Self {
             cpu: cpu.clone(),
             geometry: plan.frame.geometry,
+            clusters: plan.max_clusters(),
             min_region: plan.min_region,
             strips: (0..strips).map(|_| Strip::default()).collect(),
             borders: vec![StripBorder::default(); strips],
@@ -282,7 +296,7 @@ impl Connectivity {
     }
 
     /// Components of the whole frame, from a plane of clusters of either width.
-    fn find_components<'r, T: Copy + PartialEq + 'r>(
+    fn find_components<'r, T: Copy + PartialEq + Into<u32> + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T] + Sync,
         features: &[u32],
@@ -298,7 +312,10 @@ impl Connectivity {
     }
 
     /// Components of the whole frame, from those of the strips.
-    fn join_strips<'r, T: Copy + PartialEq + 'r>(&mut self, cluster_row: impl Fn(usize) -> &'r [T]) {
+    fn join_strips<'r, T: Copy + PartialEq + Into<u32> + 'r>(
+        &mut self,
+        cluster_row: impl Fn(usize) -> &'r [T],
+    ) {
         let Self { strips, borders, parents, sums, .. } = self;
         parents.clear();
         sums.clear();
@@ -324,6 +341,21 @@ impl Connectivity {
             });
         }
         self.settle();
+    }
+
+    /// The main component of each cluster, by its number.
+    fn find_mains(&self, mains: &mut Vec<Main>, clusters: usize) {
+        mains.clear();
+        mains.resize(clusters, Main::default());
+        for strip in &self.strips {
+            for (i, &cluster) in strip.clusters.iter().enumerate() {
+                let (component, main) = (strip.offset + i as u32, &mut mains[cluster as usize]);
+                // What has been joined holds nothing; of equal ones the first stays.
+                if self.sums[component as usize].count > main.size {
+                    *main = Main { size: self.sums[component as usize].count, label: component };
+                }
+            }
+        }
     }
 
     /// Points every component at its root and moves all sums there.
@@ -429,6 +461,11 @@ impl backend::Connectivity<Cpu> for Connectivity {
             let (clusters, width) = (&work.clusters, self.geometry.width as usize);
             self.find_components(|y| &clusters[y * width..][..width], features);
         }
+        let mut mains =
+            work.temporal.as_mut().filter(|_| work.clusters.is_empty()).map(|state| &mut state.mains);
+        if let Some(mains) = &mut mains {
+            self.find_mains(mains, self.clusters);
+        }
         let mut min_region = self.min_region;
         let count = loop {
             if min_region > 1 {
@@ -441,6 +478,9 @@ impl backend::Connectivity<Cpu> for Connectivity {
             }
             min_region *= 2;
         };
+        for main in mains.into_iter().flatten().filter(|main| main.size > 0) {
+            main.label = u32::from(self.labels[main.label as usize]);
+        }
         let Self { cpu, strips, labels: numbers, .. } = &*self;
         cpu.run(|| {
             labels.bands_mut(STRIP).zip(strips).collect::<Vec<_>>().into_par_iter().for_each(
@@ -507,9 +547,18 @@ impl backend::Connectivity<Cpu> for Renumber {
         // A frame with fewer rows than threads leaves bands unused, whose flags are of an earlier frame or none.
         let bands = (self.geometry.height as usize).div_ceil(rows);
         let mut count = 0;
+        let mut mains = work.temporal.as_mut().map(|state| &mut state.mains);
+        if let Some(mains) = &mut mains {
+            mains.clear();
+            mains.resize(self.clusters, Main::default());
+        }
         for k in 0..self.clusters {
             numbers[k] = count as u16;
-            count += u32::from(used[..bands].iter().any(|used| used[k]));
+            let used = used[..bands].iter().any(|used| used[k]);
+            if let (Some(mains), true) = (&mut mains, used) {
+                mains[k] = Main { size: 1, label: count };
+            }
+            count += u32::from(used);
         }
         let numbers = &*numbers;
         cpu.run(|| {

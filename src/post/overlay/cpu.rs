@@ -208,7 +208,7 @@ impl backend::Overlay<Cpu> for Overlay {
     fn draw(
         &mut self,
         frame: &mut FrameMut<'_>,
-        _: &Work,
+        work: &Work,
         labels: &Labels<'_>,
         means: &[[u16; 3]],
         drawing: &Drawing,
@@ -222,7 +222,7 @@ impl backend::Overlay<Cpu> for Overlay {
                 self.fill(frame, labels, |label| means.get(usize::from(label)).copied().unwrap_or(fallback));
             }
             Fill::Labels => {
-                self.fill(frame, labels, |label| self.native(false_color(u32::from(label))));
+                self.fill(frame, labels, |label| self.native(false_color(work.track_id(usize::from(label)))));
             }
         }
         if let Some(boundaries) = &drawing.boundaries {

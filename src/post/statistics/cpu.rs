@@ -221,7 +221,7 @@ impl Statistics {
         }
     }
 
-    fn region(&self, label: usize, sums: &Sums) -> Region {
+    fn region(&self, label: usize, sums: &Sums, track_id: u32) -> Region {
         let area = f64::from(sums.area.max(1));
         let mean = self.means[label];
         let rgb = if self.info.format.packed_rgb().is_some() { mean } else { self.yuv.rgb_wide(mean) };
@@ -232,7 +232,7 @@ impl Statistics {
             lab_of_sums(unpack(self.lab.feature([r, g, b])).map(u64::from), 1)
         };
         Region {
-            track_id: label as u32,
+            track_id,
             area: sums.area,
             centroid: [sums.x, sums.y].map(|sum| (sum as f64 / area) as f32),
             mean_rgb: [r, g, b, 255],
@@ -294,8 +294,11 @@ impl backend::Statistics<Cpu> for Statistics {
         regions.count = work.count;
         regions.table.clear();
         regions.neighbors.clear();
+        regions.motion.clear();
         if outputs.table {
-            regions.table.extend(self.sums.iter().enumerate().map(|(label, sums)| self.region(label, sums)));
+            let of = |(label, sums)| self.region(label, sums, work.track_id(label));
+            regions.table.extend(self.sums.iter().enumerate().map(of));
+            regions.motion.extend(work.temporal.iter().flat_map(|state| state.motion()));
         }
         if outputs.neighbors {
             regions.neighbors.extend(self.pairs.iter().map(|&pair| Neighbor {

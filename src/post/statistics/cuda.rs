@@ -146,6 +146,7 @@ impl backend::Statistics<Cuda> for Statistics {
         regions.count = counts.regions;
         regions.table.clear();
         regions.neighbors.clear();
+        regions.motion.clear();
         let [_, table, pairs] = work.most_kept(0, outputs);
         if table + pairs == 0 {
             return Ok(());

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Segments the pictures of a folder as a video with the library alone and writes which identity each pixel has.
+//!
+//! `cargo run --release --no-default-features --example track_video -- frames out --superpixels 600`
+//!
+//! `out` gets one 16-bit gray PNG a frame with the low 16 bits of the track ids.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use gstsuperpixel::algo::{AlgorithmParams, slic, temporal};
+use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::engine::Engine;
+use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat};
+use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::plan::Plan;
+
+#[derive(Parser)]
+#[command(about)]
+struct Args {
+    /// Folder of pictures (PNG or JPEG) of one size, in the order of their names.
+    frames: PathBuf,
+    /// Folder to write to.
+    out: PathBuf,
+    /// Wanted number of superpixels.
+    #[arg(long, default_value_t = 600)]
+    superpixels: u32,
+    /// Higher = more regular.
+    #[arg(long, default_value_t = slic::COMPACTNESS.default)]
+    compactness: f32,
+    /// How strongly a pixel keeps its region.
+    #[arg(long, default_value_t = temporal::INERTIA.default)]
+    inertia: f32,
+    /// Segment every frame by itself: the identity is the label.
+    #[arg(long)]
+    per_frame: bool,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args = Args::parse();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(&args.frames)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    std::fs::create_dir_all(&args.out)?;
+    let slic = slic::Params { compactness: args.compactness, ..Default::default() };
+    let params = Params {
+        superpixels: args.superpixels,
+        temporal: !args.per_frame,
+        temporal_inertia: args.inertia,
+        algorithm: AlgorithmParams::Slic(slic),
+        ..Default::default()
+    };
+    let mut engine = None;
+    let (mut map, mut time) = (Vec::new(), std::time::Duration::ZERO);
+    for (i, path) in paths.iter().enumerate() {
+        let picture = image::open(path)?.to_rgb8();
+        let (width, height) = picture.dimensions();
+        let geometry = Geometry::new(width, height)?;
+        let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+        let engine = match &mut engine {
+            Some(engine) => engine,
+            none => none.insert(Engine::new(Cpu::new(0)?, Plan::new(&params, info)?)?),
+        };
+        map.resize(geometry.pixels(), 0u16);
+        let mut labels = Labels::new(geometry, &mut map, width as usize)?;
+        let frame = Frame::new(info, &[&picture], &[3 * width as usize])?;
+        let start = std::time::Instant::now();
+        let outputs = Outputs { table: true, ..Default::default() };
+        let regions = engine.segment(&frame, &mut labels, outputs)?;
+        time += start.elapsed();
+        let ids: Vec<u16> = map.iter().map(|&l| regions.table[usize::from(l)].track_id as u16).collect();
+        let out = args.out.join(format!("{i:05}.png"));
+        image::ImageBuffer::<image::Luma<u16>, _>::from_vec(width, height, ids)
+            .ok_or("label map of another size")?
+            .save(out)?;
+    }
+    if let Some(engine) = &engine {
+        for (stage, time) in engine.times().iter() {
+            println!("{stage:18} {:8.3} ms in the last frame", time.as_secs_f64() * 1e3);
+        }
+    }
+    println!("{} frames, {:.2} ms a frame", paths.len(), time.as_secs_f64() * 1e3 / paths.len() as f64);
+    Ok(())
+}

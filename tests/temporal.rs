@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What must hold from frame to frame: identities, threads, resets, cuts, and the first frame of all.
+
+mod oracle;
+mod pictures;
+
+use std::collections::BTreeSet;
+
+use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::engine::Engine;
+use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
+use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::plan::Plan;
+use gstsuperpixel::regions::Regions;
+use pictures::{Buffer, Picture, clip};
+use proptest::prelude::*;
+
+const TABLE: Outputs = Outputs { table: true, neighbors: false, mean_color: false };
+
+fn temporal(size: u32) -> Params {
+    Params { superpixel_size: size, temporal: true, ..Params::default() }
+}
+
+fn segment(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Regions) {
+    let g = buffer.info.geometry;
+    let mut map = vec![0xfffe; g.pixels()];
+    let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
+    let regions = engine.segment(&buffer.frame(), &mut labels, TABLE).unwrap().clone();
+    (map, regions)
+}
+
+fn engine(threads: u32, params: &Params, info: FrameInfo) -> Engine<Cpu> {
+    Engine::new(Cpu::new(threads).unwrap(), Plan::new(params, info).unwrap()).unwrap()
+}
+
+fn ids(regions: &Regions) -> Vec<u32> {
+    regions.table.iter().map(|region| region.track_id).collect()
+}
+
+/// The identity of each pixel.
+fn names(frame: &(Vec<u16>, Regions)) -> Vec<u32> {
+    frame.0.iter().map(|&label| frame.1.table[usize::from(label)].track_id).collect()
+}
+
+fn any_params() -> impl Strategy<Value = Params> {
+    (4u32..24, any::<bool>(), prop::bool::weighted(0.8), 0.0f32..0.9, 1.0f32..40.0, 0usize..3).prop_map(
+        |(superpixel_size, adaptive_compactness, connectivity, temporal_inertia, compactness, min)| Params {
+            superpixel_size,
+            connectivity,
+            temporal: true,
+            temporal_inertia,
+            min_region: [0.25, 0.0, 1.0][min],
+            algorithm: AlgorithmParams::Slic(slic::Params {
+                compactness,
+                adaptive_compactness,
+                ..Default::default()
+            }),
+            ..Params::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_clip_keeps_every_promise(
+        params in any_params(), w in 1u32..150, h in 1u32..110, seed in any::<u64>(), dx in -9i32..10, dy in -9i32..10
+    ) {
+        let geometry = Geometry::new(w, h).unwrap();
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 6, [dx, dy], Some(4));
+        let info = clip[0].info;
+        let mut engines = [1, 2, 8].map(|threads| engine(threads, &params, info));
+        let (mut seen, mut last): (BTreeSet<u32>, BTreeSet<u32>) = Default::default();
+        for buffer in &clip {
+            let [frame, others @ ..] = engines.each_mut().map(|engine| segment(engine, buffer));
+            for other in others {
+                prop_assert!(frame.0 == other.0, "threads change the map");
+                prop_assert_eq!(&frame.1.table, &other.1.table);
+            }
+            let (map, regions) = &frame;
+            let own: BTreeSet<u32> = ids(regions).into_iter().collect();
+            prop_assert_eq!(own.len(), regions.count as usize, "two regions share an identity");
+            prop_assert!(!own.contains(&0));
+            prop_assert!(own.iter().all(|id| last.contains(id) || !seen.contains(id)), "an identity came back");
+            prop_assert!(map.iter().all(|&label| u32::from(label) < regions.count));
+            if params.connectivity {
+                let roots = oracle::components(geometry, map);
+                let parts = roots.iter().enumerate().filter(|&(i, &r)| i == r).count();
+                prop_assert_eq!(parts, regions.count as usize);
+                let least = engines[0].plan().min_region;
+                prop_assert!(regions.count == 1 || regions.table.iter().all(|region| region.area >= least));
+            }
+            seen.extend(&own);
+            last = own;
+        }
+    }
+
+    #[test]
+    fn the_first_frame_and_that_after_a_reset_are_segmented_alone(params in any_params(), seed in any::<u64>()) {
+        let geometry = Geometry::new(90, 60).unwrap();
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 3, [2, 1], None);
+        let alone = Params { temporal: false, ..params.clone() };
+        let mut engine = engine(2, &params, clip[0].info);
+        let mut seen = BTreeSet::new();
+        for buffer in &clip {
+            engine.reset();
+            let (map, regions) = segment(&mut engine, buffer);
+            let (want, want_regions) = segment(&mut self::engine(1, &alone, buffer.info), buffer);
+            prop_assert!(map == want);
+            prop_assert_eq!(regions.count, want_regions.count);
+            // As many identities as regions, none of an earlier frame.
+            prop_assert!(ids(&regions).into_iter().all(|id| seen.insert(id)));
+        }
+        prop_assert_eq!(engine.next_id().unwrap(), seen.len() as u32 + 1);
+    }
+}
+
+#[test]
+fn a_still_clip_settles_and_keeps_every_identity() {
+    let geometry = Geometry::new(160, 120).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 3, 12, [0, 0], None);
+    let mut engine = engine(2, &temporal(12), clip[0].info);
+    let frames: Vec<Vec<u32>> = clip.iter().map(|buffer| names(&segment(&mut engine, buffer))).collect();
+    let changed = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a != b).count();
+    assert_eq!(changed(&frames[10], &frames[11]), 0, "a settled still picture flickers");
+    assert!(changed(&frames[1], &frames[11]) < geometry.pixels() / 20);
+}
+
+#[test]
+fn identities_go_with_a_pan() {
+    let geometry = Geometry::new(200, 140).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 8, 10, [4, -3], None);
+    let mut engine = engine(2, &temporal(14), clip[0].info);
+    let frames: Vec<Vec<u32>> = clip.iter().map(|buffer| names(&segment(&mut engine, buffer))).collect();
+    let (w, h) = (geometry.width as i32, geometry.height as i32);
+    let (mut kept, mut all) = (0, 0);
+    for pair in frames[3..].windows(2) {
+        for y in 0..h {
+            for x in 0..w {
+                let (to_x, to_y) = (x + 4, y - 3);
+                if to_x < w && to_y >= 0 {
+                    all += 1;
+                    kept += u32::from(pair[0][(y * w + x) as usize] == pair[1][(to_y * w + to_x) as usize]);
+                }
+            }
+        }
+    }
+    assert!(f64::from(kept) > 0.8 * f64::from(all), "{kept} of {all} pixels keep their identity");
+}
+
+#[test]
+fn a_cut_ends_every_identity_and_a_pan_none_but_those_that_leave() {
+    let geometry = Geometry::new(160, 120).unwrap();
+    let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+    let mut engine = engine(2, &temporal(12), info);
+    let clip = clip(geometry, PixelFormat::Rgb, 5, 6, [2, 0], None);
+    let mut last: BTreeSet<u32> = BTreeSet::new();
+    for (i, buffer) in clip.iter().enumerate() {
+        let own: BTreeSet<u32> = ids(&segment(&mut engine, buffer).1).into_iter().collect();
+        assert!(
+            i == 0 || 4 * own.intersection(&last).count() > 3 * last.len(),
+            "frame {i} was taken for a cut"
+        );
+        last = own;
+    }
+    let other = Buffer::new(info, Picture::Halves, 1, 0);
+    let own: BTreeSet<u32> = ids(&segment(&mut engine, &other).1).into_iter().collect();
+    assert_eq!(own.intersection(&last).count(), 0, "an identity survived the cut");
+}
+
+#[test]
+fn identities_are_given_one_after_the_other() {
+    let geometry = Geometry::new(160, 120).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 5, 8, [1, 1], None);
+    let mut engine = engine(2, &temporal(12), clip[0].info);
+    engine.set_next_id(1000).unwrap();
+    let mut next = 1000;
+    let mut first = 0;
+    for buffer in &clip {
+        // New ones in label order.
+        for id in ids(&segment(&mut engine, buffer).1) {
+            assert!(id <= next, "{id} was given before {next}");
+            next = next.max(id + 1);
+        }
+        first = if first == 0 { next } else { first };
+    }
+    assert_eq!(engine.next_id().unwrap(), next);
+    assert!(next - first < first - 1000, "{} births after the first frame", next - first);
+}
