@@ -38,17 +38,32 @@ impl ModuleText {
     }
 }
 
-/// A kernel file without a variant of its own for 8.0.
+/// The PTX of a kernel file; `sm80` says that it has a variant for 8.0.
 macro_rules! module_text {
     ($name:literal) => {
+        $crate::cuda::device::module_text!(@ $name, None)
+    };
+    ($name:literal, sm80) => {
+        $crate::cuda::device::module_text!(@ $name, Some($crate::cuda::device::ptx!($name, ".sm80.ptx")))
+    };
+    (@ $name:literal, $sm80:expr) => {
         $crate::cuda::device::ModuleText {
             name: $name,
-            base: include_str!(concat!("../../kernels/ptx/", $name, ".ptx")),
-            sm80: None,
-            sm90: include_str!(concat!("../../kernels/ptx/", $name, ".sm90.ptx")),
+            base: $crate::cuda::device::ptx!($name, ".ptx"),
+            sm80: $sm80,
+            sm90: $crate::cuda::device::ptx!($name, ".sm90.ptx"),
         }
     };
 }
+pub(crate) use module_text;
+
+/// The text of a file in `kernels/ptx`.
+macro_rules! ptx {
+    ($name:literal, $ending:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/ptx/", $name, $ending))
+    };
+}
+pub(crate) use ptx;
 
 /// The kernels that all algorithms share.
 const SHARED: [ModuleText; 4] = [

@@ -33,9 +33,6 @@ struct uchar4 { unsigned char x, y, z, w; };
 struct dim3 { unsigned x, y, z; };
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-inline int2 make_int2(int x, int y) { return {x, y}; }
-inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
-inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 namespace emulator {
@@ -101,11 +98,7 @@ template <class... A> void call(void (*kernel)(A...), void **arguments) {
 
 inline void __syncthreads() { emulator::meet_block(0); }
 inline int __syncthreads_or(int value) { return emulator::meet_block(value != 0).any; }
-inline int __syncthreads_and(int value) { return emulator::meet_block(value != 0).all; }
-inline int __syncthreads_count(int value) { return (int)emulator::meet_block(value != 0).count; }
 inline void __syncwarp(unsigned mask = 0xffffffffu) { emulator::meet_warp(mask, 0, "__syncwarp"); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 inline unsigned __ballot_sync(unsigned mask, int value) {
   const uint64_t *all = emulator::meet_warp(mask, value != 0, "__ballot_sync");
@@ -113,8 +106,6 @@ inline unsigned __ballot_sync(unsigned mask, int value) {
   for (unsigned i = 0; i < 32; i++) out |= (mask >> i & 1) && all[i] ? 1u << i : 0;
   return out;
 }
-inline int __any_sync(unsigned mask, int value) { return __ballot_sync(mask, value) != 0; }
-inline int __all_sync(unsigned mask, int value) { return __ballot_sync(mask, value) == mask; }
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
   const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_sync");
   const unsigned own = emulator::current->lane, base = own & ~(unsigned)(width - 1);
@@ -188,43 +179,19 @@ inline void store_release(unsigned *at, unsigned value) { __atomic_store_n(at, v
 inline unsigned add_acq_rel(unsigned *at, unsigned value) { return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL); }
 
 inline int __clz(int value) { return value ? __builtin_clz((unsigned)value) : 32; }
-inline int __clzll(long long value) { return value ? __builtin_clzll((unsigned long long)value) : 64; }
 inline int __popc(unsigned value) { return __builtin_popcount(value); }
-inline int __popcll(unsigned long long value) { return __builtin_popcountll(value); }
 inline int __ffs(int value) { return __builtin_ffs(value); }
-inline int __ffsll(long long value) { return __builtin_ffsll(value); }
 inline unsigned __brev(unsigned value) {
   unsigned out = 0;
   for (int i = 0; i < 32; i++) out |= (value >> i & 1) << (31 - i);
   return out;
 }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
-inline int __mulhi(int a, int b) { return (int)((int64_t)a * b >> 32); }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
-inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __saturatef(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
-inline float __frcp_rn(float a) { return 1.0f / a; }
-inline double __ddiv_rn(double a, double b) { return a / b; }
-inline double __dmul_rn(double a, double b) { return a * b; }
-inline double __dadd_rn(double a, double b) { return a + b; }
-inline double __dsub_rn(double a, double b) { return a - b; }
 inline int __float_as_int(float value) { return emulator::from_bits<int>(emulator::bits(value)); }
-inline unsigned __float_as_uint(float value) { return emulator::from_bits<unsigned>(emulator::bits(value)); }
 inline float __int_as_float(int value) { return emulator::from_bits<float>(emulator::bits(value)); }
-inline float __uint_as_float(unsigned value) { return emulator::from_bits<float>(emulator::bits(value)); }
 // To the nearest, ties to even: the host's rounding mode.
-inline int __float2int_rn(float value) { return (int)std::nearbyint(value); }
-inline unsigned __float2uint_rn(float value) { return (unsigned)std::nearbyint(value); }
-inline int __float2int_rz(float value) { return (int)value; }
-inline float __int2float_rn(int value) { return (float)value; }
-inline float __uint2float_rn(unsigned value) { return (float)value; }
-inline float __ll2float_rn(long long value) { return (float)value; }
-inline float __ull2float_rn(unsigned long long value) { return (float)value; }
-inline float __double2float_rn(double value) { return (float)value; }
 using std::ceil;
 using std::fabs;
 using std::floor;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 // A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend and GStreamer's CUDA
-// library (1.22) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be tested without a GPU, and fail on
-// demand. It says nothing about speed, nor about the memory model of a real device.
+// library (1.22) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be
+// tested without a GPU, and fail on demand. It says nothing about speed, nor about the memory model of a real device.
 //
-// A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls. Every allocation ends before a page that
-// nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
+// A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls.
+// Every allocation ends before a page that nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
 // were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
 //   EMULATOR_LAZY=1            what is on a stream is done when somebody waits for it: a missing wait shows
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)

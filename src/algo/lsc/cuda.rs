@@ -4,19 +4,14 @@
 use super::Plan;
 use crate::algo::grid::{Grid, GridArgs};
 use crate::backend::{Segmenter, StageTimes};
-use crate::cuda::device::ModuleText;
+use crate::cuda::device::{ModuleText, module_text};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE_THREADS};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 
-pub(crate) const MODULE: ModuleText = ModuleText {
-    name: "lsc",
-    base: include_str!("../../../kernels/ptx/lsc.ptx"),
-    sm80: Some(include_str!("../../../kernels/ptx/lsc.sm80.ptx")),
-    sm90: include_str!("../../../kernels/ptx/lsc.sm90.ptx"),
-};
+pub(crate) const MODULE: ModuleText = module_text!("lsc", sm80);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]

@@ -3,7 +3,7 @@
 
 use super::Plan;
 use crate::backend::{Segmenter, StageTimes};
-use crate::cuda::device::ModuleText;
+use crate::cuda::device::{ModuleText, module_text};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
@@ -13,12 +13,7 @@ use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 
-pub(crate) const MODULE: ModuleText = ModuleText {
-    name: "quickshift",
-    base: include_str!("../../../kernels/ptx/quickshift.ptx"),
-    sm80: None,
-    sm90: include_str!("../../../kernels/ptx/quickshift.sm90.ptx"),
-};
+pub(crate) const MODULE: ModuleText = module_text!("quickshift");
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
