@@ -42,9 +42,9 @@ struct Source {
     line: String,
 }
 
-/// Cuts a line short where everything is slow.
-fn shortened(line: String) -> String {
-    if flag("SUPERPIXEL_SHORT") { format!("{line} ! identity eos-after=5") } else { line }
+/// How many frames of a clip are compared.
+fn most_frames() -> usize {
+    if flag("SUPERPIXEL_SHORT") { 5 } else { usize::MAX }
 }
 
 /// The clips that are here with the decoders that are here; the first has to be.
@@ -55,7 +55,7 @@ fn sources() -> Vec<Source> {
     if flag("SUPERPIXEL_EMULATED") {
         let line = format!(
             "filesrc location=\"{}\" ! decodebin ! videoconvert ! videoscale ! \
-             video/x-raw,format=NV12,width=160,height=90 ! identity eos-after=5 ! cudaupload ! {ON_DEVICE}",
+             video/x-raw,format=NV12,width=160,height=90 ! cudaupload ! {ON_DEVICE}",
             path("bigbuckbunny.mp4").display()
         );
         return vec![Source { name: "bigbuckbunny.mp4, uploaded", line }];
@@ -76,7 +76,7 @@ fn sources() -> Vec<Source> {
         // What the device writes in another layout is not brought into one by anything that moves it.
         let line =
             format!("filesrc location=\"{}\" ! {parser} ! {decoder} ! {ON_DEVICE}", path(file).display());
-        found.push(Source { name: decoder, line: shortened(line) });
+        found.push(Source { name: decoder, line });
     }
     assert!(!found.is_empty(), "no decoder of the device (nvh264dec) and no clip for it");
     found
@@ -100,7 +100,9 @@ fn play(line: &str, mut each: impl FnMut(usize, Frame)) -> gst::Structure {
     sink.set_max_buffers(2);
     pipeline.set_state(gst::State::Playing).unwrap();
     let mut count = 0;
-    while let Some(sample) = sink.try_pull_sample(PATIENCE) {
+    while count < most_frames()
+        && let Some(sample) = sink.try_pull_sample(PATIENCE)
+    {
         let (buffer, caps) = (sample.buffer().unwrap(), sample.caps().unwrap());
         let meta = SuperpixelMeta::from_buffer(buffer).expect("meta");
         let frame = Frame {
@@ -113,7 +115,8 @@ fn play(line: &str, mut each: impl FnMut(usize, Frame)) -> gst::Structure {
         each(count, frame);
         count += 1;
     }
-    let (error, ended) = (error_on(&pipeline.bus().unwrap()), sink.is_eos());
+    let ended = sink.is_eos() || count == most_frames();
+    let error = error_on(&pipeline.bus().unwrap());
     let stats = pipeline.by_name("s").unwrap().property("stats");
     pipeline.set_state(gst::State::Null).unwrap();
     assert_eq!(error, None, "{line}");
@@ -125,6 +128,8 @@ fn play(line: &str, mut each: impl FnMut(usize, Frame)) -> gst::Structure {
 fn compare(case: &str, cuda: &str, cpu: &str) {
     let (send, receive) = std::sync::mpsc::sync_channel::<Frame>(2);
     let frames = std::thread::scope(|scope| {
+        // Ends with this side, so that the other does not wait for ever.
+        let receive = receive;
         scope.spawn(move || {
             play(cpu, |_, frame| {
                 // A failed comparison receives no more.
@@ -162,8 +167,8 @@ fn every_frame_gives_what_the_cpu_gives() {
             [("none", 0), ("boundaries", 2), ("mean-color-boundaries", 0), ("labels", 3), ("none", 4)]
         {
             let properties = format!("name=s neighbors=true overlay={overlay} async-depth={depth}");
-            let down = "cudadownload ! video/x-raw ! appsink name=out";
-            let cuda = format!("{line} ! superpixel backend=cuda {properties} ! {down}");
+            // Brought down by the map that reads it: GStreamer 1.22's download leaves metadata behind.
+            let cuda = format!("{line} ! superpixel backend=cuda {properties} ! appsink name=out");
             let cpu = format!(
                 "{line} ! cudadownload ! video/x-raw ! superpixel backend=cpu {properties} ! appsink name=out"
             );
@@ -171,8 +176,8 @@ fn every_frame_gives_what_the_cpu_gives() {
         }
         // Memory that another branch holds too.
         let cuda = format!(
-            "{line} ! tee name=t ! queue ! superpixel name=s backend=cuda neighbors=true overlay=mean-color ! cudadownload ! \
-             video/x-raw ! appsink name=out t. ! queue ! fakesink sync=false"
+            "{line} ! tee name=t ! queue ! superpixel name=s backend=cuda neighbors=true overlay=mean-color ! \
+             appsink name=out t. ! queue ! fakesink sync=false"
         );
         let cpu = format!(
             "{line} ! cudadownload ! video/x-raw ! superpixel name=s backend=cpu neighbors=true overlay=mean-color ! \
@@ -188,9 +193,11 @@ fn nothing_goes_over_the_bus_that_nobody_asks_for() {
         return;
     }
     for Source { name, line } in sources() {
-        for depth in [0, 2] {
+        for depth in [0u64, 2] {
             let pipeline = launch(&format!(
-                "{line} ! superpixel name=s backend=cuda overlay=none neighbors=true async-depth={depth} ! fakesink"
+                "{line} ! superpixel name=s backend=cuda overlay=none neighbors=true async-depth={depth} ! \
+                 fakesink num-buffers={}",
+                i32::try_from(most_frames()).unwrap_or(-1)
             ));
             pipeline.set_state(gst::State::Playing).unwrap();
             let bus = pipeline.bus().unwrap();
@@ -202,8 +209,10 @@ fn nothing_goes_over_the_bus_that_nobody_asks_for() {
             println!("{name}, async-depth={depth}: {stats}");
             assert!(bytes("frames") > 0);
             assert_eq!(bytes("pixel-bytes-to-device") + bytes("pixel-bytes-from-device"), 0, "{name}");
-            // Two numbers a frame: of regions, of pairs.
-            assert_eq!(bytes("result-bytes-from-device"), 8 * bytes("frames"), "{name}");
+            // Two numbers a frame, of regions and of pairs; also of those that the end of a short run left under way.
+            let numbers = bytes("result-bytes-from-device") / 8;
+            assert_eq!(bytes("result-bytes-from-device") % 8, 0, "{name}");
+            assert!((bytes("frames")..=bytes("frames") + depth + 1).contains(&numbers), "{name}: {numbers}");
         }
     }
 }
