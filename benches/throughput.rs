@@ -297,7 +297,7 @@ fn row(what: &str, fps: f64, stats: Option<gst::Structure>) {
             stats.get::<u32>("regions").unwrap_or(0)
         )
     });
-    println!("{what:74} {fps:9.1} fps  {:8.3} ms{}", 1e3 / fps, traffic.unwrap_or_default());
+    println!("{what:86} {fps:9.1} fps  {:8.3} ms{}", 1e3 / fps, traffic.unwrap_or_default());
 }
 
 /// How often a second a frame could go up and one come down, through pinned memory and at the same time.
@@ -345,7 +345,7 @@ fn main() -> Result<()> {
         if !args.no_device {
             let line = format!("videoconvert ! video/x-raw,format=NV12 ! cudaupload ! {ON_DEVICE}");
             let frames = frames(&args, *size, &line)?;
-            let (fps, _) = play(&frames, count, "identity", Reader::Nobody)?;
+            let (fps, _) = play(&frames, 50 * count, "identity", Reader::Nobody)?;
             row(&format!("{name} NV12 CUDAMemory, identity"), fps, None);
             for reader in [Reader::Nobody, Reader::Sink, Reader::BehindQueue] {
                 for depth in &args.depths {
@@ -364,7 +364,7 @@ fn main() -> Result<()> {
         }
         if !args.no_system {
             let frames = frames(&args, *size, "video/x-raw,format=RGBA")?;
-            let (fps, _) = play(&frames, count, "identity", Reader::Nobody)?;
+            let (fps, _) = play(&frames, 50 * count, "identity", Reader::Nobody)?;
             row(&format!("{name} RGBA system memory, identity"), fps, None);
             let fps = bus(4 * size.0 as usize * size.1 as usize)?;
             row(&format!("{name} RGBA up and down the bus at once, pinned"), fps, None);

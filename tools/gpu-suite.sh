@@ -189,9 +189,14 @@ decoding() {
         'video/x-raw(memory:CUDAMemory)' ! identity eos-after="$frames" ! "$@" fakesink sync=false |
         awk '/Execution ended after/ { split($4, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] }'
 }
+# Streams are repeated as wholes, so both runs are of whole numbers of them.
 decoder_rate() {
-    local name=$1 stream=$2 short=200 long=2200 a b
+    local name=$1 stream=$2 frames short long a b
     shift 2
+    frames=$(gst-launch-1.0 -v filesrc location="$here/media/$stream.h264" ! h264parse ! \
+        video/x-h264,alignment=au ! fakesink silent=false | grep -c 'chain   \*')
+    [ "$frames" -gt 0 ] || { echo "$name: no frames"; return 1; }
+    short=$((2 * frames)) long=$((2 * frames + 2000 / frames * frames))
     a=$(decoding "$short" "$stream" "$@") && b=$(decoding "$long" "$stream" "$@")
     [ -n "$a" ] && [ -n "$b" ] || { echo "$name: FAILED"; return 1; }
     awk -v name="$name" -v a="$a" -v b="$b" -v n=$((long - short)) \

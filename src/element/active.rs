@@ -59,6 +59,8 @@ pub(super) struct Found {
 }
 
 /// How far a frame is.
+// Moved once or twice a frame; a box would be one more allocation instead.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Progress {
     /// What is to be attached.
     Done(Found),

@@ -30,7 +30,9 @@ const MOST_LANES: usize = 4;
 /// The frames of one plan.
 pub(super) struct OnCuda {
     /// Memory of frames that are finished, for the next.
-    places: Vec<Place>,
+    // Boxed, since it goes from hand to hand with a frame.
+    #[allow(clippy::vec_box)]
+    places: Vec<Box<Place>>,
     drawn: Blocks,
     /// One at first; others come with the first frames.
     lanes: Vec<Engine<Cuda>>,
@@ -212,7 +214,7 @@ impl OnCuda {
         mut drawn: Option<Drawn>,
         task: Task,
     ) -> Result<Pending, gst::ErrorMessage> {
-        let place = self.places.pop().map_or_else(|| Place::new(&self.cuda), Ok);
+        let place = self.places.pop().map_or_else(|| Place::new(&self.cuda).map(Box::new), Ok);
         let mut place = place.map_err(library_error)?;
         let put = self.put(&mut place, input, drawn.as_mut(), task);
         let results = put.map_err(|error| {
@@ -276,7 +278,7 @@ impl Drop for OnCuda {
 
 /// A frame that the device may still be busy with.
 pub(super) struct Pending {
-    place: Place,
+    place: Box<Place>,
     results: Option<Results>,
     drawn: Option<Drawn>,
     frame: FrameInfo,
