@@ -12,6 +12,8 @@ mod picture;
 #[cfg(feature = "cuda")]
 #[path = "superpixel-bench/cuda.rs"]
 mod cuda;
+#[path = "superpixel-bench/first.rs"]
+mod first;
 
 use std::fmt;
 use std::io::{BufRead, Write};
@@ -602,35 +604,6 @@ fn parts(opening: &[(&'static str, f64)]) -> String {
     format!("opening, ms: {}", texts.join(", "))
 }
 
-/// Says what the first frame of the first case takes on each backend.
-fn first_frame(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> Result<()> {
-    let ([size, ..], [algorithm, ..], [superpixel_size, ..]) =
-        (&args.sizes[..], &args.algorithms[..], &args.superpixel_size[..])
-    else {
-        return Err("--first needs a size, an algorithm and a superpixel size".into());
-    };
-    let case = Case::new(args, *size, *algorithm, *superpixel_size);
-    let pixels = args.format.pack(&pictures.rgba(size.0));
-    for runner in runners {
-        let start = Instant::now();
-        let mut job = runner.job(&case, &pixels)?;
-        let plan = ms(start.elapsed());
-        let start = Instant::now();
-        job.frame()?;
-        let first = ms(start.elapsed());
-        // The driver and its context are what any program pays.
-        let others = ["driver", "context"];
-        let ours = runner.opening().iter().filter(|(name, _)| !others.contains(name)).map(|(_, time)| time);
-        println!(
-            "{}; {}, plan {plan:.1}, first frame {first:.1}; ours {:.1}",
-            runner.device(),
-            parts(runner.opening()),
-            ours.sum::<f64>() + plan + first
-        );
-    }
-    Ok(())
-}
-
 /// Answers each line of input with the time of one frame.
 fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> Result<()> {
     let ([size], [algorithm], [superpixel_size], [runner]) =
@@ -657,7 +630,7 @@ fn main() -> Result<()> {
     let runners = runners(&args)?;
     let pictures = Pictures::open(&args)?;
     if args.first {
-        return first_frame(&args, &runners, &pictures);
+        return first::first_frame(&args, &runners, &pictures);
     }
     if args.on_demand {
         return on_demand(&args, &runners, &pictures);
