@@ -75,6 +75,12 @@ sanitize() {
     shift 2
     [ -n "$(programs "$wanted")" ] || { echo "no parity test is packed"; return 1; }
     for program in $(programs "$wanted"); do
+        case $tool:$program in
+            # Its bounds on memory are not for a process that is watched.
+            *:cuda_cycles) continue ;;
+            # What the decoder's hardware writes counts as never written.
+            initcheck:cuda_decoder) continue ;;
+        esac
         echo "== $program"
         SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" $([ "$tool" != racecheck ] || echo "$race_set") ||
             status=1
