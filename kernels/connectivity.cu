@@ -17,9 +17,9 @@ struct ConnectArgs {
 };
 static_assert(sizeof(ConnectArgs) == 4 * 7, "mirrored in src/post/connectivity/cuda.rs");
 
-// Counters: components, edges, regions, whether a round found anything small, and the two of the grid's barrier, which
-// alone are not cleared with each frame.
-enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, ARRIVED = 40, GENERATION = 41 };
+// Counters: components, edges, regions, whether a round found anything small, the same for rounds inside a grid, and the
+// two of the grid's barrier, which alone are not cleared with each frame.
+enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, REST = 33, ARRIVED = 40, GENERATION = 41 };
 
 // The root of a set while others are joined.
 __device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
@@ -306,7 +306,8 @@ __device__ __forceinline__ u32 sum_blocks(NumberShared &shared, const u32 *block
   return shared.total;
 }
 
-// Writes the label of every component and the number of regions, and prepares the regions' accumulators.
+// Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
+// pixels and features, or without connectivity empty.
 __device__ __forceinline__ void number(const NumberShared &shared, const Components &c, const ConnectArgs &args,
                                        const u32 *bitmap, const u32 *word_before, u16 *labels, RegionSums *regions,
                                        u32 total, u32 blocks, u32 first, u32 all) {
@@ -317,8 +318,15 @@ __device__ __forceinline__ void number(const NumberShared &shared, const Compone
     const u32 label = shared.blocks[word / share] + __ldcg(&word_before[word]) + below;
     // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
     labels[i] = (u16)min(label, args.max_regions - 1);
+    if (args.connectivity && label < args.max_regions && __ldcg(&c.parent[i]) == i) {
+      const ComponentSums sums = load_sums(c, i);
+      regions[label] = region_of(sums.count, sums.color);
+    }
   }
-  for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = empty_region();
+  if (!args.connectivity) {
+    const u64 none[3] = {0, 0, 0};
+    for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = region_of(0, none);
+  }
   if (first == 0) c.counters[REGIONS] = args.connectivity ? total : min(total, args.max_regions);
 }
 
@@ -367,6 +375,31 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
 }
 
+// Rounds until nothing small is left, of one grid with barriers between their halves. `flags` are three words; that of the
+// first round is clear.
+__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region, u32 round,
+                                       volatile u32 *flags) {
+  for (;; round++) {
+    const bool any = pick(c, picks_of(args, picks, round), min_region, FIRST, ALL);
+    if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
+    grid_barrier(c.counters);
+    const bool again = flags[round % 3];
+    // The flag of the round after; those of this one and the last may still be being read.
+    if (FIRST == 0) flags[(round + 1) % 3] = 0;
+    if (!again) break;
+    hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
+    grid_barrier(c.counters);
+  }
+}
+
+// The rounds from `round` on, which few frames need. Returns at once if nothing small was left in the one before. Grid:
+// cooperative, at most 1024 blocks.
+KERNEL __launch_bounds__(NUMBER_THREADS) connect_rest(Components c, u64 *picks, u32 round, ConnectArgs args) {
+  after_last_kernel();
+  if (c.counters[ROUNDS + round - 1] == 0) return;
+  absorb(c, args, picks, args.min_region, round, c.counters + REST);
+}
+
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
 // they fit. Returns at once if they do. Grid: cooperative, at most 1024 blocks.
 KERNEL __launch_bounds__(NUMBER_THREADS)
@@ -375,7 +408,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   after_last_kernel();
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
-  volatile u32 *flags = c.counters + ROUNDS;
+  volatile u32 *flags = c.counters + REST;
   u32 total, min_region = args.min_region;
   do {
     min_region *= 2;
@@ -383,17 +416,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     settle(c, args, picks, bitmap, FIRST, ALL);
     if (FIRST < 3) flags[FIRST] = 0;
     grid_barrier(c.counters);
-    for (u32 round = 0;; round++) {
-      const bool any = pick(c, picks_of(args, picks, round), min_region, FIRST, ALL);
-      if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
-      grid_barrier(c.counters);
-      const bool again = flags[round % 3];
-      // The flag of the round after; those of this one and the last may still be being read.
-      if (FIRST == 0) flags[(round + 1) % 3] = 0;
-      if (!again) break;
-      hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
-      grid_barrier(c.counters);
-    }
+    absorb(c, args, picks, min_region, 0, flags);
     mark(c, args, bitmap, FIRST, ALL);
     grid_barrier(c.counters);
     count(shared, args, bitmap, word_before, block_total);

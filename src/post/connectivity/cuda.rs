@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `connectivity` on a CUDA device: one launch a phase, as many rounds as a frame can need.
+//! Stage `connectivity` on a CUDA device: one launch a phase of the rounds that frames need, one for all further rounds.
 
 use super::MAX_REGIONS;
 use crate::backend;
@@ -12,6 +12,9 @@ use crate::plan::Plan;
 
 /// A frame of this size gives one block of [`CONNECT_THREADS`] about an edge a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
+
+/// Rounds with launches of their own; photographs take three or four, and an idle launch costs up to 3 us.
+const LAUNCHED_ROUNDS: u32 = 4;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -34,6 +37,7 @@ pub(crate) struct Connectivity {
     settle: Kernel,
     pick: Kernel,
     hook: Kernel,
+    rest: Kernel,
     mark: Kernel,
     count: Kernel,
     number: Kernel,
@@ -55,17 +59,18 @@ impl Connectivity {
         let clusters = plan.max_clusters() as u32;
         let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
         let pairs = (width - 1) / TILE * height + (height - 1) / TILE * width;
-        let fit = kernel("connect_fit")?;
+        let (rest, fit) = (kernel("connect_rest")?, kernel("connect_fit")?);
+        let resident = fit.resident_blocks(NUMBER_THREADS)?.min(rest.resident_blocks(NUMBER_THREADS)?).min(1);
         Ok(Self {
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
             pick: kernel("connect_pick")?,
             hook: kernel("connect_hook")?,
+            rest,
             mark: kernel("connect_mark")?,
             count: kernel("connect_count")?,
             number: kernel("connect_number")?,
-            resident: (fit.resident_blocks(NUMBER_THREADS)?.min(1) * cuda.device.multiprocessors)
-                .clamp(1, 1024),
+            resident: (resident * cuda.device.multiprocessors).clamp(1, 1024),
             fit,
             args: ConnectArgs {
                 width,
@@ -107,9 +112,18 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 )?;
             }
             work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
-            for round in 0..self.rounds {
+            for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
                 work.launch(&self.pick, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
                 work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
+            }
+            if self.rounds > LAUNCHED_ROUNDS {
+                self.rest.launch_cooperative(
+                    &work.cuda.stream,
+                    self.resident,
+                    NUMBER_THREADS,
+                    &mut args![components, picks, LAUNCHED_ROUNDS, shape],
+                )?;
+                work.mark(self.rest.stage)?;
             }
             work.launch(&self.mark, grid, CONNECT_THREADS, &mut args![components, bitmap, shape])?;
             work.launch(&self.count, number_grid, NUMBER_THREADS, &mut args![bitmap, before, totals, shape])?;
