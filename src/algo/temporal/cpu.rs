@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::{
-    MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track, track_step,
+    CLAIM_ROUNDS, MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track, track_step,
     whole_px,
 };
 use crate::algo::grid::Grid;
@@ -348,7 +348,7 @@ impl State {
         });
         let stays = 9 * PLACE * step / 10;
         // The largest claim on each cell, round by round: size, then the lower slot.
-        let mut claims = vec![[0u64; 3]; slots.len()];
+        let mut claims = vec![[0u64; 1 + CLAIM_ROUNDS]; slots.len()];
         let mut wanted: Vec<Option<i32>> = vec![None; slots.len()];
         let claim = |slot: usize, size: u32| u64::from(size) << 32 | u64::from(NONE - slot as u32);
         let place = |slot: &Slot| [0, 1].map(|i| slot.place[i] + shift[i] + slot.velocity[i]);
@@ -369,7 +369,7 @@ impl State {
             let best = &mut claims[cell as usize][0];
             *best = (*best).max(claim(h, slot.size));
         }
-        for round in 1..3 {
+        for round in 1..=CLAIM_ROUNDS {
             for (h, slot) in slots.iter().enumerate() {
                 let Some(cell) = wanted[h] else { continue };
                 if (0..round).any(|r| claims[cell as usize][r] == claim(h, slot.size)) {
@@ -421,6 +421,7 @@ impl State {
         let mut tracks = vec![Track { velocity: self.shift, ..Track::default() }; count];
         if !self.warm {
             tracks.fill(Track::default());
+            self.drift = [0; 2];
         }
         let mut owners = vec![0u64; count];
         if self.in_slots {

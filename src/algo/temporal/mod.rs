@@ -41,6 +41,8 @@
 //! 5/4 of this one's variance, the frame is segmented from seeds, in as many rounds, and nothing is carried over.
 
 pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
 
 use crate::algo::grid::Grid;
 use crate::image::Geometry;
@@ -54,6 +56,8 @@ pub const INERTIA: Range<f32> =
 pub const WARM_ROUNDS: u32 = 2;
 /// Rounds in which regions without an identity and free identities choose each other.
 pub const MATCH_ROUNDS: u32 = 4;
+/// Rounds in which clusters that did not get the cell that they are over look for a free one.
+pub(crate) const CLAIM_ROUNDS: usize = 2;
 /// Quanta of places and velocities in a px.
 pub const PLACE: i32 = 16;
 /// One in the fixed point of inertia.
@@ -120,6 +124,11 @@ impl Plan {
             reach: thumbnail.map(|side| REACH.min(side / 4)),
             samples: u64::from(width.div_ceil(step)) * u64::from(height.div_ceil(step)),
         }
+    }
+
+    /// Number of shifts that are looked at.
+    pub(crate) fn shifts(&self) -> usize {
+        self.reach.iter().map(|&reach| 2 * reach as usize + 1).product()
     }
 
     /// Whether a frame is not what its predecessor led to.
