@@ -116,15 +116,19 @@ fn temporal(size: u32, algorithm: AlgorithmParams) -> Params {
 #[test]
 fn pans_and_cuts_match_cpu() {
     let Some(cuda) = device("pans_and_cuts_match_cpu") else { return };
-    let sizes =
-        if short() { vec![(97, 71), (160, 121)] } else { vec![(97, 71), (160, 121), (640, 360), (1281, 719)] };
+    let sizes = if short() {
+        vec![(97, 71), (160, 121)]
+    } else {
+        vec![(97, 71), (160, 121), (640, 360), (1281, 719)]
+    };
     for (i, (w, h)) in sizes.into_iter().enumerate() {
         for (j, motion) in [[0, 0], [1, 0], [4, -3], [-11, 7]].into_iter().enumerate() {
             let geometry = Geometry::new(w, h).unwrap();
             let clip = clip(geometry, PixelFormat::Rgb, (i + j) as u64, 9, motion, Some(5));
             for algorithm in algorithms() {
                 let size = [8, 12, 16, 25][(i + j) % 4];
-                let mut pair = Pair::new(&cuda, &temporal(size, algorithm), clip[0].info, &format!("{motion:?}"));
+                let mut pair =
+                    Pair::new(&cuda, &temporal(size, algorithm), clip[0].info, &format!("{motion:?}"));
                 let mut last = Vec::new();
                 for (f, buffer) in clip.iter().enumerate() {
                     let ids = pair.compare(buffer);
@@ -203,7 +207,8 @@ fn drawn_clips_match_cpu() {
         let side = if short() { 130 } else { 400 };
         let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
         let motion = [pick(3, 19) as i32 - 9, pick(4, 19) as i32 - 9];
-        let mut frames = clip(geometry, PixelFormat::Rgb, seed, 6, motion, [None, Some(3)][pick(5, 2) as usize]);
+        let mut frames =
+            clip(geometry, PixelFormat::Rgb, seed, 6, motion, [None, Some(3)][pick(5, 2) as usize]);
         // What no clip does: anything may follow anything.
         let strange = Buffer::new(frames[0].info, PICTURES[pick(6, 6) as usize], seed, 3);
         frames.insert(pick(7, 6) as usize, strange);

@@ -221,9 +221,7 @@ impl State {
         }
         let (components, all, shape) = (work.components(), self.addresses(work), self.args);
         // SAFETY: the lists that the label kernel filled; one entry a cluster.
-        unsafe {
-            work.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape])
-        }
+        unsafe { work.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape]) }
     }
 }
 
