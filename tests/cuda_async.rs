@@ -77,7 +77,7 @@ fn run(backend: &str, depth: u32, temporal: bool) -> Vec<Content> {
             let mut input = picture(&info(name, width, height), seed / 2 * 2, 0);
             let writable = input.get_mut().unwrap();
             writable.set_pts(gst::ClockTime::from_mseconds(40 * u64::from(seed)));
-            if seed == 9 {
+            if seed == 7 {
                 writable.set_flags(gst::BufferFlags::DISCONT);
             }
             assert_eq!(h.push(input), Ok(gst::FlowSuccess::Ok));
