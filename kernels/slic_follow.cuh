@@ -83,10 +83,6 @@ __device__ __forceinline__ Center carry(const SlicArgs &args, const Places &plac
   return center;
 }
 
-// How a round of a frame that follows another begins: from where the clusters are now; after a cut, from seeds, and else
-// not at all; from the sums of the round before.
-enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
-
 // As `assign_round`. The round after a cut is one more, so all that follow count one further.
 template <bool ADAPTIVE>
 __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const i32 *py, const SlicTemporal &own,

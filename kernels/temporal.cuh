@@ -142,6 +142,10 @@ __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
   return max(a0, b0) - min(a0, b0) + max(a1, b1) - min(a1, b1) + max(a2, b2) - min(a2, b2);
 }
 
+// How a round of a frame that follows another begins: from where the clusters are now; after a cut, from seeds, and else
+// not at all; from the sums of the round before.
+enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
+
 // Whether the first warm round's residual tells of a cut; known to every launch after that round.
 __device__ __forceinline__ bool is_cut(const TemporalState &state, const TemporalArgs &args) {
   return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + args.samples;

@@ -8,7 +8,7 @@
 
 mod pictures;
 
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{Cuda, Staging};
 use gstsuperpixel::engine::Engine;
@@ -105,8 +105,8 @@ impl Pair {
 }
 
 /// Default parameters of every algorithm with a temporal mode.
-fn algorithms() -> [AlgorithmParams; 1] {
-    [AlgorithmParams::Slic(slic::Params::default())]
+fn algorithms() -> [AlgorithmParams; 2] {
+    [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]
 }
 
 fn temporal(size: u32, algorithm: AlgorithmParams) -> Params {
@@ -190,12 +190,17 @@ fn drawn_params(seed: u64) -> Params {
         adaptive_compactness: pick(3, 3) == 0,
         ..Default::default()
     };
+    let ratio = [0.01, 0.05, 0.1, 0.2, 1.0][pick(8, 5) as usize];
+    let algorithm = match pick(9, 5) {
+        0 | 1 => AlgorithmParams::Lsc(lsc::Params { iterations: slic.iterations, ratio }),
+        _ => AlgorithmParams::Slic(slic),
+    };
     Params {
         superpixel_size: 4 + pick(4, 40) as u32,
         connectivity: pick(5, 4) != 0,
         min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(6, 5) as usize],
         temporal_inertia: [0.0, 0.1, 0.2, 0.5, 0.9][pick(7, 5) as usize],
-        ..temporal(16, AlgorithmParams::Slic(slic))
+        ..temporal(16, algorithm)
     }
 }
 

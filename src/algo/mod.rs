@@ -61,8 +61,8 @@ impl AlgorithmParams {
     /// Whether it can go on from the last frame.
     pub(crate) fn is_temporal(&self) -> bool {
         match self {
-            Self::Slic(_) => true,
-            Self::Lsc(_) | Self::QuickShift(_) => false,
+            Self::Slic(_) | Self::Lsc(_) => true,
+            Self::QuickShift(_) => false,
         }
     }
 
@@ -85,7 +85,7 @@ impl AlgorithmParams {
     pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
         match self {
             Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid, temporal)),
-            Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid)),
+            Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid, temporal)),
             Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
         }
     }

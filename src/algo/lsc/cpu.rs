@@ -14,6 +14,8 @@ use rayon::prelude::*;
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
+use crate::algo::temporal::cpu::{NO_CANDIDATE, SURE, Source, State};
+use crate::algo::temporal::{self, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
@@ -96,6 +98,8 @@ pub(crate) struct Lsc {
     mean: Mean,
     /// Of the last round in which a cluster had members.
     sums: Vec<Sums>,
+    /// Those of the last frame.
+    last: Vec<Sums>,
     clusters: Vec<Cluster>,
     bands: Vec<Band>,
 }
@@ -111,6 +115,7 @@ impl Lsc {
             plan: lsc.clone(),
             mean: Mean::default(),
             sums: vec![Sums::default(); grid.cells()],
+            last: vec![Sums::default(); if plan.temporal.is_some() { grid.cells() } else { 0 }],
             clusters: vec![Cluster::default(); grid.cells()],
             bands: samples
                 .into_iter()
@@ -156,13 +161,74 @@ impl Lsc {
         }
     }
 
-    fn assign(&mut self) {
+    /// Clusters of the last frame where they are now; cells that none came to are seeded.
+    fn carry(&mut self, features: &[u32], state: &State) {
+        std::mem::swap(&mut self.sums, &mut self.last);
+        self.seed(features);
+        let Self { grid, plan, mean, sums, last, clusters, .. } = self;
+        let sides = [grid.geometry.width, grid.geometry.height].map(|side| side as i32);
+        for ((sums, cluster), source) in sums.iter_mut().zip(clusters).zip(state.sources()) {
+            let Some(Source { slot, shift, planted }) = source else { continue };
+            *sums = last[*slot];
+            if let Some(([l, a, b], place)) = planted {
+                let [x, y] = whole_px(*place);
+                let color =
+                    [plan.color.l[*l as usize], plan.color.ab[*a as usize], plan.color.ab[*b as usize]];
+                let [px, py] =
+                    [plan.px[x.clamp(0, sides[0] - 1) as usize], plan.py[y.clamp(0, sides[1] - 1) as usize]];
+                for (j, pair) in color.into_iter().chain([px, py]).enumerate() {
+                    let [c, s] = unpack_pair(pair);
+                    (sums[2 * j], sums[2 * j + 1]) = (i64::from(c), i64::from(s));
+                }
+            }
+            let moved = plan.moved([sums[6], sums[7], sums[8], sums[9]], whole_px(*shift));
+            sums[6..].copy_from_slice(&moved);
+            *cluster = Cluster::new(sums, mean, plan.place_weight).unwrap_or_default();
+        }
+        let Self { cpu, grid, bands, .. } = self;
+        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
+    }
+
+    /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
+    fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
+        times.time("lsc/carry", || self.carry(features, state));
+        let inertia = state.plan().clone();
+        let residual = times.time("lsc/assign", || self.assign(Some(&inertia)));
+        let cut = state.cut(residual);
+        if cut {
+            times.time("lsc/seed", || self.seed(features));
+            times.time("lsc/assign", || self.assign(None));
+        }
+        for _ in 1..WARM_ROUNDS {
+            times.time("lsc/update", || self.update());
+            times.time("lsc/assign", || self.assign((!cut).then_some(&inertia)));
+        }
+        times.time("lsc/update", || self.update());
+    }
+
+    /// Where the clusters are, in 1/16 px.
+    fn places(&self) -> impl Iterator<Item = [i32; 2]> {
+        let nx = self.grid.nx as usize;
+        self.sums.iter().enumerate().map(move |(k, sums)| {
+            let (x, y) = self.grid.seed(k % nx, k / nx);
+            [
+                self.plan.place_of([sums[6], sums[7]], x as i32),
+                self.plan.place_of([sums[8], sums[9]], y as i32),
+            ]
+        })
+    }
+
+    /// Returns the residual where the clusters of the last frame count.
+    fn assign(&mut self, inertia: Option<&temporal::Plan>) -> u64 {
         let Self { cpu, grid, plan, mean, clusters, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().for_each(|band| assign_band(band, grid, plan, mean, clusters)));
+        cpu.run(|| {
+            let bands = bands.par_iter_mut();
+            bands.map(|band| assign_band(band, grid, plan, mean, clusters, inertia)).sum()
+        })
     }
 
     fn update(&mut self) {
-        let Self { cpu, grid, plan, mean, sums, clusters, bands } = self;
+        let Self { cpu, grid, plan, mean, sums, clusters, bands, .. } = self;
         let nx = grid.nx as usize;
         let bands = &*bands;
         cpu.run(|| {
@@ -189,32 +255,40 @@ impl Lsc {
         });
     }
 
-    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>) {
+    /// Returns the residual where something lasts.
+    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
         let Self { cpu, grid, plan, mean, clusters, .. } = self;
         let bands: Vec<LabelBand<'_>> = labels.bands_mut(grid.step as usize).collect();
         cpu.run(|| {
-            bands.into_par_iter().for_each(|mut band| {
-                label_band(&mut band, grid, plan, mean, clusters, features);
-            });
-        });
+            let bands = bands.into_par_iter();
+            bands.map(|mut band| label_band(&mut band, grid, plan, mean, clusters, features, state)).sum()
+        })
     }
 }
 
 impl Segmenter<Cpu> for Lsc {
     fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let features = &work.features;
+        let Work { features, temporal, .. } = work;
         check_labels(self.grid.geometry, labels)?;
         if self.grid.step == 1 {
             labels.identity();
             return Ok(());
         }
         times.time("lsc/mean", || self.mean(features));
-        times.time("lsc/seed", || self.seed(features));
-        for _ in 0..self.plan.iterations {
-            times.time("lsc/assign", || self.assign());
-            times.time("lsc/update", || self.update());
+        match temporal.as_mut().filter(|state| state.is_warm()) {
+            Some(state) => self.follow(features, state, times),
+            None => {
+                times.time("lsc/seed", || self.seed(features));
+                for _ in 0..self.plan.iterations {
+                    times.time("lsc/assign", || self.assign(None));
+                    times.time("lsc/update", || self.update());
+                }
+            }
         }
-        times.time("lsc/label", || self.label(features, labels));
+        let residual = times.time("lsc/label", || self.label(features, labels, temporal.as_ref()));
+        if let Some(state) = temporal {
+            state.settle(self.places(), residual);
+        }
         Ok(())
     }
 }
@@ -311,6 +385,48 @@ impl Pixels {
     }
 }
 
+/// A distance in whole quanta from a score, and from what all candidates of a pixel share.
+#[inline(always)]
+fn distance(plan: &Plan, mean: &Mean, weight: f32, score: f32) -> u32 {
+    let shared = plan.square / weight - mean.norm as f32 * weight;
+    (shared + score) as u32
+}
+
+/// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is spared part of its
+/// distance. `best` are the least scores, `own` the scores of the predicted ones. Returns the least distances.
+#[inline(always)]
+fn prefer(
+    plan: &Plan,
+    mean: &Mean,
+    inertia: &temporal::Plan,
+    pixels: &Pixels,
+    (predicted, own): (&[u8], &[f32; LANES]),
+    (best, index): (&[f32; LANES], &mut [u32; LANES]),
+) -> [u32; LANES] {
+    let mut least = [0; LANES];
+    for (lane, &predicted) in predicted.iter().enumerate() {
+        least[lane] = distance(plan, mean, pixels.weight[lane], best[lane]);
+        let candidate = u32::from(predicted & !SURE);
+        if candidate < CANDIDATES as u32 {
+            let part = if predicted & SURE == 0 { inertia.inertia } else { inertia.sure };
+            let whole = u64::from(distance(plan, mean, pixels.weight[lane], own[lane]));
+            let spared = whole - ((whole * u64::from(part)) >> 8);
+            if (spared, candidate) < (u64::from(least[lane]), index[lane]) {
+                index[lane] = candidate;
+            }
+        }
+    }
+    least
+}
+
+/// Keeps the scores of a candidate where it is the predicted one.
+#[inline(always)]
+fn keep_own(own: &mut [f32; LANES], predicted: &[u8], score: &[f32; LANES], i: u32) {
+    for (lane, &predicted) in predicted.iter().enumerate() {
+        own[lane] = if u32::from(predicted & !SURE) == i { score[lane] } else { own[lane] };
+    }
+}
+
 /// Cosines and sines of some pairs.
 #[inline(always)]
 fn floats(pairs: &[u32; LANES]) -> [[f32; LANES]; 2] {
@@ -363,7 +479,15 @@ fn split(sum: u64) -> [i64; 2] {
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, mean: &Mean, clusters: &[Cluster]) {
+fn assign_band(
+    band: &mut Band,
+    grid: &Grid,
+    plan: &Plan,
+    mean: &Mean,
+    clusters: &[Cluster],
+    inertia: Option<&temporal::Plan>,
+) -> u64 {
+    let mut residual = 0;
     let nx = grid.nx as usize;
     let Band { samples, sums: band_sums } = band;
     band_sums.fill(Sums::default());
@@ -383,12 +507,19 @@ fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, mean: &Mean, clusters:
             let pixels = Pixels::new(&plan.color, mean, features);
             let (fx, fy) = (floats(x), floats(y));
             let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
+            let (mut own, real) = ([0.0; LANES], LANES.min(len - at));
+            let predicted = inertia.map_or(&[][..], |_| &samples.predicted[start + at..][..real]);
             for i in 0..candidates.len {
                 let cluster = &candidates.clusters[i];
                 let mut score = score_x(cluster, &fx);
                 add_score_y(&mut score, cluster, &fy);
                 pixels.score(cluster, &mut score);
+                keep_own(&mut own, predicted, &score, i as u32);
                 keep_lower(&mut best, &mut index, &score, i as u32);
+            }
+            if let Some(inertia) = inertia {
+                let least = prefer(plan, mean, inertia, &pixels, (predicted, &own), (&best, &mut index));
+                residual += least[..real].iter().map(|&d| u64::from(d)).sum::<u64>();
             }
             let [l, a, b] = &pixels.pairs;
             for lane in 0..LANES.min(len - at) {
@@ -407,6 +538,7 @@ fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, mean: &Mean, clusters:
             }
         }
     }
+    residual
 }
 
 /// Labels up to S rows of pixels, all of one row of cells.
@@ -418,7 +550,9 @@ fn label_band(
     mean: &Mean,
     clusters: &[Cluster],
     features: &[u32],
-) {
+    state: Option<&State>,
+) -> u64 {
+    let mut residual = 0;
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
     for gx in 0..grid.nx as usize {
@@ -438,21 +572,29 @@ fn label_band(
             for y in 0..band.rows() {
                 let row = band.first_row + y;
                 let place = floats(&[plan.py[row]; LANES]);
+                let mut predicted = [NO_CANDIDATE; BLOCK];
+                if let Some(state) = state {
+                    state.predict((gx, gy), row, columns.clone(), features, &mut predicted);
+                }
+                let sampled = grid.samples(&(row..row + 1)).next().is_some();
                 let pixels = features[row * width..][columns.clone()].chunks(LANES);
                 let out = band.row_mut(y)[columns.clone()].chunks_mut(LANES);
-                for ((pixels, out), across) in pixels.zip(out).zip(&across) {
-                    if let (Some(pixels), Some(out)) = (pixels.first_chunk(), out.first_chunk_mut()) {
-                        *out = nearest(plan, mean, &candidates, across, &place, pixels);
-                    } else {
-                        let mut padded = [0; LANES];
-                        padded[..pixels.len()].copy_from_slice(pixels);
-                        let labels = nearest(plan, mean, &candidates, across, &place, &padded);
-                        out.copy_from_slice(&labels[..out.len()]);
+                for (i, ((pixels, out), across)) in pixels.zip(out).zip(&across).enumerate() {
+                    let mut padded = [0; LANES];
+                    padded[..pixels.len()].copy_from_slice(pixels);
+                    let inertia = state.map(|state| (state.plan(), &predicted[i * LANES..][..pixels.len()]));
+                    let (labels, least) = nearest(plan, mean, &candidates, across, &place, &padded, inertia);
+                    out.copy_from_slice(&labels[..out.len()]);
+                    if inertia.is_some() && sampled {
+                        let first = columns.start + i * LANES;
+                        let lanes = grid.samples(&(first..first + pixels.len()));
+                        residual += lanes.map(|x| u64::from(least[x - first])).sum::<u64>();
                     }
                 }
             }
         }
     }
+    residual
 }
 
 /// The label of each pixel's nearest candidate; `across` is what place in the row gives.
@@ -464,17 +606,24 @@ fn nearest(
     across: &[[f32; LANES]; CANDIDATES],
     y: &[[f32; LANES]; 2],
     features: &[u32; LANES],
-) -> [u16; LANES] {
+    inertia: Option<(&temporal::Plan, &[u8])>,
+) -> ([u16; LANES], [u32; LANES]) {
     let pixels = Pixels::new(&plan.color, mean, features);
-    let (mut best, mut label) = ([f32::INFINITY; LANES], [0; LANES]);
+    let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
+    let (mut own, predicted) = ([0.0; LANES], inertia.map_or(&[][..], |(_, predicted)| predicted));
     for i in 0..candidates.len {
         let cluster = &candidates.clusters[i];
         let mut score = across[i];
         add_score_y(&mut score, cluster, y);
         pixels.score(cluster, &mut score);
-        keep_lower(&mut best, &mut label, &score, candidates.labels[i]);
+        keep_own(&mut own, predicted, &score, i as u32);
+        keep_lower(&mut best, &mut index, &score, i as u32);
     }
-    label.map(|k| k as u16)
+    let mut least = [0; LANES];
+    if let Some((inertia, predicted)) = inertia {
+        least = prefer(plan, mean, inertia, &pixels, (predicted, &own), (&best, &mut index));
+    }
+    (index.map(|i| candidates.labels[i as usize] as u16), least)
 }
 
 #[cfg(test)]

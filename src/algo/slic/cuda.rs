@@ -4,7 +4,7 @@
 use super::Plan;
 use crate::algo::grid::{Grid, GridArgs};
 use crate::algo::temporal::WARM_ROUNDS;
-use crate::algo::temporal::cuda::State;
+use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleText, module_text};
 use crate::cuda::launch::{Argument, Kernel};
@@ -42,11 +42,6 @@ struct SlicTemporal {
 const _: () = assert!(size_of::<SlicTemporal>() == 72);
 // SAFETY: repr(C), the fields of `SlicTemporal`.
 unsafe impl Argument for SlicTemporal {}
-
-/// How a warm round begins: `Begin` of kernels/slic_follow.cuh.
-const CARRY: u32 = 0;
-const AGAIN: u32 = 1;
-const SUMS: u32 = 2;
 
 /// What it takes to go on from the last frame.
 struct Follow {
@@ -122,8 +117,7 @@ impl Slic {
         let (all, shape) = (state.addresses(work), state.args());
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
-        let rounds = [(CARRY, 0), (AGAIN, 1)].into_iter().chain((1..WARM_ROUNDS).map(|round| (SUMS, round)));
-        for (begin, round) in rounds {
+        for (begin, round) in warm_rounds() {
             // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
             unsafe {
                 work.launch(

@@ -6,7 +6,7 @@
 //!
 //! Planes and tables of the last frame and of this one change places with every frame, see [`State::turn`].
 
-use super::{CLAIM_ROUNDS, Plan};
+use super::{CLAIM_ROUNDS, Plan, WARM_ROUNDS};
 use crate::algo::grid::GridArgs;
 use crate::backend::{self, StageTimes};
 use crate::cuda::device::{ModuleText, module_text};
@@ -223,6 +223,12 @@ impl State {
         // SAFETY: the lists that the label kernel filled; one entry a cluster.
         unsafe { work.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape]) }
     }
+}
+
+/// How the rounds of a warm frame begin, `Begin` of kernels/temporal.cuh, and their numbers. The second runs after a cut
+/// only.
+pub(crate) fn warm_rounds() -> impl Iterator<Item = (u32, u32)> {
+    [(0, 0), (1, 1)].into_iter().chain((1..WARM_ROUNDS).map(|round| (2, round)))
 }
 
 /// Stages around the segmentation.
