@@ -114,7 +114,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_shift(Temporal t, GridArgs g
     shift[1] = whole * y + vertex(t.differences, best, across, y == ry || y == -ry, whole / 2, least);
   }
   const u64 count = (u64)w * h, own = __ldcg(&t.differences[shifts]), mean = __ldcg(&t.differences[shifts + 1]);
-  state.unlike = 4 * least * count > 5 * (count * own - mean * mean);
+  state.unlike = 8 * least * count > args.unlike[0] * (count * own - mean * mean) + 8 * args.unlike[1] * count * count;
   const i32 cell = PLACE * (i32)grid.step;
 #pragma unroll
   for (int i = 0; i < 2; i++) {

@@ -65,8 +65,9 @@ struct TemporalArgs {
   u32 pair_mask;     // slots of the table of pairs less one; a power of two
   u32 in_slots;      // clusters are those of the slots
   u32 connectivity;
+  u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
 };
-static_assert(sizeof(TemporalArgs) == 4 * 14, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(TemporalArgs) == 4 * 16, "mirrored in src/algo/temporal/cuda.rs");
 
 // Device memory, in the order of `Addresses` in src/algo/temporal/cuda.rs. `last` is of the frame before.
 struct Temporal {
@@ -146,8 +147,10 @@ __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
 // not at all; from the sums of the round before.
 enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
 
-// Whether the first warm round's residual tells of a cut; known to every launch after that round.
+// Whether the first warm round's residual tells of a cut; known to every launch after that round. Without clusters the
+// thumbnails alone do.
 __device__ __forceinline__ bool is_cut(const TemporalState &state, const TemporalArgs &args) {
+  if (!args.in_slots) return state.unlike;
   return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + args.samples;
 }
 

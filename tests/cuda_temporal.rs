@@ -8,7 +8,7 @@
 
 mod pictures;
 
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{Cuda, Staging};
 use gstsuperpixel::engine::Engine;
@@ -104,9 +104,13 @@ impl Pair {
     }
 }
 
-/// Default parameters of every algorithm with a temporal mode.
-fn algorithms() -> [AlgorithmParams; 2] {
-    [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]
+/// Parameters of every algorithm.
+fn algorithms() -> [AlgorithmParams; 3] {
+    [
+        AlgorithmParams::Slic(slic::Params::default()),
+        AlgorithmParams::Lsc(lsc::Params::default()),
+        AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, ..Default::default() }),
+    ]
 }
 
 fn temporal(size: u32, algorithm: AlgorithmParams) -> Params {
@@ -191,7 +195,9 @@ fn drawn_params(seed: u64) -> Params {
         ..Default::default()
     };
     let ratio = [0.01, 0.05, 0.1, 0.2, 1.0][pick(8, 5) as usize];
-    let algorithm = match pick(9, 5) {
+    let tau = [2.0, 8.0, 20.0][pick(10, 3) as usize];
+    let algorithm = match pick(9, 6) {
+        5 => AlgorithmParams::QuickShift(quickshift::Params { sigma: 0.7, tau, ..Default::default() }),
         0 | 1 => AlgorithmParams::Lsc(lsc::Params { iterations: slic.iterations, ratio }),
         _ => AlgorithmParams::Slic(slic),
     };

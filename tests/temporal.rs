@@ -6,7 +6,7 @@ mod pictures;
 
 use std::collections::BTreeSet;
 
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
@@ -44,7 +44,7 @@ fn names(frame: &(Vec<u16>, Regions)) -> Vec<u32> {
 }
 
 fn any_params() -> impl Strategy<Value = Params> {
-    (4u32..24, 0usize..3, prop::bool::weighted(0.8), 0.0f32..0.9, 1.0f32..40.0, 0usize..3).prop_map(
+    (4u32..24, 0usize..4, prop::bool::weighted(0.8), 0.0f32..0.9, 1.0f32..40.0, 0usize..3).prop_map(
         |(superpixel_size, algorithm, connectivity, temporal_inertia, compactness, min)| Params {
             superpixel_size,
             connectivity,
@@ -53,9 +53,10 @@ fn any_params() -> impl Strategy<Value = Params> {
             min_region: [0.25, 0.0, 1.0][min],
             algorithm: match algorithm {
                 0 => AlgorithmParams::Lsc(lsc::Params { ratio: compactness / 40.0, ..Default::default() }),
+                1 => AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, ..Default::default() }),
                 kind => AlgorithmParams::Slic(slic::Params {
                     compactness,
-                    adaptive_compactness: kind == 1,
+                    adaptive_compactness: kind == 2,
                     ..Default::default()
                 }),
             },

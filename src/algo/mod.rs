@@ -58,14 +58,6 @@ impl AlgorithmParams {
         }
     }
 
-    /// Whether it can go on from the last frame.
-    pub(crate) fn is_temporal(&self) -> bool {
-        match self {
-            Self::Slic(_) | Self::Lsc(_) => true,
-            Self::QuickShift(_) => false,
-        }
-    }
-
     /// Whether clusters are those of the grid's cells.
     pub(crate) fn uses_grid(&self) -> bool {
         match self {

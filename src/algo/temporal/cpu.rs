@@ -268,7 +268,8 @@ impl State {
             }
         }
         let least = differences.iter().copied().min().unwrap_or(0);
-        self.unlike = 4 * least * count > 5 * (count * squares - sum * sum);
+        let [part, noise] = self.plan.unlike.map(u64::from);
+        self.unlike = 8 * least * count > part * (count * squares - sum * sum) + 8 * noise * count * count;
     }
 
     /// Where the pixels of every slot's region went.
@@ -586,6 +587,8 @@ impl backend::Temporal<Cpu> for Temporal {
             (state.shift, state.unlike) = ([0; 2], false);
             if state.warm {
                 state.estimate_shift(&self.cpu);
+                // Without clusters there is no residual to ask.
+                state.warm = state.plan.in_slots || !state.unlike;
             }
         });
         if state.warm {

@@ -35,9 +35,10 @@ pub(crate) struct TemporalArgs {
     pair_mask: u32,
     in_slots: u32,
     connectivity: u32,
+    unlike: [u32; 2],
 }
 
-const _: () = assert!(size_of::<TemporalArgs>() == 4 * 14);
+const _: () = assert!(size_of::<TemporalArgs>() == 4 * 16);
 // SAFETY: repr(C), the fields of `TemporalArgs` in kernels/temporal.cuh.
 unsafe impl Argument for TemporalArgs {}
 // SAFETY: repr(C), the fields of `GridArgs` in kernels/grid.cuh.
@@ -113,8 +114,9 @@ impl State {
                 tiles_x: plan.frame.geometry.width.div_ceil(TILE),
                 max_regions: max_regions as u32,
                 pair_mask: pairs as u32 - 1,
-                in_slots: u32::from(plan.algorithm.uses_grid() && plan.grid.step > 1),
+                in_slots: u32::from(temporal.in_slots),
                 connectivity: u32::from(plan.connectivity),
+                unlike: temporal.unlike,
             },
             cells: cells as u32,
             warm: false,
