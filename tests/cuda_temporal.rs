@@ -130,6 +130,10 @@ fn pans_and_cuts_match_cpu() {
             let geometry = Geometry::new(w, h).unwrap();
             let clip = clip(geometry, PixelFormat::Rgb, (i + j) as u64, 9, motion, Some(5));
             for algorithm in algorithms() {
+                // Slow on the emulated device.
+                if short() && matches!(algorithm, AlgorithmParams::QuickShift(_)) && (i, j) != (0, 2) {
+                    continue;
+                }
                 let size = [8, 12, 16, 25][(i + j) % 4];
                 let mut pair =
                     Pair::new(&cuda, &temporal(size, algorithm), clip[0].info, &format!("{motion:?}"));
@@ -159,6 +163,10 @@ fn awkward_sizes_match_cpu() {
         let clip = clip(geometry, PixelFormat::Rgba, i as u64, 4, [2, 1], None);
         for (size, count) in [(4, 0), (16, 0), (33, 0), (16, 1), (16, u32::MAX)] {
             for algorithm in algorithms() {
+                // Which knows no grid.
+                if matches!(algorithm, AlgorithmParams::QuickShift(_)) && (size, count) != (16, 0) {
+                    continue;
+                }
                 let params = Params { superpixels: count, ..temporal(size, algorithm) };
                 let mut pair = Pair::new(&cuda, &params, clip[0].info, "awkward");
                 clip.iter().for_each(|buffer| drop(pair.compare(buffer)));
@@ -213,7 +221,7 @@ fn drawn_params(seed: u64) -> Params {
 #[test]
 fn drawn_clips_match_cpu() {
     let Some(cuda) = device("drawn_clips_match_cpu") else { return };
-    for seed in 0..if short() { 16 } else { 200 } {
+    for seed in 0..if short() { 14 } else { 200 } {
         let pick = |salt: u64, n: u64| hash(seed * 83 + salt) % n;
         let side = if short() { 130 } else { 400 };
         let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
