@@ -4,6 +4,18 @@
 #include "components.cuh"
 #include "temporal.cuh"
 
+// The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components
+// and their absorption. Grid: any number of blocks.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal t, TemporalArgs args) {
+  after_last_kernel();
+  const u32 components = c.counters[0];
+  for (u32 i = FIRST; i < components; i += ALL) {
+    const u32 size = args.connectivity ? c.sums[i].count : 1;
+    // What has been joined holds nothing.
+    if (size != 0) atomicMax(&t.mains[c.cluster[i]], key_of(size, c.key[i]));
+  }
+}
+
 // Final label of a pixel.
 __device__ __forceinline__ u32 label_at(const Components &c, const u16 *component_label, const GridArgs &grid,
                                         const TemporalArgs &args, u32 x, u32 y) {

@@ -65,6 +65,7 @@ pub(crate) struct State {
     warm: bool,
     /// Which of two is this frame's.
     turn: usize,
+    mains: Kernel,
     state: Memory<u32>,
     slots: [Memory<[u32; 12]>; 2],
     sources: Memory<[u32; 4]>,
@@ -120,6 +121,7 @@ impl State {
             cells: cells as u32,
             warm: false,
             turn: 0,
+            mains: cuda.device.kernel("identity", "temporal_mains", "temporal/identify")?,
             state: Memory::with(cuda, what, &first)?,
             slots: [Memory::new(cuda, what, cells)?, Memory::new(cuda, what, cells)?],
             sources: Memory::new(cuda, what, cells)?,
@@ -214,9 +216,14 @@ impl State {
         ])
     }
 
-    /// Where connectivity notes the main component of every cluster; 0 where nobody asks.
-    pub fn mains(&self) -> u64 {
-        if self.args.in_slots == 0 { 0 } else { self.main.address() }
+    /// Finds the main component of every cluster. Components are joined by then, none is absorbed.
+    pub fn find_mains(&self, work: &Work, blocks: u32) -> Result<()> {
+        if self.args.in_slots == 0 {
+            return Ok(());
+        }
+        let (components, all, shape) = (work.components(), self.addresses(work), self.args);
+        // SAFETY: the lists that the label kernel filled; one entry a cluster.
+        unsafe { work.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape]) }
     }
 }
 
