@@ -23,7 +23,7 @@
 //! ```
 //!
 //! without a division or a stored number a pixel. `φ'`, `φ̄'` and all up to `T_k` times `S_k · φ̄'` are integers; from there on
-//! it is single operations and one chain of fused multiply-adds in the order of `cpu.rs`, so that every backend finds the same
+//! it is single operations and one chain of fused multiply-adds in the order of `score.rs`, so that every backend finds the same
 //! minimum. Ties: the lowest cluster index.
 //!
 //! Where clusters go on from frame to frame, it is their sums that do, with the pairs of place turned by the way in whole px. The
@@ -39,6 +39,7 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod score;
 
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
