@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use gstsuperpixel::algo::{AlgorithmParams, slic, temporal};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic, temporal};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat};
@@ -31,6 +31,9 @@ struct Args {
     /// How strongly a pixel keeps its region.
     #[arg(long, default_value_t = temporal::INERTIA.default)]
     inertia: f32,
+    /// Linear spectral clustering instead of SLIC.
+    #[arg(long)]
+    lsc: bool,
     /// Segment every frame by itself: the identity is the label.
     #[arg(long)]
     per_frame: bool,
@@ -47,7 +50,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         superpixels: args.superpixels,
         temporal: !args.per_frame,
         temporal_inertia: args.inertia,
-        algorithm: AlgorithmParams::Slic(slic),
+        algorithm: if args.lsc {
+            AlgorithmParams::Lsc(lsc::Params::default())
+        } else {
+            AlgorithmParams::Slic(slic)
+        },
         ..Default::default()
     };
     let mut engine = None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stages `lsc/mean`, `lsc/assign` with `lsc/update`, and `lsc/label`; mirrors src/algo/lsc/cpu.rs, whose order of floating
+// Stages `lsc/mean`, `lsc/assign` with `lsc/update`, and `lsc/label`; mirrors src/algo/lsc/cpu.rs and score.rs, whose order of floating
 // operations is part of the definition: single operations, never contracted, and explicit fused ones. Seeding and updating
 // are done by every block for the clusters that it needs, so a round is one launch.
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
@@ -156,12 +156,11 @@ __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, co
   return sums;
 }
 
-// Brings the clusters in reach of a tile into shared memory, one thread a cluster; writes the sums of those of the tile's
-// own cells, stage `lsc/update`, for the next round and clears the sums of the round after it.
-template <int SLOTS>
+// Brings the clusters in reach of a tile into shared memory, one thread a cluster: `sums_of(x, y)` gives the sums of that of
+// a cell, stage `lsc/update`, and `keep(k, sums)` takes those of the tile's own cells.
+template <int SLOTS, class SumsOf, class Keep>
 __device__ __forceinline__ void load_clusters(Reach<SLOTS> &reach, const Mean &mean, const LscArgs &args,
-                                              const Pairs &pairs, const Slots &slots, const u32 *features,
-                                              const Sums *sums, const Sums *old, Sums *out, Sums *clear, bool seeds) {
+                                              const Slots &slots, SumsOf sums_of, Keep keep) {
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
     const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
     if (x >= args.nx || y >= args.ny) {
@@ -172,24 +171,23 @@ __device__ __forceinline__ void load_clusters(Reach<SLOTS> &reach, const Mean &m
       continue;
     }
     const u32 k = y * args.nx + x;
-    Sums own;
-    if (seeds) {
-      own = seed(args, pairs, features, x, y);
-    } else {
-      const Sums before = load(old + k);
-      own = load(sums + k);
-      // Without members the cluster stays as it was.
-      if (dot(own, mean) == 0) own = before;
-    }
+    const Sums own = sums_of(x, y);
     const Cluster cluster = cluster_of(own, mean, args.place_weight, k);
 #pragma unroll
     for (int i = 0; i < 3; i++) reach.part[i][slot] = cluster.part[i];
-    if (out && x - slots.gx < slots.columns && y - slots.gy < slots.rows) {
-      store(out + k, own);
-      const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
-      store(clear + k, zero);
-    }
+    if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, own);
   }
+}
+
+// What the last round's members add up to; without members the cluster stays as it was.
+__device__ __forceinline__ Sums update(const Mean &mean, const Sums *sums, const Sums *old, u32 k) {
+  const Sums before = load(old + k), own = load(sums + k);
+  return dot(own, mean) == 0 ? before : own;
+}
+
+__device__ __forceinline__ void clear_sums(Sums *sums) {
+  const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
+  store(sums, zero);
 }
 
 // The nearest of the nine clusters around a cell for N pixels of that cell in one column. Raster order and a strict
@@ -268,18 +266,29 @@ __device__ __forceinline__ void nearest_column(const Reach<SLOTS> &reach, const 
 // Samples of a column that a thread has.
 #define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
 
+// A pixel and what is known of it.
+struct Pixel {
+  u32 gx, gy, x, y;
+  const u32 (&color)[3];
+  u32 place_x, place_y;
+};
+
+// A pixel belongs to the nearest cluster.
+struct Nearest {
+  template <int SLOTS>
+  __device__ void choose(const Reach<SLOTS> &, const Mean &, const Slots &, const Pixel &, u32, u32 &) {}
+  __device__ void end() {}
+};
+
 // One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column.
 // Deterministic: all sums are integers.
-KERNEL __launch_bounds__(ROUND_THREADS)
-    lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
-               const u32 *__restrict__ px, const u32 *__restrict__ py, const u64 *__restrict__ total,
-               const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
-               const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
-  after_last_kernel();
+template <class SumsOf, class Keep, class Choice>
+__device__ __forceinline__ void assign(const u32 *samples, const u32 *color, const u32 *px, const u32 *py,
+                                       const u64 *total, Sums *sums_out, const LscArgs &args, SumsOf sums_of, Keep keep,
+                                       Choice choice) {
   __shared__ Reach<ROUND_SLOTS> reach;
   __shared__ u32 shared_sums[10][ROUND_SLOTS];
   __shared__ Mean mean;
-  const Pairs pairs = {color, px, py};
   const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
   const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
   const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
@@ -301,7 +310,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
     for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
   }
   load_mean(mean, args, total);
-  load_clusters(reach, mean, args, pairs, slots, features, sums, old, out, sums_clear, seeds);
+  load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -309,6 +318,15 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
   nearest_column<ROUND_SLOTS, ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
+
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    if (sx > right || sy + i > bottom) continue;
+    const u32 y = (sy + i) * st;
+    const Pixel pixel = {gx, home(args, y, args.ny), x, y, pair[i], place_x, place_y[i]};
+    choice.choose(reach, mean, slots, pixel, samples[(size_t)(sy + i) * args.sample_width + sx], best[i]);
+  }
+  choice.end();
 
   u32 target = NO_SLOT, sum[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 #pragma unroll
@@ -355,16 +373,33 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   }
 }
 
+KERNEL __launch_bounds__(ROUND_THREADS)
+    lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
+               const u32 *__restrict__ px, const u32 *__restrict__ py, const u64 *__restrict__ total,
+               const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
+               const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
+  after_last_kernel();
+  const Pairs pairs = {color, px, py};
+  assign(
+      samples, color, px, py, total, sums_out, args,
+      [&](const Mean &mean, u32 x, u32 y) {
+        return seeds ? seed(args, pairs, features, x, y) : update(mean, sums, old, y * args.nx + x);
+      },
+      [&](u32 k, const Sums &own) {
+        store(out + k, own);
+        clear_sums(sums_clear + k);
+      },
+      Nearest());
+}
+
 // The final assignment of every pixel, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
 // pixels of a column, a warp four rows of 32.
-KERNEL __launch_bounds__(TILE_THREADS)
-    lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
-              const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
-              const Sums *__restrict__ old, Components components, LscArgs args) {
-  after_last_kernel();
+template <class SumsOf, class Keep, class Choice>
+__device__ __forceinline__ void label(const u32 *features, const u32 *color, const u32 *px, const u32 *py,
+                                      const u64 *total, const Components &components, const LscArgs &args,
+                                      SumsOf sums_of, Keep keep, Choice choice) {
   __shared__ Reach<MAX_SLOTS> reach;
   __shared__ Mean mean;
-  const Pairs pairs = {color, px, py};
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
   const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
@@ -379,7 +414,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
   if (!args.identity) {
     const Slots slots = slots_of(args, left, top, right, bottom);
     load_mean(mean, args, total);
-    load_clusters(reach, mean, args, pairs, slots, features, sums, old, nullptr, nullptr, false);
+    load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
     u32 pair[4][3], place_y[4], slot[4], best[4];
     const u32 column = min(x, right), gx = home(args, column, args.nx);
 #pragma unroll
@@ -393,8 +428,25 @@ KERNEL __launch_bounds__(TILE_THREADS)
     nearest_column<MAX_SLOTS, 4>(reach, mean, slots.stride(), slot, pair, px[column], place_y, best);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      if (cluster[i] != NO_CLUSTER) cluster[i] = reach.label(best[i]);
+      if (cluster[i] == NO_CLUSTER) continue;
+      const Pixel pixel = {gx, home(args, y + i, args.ny), x, y + i, pair[i], px[column], place_y[i]};
+      choice.choose(reach, mean, slots, pixel, feature[i], best[i]);
+      cluster[i] = reach.label(best[i]);
     }
+    choice.end();
   }
   tile_components(components, args.width, left, top, cluster, feature);
 }
+
+KERNEL __launch_bounds__(TILE_THREADS)
+    lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
+              const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
+              const Sums *__restrict__ old, Components components, LscArgs args) {
+  after_last_kernel();
+  label(
+      features, color, px, py, total, components, args,
+      [&](const Mean &mean, u32 x, u32 y) { return update(mean, sums, old, y * args.nx + x); },
+      [](u32, const Sums &) {}, Nearest());
+}
+
+#include "lsc_follow.cuh"

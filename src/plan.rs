@@ -5,7 +5,7 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::algo::temporal;
 use crate::color::ColorSpace;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::Params;
 
@@ -36,12 +36,11 @@ impl Plan {
     /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range.
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
-        if params.temporal && !params.algorithm.is_temporal() {
-            let allowed = "false: only slic has a temporal mode so far";
-            return Err(Error::Param { name: "temporal", value: 1.0, allowed });
-        }
         let geometry = frame.geometry;
+        let uses_grid = params.algorithm.uses_grid();
         let wanted = match params.superpixels {
+            // Only for the sample lattice.
+            _ if !uses_grid && params.temporal => temporal::LATTICE_STEP,
             0 => params.superpixel_size,
             count => Grid::step_for_count(geometry, count),
         };
@@ -51,11 +50,13 @@ impl Plan {
             frame,
             grid,
             color_space: params.algorithm.color_space(),
-            algorithm: params.algorithm.plan(geometry, &grid),
-            temporal: params.temporal.then(|| temporal::Plan::new(params.temporal_inertia, geometry, &grid)),
+            algorithm: params.algorithm.plan(geometry, &grid, params.temporal),
+            temporal: params.temporal.then(|| {
+                temporal::Plan::new(params.temporal_inertia, geometry, &grid, uses_grid && grid.step > 1)
+            }),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
-            raised_from: (params.algorithm.uses_grid() && grid.step != wanted).then_some(wanted),
+            raised_from: (uses_grid && grid.step != wanted).then_some(wanted),
         })
     }
 

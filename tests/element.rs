@@ -318,6 +318,13 @@ fn frames_after_flush_segment_and_discont_are_segmented_as_any_other() {
 
 #[test]
 fn identities_last_until_the_stream_is_another() {
+    // A device where there is one.
+    for backend in ["cpu", "auto"] {
+        identities_last(backend);
+    }
+}
+
+fn identities_last(backend: &str) {
     let track_ids = |buffer: &gst::Buffer| -> std::collections::BTreeSet<u32> {
         let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
         let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
@@ -328,7 +335,7 @@ fn identities_last_until_the_stream_is_another() {
     };
     let element = superpixel();
     element.set_property_from_str("overlay", "none");
-    element.set_property_from_str("backend", "cpu");
+    element.set_property_from_str("backend", backend);
     element.set_property("temporal", true);
     let (mut h, _bus) = harness(&element);
     let first = info("RGB", WIDTH, HEIGHT);

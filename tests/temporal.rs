@@ -6,7 +6,7 @@ mod pictures;
 
 use std::collections::BTreeSet;
 
-use gstsuperpixel::algo::{AlgorithmParams, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
@@ -44,18 +44,22 @@ fn names(frame: &(Vec<u16>, Regions)) -> Vec<u32> {
 }
 
 fn any_params() -> impl Strategy<Value = Params> {
-    (4u32..24, any::<bool>(), prop::bool::weighted(0.8), 0.0f32..0.9, 1.0f32..40.0, 0usize..3).prop_map(
-        |(superpixel_size, adaptive_compactness, connectivity, temporal_inertia, compactness, min)| Params {
+    (4u32..24, 0usize..4, prop::bool::weighted(0.8), 0.0f32..0.9, 1.0f32..40.0, 0usize..3).prop_map(
+        |(superpixel_size, algorithm, connectivity, temporal_inertia, compactness, min)| Params {
             superpixel_size,
             connectivity,
             temporal: true,
             temporal_inertia,
             min_region: [0.25, 0.0, 1.0][min],
-            algorithm: AlgorithmParams::Slic(slic::Params {
-                compactness,
-                adaptive_compactness,
-                ..Default::default()
-            }),
+            algorithm: match algorithm {
+                0 => AlgorithmParams::Lsc(lsc::Params { ratio: compactness / 40.0, ..Default::default() }),
+                1 => AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, ..Default::default() }),
+                kind => AlgorithmParams::Slic(slic::Params {
+                    compactness,
+                    adaptive_compactness: kind == 2,
+                    ..Default::default()
+                }),
+            },
             ..Params::default()
         },
     )

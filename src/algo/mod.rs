@@ -58,14 +58,6 @@ impl AlgorithmParams {
         }
     }
 
-    /// Whether it can go on from the last frame.
-    pub(crate) fn is_temporal(&self) -> bool {
-        match self {
-            Self::Slic(_) => true,
-            Self::Lsc(_) | Self::QuickShift(_) => false,
-        }
-    }
-
     /// Whether clusters are those of the grid's cells.
     pub(crate) fn uses_grid(&self) -> bool {
         match self {
@@ -82,10 +74,10 @@ impl AlgorithmParams {
         }
     }
 
-    pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid) -> AlgorithmPlan {
+    pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
         match self {
-            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
-            Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid)),
+            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid, temporal)),
+            Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid, temporal)),
             Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
         }
     }

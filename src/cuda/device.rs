@@ -66,11 +66,13 @@ macro_rules! ptx {
 pub(crate) use ptx;
 
 /// The kernels that all algorithms share.
-const SHARED: [ModuleText; 4] = [
+const SHARED: [ModuleText; 6] = [
     module_text!("color"),
     module_text!("connectivity"),
     module_text!("statistics"),
     module_text!("overlay"),
+    algo::temporal::cuda::MODULES[0],
+    algo::temporal::cuda::MODULES[1],
 ];
 
 pub(crate) struct Device {

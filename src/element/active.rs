@@ -202,6 +202,8 @@ impl ActiveEngine {
 
     /// The lowest identity that no region has had yet.
     pub(super) fn next_id(&mut self) -> Result<u32> {
+        #[cfg(feature = "cuda")]
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         match self {
             Self::Cpu(on) => on.engine.next_id(),
             #[cfg(feature = "cuda")]
@@ -211,6 +213,8 @@ impl ActiveEngine {
 
     /// Gives identities from `id` on.
     pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         match self {
             Self::Cpu(on) => on.engine.set_next_id(id),
             #[cfg(feature = "cuda")]

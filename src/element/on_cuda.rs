@@ -370,6 +370,7 @@ fn found(
         found.labels = Some(label_buffer(&kept, frame.geometry)?);
         found.table = task.outputs.table.then(|| result_memory::buffer(&kept, Part::Table));
         found.neighbors = task.outputs.neighbors.then(|| result_memory::buffer(&kept, Part::Neighbors));
+        found.motion = (kept.bytes(Part::Motion) > 0).then(|| result_memory::buffer(&kept, Part::Motion));
     }
     Ok(found)
 }

@@ -11,75 +11,22 @@
 use multiversion::multiversion;
 use rayon::prelude::*;
 
+use super::score::{
+    Candidates, Cluster, Mean, Pixels, Sums, add_score_y, color_pairs, floats, keep_lower, keep_own, prefer,
+    score_x,
+};
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
+use crate::algo::temporal::cpu::{NO_CANDIDATE, Source, State};
+use crate::algo::temporal::{self, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
-use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
 use crate::image::{LabelBand, Labels};
 
 /// Columns whose part of the score is kept while rows pass.
 const BLOCK: usize = 64;
-
-/// The mean feature's color in quanta, and how it weighs pixels.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    /// `φ̄'`, rounded half up; the four numbers of place are zero.
-    color: [i64; 6],
-    /// `|φ̄'|²`.
-    norm: i64,
-    /// `φ̄' / |φ̄'|²`.
-    weights: [f32; 6],
-}
-
-impl Mean {
-    fn new(sums: [i64; 6], count: i64) -> Self {
-        let color = sums.map(|sum| (2 * sum + count) / (2 * count));
-        let norm = color.iter().map(|v| v * v).sum::<i64>();
-        let scale = 1.0 / norm as f32;
-        Self { color, norm, weights: color.map(|v| v as f32 * scale) }
-    }
-}
-
-/// `S_k`: the sum of a cluster's members, color before place. It is all that the next round, or the next frame, needs
-/// to start from.
-type Sums = [i64; 10];
-
-/// A cluster as scores need it.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Cluster {
-    /// `-2 T_k`, color before place, the latter times the weight of place.
-    along: [f32; 10],
-    /// `|T_k|²`.
-    norm: f32,
-}
-
-impl Cluster {
-    /// The cluster of some sums; `None` where there were no members, whose `S_k · φ̄'` is positive: colors of the gamut have
-    /// positive cosines and sines of a and b.
-    fn new(sums: &Sums, mean: &Mean, place_weight: f32) -> Option<Self> {
-        let dot = (0..6).map(|j| sums[j] * mean.color[j]).sum::<i64>();
-        if dot == 0 {
-            return None;
-        }
-        let scale = 1.0 / dot as f32;
-        let mut cluster = Self::default();
-        for j in 0..10 {
-            // Below 2^57: sums have 32 bits, the norm 25.
-            let mut exact = mean.norm * sums[j];
-            if j < 6 {
-                exact -= dot * mean.color[j];
-            }
-            let across = exact as f32 * scale;
-            let weighted = if j < 6 { across } else { across * place_weight };
-            cluster.norm = weighted.mul_add(across, cluster.norm);
-            cluster.along[j] = -2.0 * weighted;
-        }
-        Some(cluster)
-    }
-}
 
 /// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
 struct Band {
@@ -96,6 +43,8 @@ pub(crate) struct Lsc {
     mean: Mean,
     /// Of the last round in which a cluster had members.
     sums: Vec<Sums>,
+    /// Those of the last frame.
+    last: Vec<Sums>,
     clusters: Vec<Cluster>,
     bands: Vec<Band>,
 }
@@ -111,6 +60,7 @@ impl Lsc {
             plan: lsc.clone(),
             mean: Mean::default(),
             sums: vec![Sums::default(); grid.cells()],
+            last: vec![Sums::default(); if plan.temporal.is_some() { grid.cells() } else { 0 }],
             clusters: vec![Cluster::default(); grid.cells()],
             bands: samples
                 .into_iter()
@@ -156,13 +106,74 @@ impl Lsc {
         }
     }
 
-    fn assign(&mut self) {
+    /// Clusters of the last frame where they are now; cells that none came to are seeded.
+    fn carry(&mut self, features: &[u32], state: &State) {
+        std::mem::swap(&mut self.sums, &mut self.last);
+        self.seed(features);
+        let Self { grid, plan, mean, sums, last, clusters, .. } = self;
+        let sides = [grid.geometry.width, grid.geometry.height].map(|side| side as i32);
+        for ((sums, cluster), source) in sums.iter_mut().zip(clusters).zip(state.sources()) {
+            let Some(Source { slot, shift, planted }) = source else { continue };
+            *sums = last[*slot];
+            if let Some(([l, a, b], place)) = planted {
+                let [x, y] = whole_px(*place);
+                let color =
+                    [plan.color.l[*l as usize], plan.color.ab[*a as usize], plan.color.ab[*b as usize]];
+                let [px, py] =
+                    [plan.px[x.clamp(0, sides[0] - 1) as usize], plan.py[y.clamp(0, sides[1] - 1) as usize]];
+                for (j, pair) in color.into_iter().chain([px, py]).enumerate() {
+                    let [c, s] = unpack_pair(pair);
+                    (sums[2 * j], sums[2 * j + 1]) = (i64::from(c), i64::from(s));
+                }
+            }
+            let moved = plan.moved([sums[6], sums[7], sums[8], sums[9]], whole_px(*shift));
+            sums[6..].copy_from_slice(&moved);
+            *cluster = Cluster::new(sums, mean, plan.place_weight).unwrap_or_default();
+        }
+        let Self { cpu, grid, bands, .. } = self;
+        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
+    }
+
+    /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
+    fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
+        times.time("lsc/carry", || self.carry(features, state));
+        let inertia = state.plan().clone();
+        let residual = times.time("lsc/assign", || self.assign(Some(&inertia)));
+        let cut = state.cut(residual);
+        if cut {
+            times.time("lsc/seed", || self.seed(features));
+            times.time("lsc/assign", || self.assign(None));
+        }
+        for _ in 1..WARM_ROUNDS {
+            times.time("lsc/update", || self.update());
+            times.time("lsc/assign", || self.assign((!cut).then_some(&inertia)));
+        }
+        times.time("lsc/update", || self.update());
+    }
+
+    /// Where the clusters are, in 1/16 px.
+    fn places(&self) -> impl Iterator<Item = [i32; 2]> {
+        let nx = self.grid.nx as usize;
+        self.sums.iter().enumerate().map(move |(k, sums)| {
+            let (x, y) = self.grid.seed(k % nx, k / nx);
+            [
+                self.plan.place_of([sums[6], sums[7]], x as i32),
+                self.plan.place_of([sums[8], sums[9]], y as i32),
+            ]
+        })
+    }
+
+    /// Returns the residual where the clusters of the last frame count.
+    fn assign(&mut self, inertia: Option<&temporal::Plan>) -> u64 {
         let Self { cpu, grid, plan, mean, clusters, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().for_each(|band| assign_band(band, grid, plan, mean, clusters)));
+        cpu.run(|| {
+            let bands = bands.par_iter_mut();
+            bands.map(|band| assign_band(band, grid, plan, mean, clusters, inertia)).sum()
+        })
     }
 
     fn update(&mut self) {
-        let Self { cpu, grid, plan, mean, sums, clusters, bands } = self;
+        let Self { cpu, grid, plan, mean, sums, clusters, bands, .. } = self;
         let nx = grid.nx as usize;
         let bands = &*bands;
         cpu.run(|| {
@@ -189,42 +200,42 @@ impl Lsc {
         });
     }
 
-    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>) {
+    /// Returns the residual where something lasts.
+    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
         let Self { cpu, grid, plan, mean, clusters, .. } = self;
         let bands: Vec<LabelBand<'_>> = labels.bands_mut(grid.step as usize).collect();
         cpu.run(|| {
-            bands.into_par_iter().for_each(|mut band| {
-                label_band(&mut band, grid, plan, mean, clusters, features);
-            });
-        });
+            let bands = bands.into_par_iter();
+            bands.map(|mut band| label_band(&mut band, grid, plan, mean, clusters, features, state)).sum()
+        })
     }
 }
 
 impl Segmenter<Cpu> for Lsc {
     fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let features = &work.features;
+        let Work { features, temporal, .. } = work;
         check_labels(self.grid.geometry, labels)?;
         if self.grid.step == 1 {
             labels.identity();
             return Ok(());
         }
         times.time("lsc/mean", || self.mean(features));
-        times.time("lsc/seed", || self.seed(features));
-        for _ in 0..self.plan.iterations {
-            times.time("lsc/assign", || self.assign());
-            times.time("lsc/update", || self.update());
+        match temporal.as_mut().filter(|state| state.is_warm()) {
+            Some(state) => self.follow(features, state, times),
+            None => {
+                times.time("lsc/seed", || self.seed(features));
+                for _ in 0..self.plan.iterations {
+                    times.time("lsc/assign", || self.assign(None));
+                    times.time("lsc/update", || self.update());
+                }
+            }
         }
-        times.time("lsc/label", || self.label(features, labels));
+        let residual = times.time("lsc/label", || self.label(features, labels, temporal.as_ref()));
+        if let Some(state) = temporal {
+            state.settle(self.places(), residual);
+        }
         Ok(())
     }
-}
-
-/// The pairs of L, a and b.
-#[inline(always)]
-fn color_pairs(color: &ColorPairs, feature: u32) -> [u32; 3] {
-    let [l, a, b] = unpack(feature);
-    // The masks say what `unpack` promises, so that no bounds are checked.
-    [color.l[l as usize & 1023], color.ab[a as usize & 2047], color.ab[b as usize & 2047]]
 }
 
 /// The sum of the samples' color, and their number.
@@ -247,108 +258,6 @@ fn sum_band(samples: &Samples<u32>, color: &ColorPairs) -> ([i64; 6], i64) {
     (sums, count)
 }
 
-/// The candidates of one cell.
-struct Candidates {
-    len: usize,
-    labels: [u32; CANDIDATES],
-    clusters: [Cluster; CANDIDATES],
-}
-
-impl Candidates {
-    #[inline(always)]
-    fn new(grid: &Grid, clusters: &[Cluster], gx: usize, gy: usize) -> Self {
-        let mut all = Self { len: 0, labels: [0; CANDIDATES], clusters: [Cluster::default(); CANDIDATES] };
-        for (i, k) in grid.candidates(gx, gy).enumerate() {
-            (all.labels[i], all.clusters[i]) = (k as u32, clusters[k]);
-            all.len = i + 1;
-        }
-        all
-    }
-}
-
-/// Some pixels: the color of their features, and their weights.
-struct Pixels {
-    pairs: [[u32; LANES]; 3],
-    color: [[f32; LANES]; 6],
-    weight: [f32; LANES],
-}
-
-impl Pixels {
-    #[inline(always)]
-    fn new(color: &ColorPairs, mean: &Mean, features: &[u32; LANES]) -> Self {
-        let mut all = Self { pairs: [[0; LANES]; 3], color: [[0.0; LANES]; 6], weight: [0.0; LANES] };
-        for lane in 0..LANES {
-            let pairs = color_pairs(color, features[lane]);
-            for j in 0..3 {
-                all.pairs[j][lane] = pairs[j];
-            }
-        }
-        for j in 0..3 {
-            [all.color[2 * j], all.color[2 * j + 1]] = floats(&all.pairs[j]);
-        }
-        for lane in 0..LANES {
-            all.weight[lane] = all.color[0][lane] * mean.weights[0];
-        }
-        for j in 1..6 {
-            for lane in 0..LANES {
-                all.weight[lane] = all.color[j][lane].mul_add(mean.weights[j], all.weight[lane]);
-            }
-        }
-        all
-    }
-
-    /// Adds all but place to a score: the order is part of the definition.
-    #[inline(always)]
-    fn score(&self, cluster: &Cluster, score: &mut [f32; LANES]) {
-        for lane in 0..LANES {
-            score[lane] = self.weight[lane].mul_add(cluster.norm, score[lane]);
-        }
-        for j in 0..6 {
-            for lane in 0..LANES {
-                score[lane] = self.color[j][lane].mul_add(cluster.along[j], score[lane]);
-            }
-        }
-    }
-}
-
-/// Cosines and sines of some pairs.
-#[inline(always)]
-fn floats(pairs: &[u32; LANES]) -> [[f32; LANES]; 2] {
-    let mut all = [[0.0; LANES]; 2];
-    for lane in 0..LANES {
-        let [c, s] = unpack_pair(pairs[lane]);
-        (all[0][lane], all[1][lane]) = (c as f32, s as f32);
-    }
-    all
-}
-
-/// The part of a score that place in a row has; that of place in a column is added to it next.
-#[inline(always)]
-fn score_x(cluster: &Cluster, [c, s]: &[[f32; LANES]; 2]) -> [f32; LANES] {
-    let mut score = [0.0; LANES];
-    for lane in 0..LANES {
-        score[lane] = s[lane].mul_add(cluster.along[7], c[lane] * cluster.along[6]);
-    }
-    score
-}
-
-#[inline(always)]
-fn add_score_y(score: &mut [f32; LANES], cluster: &Cluster, [c, s]: &[[f32; LANES]; 2]) {
-    for lane in 0..LANES {
-        let first = c[lane].mul_add(cluster.along[8], score[lane]);
-        score[lane] = s[lane].mul_add(cluster.along[9], first);
-    }
-}
-
-#[inline(always)]
-fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], score: &[f32; LANES], i: u32) {
-    for lane in 0..LANES {
-        let lower = score[lane] < best[lane];
-        best[lane] = if lower { score[lane] } else { best[lane] };
-        index[lane] = if lower { i } else { index[lane] };
-    }
-}
-
 /// Both numbers of a pair in one: sums of these stay apart, see [`split`].
 #[inline(always)]
 fn spread(pair: u32) -> u64 {
@@ -363,7 +272,15 @@ fn split(sum: u64) -> [i64; 2] {
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, mean: &Mean, clusters: &[Cluster]) {
+fn assign_band(
+    band: &mut Band,
+    grid: &Grid,
+    plan: &Plan,
+    mean: &Mean,
+    clusters: &[Cluster],
+    inertia: Option<&temporal::Plan>,
+) -> u64 {
+    let mut residual = 0;
     let nx = grid.nx as usize;
     let Band { samples, sums: band_sums } = band;
     band_sums.fill(Sums::default());
@@ -383,12 +300,19 @@ fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, mean: &Mean, clusters:
             let pixels = Pixels::new(&plan.color, mean, features);
             let (fx, fy) = (floats(x), floats(y));
             let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
+            let (mut own, real) = ([0.0; LANES], LANES.min(len - at));
+            let predicted = inertia.map_or(&[][..], |_| &samples.predicted[start + at..][..real]);
             for i in 0..candidates.len {
                 let cluster = &candidates.clusters[i];
                 let mut score = score_x(cluster, &fx);
                 add_score_y(&mut score, cluster, &fy);
                 pixels.score(cluster, &mut score);
+                keep_own(&mut own, predicted, &score, i as u32);
                 keep_lower(&mut best, &mut index, &score, i as u32);
+            }
+            if let Some(inertia) = inertia {
+                let least = prefer(plan, mean, inertia, &pixels, (predicted, &own), (&best, &mut index));
+                residual += least[..real].iter().map(|&d| u64::from(d)).sum::<u64>();
             }
             let [l, a, b] = &pixels.pairs;
             for lane in 0..LANES.min(len - at) {
@@ -407,6 +331,7 @@ fn assign_band(band: &mut Band, grid: &Grid, plan: &Plan, mean: &Mean, clusters:
             }
         }
     }
+    residual
 }
 
 /// Labels up to S rows of pixels, all of one row of cells.
@@ -418,7 +343,9 @@ fn label_band(
     mean: &Mean,
     clusters: &[Cluster],
     features: &[u32],
-) {
+    state: Option<&State>,
+) -> u64 {
+    let mut residual = 0;
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
     for gx in 0..grid.nx as usize {
@@ -438,21 +365,29 @@ fn label_band(
             for y in 0..band.rows() {
                 let row = band.first_row + y;
                 let place = floats(&[plan.py[row]; LANES]);
+                let mut predicted = [NO_CANDIDATE; BLOCK];
+                if let Some(state) = state {
+                    state.predict((gx, gy), row, columns.clone(), features, &mut predicted);
+                }
+                let sampled = grid.samples(&(row..row + 1)).next().is_some();
                 let pixels = features[row * width..][columns.clone()].chunks(LANES);
                 let out = band.row_mut(y)[columns.clone()].chunks_mut(LANES);
-                for ((pixels, out), across) in pixels.zip(out).zip(&across) {
-                    if let (Some(pixels), Some(out)) = (pixels.first_chunk(), out.first_chunk_mut()) {
-                        *out = nearest(plan, mean, &candidates, across, &place, pixels);
-                    } else {
-                        let mut padded = [0; LANES];
-                        padded[..pixels.len()].copy_from_slice(pixels);
-                        let labels = nearest(plan, mean, &candidates, across, &place, &padded);
-                        out.copy_from_slice(&labels[..out.len()]);
+                for (i, ((pixels, out), across)) in pixels.zip(out).zip(&across).enumerate() {
+                    let mut padded = [0; LANES];
+                    padded[..pixels.len()].copy_from_slice(pixels);
+                    let inertia = state.map(|state| (state.plan(), &predicted[i * LANES..][..pixels.len()]));
+                    let (labels, least) = nearest(plan, mean, &candidates, across, &place, &padded, inertia);
+                    out.copy_from_slice(&labels[..out.len()]);
+                    if inertia.is_some() && sampled {
+                        let first = columns.start + i * LANES;
+                        let lanes = grid.samples(&(first..first + pixels.len()));
+                        residual += lanes.map(|x| u64::from(least[x - first])).sum::<u64>();
                     }
                 }
             }
         }
     }
+    residual
 }
 
 /// The label of each pixel's nearest candidate; `across` is what place in the row gives.
@@ -464,17 +399,24 @@ fn nearest(
     across: &[[f32; LANES]; CANDIDATES],
     y: &[[f32; LANES]; 2],
     features: &[u32; LANES],
-) -> [u16; LANES] {
+    inertia: Option<(&temporal::Plan, &[u8])>,
+) -> ([u16; LANES], [u32; LANES]) {
     let pixels = Pixels::new(&plan.color, mean, features);
-    let (mut best, mut label) = ([f32::INFINITY; LANES], [0; LANES]);
+    let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
+    let (mut own, predicted) = ([0.0; LANES], inertia.map_or(&[][..], |(_, predicted)| predicted));
     for i in 0..candidates.len {
         let cluster = &candidates.clusters[i];
         let mut score = across[i];
         add_score_y(&mut score, cluster, y);
         pixels.score(cluster, &mut score);
-        keep_lower(&mut best, &mut label, &score, candidates.labels[i]);
+        keep_own(&mut own, predicted, &score, i as u32);
+        keep_lower(&mut best, &mut index, &score, i as u32);
     }
-    label.map(|k| k as u16)
+    let mut least = [0; LANES];
+    if let Some((inertia, predicted)) = inertia {
+        least = prefer(plan, mean, inertia, &pixels, (predicted, &own), (&best, &mut index));
+    }
+    (index.map(|i| candidates.labels[i as usize] as u16), least)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use super::Plan;
 use crate::algo::grid::{Grid, GridArgs};
+use crate::algo::temporal::WARM_ROUNDS;
+use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleText, module_text};
 use crate::cuda::launch::{Argument, Kernel};
@@ -24,6 +26,33 @@ const _: () = assert!(size_of::<LscArgs>() == 4 * 11);
 // SAFETY: repr(C), the fields of `LscArgs` in kernels/lsc.cu.
 unsafe impl Argument for LscArgs {}
 
+/// `LscTemporal` of kernels/lsc_follow.cuh.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct LscTemporal {
+    sums: [u64; 3],
+    state: [u64; 2],
+    carried_last: u64,
+    carried: u64,
+    turn: u64,
+    square: f32,
+    unused: u32,
+}
+
+const _: () = assert!(size_of::<LscTemporal>() == 72);
+// SAFETY: repr(C), the fields of `LscTemporal`.
+unsafe impl Argument for LscTemporal {}
+
+/// What it takes to go on from the last frame.
+struct Follow {
+    assign: Kernel,
+    label: Kernel,
+    /// Final sums of this frame and of the last, which take turns.
+    carried: [Memory<[u32; SUMS_WORDS]>; 2],
+    turn: Memory<u32>,
+    square: f32,
+}
+
 /// Words of the accumulators of one cluster: `Sums` of kernels/lsc.cu.
 const SUMS_WORDS: usize = 12;
 /// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
@@ -44,6 +73,8 @@ pub(crate) struct Lsc {
     py: Memory<u32>,
     /// Sums of the last round in which a cluster had members, before and after a round.
     state: [Memory<[u32; SUMS_WORDS]>; 2],
+    /// Where something lasts and is clustered.
+    follow: Option<Follow>,
 }
 
 impl Lsc {
@@ -56,6 +87,15 @@ impl Lsc {
         let grid = plan.grid;
         let what = "device memory";
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
+        let follow = || -> Result<Follow> {
+            Ok(Follow {
+                assign: cuda.device.kernel("lsc", "lsc_follow", "lsc/assign")?,
+                label: cuda.device.kernel("lsc", "lsc_label_follow", "lsc/label")?,
+                carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
+                turn: Memory::with(cuda, what, &lsc.turn)?,
+                square: lsc.square,
+            })
+        };
         Ok(Self {
             mean: cuda.device.kernel("lsc", "lsc_mean", "lsc/mean")?,
             assign: cuda.device.kernel("lsc", "lsc_assign", "lsc/assign")?,
@@ -67,13 +107,37 @@ impl Lsc {
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
             state: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
+            follow: (plan.temporal.is_some() && grid.step > 1).then(follow).transpose()?,
         })
+    }
+}
+
+impl Lsc {
+    /// Rounds that go on from the last frame.
+    fn assign_again(&self, work: &Work, follow: &Follow, state: &State, own: LscTemporal) -> Result<()> {
+        let (samples, color, total) = (work.samples.address(), self.color.address(), self.total);
+        let (px, py) = (self.px.address(), self.py.address());
+        let (all, shape) = (state.addresses(work), state.args());
+        let grid = &self.args.grid;
+        let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
+        for (begin, round) in warm_rounds() {
+            // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
+            unsafe {
+                work.launch(
+                    &follow.assign,
+                    tiles,
+                    ROUND_THREADS,
+                    &mut args![samples, color, px, py, total, own, all, shape, begin, round, self.args],
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl Segmenter<Cuda> for Lsc {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let (features, samples, total) = (work.features.address(), work.samples.address(), self.total);
+        let (features, samples, total) = (work.features(), work.samples.address(), self.total);
         let (color, px, py) = (self.color.address(), self.px.address(), self.py.address());
         let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
         let state = [self.state[0].address(), self.state[1].address()];
@@ -87,7 +151,19 @@ impl Segmenter<Cuda> for Lsc {
                 work.launch(&self.mean, (blocks, 1), MEAN_THREADS, &mut args![samples, color, total, count])?;
             }
         }
-        for round in 0..self.rounds as usize {
+        let own = self.follow.as_ref().zip(work.temporal.as_ref()).map(|(follow, temporal)| {
+            let turn = temporal.phase().1;
+            let [carried, carried_last] = [turn, turn ^ 1].map(|turn| follow.carried[turn].address());
+            let (turn, square) = (follow.turn.address(), follow.square);
+            let own = LscTemporal { sums, state, carried_last, carried, turn, square, unused: 0 };
+            (follow, temporal, own)
+        });
+        let warm = own.filter(|(_, temporal, _)| temporal.is_warm());
+        if let Some((follow, temporal, own)) = warm {
+            self.assign_again(work, follow, temporal, own)?;
+        }
+        let rounds = if warm.is_some() { 0 } else { self.rounds };
+        for round in 0..rounds as usize {
             // Read what the last round left, add to the set that it cleared, clear the one before.
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
             let (old, new) = (state[(round + 1) % 2], state[round % 2]);
@@ -104,8 +180,18 @@ impl Segmenter<Cuda> for Lsc {
                 )?;
             }
         }
+        let components = work.components();
+        if let Some((follow, temporal, own)) = own {
+            let (all, shape, follows) =
+                (temporal.addresses(work), temporal.args(), u32::from(warm.is_some()));
+            let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
+            let list =
+                &mut args![color, px, py, total, own, all, shape, components, last, follows, self.args];
+            // SAFETY: as above; component lists hold one entry a pixel, edges two.
+            return unsafe { work.launch(&follow.label, work.tiles, TILE_THREADS, list) };
+        }
         let last = self.rounds.max(1) as usize - 1;
-        let (sums, state, components) = (sums[last % 3], state[last % 2], work.components());
+        let (sums, state) = (sums[last % 3], state[last % 2]);
         // SAFETY: as above; component lists hold one entry a pixel, edges two.
         unsafe {
             work.launch(

@@ -23,8 +23,12 @@
 //! ```
 //!
 //! without a division or a stored number a pixel. `φ'`, `φ̄'` and all up to `T_k` times `S_k · φ̄'` are integers; from there on
-//! it is single operations and one chain of fused multiply-adds in the order of `cpu.rs`, so that every backend finds the same
+//! it is single operations and one chain of fused multiply-adds in the order of `score.rs`, so that every backend finds the same
 //! minimum. Ties: the lowest cluster index.
+//!
+//! Where clusters go on from frame to frame, it is their sums that do, with the pairs of place turned by the way in whole px. The
+//! distance that inertia spares a part of is `|φ'|² / w' - |φ̄'|² w' + score`, `w'` being `w(p) / |φ̄'|²`: the true one times
+//! `w(p) |φ̄'|²`, cut to a whole number. A cluster's place is where its pairs point to.
 //!
 //! Differs from the paper: place is measured in grid steps (the paper gives no unit, in any other it is noise); its mean
 //! is taken as zero, as it is over whole turns, where the paper's depends on how far the frame goes into one; the mean of
@@ -35,11 +39,13 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod score;
 
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
 use super::grid::Grid;
+use super::temporal;
 use crate::error::Result;
 use crate::image::Geometry;
 use crate::params::{ITERATIONS, Range};
@@ -55,6 +61,10 @@ const COLOR: f64 = 1280.0;
 const CHROMA: f64 = 2.55;
 /// Length of a place in quanta, whatever the ratio, which enters where clusters are compared.
 const PLACE: f64 = 1024.0;
+/// Length of the pairs that places are turned by.
+const TURN: f64 = 16384.0;
+/// Bits of the same.
+pub(crate) const TURN_BITS: u32 = 14;
 /// Quanta of a packed color for a unit of L, a or b.
 const QUANTA: f64 = 8.0;
 
@@ -94,6 +104,10 @@ pub struct Plan {
     pub py: Vec<u32>,
     /// Square of `C_s` in quanta over the length of a place: what products of places are multiplied with.
     pub place_weight: f32,
+    /// `|φ'|²`, which is that of every pixel but for rounding.
+    pub(crate) square: f32,
+    /// Pair of each whole px of a turn, of length 2^14; only where clusters go on from frame to frame.
+    pub(crate) turn: Vec<u32>,
 }
 
 /// Pairs of L, a and b by the channel's value in a packed color.
@@ -117,7 +131,44 @@ pub fn unpack_pair(pair: u32) -> [i32; 2] {
 }
 
 impl Plan {
-    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {
+    /// The place pairs of some sums after a move by whole px.
+    pub(crate) fn moved(&self, place: [i64; 4], by: [i32; 2]) -> [i64; 4] {
+        let mut out = [0; 4];
+        for i in 0..2 {
+            let [c, s] =
+                unpack_pair(self.turn[by[i].rem_euclid(self.turn.len() as i32) as usize]).map(i64::from);
+            let [x, y] = [place[2 * i], place[2 * i + 1]];
+            let half = 1 << (TURN_BITS - 1);
+            out[2 * i] = (x * c - y * s + half) >> TURN_BITS;
+            out[2 * i + 1] = (x * s + y * c + half) >> TURN_BITS;
+        }
+        out
+    }
+
+    /// The place in 1/16 px that the sum of some pairs points to, of those a turn apart the nearest to `near` px. Within
+    /// a px it is the middle.
+    pub(crate) fn place_of(&self, [c, s]: [i64; 2], near: i32) -> i32 {
+        let step = self.turn.len() / 4;
+        let (quarter, c, s) = match (c, s) {
+            (0, 0) => return near * temporal::PLACE,
+            (c, s) if c > 0 && s >= 0 => (0, c, s),
+            (c, s) if c <= 0 && s > 0 => (1, s, -c),
+            (c, s) if c < 0 => (2, -c, -s),
+            (c, s) => (3, -s, c),
+        };
+        // The last px of the quarter that is not past the pair.
+        let (mut low, mut high) = (0, step);
+        while high - low > 1 {
+            let middle = (low + high) / 2;
+            let [tc, ts] = unpack_pair(self.turn[middle]).map(i64::from);
+            if tc * s >= ts * c { low = middle } else { high = middle }
+        }
+        let (at, turn) = ((quarter * step + low) as i32, 4 * step as i32);
+        let turns = (2 * (near - at) + turn).div_euclid(2 * turn);
+        temporal::PLACE * (at + turns * turn) + temporal::PLACE / 2
+    }
+
+    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid, temporal: bool) -> Self {
         let channel = |value: usize, range: f64, length: f64| {
             pair((value as f64 / (QUANTA * range)).min(1.0) * FRAC_PI_2, length)
         };
@@ -126,13 +177,18 @@ impl Plan {
             ab: std::array::from_fn(|v| channel(v, 255.0, CHROMA * COLOR)),
         };
         // Four steps are a turn: an angle is taken within one, so that equal places have equal pairs.
-        let place = |i: u32| pair(f64::from(i % (4 * grid.step)) / f64::from(grid.step) * FRAC_PI_2, PLACE);
+        let angle = |i: u32| f64::from(i % (4 * grid.step)) / f64::from(grid.step) * FRAC_PI_2;
+        let place = |i: u32| pair(angle(i), PLACE);
+        let place_weight = (COLOR * f64::from(params.ratio) / PLACE).powi(2);
         Self {
             iterations: params.iterations,
             color: Arc::new(color),
             px: (0..geometry.width).map(place).collect(),
             py: (0..geometry.height).map(place).collect(),
-            place_weight: (COLOR * f64::from(params.ratio) / PLACE).powi(2) as f32,
+            place_weight: place_weight as f32,
+            square: (COLOR.powi(2) * (1.0 + 2.0 * CHROMA.powi(2)) + 2.0 * place_weight * PLACE.powi(2))
+                as f32,
+            turn: (0..if temporal { 4 * grid.step } else { 0 }).map(|i| pair(angle(i), TURN)).collect(),
         }
     }
 }
@@ -145,7 +201,7 @@ mod tests {
     fn pairs_hold_their_angles_and_sums_fit_32_bits() {
         let geometry = Geometry::new(300, 40).unwrap();
         let grid = Grid::with_step(geometry, 16);
-        let plan = Plan::new(&Params::default(), geometry, &grid);
+        let plan = Plan::new(&Params::default(), geometry, &grid, false);
         let most = 1u64 << 20;
         for &p in plan.color.l.iter().chain(&plan.color.ab) {
             assert!(unpack_pair(p).iter().all(|&v| v >= 0 && v as u64 * most <= u64::from(u32::MAX)));

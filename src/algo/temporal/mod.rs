@@ -34,13 +34,18 @@
 //! earlier region that no one else has: pairs by their overlap on the sample lattice, in [`MATCH_ROUNDS`] rounds in which
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
-//! region in the 3x3 cells around their centroid, the larger first, in two rounds: from there on they have a cluster.
+//! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster.
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
 //! that of the last frame's labels, or twice where no shift leaves less squared difference between the thumbnails than
 //! 5/4 of this one's variance, the frame is segmented from seeds, in as many rounds, and nothing is carried over.
+//!
+//! *Without clusters*, with quick shift, identities go by overlap alone, moved as the picture moves, and a cut is where no shift leaves
+//! less than 9/8 of the variance.
 
 pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
 
 use crate::algo::grid::Grid;
 use crate::image::Geometry;
@@ -54,6 +59,8 @@ pub const INERTIA: Range<f32> =
 pub const WARM_ROUNDS: u32 = 2;
 /// Rounds in which regions without an identity and free identities choose each other.
 pub const MATCH_ROUNDS: u32 = 4;
+/// Rounds in which clusters that did not get the cell that they are over look for a free one.
+pub(crate) const CLAIM_ROUNDS: usize = 2;
 /// Quanta of places and velocities in a px.
 pub const PLACE: i32 = 16;
 /// One in the fixed point of inertia.
@@ -83,6 +90,14 @@ pub(crate) fn whole_px(place: [i32; 2]) -> [i32; 2] {
     place.map(|v| (v + PLACE / 2) >> 4)
 }
 
+/// Grid step of algorithms that do not cluster on the grid: overlaps are counted on every second column and row.
+pub(crate) const LATTICE_STEP: u32 = 8;
+/// Squared difference of two thumbnails over the second's variance from which no shift makes them alike, in eighths:
+/// where residuals are a second witness, and where there are none.
+const UNLIKE: [u32; 2] = [10, 9];
+/// Mean squared difference that is never a cut without residuals: noise on a flat picture.
+const UNLIKE_NOISE: u32 = 64;
+
 /// Longest side of a thumbnail.
 const THUMBNAIL: u32 = 128;
 /// Largest shift that is looked for, in squares of the thumbnail.
@@ -103,10 +118,14 @@ pub struct Plan {
     pub reach: [u32; 2],
     /// Pixels of the sample lattice.
     pub samples: u64,
+    /// Whether clusters go on; else only identities do.
+    pub in_slots: bool,
+    /// From which on no shift makes two thumbnails alike: in eighths of the variance, and by square.
+    pub unlike: [u32; 2],
 }
 
 impl Plan {
-    pub(crate) fn new(inertia: f32, geometry: Geometry, grid: &Grid) -> Self {
+    pub(crate) fn new(inertia: f32, geometry: Geometry, grid: &Grid, in_slots: bool) -> Self {
         let Geometry { width, height } = geometry;
         let square = width.max(height).div_ceil(THUMBNAIL).next_power_of_two();
         let thumbnail = [width / square, height / square];
@@ -119,7 +138,14 @@ impl Plan {
             thumbnail,
             reach: thumbnail.map(|side| REACH.min(side / 4)),
             samples: u64::from(width.div_ceil(step)) * u64::from(height.div_ceil(step)),
+            in_slots,
+            unlike: if in_slots { [UNLIKE[0], 0] } else { [UNLIKE[1], UNLIKE_NOISE] },
         }
+    }
+
+    /// Number of shifts that are looked at.
+    pub(crate) fn shifts(&self) -> usize {
+        self.reach.iter().map(|&reach| 2 * reach as usize + 1).product()
     }
 
     /// Whether a frame is not what its predecessor led to.

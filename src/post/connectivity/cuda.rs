@@ -112,6 +112,9 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 )?;
             }
             work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
+            if let Some(state) = &work.temporal {
+                state.find_mains(work, self.blocks)?;
+            }
             for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
                 work.launch(&self.pick, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
                 work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;

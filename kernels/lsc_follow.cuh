@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MPL-2.0
+// LSC of a frame that follows another: the end of lsc.cu, whose rounds and labels it takes; mirrors `follow` in
+// src/algo/lsc/cpu.rs.
+#pragma once
+#include "temporal.cuh"
+
+#define TURN_BITS 14
+
+// Memory of a frame that follows another: sums and those before a round by turns, and the final sums of the last frame and
+// this.
+struct LscTemporal {
+  Sums *sums[3];
+  Sums *state[2];
+  const Sums *carried_last;
+  Sums *carried;
+  const u32 *turn;  // pair of each whole px of a turn
+  float square;     // of a pixel's feature
+  u32 unused;
+};
+static_assert(sizeof(LscTemporal) == 72, "mirrored in src/algo/lsc/cuda.rs");
+
+// One of three, without an array that would be in local memory.
+__device__ __forceinline__ Sums *sums_of(const LscTemporal &own, u32 round) {
+  const u32 turn = round % 3;
+  return turn == 0 ? own.sums[0] : turn == 1 ? own.sums[1] : own.sums[2];
+}
+__device__ __forceinline__ Sums *state_of(const LscTemporal &own, u32 round) {
+  return round % 2 ? own.state[1] : own.state[0];
+}
+
+// Distance of a pixel and a cluster in whole quanta: the score, in the order of `nearest`, and what all candidates share.
+template <int SLOTS>
+__device__ __forceinline__ u32 distance(const Reach<SLOTS> &reach, const Mean &mean, float square, u32 slot,
+                                        const Pixel &pixel) {
+  const float4 a = reach.part[0][slot], b = reach.part[1][slot], c = reach.part[2][slot];
+  float f[6];
+#pragma unroll
+  for (int j = 0; j < 3; j++) {
+    f[2 * j] = (float)(pixel.color[j] & 0xffffu);
+    f[2 * j + 1] = (float)(pixel.color[j] >> 16);
+  }
+  float weight = f[0] * mean.weights[0];
+#pragma unroll
+  for (int j = 1; j < 6; j++) weight = __fmaf_rn(f[j], mean.weights[j], weight);
+  float score = __fmaf_rn((float)high(pixel.place_x), c.x, (float)low(pixel.place_x) * b.w);
+  score = __fmaf_rn((float)high(pixel.place_y), c.z, __fmaf_rn((float)low(pixel.place_y), c.y, score));
+  score = __fmaf_rn(weight, b.z, score);
+  score = __fmaf_rn(f[0], a.x, score);
+  score = __fmaf_rn(f[1], a.y, score);
+  score = __fmaf_rn(f[2], a.z, score);
+  score = __fmaf_rn(f[3], a.w, score);
+  score = __fmaf_rn(f[4], b.x, score);
+  score = __fmaf_rn(f[5], b.y, score);
+  const float whole = square / weight - (float)norm_of(mean) * weight + score;
+  return whole > 0.0f ? (u32)whole : 0;
+}
+
+// A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
+struct Inertia {
+  const Temporal &t;
+  const TemporalArgs &temporal;
+  const LscArgs &args;
+  float square;
+  bool warm;
+  u64 *total;  // in shared memory; none if nothing is to be added up
+  u64 residual;
+
+  template <int SLOTS>
+  __device__ void choose(const Reach<SLOTS> &reach, const Mean &mean, const Slots &slots, const Pixel &pixel,
+                         u32 feature, u32 &best) {
+    const u32 least = distance(reach, mean, square, best, pixel);
+    if (((pixel.x | pixel.y) & (args.sample_step - 1)) == 0) residual += least;
+    if (!warm) return;
+    const Predicted own = predict(t, temporal, args, slots, pixel.gx, pixel.gy, pixel.x, pixel.y, feature);
+    if (own.slot == NO_SLOT) return;
+    u64 spared = distance(reach, mean, square, own.slot, pixel);
+    spared -= spared * own.part >> 8;
+    if (spared < least || (spared == least && own.slot < best)) best = own.slot;
+  }
+  __device__ void end() {
+    if (!total) return;
+    for (u32 step = 16; step > 0; step /= 2) residual += __shfl_down_sync(FULL_WARP, residual, step);
+    if (lane_id() == 0) atomicAdd(total, residual);
+  }
+};
+
+// A sum of pairs of place after a move by whole px.
+__device__ __forceinline__ void move_pair(const LscTemporal &own, const LscArgs &args, i32 by, u32 &cosine, u32 &sine) {
+  const i32 turn = 4 * (i32)args.step, at = by % turn;
+  const u32 pair = own.turn[at < 0 ? at + turn : at];
+  const i64 c = low(pair), s = high(pair), x = (i32)cosine, y = (i32)sine, half = 1 << (TURN_BITS - 1);
+  cosine = (u32)(i32)((x * c - y * s + half) >> TURN_BITS);
+  sine = (u32)(i32)((x * s + y * c + half) >> TURN_BITS);
+}
+
+// The sums of a cell's cluster where the last frame's clusters are now; cells that none came to are seeded.
+__device__ __forceinline__ Sums carry(const LscArgs &args, const Pairs &pairs, const LscTemporal &own, const Temporal &t,
+                                      u32 x, u32 y) {
+  const Source source = t.sources[y * args.nx + x];
+  if (source.slot == NONE) return seed(args, pairs, t.features, x, y);
+  Sums sums = load(own.carried_last + source.slot);
+  const Slot &slot = t.slots_last[source.slot];
+  if (slot.planted) {
+    const u32 list[5] = {pairs.color[slot.color[0]], pairs.color[1024 + slot.color[1]], pairs.color[1024 + slot.color[2]],
+                         pairs.px[clamp_place(whole_px(slot.place[0]), args.width)],
+                         pairs.py[clamp_place(whole_px(slot.place[1]), args.height)]};
+#pragma unroll
+    for (int i = 0; i < 5; i++) {
+      sums.value[2 * i] = (u32)low(list[i]);
+      sums.value[2 * i + 1] = (u32)high(list[i]);
+    }
+  }
+  move_pair(own, args, whole_px(source.shift[0]), sums.value[6], sums.value[7]);
+  move_pair(own, args, whole_px(source.shift[1]), sums.value[8], sums.value[9]);
+  return sums;
+}
+
+// The place in 1/16 px that a sum of pairs points to, of those a turn apart the nearest to `near` px.
+__device__ __forceinline__ i32 place_of(const LscTemporal &own, const LscArgs &args, u32 cosine, u32 sine, i32 near) {
+  const i64 x = (i32)cosine, y = (i32)sine;
+  const i32 step = args.step, turn = 4 * step;
+  i64 c = x, s = y;
+  i32 quarter = 0;
+  if (x == 0 && y == 0) return near * PLACE;
+  if (x <= 0 && y > 0) {
+    quarter = 1;
+    c = y;
+    s = -x;
+  } else if (x < 0) {
+    quarter = 2;
+    c = -x;
+    s = -y;
+  } else if (y < 0) {
+    quarter = 3;
+    c = -y;
+    s = x;
+  }
+  // The last px of the quarter that is not past the pair.
+  i32 first = 0, end = step;
+  while (end - first > 1) {
+    const i32 middle = (first + end) / 2;
+    const u32 pair = own.turn[middle];
+    if (low(pair) * s >= high(pair) * c) {
+      first = middle;
+    } else {
+      end = middle;
+    }
+  }
+  const i32 at = quarter * step + first, top = 2 * (near - at) + turn;
+  const i32 turns = top >= 0 ? top / (2 * turn) : -((2 * turn - 1 - top) / (2 * turn));
+  return PLACE * (at + turns * turn) + PLACE / 2;
+}
+
+// As `lsc_assign`; `begin` is a `Begin`. The round after a cut is one more, so all that follow count one further.
+KERNEL __launch_bounds__(ROUND_THREADS)
+    lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
+               const u32 *__restrict__ py, const u64 *__restrict__ mean_total, LscTemporal own, Temporal t,
+               TemporalArgs temporal, u32 begin, u32 round, LscArgs args) {
+  after_last_kernel();
+  __shared__ u64 total;
+  const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
+  if (begin == BEGIN_AGAIN && !cut) return;
+  round += cut && begin == BEGIN_SUMS;
+  const Pairs pairs = {color, px, py};
+  Sums *clear = sums_of(own, round + 1), *out = state_of(own, round);
+  if (threadIdx.x == 0) total = 0;
+  const Inertia inertia = {t, temporal, args, own.square, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0};
+  assign(
+      samples, color, px, py, mean_total, sums_of(own, round), args,
+      [&](const Mean &mean, u32 x, u32 y) {
+        if (begin == BEGIN_CARRY) return carry(args, pairs, own, t, x, y);
+        if (begin == BEGIN_AGAIN) return seed(args, pairs, t.features, x, y);
+        return update(mean, sums_of(own, round + 2), state_of(own, round + 1), y * args.nx + x);
+      },
+      [&](u32 k, const Sums &sums) {
+        store(out + k, sums);
+        clear_sums(clear + k);
+      },
+      inertia);
+  // `assign` has passed a barrier since the last warp added.
+  if (begin == BEGIN_CARRY && threadIdx.x == 0) atomicAdd(&t.state->residual_first, total);
+}
+
+// As `lsc_label`, and leaves what the next frame needs. `round` is the last one's number.
+KERNEL __launch_bounds__(TILE_THREADS)
+    lsc_label_follow(const u32 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
+                     const u64 *__restrict__ mean_total, LscTemporal own, Temporal t, TemporalArgs temporal,
+                     Components components, u32 round, u32 follows, LscArgs args) {
+  after_last_kernel();
+  __shared__ u64 total;
+  const bool cut = follows && is_cut(*t.state, temporal);
+  round += cut;
+  const Sums *sums = sums_of(own, round), *old = state_of(own, round);
+  if (threadIdx.x == 0) total = 0;
+  const Inertia inertia = {t, temporal, args, own.square, follows && !cut, &total, 0};
+  label(
+      t.features, color, px, py, mean_total, components, args,
+      [&](const Mean &mean, u32 x, u32 y) { return update(mean, sums, old, y * args.nx + x); },
+      [&](u32 k, const Sums &last) {
+        store(own.carried + k, last);
+        const u32 x = k % args.nx, y = k / args.nx;
+        const i32 column = seed_place(x, args.nx, args.step, args.width);
+        const i32 row = seed_place(y, args.ny, args.step, args.height);
+        t.places[k] = {place_of(own, args, last.value[6], last.value[7], column),
+                       place_of(own, args, last.value[8], last.value[9], row)};
+      },
+      inertia);
+  // `label` has passed barriers since the last warp added.
+  if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What pixels score against LSC's clusters, on the CPU: the arithmetic of the reference. Floats decide here, so every one is
+//! made by the same operations everywhere: single ones, and `mul_add`, which rounds once.
+
+// Lanes and channels run over several arrays at once; an iterator over one of them hides that.
+#![allow(clippy::needless_range_loop)]
+
+use super::{ColorPairs, Plan, unpack_pair};
+use crate::algo::grid::Grid;
+use crate::algo::samples::{CANDIDATES, LANES};
+use crate::algo::temporal;
+use crate::algo::temporal::cpu::SURE;
+use crate::color::unpack;
+
+/// The mean feature's color in quanta, and how it weighs pixels.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mean {
+    /// `φ̄'`, rounded half up; the four numbers of place are zero.
+    color: [i64; 6],
+    /// `|φ̄'|²`.
+    norm: i64,
+    /// `φ̄' / |φ̄'|²`.
+    weights: [f32; 6],
+}
+
+impl Mean {
+    pub fn new(sums: [i64; 6], count: i64) -> Self {
+        let color = sums.map(|sum| (2 * sum + count) / (2 * count));
+        let norm = color.iter().map(|v| v * v).sum::<i64>();
+        let scale = 1.0 / norm as f32;
+        Self { color, norm, weights: color.map(|v| v as f32 * scale) }
+    }
+}
+
+/// `S_k`: the sum of a cluster's members, color before place. It is all that the next round, or the next frame, needs
+/// to start from.
+pub(super) type Sums = [i64; 10];
+
+/// A cluster as scores need it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Cluster {
+    /// `-2 T_k`, color before place, the latter times the weight of place.
+    along: [f32; 10],
+    /// `|T_k|²`.
+    norm: f32,
+}
+
+impl Cluster {
+    /// The cluster of some sums; `None` where there were no members, whose `S_k · φ̄'` is positive: colors of the gamut have
+    /// positive cosines and sines of a and b.
+    pub fn new(sums: &Sums, mean: &Mean, place_weight: f32) -> Option<Self> {
+        let dot = (0..6).map(|j| sums[j] * mean.color[j]).sum::<i64>();
+        if dot == 0 {
+            return None;
+        }
+        let scale = 1.0 / dot as f32;
+        let mut cluster = Self::default();
+        for j in 0..10 {
+            // Below 2^57: sums have 32 bits, the norm 25.
+            let mut exact = mean.norm * sums[j];
+            if j < 6 {
+                exact -= dot * mean.color[j];
+            }
+            let across = exact as f32 * scale;
+            let weighted = if j < 6 { across } else { across * place_weight };
+            cluster.norm = weighted.mul_add(across, cluster.norm);
+            cluster.along[j] = -2.0 * weighted;
+        }
+        Some(cluster)
+    }
+}
+
+/// The pairs of L, a and b.
+#[inline(always)]
+pub(super) fn color_pairs(color: &ColorPairs, feature: u32) -> [u32; 3] {
+    let [l, a, b] = unpack(feature);
+    // The masks say what `unpack` promises, so that no bounds are checked.
+    [color.l[l as usize & 1023], color.ab[a as usize & 2047], color.ab[b as usize & 2047]]
+}
+
+/// The candidates of one cell.
+pub(super) struct Candidates {
+    pub len: usize,
+    pub labels: [u32; CANDIDATES],
+    pub clusters: [Cluster; CANDIDATES],
+}
+
+impl Candidates {
+    #[inline(always)]
+    pub fn new(grid: &Grid, clusters: &[Cluster], gx: usize, gy: usize) -> Self {
+        let mut all = Self { len: 0, labels: [0; CANDIDATES], clusters: [Cluster::default(); CANDIDATES] };
+        for (i, k) in grid.candidates(gx, gy).enumerate() {
+            (all.labels[i], all.clusters[i]) = (k as u32, clusters[k]);
+            all.len = i + 1;
+        }
+        all
+    }
+}
+
+/// Some pixels: the color of their features, and their weights.
+pub(super) struct Pixels {
+    pub pairs: [[u32; LANES]; 3],
+    color: [[f32; LANES]; 6],
+    weight: [f32; LANES],
+}
+
+impl Pixels {
+    #[inline(always)]
+    pub fn new(color: &ColorPairs, mean: &Mean, features: &[u32; LANES]) -> Self {
+        let mut all = Self { pairs: [[0; LANES]; 3], color: [[0.0; LANES]; 6], weight: [0.0; LANES] };
+        for lane in 0..LANES {
+            let pairs = color_pairs(color, features[lane]);
+            for j in 0..3 {
+                all.pairs[j][lane] = pairs[j];
+            }
+        }
+        for j in 0..3 {
+            [all.color[2 * j], all.color[2 * j + 1]] = floats(&all.pairs[j]);
+        }
+        for lane in 0..LANES {
+            all.weight[lane] = all.color[0][lane] * mean.weights[0];
+        }
+        for j in 1..6 {
+            for lane in 0..LANES {
+                all.weight[lane] = all.color[j][lane].mul_add(mean.weights[j], all.weight[lane]);
+            }
+        }
+        all
+    }
+
+    /// Adds all but place to a score: the order is part of the definition.
+    #[inline(always)]
+    pub fn score(&self, cluster: &Cluster, score: &mut [f32; LANES]) {
+        for lane in 0..LANES {
+            score[lane] = self.weight[lane].mul_add(cluster.norm, score[lane]);
+        }
+        for j in 0..6 {
+            for lane in 0..LANES {
+                score[lane] = self.color[j][lane].mul_add(cluster.along[j], score[lane]);
+            }
+        }
+    }
+}
+
+/// A distance in whole quanta from a score, and from what all candidates of a pixel share.
+#[inline(always)]
+pub(super) fn distance(plan: &Plan, mean: &Mean, weight: f32, score: f32) -> u32 {
+    let shared = plan.square / weight - mean.norm as f32 * weight;
+    (shared + score) as u32
+}
+
+/// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is spared part of its
+/// distance. `best` are the least scores, `own` the scores of the predicted ones. Returns the least distances.
+#[inline(always)]
+pub(super) fn prefer(
+    plan: &Plan,
+    mean: &Mean,
+    inertia: &temporal::Plan,
+    pixels: &Pixels,
+    (predicted, own): (&[u8], &[f32; LANES]),
+    (best, index): (&[f32; LANES], &mut [u32; LANES]),
+) -> [u32; LANES] {
+    let mut least = [0; LANES];
+    for (lane, &predicted) in predicted.iter().enumerate() {
+        least[lane] = distance(plan, mean, pixels.weight[lane], best[lane]);
+        let candidate = u32::from(predicted & !SURE);
+        if candidate < CANDIDATES as u32 {
+            let part = if predicted & SURE == 0 { inertia.inertia } else { inertia.sure };
+            let whole = u64::from(distance(plan, mean, pixels.weight[lane], own[lane]));
+            let spared = whole - ((whole * u64::from(part)) >> 8);
+            if (spared, candidate) < (u64::from(least[lane]), index[lane]) {
+                index[lane] = candidate;
+            }
+        }
+    }
+    least
+}
+
+/// Keeps the scores of a candidate where it is the predicted one.
+#[inline(always)]
+pub(super) fn keep_own(own: &mut [f32; LANES], predicted: &[u8], score: &[f32; LANES], i: u32) {
+    for (lane, &predicted) in predicted.iter().enumerate() {
+        own[lane] = if u32::from(predicted & !SURE) == i { score[lane] } else { own[lane] };
+    }
+}
+
+/// Cosines and sines of some pairs.
+#[inline(always)]
+pub(super) fn floats(pairs: &[u32; LANES]) -> [[f32; LANES]; 2] {
+    let mut all = [[0.0; LANES]; 2];
+    for lane in 0..LANES {
+        let [c, s] = unpack_pair(pairs[lane]);
+        (all[0][lane], all[1][lane]) = (c as f32, s as f32);
+    }
+    all
+}
+
+/// The part of a score that place in a row has; that of place in a column is added to it next.
+#[inline(always)]
+pub(super) fn score_x(cluster: &Cluster, [c, s]: &[[f32; LANES]; 2]) -> [f32; LANES] {
+    let mut score = [0.0; LANES];
+    for lane in 0..LANES {
+        score[lane] = s[lane].mul_add(cluster.along[7], c[lane] * cluster.along[6]);
+    }
+    score
+}
+
+#[inline(always)]
+pub(super) fn add_score_y(score: &mut [f32; LANES], cluster: &Cluster, [c, s]: &[[f32; LANES]; 2]) {
+    for lane in 0..LANES {
+        let first = c[lane].mul_add(cluster.along[8], score[lane]);
+        score[lane] = s[lane].mul_add(cluster.along[9], first);
+    }
+}
+
+#[inline(always)]
+pub(super) fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], score: &[f32; LANES], i: u32) {
+    for lane in 0..LANES {
+        let lower = score[lane] < best[lane];
+        best[lane] = if lower { score[lane] } else { best[lane] };
+        index[lane] = if lower { i } else { index[lane] };
+    }
+}
