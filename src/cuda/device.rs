@@ -66,9 +66,10 @@ macro_rules! ptx {
 pub(crate) use ptx;
 
 /// The kernels that all algorithms share.
-const SHARED: [ModuleText; 4] = [
+const SHARED: [ModuleText; 5] = [
     module_text!("color"),
     module_text!("connectivity"),
+    module_text!("merge"),
     module_text!("statistics"),
     module_text!("overlay"),
 ];

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `merge`: regions that touch and look alike become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
+// leaves: the label of every component, sums at components that are nobody's part, and all pairs of components that
+// touch. No pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is
+// a minimum, unions keep the lowest label.
+#include "components.cuh"
+
+struct MergeArgs {
+  u32 ratio;   // C squared, in 1/256
+  u32 limit;   // largest squared distance that is merged across
+  u32 mutual;
+  u32 unused;
+};
+static_assert(sizeof(MergeArgs) == 4 * 4, "mirrored in src/post/merge/cuda.rs");
+
+// Device memory of the stage: one entry for each label that connectivity gave.
+struct Merging {
+  u32 *parent;  // union-find; a parent is never above its child
+  ComponentSums *sums;
+  u64 *mean;  // 16 bits a channel, in 1/16 quantum
+  u32 *nearest;
+  u32 *number;  // of roots: the label to be
+};
+
+#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
+#define ALL (gridDim.x * blockDim.x)
+
+enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2 };
+
+__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
+  for (;;) {
+    const u32 up = load_relaxed(parent + i);
+    if (up == i) return i;
+    i = up;
+  }
+}
+
+__device__ __forceinline__ void unite(u32 *parent, u32 a, u32 b) {
+  for (;;) {
+    a = find(parent, a);
+    b = find(parent, b);
+    if (a == b) return;
+    const u32 low = min(a, b), high = max(a, b);
+    if (atomicCAS(&parent[high], high, low) == high) return;
+  }
+}
+
+__device__ __forceinline__ u32 distance(u64 a, u64 b) {
+  u32 sum = 0;
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    const i32 d = (i32)(a >> 16 * i & 0xffffu) - (i32)(b >> 16 * i & 0xffffu);
+    sum += (u32)(d * d);
+  }
+  return sum;
+}
+
+// Grid of each kernel but merge_number: any number of blocks.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_clear(Merging m, const u32 *__restrict__ counters) {
+  after_last_kernel();
+  const u32 regions = counters[REGIONS];
+  for (u32 i = FIRST; i < regions; i += ALL) {
+    const ComponentSums none = {0, 0, {0, 0, 0}};
+    m.parent[i] = i;
+    m.sums[i] = none;
+  }
+}
+
+// Sums of labels from those of components; pairs of components become pairs of labels.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_gather(Components c, Merging m, const u16 *__restrict__ component_label) {
+  after_last_kernel();
+  const u32 components = c.counters[COMPONENTS], edges = c.counters[EDGES];
+  for (u32 i = FIRST; i < components; i += ALL) {
+    const ComponentSums held = c.sums[i];
+    if (held.count == 0) continue;
+    ComponentSums *sums = &m.sums[component_label[i]];
+    atomicAdd(&sums->count, held.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&sums->color[j], held.color[j]);
+  }
+  for (u32 i = FIRST; i < edges; i += ALL) {
+    const uint2 edge = c.edges[i];
+    c.edges[i] = make_uint2(component_label[edge.x], component_label[edge.y]);
+  }
+}
+
+// Means of roots, rounded half up as in connectivity.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_mean(Merging m, const u32 *__restrict__ counters) {
+  after_last_kernel();
+  const u32 regions = counters[REGIONS];
+  for (u32 i = FIRST; i < regions; i += ALL) {
+    const ComponentSums sums = m.sums[i];
+    if (sums.count == 0) continue;
+    u64 mean = 0;
+#pragma unroll
+    for (int j = 0; j < 3; j++) mean |= (u64)rounded_mean(16 * sums.color[j], sums.count) << 16 * j;
+    m.mean[i] = mean;
+    m.nearest[i] = 0xffffffffu;
+  }
+}
+
+// Least distance of every root to what it touches. Leaves pairs of roots.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_nearest(Components c, Merging m) {
+  after_last_kernel();
+  const u32 edges = c.counters[EDGES];
+  for (u32 i = FIRST; i < edges; i += ALL) {
+    const uint2 edge = c.edges[i];
+    if (edge.x == edge.y) continue;
+    const u32 a = find(m.parent, edge.x), b = find(m.parent, edge.y);
+    if (a != edge.x || b != edge.y) c.edges[i] = make_uint2(a, b);
+    if (a == b) continue;
+    const u32 d = distance(m.mean[a], m.mean[b]);
+    if (d < load_relaxed(&m.nearest[a])) atomicMin(&m.nearest[a], d);
+    if (d < load_relaxed(&m.nearest[b])) atomicMin(&m.nearest[b], d);
+  }
+}
+
+// Unites what is near enough.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
+  after_last_kernel();
+  const u32 edges = c.counters[EDGES];
+  for (u32 i = FIRST; i < edges; i += ALL) {
+    const uint2 edge = c.edges[i];
+    if (edge.x == edge.y) continue;
+    const u32 d = distance(m.mean[edge.x], m.mean[edge.y]);
+    const u64 scaled = 256 * (u64)d, ratio = args.ratio;
+    const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[edge.y]);
+    if (sides > args.mutual && d <= args.limit) unite(m.parent, edge.x, edge.y);
+  }
+}
+
+// Before another pass: what was united gives its sums to its root.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m, const u32 *__restrict__ counters) {
+  after_last_kernel();
+  const u32 regions = counters[REGIONS];
+  for (u32 i = FIRST; i < regions; i += ALL) {
+    const u32 root = find(m.parent, i);
+    if (root == i || m.sums[i].count == 0) continue;
+    const ComponentSums sums = m.sums[i];
+    m.sums[i].count = 0;
+    atomicAdd(&m.sums[root].count, sums.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&m.sums[root].color[j], sums.color[j]);
+  }
+}
+
+// Grid: one block. Numbers the roots in their order.
+KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
+  after_last_kernel();
+  __shared__ u32 warp_total[NUMBER_THREADS / 32];
+  const u32 regions = counters[REGIONS], share = (regions + NUMBER_THREADS - 1) / NUMBER_THREADS;
+  const u32 begin = min(threadIdx.x * share, regions), end = min(begin + share, regions);
+  u32 roots = 0;
+  for (u32 i = begin; i < end; i++) roots += m.parent[i] == i;
+  const u32 sum = inclusive_sum(roots), warp = threadIdx.x / 32;
+  if (lane_id() == 31) warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = warp_total[lane_id()], up = inclusive_sum(here);
+    warp_total[lane_id()] = up - here;
+    // All have read the number of labels before.
+    if (lane_id() == 31) counters[REGIONS] = up;
+  }
+  __syncthreads();
+  u32 next = warp_total[warp] + sum - roots;
+  for (u32 i = begin; i < end; i++) {
+    if (m.parent[i] == i) m.number[i] = next++;
+  }
+}
+
+// Components take the label of what their own became.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_label(Components c, Merging m, u16 *__restrict__ component_label) {
+  after_last_kernel();
+  const u32 components = c.counters[COMPONENTS];
+  for (u32 i = FIRST; i < components; i += ALL) {
+    component_label[i] = (u16)m.number[find(m.parent, component_label[i])];
+  }
+}
