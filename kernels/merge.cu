@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `merge`: regions that touch and look alike become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
-// leaves: the label of every component, sums at components that are nobody's part, and all pairs of components that
-// touch. No pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is
-// a minimum, unions keep the lowest label.
+// leaves: the label of every component, pixels and features of every region, and all pairs of components that touch. No
+// pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is a minimum,
+// unions keep the lowest label.
 #include "components.cuh"
+#include "regions.cuh"
 
 struct MergeArgs {
   u32 ratio;   // C squared, in 1/256
@@ -20,6 +21,7 @@ struct Merging {
   u64 *mean;  // 16 bits a channel, in 1/16 quantum
   u32 *nearest;
   u32 *number;  // of roots: the label to be
+  u32 *count;   // labels that connectivity gave
 };
 
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
@@ -55,60 +57,65 @@ __device__ __forceinline__ u32 distance(u64 a, u64 b) {
   return sum;
 }
 
-// Grid of each kernel but merge_number: any number of blocks.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_clear(Merging m, const u32 *__restrict__ counters) {
-  after_last_kernel();
-  const u32 regions = counters[REGIONS];
-  for (u32 i = FIRST; i < regions; i += ALL) {
-    const ComponentSums none = {0, 0, {0, 0, 0}};
-    m.parent[i] = i;
-    m.sums[i] = none;
-  }
+// Mean of a root, rounded half up as in connectivity.
+__device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const ComponentSums &sums) {
+  u64 mean = 0;
+#pragma unroll
+  for (int j = 0; j < 3; j++) mean |= (u64)rounded_mean(16 * sums.color[j], sums.count) << 16 * j;
+  m.mean[i] = mean;
+  m.nearest[i] = 0xffffffffu;
 }
 
-// Sums of labels from those of components; pairs of components become pairs of labels.
+// Without connectivity pixels and features are still with the components. Grid of each kernel but merge_number: any number
+// of blocks.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_gather(Components c, Merging m, const u16 *__restrict__ component_label) {
+    merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
   after_last_kernel();
-  const u32 components = c.counters[COMPONENTS], edges = c.counters[EDGES];
+  const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; i < components; i += ALL) {
     const ComponentSums held = c.sums[i];
-    if (held.count == 0) continue;
-    ComponentSums *sums = &m.sums[component_label[i]];
-    atomicAdd(&sums->count, held.count);
+    RegionSums *region = &regions[component_label[i]];
+    atomicAdd(&region->area, held.count);
 #pragma unroll
-    for (int j = 0; j < 3; j++) atomicAdd(&sums->color[j], held.color[j]);
-  }
-  for (u32 i = FIRST; i < edges; i += ALL) {
-    const uint2 edge = c.edges[i];
-    c.edges[i] = make_uint2(component_label[edge.x], component_label[edge.y]);
+    for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
   }
 }
 
-// Means of roots, rounded half up as in connectivity.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_mean(Merging m, const u32 *__restrict__ counters) {
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
   after_last_kernel();
-  const u32 regions = counters[REGIONS];
-  for (u32 i = FIRST; i < regions; i += ALL) {
-    const ComponentSums sums = m.sums[i];
-    if (sums.count == 0) continue;
-    u64 mean = 0;
-#pragma unroll
-    for (int j = 0; j < 3; j++) mean |= (u64)rounded_mean(16 * sums.color[j], sums.count) << 16 * j;
-    m.mean[i] = mean;
-    m.nearest[i] = 0xffffffffu;
+  const u32 count = counters[REGIONS];
+  if (FIRST == 0) *m.count = count;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const RegionSums &region = regions[i];
+    const ComponentSums sums = {region.area, 0, {region.color[0], region.color[1], region.color[2]}};
+    m.parent[i] = i;
+    m.sums[i] = sums;
+    begin_pass(m, i, sums);
   }
 }
 
-// Least distance of every root to what it touches. Leaves pairs of roots.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_nearest(Components c, Merging m) {
+KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
+  after_last_kernel();
+  const u32 count = *m.count;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const ComponentSums sums = m.sums[i];
+    if (sums.count != 0) begin_pass(m, i, sums);
+  }
+}
+
+// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are
+// pairs of roots afterwards.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
   after_last_kernel();
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
-    if (edge.x == edge.y) continue;
-    const u32 a = find(m.parent, edge.x), b = find(m.parent, edge.y);
-    if (a != edge.x || b != edge.y) c.edges[i] = make_uint2(a, b);
+    if (pass > 0 && edge.x == edge.y) continue;
+    const u32 a = pass == 0 ? component_label[edge.x] : find(m.parent, edge.x);
+    const u32 b = pass == 0 ? component_label[edge.y] : find(m.parent, edge.y);
+    c.edges[i] = make_uint2(a, b);
     if (a == b) continue;
     const u32 d = distance(m.mean[a], m.mean[b]);
     if (d < load_relaxed(&m.nearest[a])) atomicMin(&m.nearest[a], d);
@@ -130,11 +137,11 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
   }
 }
 
-// Before another pass: what was united gives its sums to its root.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m, const u32 *__restrict__ counters) {
+// What was united gives its sums to its root.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
   after_last_kernel();
-  const u32 regions = counters[REGIONS];
-  for (u32 i = FIRST; i < regions; i += ALL) {
+  const u32 count = *m.count;
+  for (u32 i = FIRST; i < count; i += ALL) {
     const u32 root = find(m.parent, i);
     if (root == i || m.sums[i].count == 0) continue;
     const ComponentSums sums = m.sums[i];
@@ -149,8 +156,8 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m, const u32 *__res
 KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
   after_last_kernel();
   __shared__ u32 warp_total[NUMBER_THREADS / 32];
-  const u32 regions = counters[REGIONS], share = (regions + NUMBER_THREADS - 1) / NUMBER_THREADS;
-  const u32 begin = min(threadIdx.x * share, regions), end = min(begin + share, regions);
+  const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
+  const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
   u32 roots = 0;
   for (u32 i = begin; i < end; i++) roots += m.parent[i] == i;
   const u32 sum = inclusive_sum(roots), warp = threadIdx.x / 32;
@@ -159,7 +166,6 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
   if (warp == 0) {
     const u32 here = warp_total[lane_id()], up = inclusive_sum(here);
     warp_total[lane_id()] = up - here;
-    // All have read the number of labels before.
     if (lane_id() == 31) counters[REGIONS] = up;
   }
   __syncthreads();
@@ -169,11 +175,16 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
   }
 }
 
-// Components take the label of what their own became.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_label(Components c, Merging m, u16 *__restrict__ component_label) {
+// Components take the label of what their own became, and regions begin with what they hold.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
   after_last_kernel();
-  const u32 components = c.counters[COMPONENTS];
+  const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
     component_label[i] = (u16)m.number[find(m.parent, component_label[i])];
+  }
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const ComponentSums &sums = m.sums[i];
+    if (sums.count != 0) regions[m.number[i]] = region_of(sums.count, sums.color[0], sums.color[1], sums.color[2]);
   }
 }

@@ -9,6 +9,8 @@
 struct MeasureArgs {
   u32 label_stride;
   u32 measure;
+  // Whether area and features are still with the components: connectivity brings them to the regions.
+  u32 components_hold;
 };
 
 // `light`, if there is one, is the light of each code: then samples are the light of R, G, B.
@@ -104,13 +106,11 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
     atomicMax(&region->x1, left + 32 - __clz(columns[i]));
     atomicMin(&region->y0, top + __ffs(rows[i]) - 1);
     atomicMax(&region->y1, top + 32 - __clz(rows[i]));
-    // Pixels and features have been moved to the roots, one for each region.
+    if (!args.components_hold) continue;
     const ComponentSums held = c.sums[first + i];
-    if (held.count) {
-      atomicAdd(&region->area, held.count);
+    atomicAdd(&region->area, held.count);
 #pragma unroll
-      for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
-    }
+    for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
   }
 }
 

@@ -216,7 +216,7 @@ impl Backend for Cuda {
             let reason = "it does not keep identities of merged regions yet; set merge=0, temporal=false or use the cpu backend";
             return Err(Error::Backend { backend: "cuda", reason: reason.into() });
         }
-        Ok(Some(Box::new(merge::cuda::Merge::new(self, work, rule)?)))
+        Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, work, rule)?)))
     }
 
     fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {

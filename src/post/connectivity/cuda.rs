@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `connectivity` on a CUDA device: one launch a phase, as many rounds as a frame can need.
+//! Stage `connectivity` on a CUDA device: one launch of one cluster of blocks where device and frame allow it, else one launch
+//! a phase, as many rounds as a frame can need.
 
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
+use crate::cuda::tuning::{
+    BORDER_THREADS, CLUSTER_BLOCKS, CLUSTER_SHARED, CLUSTER_WORDS, CONNECT_THREADS, NUMBER_THREADS, TILE,
+};
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -12,6 +15,8 @@ use crate::plan::Plan;
 
 /// A frame of this size gives one block of [`CONNECT_THREADS`] about an edge a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
+/// Most pixels of a frame whose sums fit the 32 bits, and whose keys the 21 bits, that one cluster has for them.
+const CLUSTER_PIXELS: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -38,6 +43,8 @@ pub(crate) struct Connectivity {
     count: Kernel,
     number: Kernel,
     fit: Kernel,
+    /// The whole stage as one cluster, and what does it for frames with too many components.
+    cluster: Option<(Kernel, Kernel)>,
     args: ConnectArgs,
     /// Rounds of absorption: a component that is still small has doubled in each.
     rounds: u32,
@@ -56,6 +63,23 @@ impl Connectivity {
         let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
         let pairs = (width - 1) / TILE * height + (height - 1) / TILE * width;
         let fit = kernel("connect_fit")?;
+        let words = if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) };
+        let may_overflow =
+            plan.connectivity && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS;
+        // The cluster drops pairs that have no say in absorption; merging wants them all.
+        let may_cluster = cuda.device.capability >= (9, 0)
+            && plan.connectivity
+            && plan.merge.is_none()
+            && !may_overflow
+            && plan.frame.geometry.pixels() <= CLUSTER_PIXELS
+            && words <= CLUSTER_BLOCKS * CLUSTER_WORDS;
+        let mut cluster = None;
+        if may_cluster {
+            let one = cuda.device.kernel("connect_cluster", "connect_cluster", "connectivity")?;
+            if one.prepare_cluster(CLUSTER_BLOCKS, NUMBER_THREADS, CLUSTER_SHARED) {
+                cluster = Some((one, kernel("connect_all")?));
+            }
+        }
         Ok(Self {
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
@@ -67,6 +91,7 @@ impl Connectivity {
             resident: (fit.resident_blocks(NUMBER_THREADS)?.min(1) * cuda.device.multiprocessors)
                 .clamp(1, 1024),
             fit,
+            cluster,
             args: ConnectArgs {
                 width,
                 height,
@@ -74,11 +99,10 @@ impl Connectivity {
                 min_region: plan.min_region,
                 max_regions: MAX_REGIONS as u32,
                 connectivity: u32::from(plan.connectivity),
-                words: if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) },
+                words,
             },
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
-            may_overflow: plan.connectivity
-                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
+            may_overflow,
             // Merging wants the pairs that touch across tiles, too.
             border_blocks: if plan.connectivity || plan.merge.is_some() {
                 pairs.div_ceil(BORDER_THREADS)
@@ -103,6 +127,22 @@ impl backend::Connectivity<Cuda> for Connectivity {
         // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, the
         // bitmaps `words`, totals 1024, regions one for each of the most regions.
         unsafe {
+            if let Some((one, all)) = &self.cluster {
+                one.launch_cluster(
+                    &work.cuda.stream,
+                    CLUSTER_BLOCKS,
+                    NUMBER_THREADS,
+                    CLUSTER_SHARED,
+                    &mut args![components, labels, regions, shape],
+                )?;
+                all.launch_cooperative(
+                    &work.cuda.stream,
+                    self.resident,
+                    NUMBER_THREADS,
+                    &mut args![components, picks, bitmap, before, totals, labels, regions, shape],
+                )?;
+                return work.mark(all.stage);
+            }
             if self.border_blocks > 0 {
                 work.launch(
                     &self.borders,

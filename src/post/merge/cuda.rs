@@ -8,6 +8,7 @@ use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
+use crate::plan::Plan;
 
 /// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
@@ -34,16 +35,18 @@ struct Merging {
     mean: u64,
     nearest: u64,
     number: u64,
+    count: u64,
 }
 
-const _: () = assert!(size_of::<Merging>() == 40);
-// SAFETY: repr(C), five addresses in the order of `Merging`.
+const _: () = assert!(size_of::<Merging>() == 48);
+// SAFETY: repr(C), six addresses in the order of `Merging`.
 unsafe impl Argument for Merging {}
 
 pub(crate) struct Merge {
-    clear: Kernel,
-    gather: Kernel,
-    mean: Kernel,
+    /// Where connectivity leaves pixels and features with the components.
+    gather: Option<Kernel>,
+    start: Kernel,
+    again: Kernel,
     nearest: Kernel,
     join: Kernel,
     settle: Kernel,
@@ -56,21 +59,22 @@ pub(crate) struct Merge {
     means: Memory<u64>,
     nearest_of: Memory<u32>,
     numbers: Memory<u32>,
+    count: Memory<u32>,
     /// Over components and pairs, and over labels.
     blocks: u32,
     label_blocks: u32,
 }
 
 impl Merge {
-    pub fn new(cuda: &Cuda, work: &Work, rule: Rule) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &Plan, work: &Work, rule: Rule) -> Result<Self> {
         let kernel = |name| cuda.device.kernel("merge", name, "merge");
         let (what, labels) = ("device memory", work.max_regions);
         let pixels = work.geometry.width * work.geometry.height;
         let most = 8 * cuda.device.multiprocessors;
         Ok(Self {
-            clear: kernel("merge_clear")?,
-            gather: kernel("merge_gather")?,
-            mean: kernel("merge_mean")?,
+            gather: if plan.connectivity { None } else { Some(kernel("merge_gather")?) },
+            start: kernel("merge_start")?,
+            again: kernel("merge_again")?,
             nearest: kernel("merge_nearest")?,
             join: kernel("merge_join")?,
             settle: kernel("merge_settle")?,
@@ -88,6 +92,7 @@ impl Merge {
             means: Memory::new(cuda, what, labels)?,
             nearest_of: Memory::new(cuda, what, labels)?,
             numbers: Memory::new(cuda, what, labels)?,
+            count: Memory::new(cuda, what, 1)?,
             blocks: pixels.div_ceil(PIXELS_A_BLOCK).clamp(1, most),
             label_blocks: (labels as u32).div_ceil(MERGE_THREADS).clamp(1, most),
         })
@@ -104,23 +109,27 @@ impl backend::Merge<Cuda> for Merge {
             mean: self.means.address(),
             nearest: self.nearest_of.address(),
             number: self.numbers.address(),
+            count: self.count.address(),
         };
-        let (lists, regions) = ((self.blocks, 1), (self.label_blocks, 1));
-        // SAFETY: lists and labels as connectivity left them; the stage's memory has one entry for each of the most
-        // regions.
+        let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
+        let (regions, threads) = (work.regions.address(), MERGE_THREADS);
+        // SAFETY: lists, labels and regions as connectivity left them; the stage's memory has one entry for each of the
+        // most regions.
         unsafe {
-            work.launch(&self.clear, regions, MERGE_THREADS, &mut args![memory, counters])?;
-            work.launch(&self.gather, lists, MERGE_THREADS, &mut args![components, memory, labels])?;
+            if let Some(gather) = &self.gather {
+                work.launch(gather, lists, threads, &mut args![components, labels, regions])?;
+            }
+            work.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
             for pass in 0..self.passes {
                 if pass > 0 {
-                    work.launch(&self.settle, regions, MERGE_THREADS, &mut args![memory, counters])?;
+                    work.launch(&self.again, each, threads, &mut args![memory])?;
                 }
-                work.launch(&self.mean, regions, MERGE_THREADS, &mut args![memory, counters])?;
-                work.launch(&self.nearest, lists, MERGE_THREADS, &mut args![components, memory])?;
-                work.launch(&self.join, lists, MERGE_THREADS, &mut args![components, memory, self.args])?;
+                work.launch(&self.nearest, lists, threads, &mut args![components, memory, labels, pass])?;
+                work.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
+                work.launch(&self.settle, each, threads, &mut args![memory])?;
             }
             work.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
-            work.launch(&self.label, lists, MERGE_THREADS, &mut args![components, memory, labels])
+            work.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
         }
     }
 }

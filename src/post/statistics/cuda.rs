@@ -21,6 +21,7 @@ const NEIGHBOR_BLOCKS: u32 = 256;
 struct MeasureArgs {
     label_stride: u32,
     measure: u32,
+    components_hold: u32,
 }
 // SAFETY: repr(C), the fields of `MeasureArgs` in kernels/statistics.cu.
 unsafe impl Argument for MeasureArgs {}
@@ -45,6 +46,7 @@ pub(crate) struct Statistics {
     lab_tables: Memory<u32>,
     lab_args: SpaceArgs,
     lab_features: u32,
+    components_hold: u32,
     /// Light of each code of the frame's bits, and how many there are.
     light: Memory<u32>,
     light_codes: u32,
@@ -71,6 +73,8 @@ impl Statistics {
             lab_tables: Work::lab_tables(cuda)?,
             lab_args: ColorTables::new(ColorSpace::Lab).device_args(),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
+            // Merging brings them to the regions, too.
+            components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
             light: Memory::with(cuda, "device memory", &Light::new(plan.frame.format.bits()).device_words())?,
             light_codes: 1 << plan.frame.format.bits(),
             landing: None,
@@ -109,7 +113,11 @@ impl Statistics {
 impl backend::Statistics<Cuda> for Statistics {
     fn measure(&mut self, frame: &DeviceFrame, work: &mut Work, _: &mut (), outputs: Outputs) -> Result<()> {
         let with_sums = outputs.table || outputs.mean_color;
-        let shape = MeasureArgs { label_stride: work.geometry.width, measure: u32::from(with_sums) };
+        let shape = MeasureArgs {
+            label_stride: work.geometry.width,
+            measure: u32::from(with_sums),
+            components_hold: self.components_hold,
+        };
         let (components, component_labels) = (work.components(), work.component_labels.address());
         let (labels, regions) = (work.labels.address(), work.regions.address());
         let light = self.light.address();
