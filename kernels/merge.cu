@@ -175,6 +175,18 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
   }
 }
 
+// Labels before merging, which the next frame's temporal mode goes on from. Grid: tiles of 32 x 32 px, a pixel in each of
+// four rows a thread.
+KERNEL __launch_bounds__(TILE_THREADS)
+    merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height) {
+  after_last_kernel();
+  const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
+  const u32 first = c.tile_first[blockIdx.y * gridDim.x + blockIdx.x];
+  for (u32 y = top; y < min(top + 4, height); y++) {
+    if (x < width) kept[(size_t)y * width + x] = component_label[first + c.local[(size_t)y * width + x]];
+  }
+}
+
 // Components take the label of what their own became, and regions begin with what they hold.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {

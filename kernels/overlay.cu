@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `overlay`: fills regions and draws their boundaries; mirrors src/post/overlay/cpu.rs.
 #include "frame.cuh"
+#include "tracks.cuh"
 
 enum Fill { FILL_NONE = 0, FILL_MEAN = 1, FILL_LABELS = 2 };
 
@@ -28,15 +29,15 @@ __device__ __forceinline__ void false_color(u32 identity, u32 (&rgb)[3]) {
   for (int i = 0; i < 3; i++) rgb[i] = 48 + (h >> 8 * i & 255u) * 207 / 255;
 }
 
-__device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArgs &args, const u32 *means, u32 label,
-                                           u32 (&out)[3]) {
+__device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArgs &args, const u32 *means,
+                                           const Track *tracks, u32 label, u32 (&out)[3]) {
   if (args.fill == FILL_MEAN) {
     const u32 mean = means[label];
 #pragma unroll
     for (int i = 0; i < 3; i++) out[i] = mean >> 10 * i & 1023u;
   } else {
     u32 rgb[3];
-    false_color(label, rgb);
+    false_color(identity_of(tracks, label), rgb);
     from_rgb(frame, rgb, out);
   }
 }
@@ -47,7 +48,8 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
 // Grid: tiles of 32 x 32 px, lane = column; four rows a warp. Tiles begin at even rows and columns, so a chroma sample
 // has all its pixels in one tile.
 KERNEL __launch_bounds__(TILE_THREADS)
-    draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, FrameArgs frame, DrawArgs args) {
+    draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
+         DrawArgs args) {
   after_last_kernel();
   // Bit b: the thin boundary passes the pixel in column left + b - REACH; the second array: the line covers it.
   __shared__ u64 thin[TILE + 2 * REACH];
@@ -99,7 +101,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
       const bool on = line[row] >> lane & 1;
       u32 color[3] = {0, 0, 0};
       if (args.fill != FILL_NONE) {
-        fill_color(frame, args, means, labels[(size_t)y * args.label_stride + x], color);
+        fill_color(frame, args, means, tracks, labels[(size_t)y * args.label_stride + x], color);
         chroma[0] += color[1];
         chroma[1] += color[2];
       }

@@ -7,11 +7,11 @@
 
 #define INFINITE __int_as_float(0x7f800000)
 
-// Brings the clusters in reach of a tile into shared memory, one thread a cluster; writes those of the tile's own cells
-// for the next round and clears the sums of the round after it.
-__device__ __forceinline__ void load_clusters(SharedClusters &shared, const SlicArgs &args, const Places &places,
-                                              const Slots &slots, const u32 *features, const Sums *sums,
-                                              const Center *old, Center *out, Sums *clear, bool seeds) {
+// Brings the clusters in reach of a tile into shared memory, one thread a cluster: `center_of(x, y)` gives that of a cell,
+// `keep(k, center)` takes those of the tile's own cells.
+template <class CenterOf, class Keep>
+__device__ __forceinline__ void load_clusters(SharedClusters &shared, const SlicArgs &args, const Slots &slots,
+                                              CenterOf center_of, Keep keep) {
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
     const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
     if (x >= args.nx || y >= args.ny) {
@@ -22,19 +22,20 @@ __device__ __forceinline__ void load_clusters(SharedClusters &shared, const Slic
       shared.label[slot] = NO_SLOT;
       continue;
     }
-    const Center center = seeds ? seed(args, places, features, x, y) : update(args, places, sums, old, x, y);
+    const Center center = center_of(x, y);
     const i32 *v = center.value;
     const u32 k = y * args.nx + x;
     shared.color_x[slot] = make_float4((float)v[0], (float)v[1], (float)v[2], (float)v[3]);
     shared.y[slot] = (float)v[4];
     shared.spread[slot] = (u32)v[5];
     shared.label[slot] = k;
-    if (out && x - slots.gx < slots.columns && y - slots.gy < slots.rows) {
-      out[k] = center;
-      const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0}};
-      clear[k] = zero;
-    }
+    if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, center);
   }
+}
+
+__device__ __forceinline__ void clear_sums(Sums *sums) {
+  const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0}};
+  *sums = zero;
 }
 
 // The nearest of the nine clusters around a cell for N pixels of that cell in one column. Raster order and a strict
@@ -119,14 +120,24 @@ struct RoundShared {
 // Samples of a column that a thread has.
 #define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
 
+// A pixel and what is known of it.
+struct Pixel {
+  u32 gx, gy, x, y, feature;
+  float l, a, b, place_x, place_y;
+};
+
+// A pixel belongs to the nearest cluster.
+struct Nearest {
+  __device__ void choose(const SharedClusters &, const Slots &, const Pixel &, u32 &) {}
+  __device__ void end() {}
+};
+
 // One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column.
 // Deterministic: all sums are integers.
-template <bool ADAPTIVE>
-__device__ __forceinline__ void assign(const u32 *features, const u32 *samples, const i32 *px, const i32 *py,
-                                       const Sums *sums, Sums *sums_out, Sums *sums_clear, const Center *old,
-                                       Center *out, u32 seeds, const SlicArgs &args) {
+template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
+__device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const i32 *py, Sums *sums_out,
+                                       const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
   __shared__ RoundShared shared;
-  const Places places = {px, py};
   const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
   const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
   const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
@@ -156,7 +167,7 @@ __device__ __forceinline__ void assign(const u32 *features, const u32 *samples, 
     const u32 cell = slots.gy + threadIdx.x - 1;
     shared.origin_y[threadIdx.x] = cell < args.ny ? sums_origin(py, cell, args.step) : 0;
   }
-  load_clusters(shared.clusters, args, places, slots, features, sums, old, out, sums_clear, seeds);
+  load_clusters(shared.clusters, args, slots, center_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -172,6 +183,15 @@ __device__ __forceinline__ void assign(const u32 *features, const u32 *samples, 
   }
   nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.clusters, args, slots.stride(), slot, l, a, b, (float)place_x, yy,
                                           best);
+
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    if (sx > right || sy + i > bottom) continue;
+    const u32 y = (sy + i) * st;
+    const Pixel pixel = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], (float)place_x, yy[i]};
+    choice.choose(shared.clusters, slots, pixel, best[i]);
+  }
+  choice.end();
 
   u32 target = NO_SLOT, sum[6] = {0, 0, 0, 0, 0, 0}, spread = 0;
 #pragma unroll
@@ -226,13 +246,31 @@ __device__ __forceinline__ void assign(const u32 *features, const u32 *samples, 
   }
 }
 
+// Every round but those that follow another frame's.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void assign_round(const u32 *features, const u32 *samples, const i32 *px, const i32 *py,
+                                             const Sums *sums, Sums *sums_out, Sums *sums_clear, const Center *old,
+                                             Center *out, u32 seeds, const SlicArgs &args) {
+  const Places places = {px, py};
+  assign<ADAPTIVE>(
+      samples, px, py, sums_out, args,
+      [&](u32 x, u32 y) {
+        return seeds ? seed(args, places, features, x, y) : update(args, places, sums, old, x, y);
+      },
+      [&](u32 k, const Center &center) {
+        out[k] = center;
+        clear_sums(sums_clear + k);
+      },
+      Nearest());
+}
+
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const i32 *__restrict__ px,
                 const i32 *__restrict__ py, const Sums *__restrict__ sums, Sums *__restrict__ sums_out,
                 Sums *__restrict__ sums_clear, const Center *__restrict__ old, Center *__restrict__ out, u32 seeds,
                 SlicArgs args) {
   after_last_kernel();
-  assign<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
+  assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
 KERNEL __launch_bounds__(ROUND_THREADS)
@@ -241,16 +279,15 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                          Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear, const Center *__restrict__ old,
                          Center *__restrict__ out, u32 seeds, SlicArgs args) {
   after_last_kernel();
-  assign<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
+  assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
 // The final assignment of every pixel, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
 // pixels of a column, a warp four rows of 32.
-template <bool ADAPTIVE>
-__device__ __forceinline__ void label(const u32 *features, const i32 *px, const i32 *py, const Sums *sums,
-                                      const Center *old, Components components, const SlicArgs &args) {
+template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
+__device__ __forceinline__ void label(const u32 *features, const i32 *px, const i32 *py, const Components &components,
+                                      const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
   __shared__ SharedClusters clusters;
-  const Places places = {px, py};
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
   const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
@@ -264,7 +301,7 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
   }
   if (!args.identity) {
     const Slots slots = slots_of(args, left, top, right, bottom);
-    load_clusters(clusters, args, places, slots, features, sums, old, nullptr, nullptr, false);
+    load_clusters(clusters, args, slots, center_of, keep);
     __syncthreads();
     float l[4], a[4], b[4], yy[4];
     u32 slot[4], best[4];
@@ -281,17 +318,32 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
     nearest_column<ADAPTIVE, 4>(clusters, args, slots.stride(), slot, l, a, b, (float)px[column], yy, best);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      if (cluster[i] != NO_CLUSTER) cluster[i] = clusters.label[best[i]];
+      if (cluster[i] == NO_CLUSTER) continue;
+      const Pixel pixel = {gx, home(args, y + i, args.ny), x, y + i, feature[i], l[i], a[i], b[i],
+                           (float)px[column], yy[i]};
+      choice.choose(clusters, slots, pixel, best[i]);
+      cluster[i] = clusters.label[best[i]];
     }
+    choice.end();
   }
   tile_components(components, args.width, left, top, cluster, feature);
+}
+
+// The labels of a frame by itself.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, const i32 *py, const Sums *sums,
+                                            const Center *old, const Components &components, const SlicArgs &args) {
+  const Places places = {px, py};
+  label<ADAPTIVE>(
+      features, px, py, components, args,
+      [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); }, [](u32, const Center &) {}, Nearest());
 }
 
 KERNEL __launch_bounds__(TILE_THREADS)
     slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
   after_last_kernel();
-  label<false>(features, px, py, sums, old, components, args);
+  label_alone<false>(features, px, py, sums, old, components, args);
 }
 
 KERNEL __launch_bounds__(TILE_THREADS)
@@ -299,5 +351,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
                         const Sums *__restrict__ sums, const Center *__restrict__ old, Components components,
                         SlicArgs args) {
   after_last_kernel();
-  label<true>(features, px, py, sums, old, components, args);
+  label_alone<true>(features, px, py, sums, old, components, args);
 }
+
+#include "slic_follow.cuh"

@@ -5,6 +5,7 @@
 #include "features.cuh"
 #include "frame.cuh"
 #include "regions.cuh"
+#include "tracks.cuh"
 
 struct MeasureArgs {
   u32 label_stride;
@@ -155,8 +156,9 @@ static_assert(sizeof(Record) == 40, "the wire format");
 // if not 0, says that samples are light, and how many codes there are.
 KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
-                 const u32 *__restrict__ tables, const u16 *__restrict__ light, u32 *__restrict__ means,
-                 Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features, u32 light_codes) {
+                 const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ light,
+                 u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
+                 u32 light_codes) {
   after_last_kernel();
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x;
   if (label >= counters[2]) return;
@@ -186,7 +188,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     n = 1.0;
   }
   Record record;
-  record.track_id = label;
+  record.track_id = identity_of(tracks, label);
   record.area = sums.area;
   record.centroid[0] = (float)((double)sums.x / (double)sums.area);
   record.centroid[1] = (float)((double)sums.y / (double)sums.area);

@@ -46,3 +46,9 @@
 #define OVERLAY_THREADS 256
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
+#define TEMPORAL_THREADS 256
+// A warp a region; with its samples, at most 37 a side, four fit a block's shared memory.
+#define TRACK_THREADS 128
+#define TRACK_POINTS 1369
+// One block names all regions at the end.
+#define IDENTIFY_THREADS 1024

@@ -54,7 +54,7 @@ impl Plan {
             frame,
             grid,
             color_space: params.algorithm.color_space(),
-            algorithm: params.algorithm.plan(geometry, &grid),
+            algorithm: params.algorithm.plan(geometry, &grid, params.temporal),
             temporal: params.temporal.then(|| temporal::Plan::new(params.temporal_inertia, geometry, &grid)),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),

@@ -42,14 +42,16 @@ fn content(buffer: &gst::BufferRef) -> Content {
         let mut all: Vec<u8> = labels.as_slice().iter().flat_map(|label| label.to_le_bytes()).collect();
         all.extend_from_slice(bytemuck::cast_slice(&meta.table().unwrap()));
         all.extend_from_slice(bytemuck::cast_slice(&meta.neighbors().unwrap()));
+        all.extend_from_slice(bytemuck::cast_slice(&meta.motion().unwrap()));
         all
     });
     (buffer.pts(), bytes(buffer), meta)
 }
 
 /// Pushes frames while properties change, and returns what leaves until the end of the stream.
-fn run(backend: &str, depth: u32) -> Vec<Content> {
+fn run(backend: &str, depth: u32, temporal: bool) -> Vec<Content> {
     let (element, mut h, bus) = element(backend, depth);
+    element.set_property("temporal", temporal);
     let mut left = Vec::new();
     for (i, (name, width, height)) in [("NV12", 97, 81), ("RGBA", 64, 48)].into_iter().enumerate() {
         let before = left.len();
@@ -63,6 +65,7 @@ fn run(backend: &str, depth: u32) -> Vec<Content> {
         for seed in 0..12u32 {
             match seed {
                 3 => element.set_property_from_str("overlay", "none"),
+                4 => element.set_property_from_str("overlay", "labels"),
                 5 => element.set_property_from_str("overlay", "mean-color-boundaries"),
                 6 => element.set_property("superpixel-size", 12u32),
                 8 => element.set_property("labels", false),
@@ -70,7 +73,14 @@ fn run(backend: &str, depth: u32) -> Vec<Content> {
                 10 => element.set_property("neighbors", seed % 2 == i as u32 % 2),
                 _ => {}
             }
-            assert_eq!(h.push(picture(&info(name, width, height), seed, 0)), Ok(gst::FlowSuccess::Ok));
+            // Every second frame goes on from the last.
+            let mut input = picture(&info(name, width, height), seed / 2 * 2, 0);
+            let writable = input.get_mut().unwrap();
+            writable.set_pts(gst::ClockTime::from_mseconds(40 * u64::from(seed)));
+            if seed == 7 {
+                writable.set_flags(gst::BufferFlags::DISCONT);
+            }
+            assert_eq!(h.push(input), Ok(gst::FlowSuccess::Ok));
             while let Some(buffer) = h.try_pull() {
                 left.push(content(&buffer));
             }
@@ -90,13 +100,15 @@ fn every_depth_gives_what_none_gives() {
     if !device("every_depth_gives_what_none_gives") {
         return;
     }
-    let expected = run("cpu", 0);
-    assert_eq!(expected.len(), 24);
-    for depth in 0..=4 {
-        let found = run("cuda", depth);
-        assert_eq!(found.len(), 24, "depth {depth}");
-        for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
-            assert!(expected == found, "depth {depth}, frame {frame}");
+    for temporal in [false, true] {
+        let expected = run("cpu", 0, temporal);
+        assert_eq!(expected.len(), 24);
+        for depth in 0..=4 {
+            let found = run("cuda", depth, temporal);
+            assert_eq!(found.len(), 24, "depth {depth}");
+            for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                assert!(expected == found, "temporal {temporal}, depth {depth}, frame {frame}");
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use gst::prelude::*;
 use gst_video::prelude::*;
 use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
-use gstsuperpixel::regions::{Neighbor, Region};
+use gstsuperpixel::regions::{Motion, Neighbor, Region};
 
 const FORMATS: [&str; 7] = ["NV12", "I420", "P010_10LE", "RGBA", "BGRA", "RGBx", "BGRx"];
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
@@ -42,6 +42,7 @@ fn device(test: &str) -> bool {
 struct Attached {
     labels: Vec<u16>,
     table: Vec<Region>,
+    motion: Vec<Motion>,
     neighbors: Vec<Neighbor>,
 }
 
@@ -50,6 +51,7 @@ fn attached(buffer: &gst::BufferRef) -> Attached {
     Attached {
         labels: meta.labels().unwrap().as_slice().to_vec(),
         table: meta.table().unwrap(),
+        motion: meta.motion().unwrap(),
         neighbors: meta.neighbors().unwrap(),
     }
 }
@@ -156,6 +158,50 @@ fn every_format_and_overlay_gives_what_system_memory_gives() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn identities_are_those_of_system_memory() {
+    if !device("identities_are_those_of_system_memory") {
+        return;
+    }
+    let mut zero = Zero::new("temporal=true overlay=labels");
+    let element = superpixel();
+    for (name, value) in
+        [("backend", "cpu"), ("neighbors", "true"), ("overlay", "labels"), ("superpixel-size", "8")]
+    {
+        element.set_property_from_str(name, value);
+    }
+    element.set_property("temporal", true);
+    let (mut cpu, _bus) = harness(&element);
+    let mut held = Vec::new();
+    for (turn, (name, width, height)) in [("NV12", 97, 81), ("RGBA", 64, 48)].into_iter().enumerate() {
+        zero.harness.set_src_caps(caps(name, width, height));
+        cpu.set_src_caps(caps(name, width, height));
+        let info = info(name, width, height);
+        for frame in 0..8u32 {
+            let case = format!("{name}, frame {frame}");
+            match frame {
+                5 => [&zero.element, &element].map(|e| e.set_property("temporal-inertia", 0.4f32)),
+                6 => [&zero.element, &element].map(|e| e.set_property("superpixel-size", 8 + turn as u32)),
+                _ => [(), ()],
+            };
+            let input = picture(&info, frame / 3, 0);
+            let (drawn, buffer) = zero.pass(input.copy_deep().unwrap(), &case);
+            let expected = cpu.push_and_pull(input).unwrap();
+            let (got, want) = (attached(&buffer), attached(&expected));
+            assert!(!got.motion.is_empty() && got == want, "{case}: metadata");
+            assert!(pixels(&drawn, &info) == pixels(&expected, &info), "{case}: colors of identities");
+            // Frames that are not given back have other addresses.
+            if frame % 2 == 0 {
+                held.push((buffer, want));
+            }
+        }
+    }
+    assert!(
+        held.iter().all(|(buffer, want)| attached(buffer) == *want),
+        "results change while they are held"
+    );
 }
 
 #[test]

@@ -84,7 +84,7 @@ run_emulated() {
     export GST_REGISTRY=$folder/registry.bin LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_SHORT=1
     # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test cuda_memory --test cuda_context --test cuda_element \
+    cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test cuda_temporal --test cuda_memory --test cuda_context --test cuda_element \
         --test cuda_zero_copy --test cuda_async --test cuda_faults
     # Once more as a device whose grids overlap, with all work put off until somebody waits for it.
     # shellcheck disable=SC2046  # words on purpose

@@ -82,9 +82,9 @@ impl AlgorithmParams {
         }
     }
 
-    pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid) -> AlgorithmPlan {
+    pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
         match self {
-            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
+            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid, temporal)),
             Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid)),
             Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
         }

@@ -66,13 +66,15 @@ macro_rules! ptx {
 pub(crate) use ptx;
 
 /// The kernels that all algorithms share.
-const SHARED: [ModuleText; 6] = [
+const SHARED: [ModuleText; 8] = [
     module_text!("color"),
     module_text!("connect_cluster"),
     module_text!("connectivity"),
     module_text!("merge"),
     module_text!("statistics"),
     module_text!("overlay"),
+    algo::temporal::cuda::MODULES[0],
+    algo::temporal::cuda::MODULES[1],
 ];
 
 pub(crate) struct Device {

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::{CudaStream, sys};
 
+use crate::algo::temporal;
 use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
 use crate::ingest;
@@ -212,19 +213,12 @@ impl Backend for Cuda {
 
     fn merge(&self, plan: &Plan, work: &Work) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
         let Some(rule) = plan.merge else { return Ok(None) };
-        if plan.temporal.is_some() {
-            let reason = "it does not keep identities of merged regions yet; set merge=0, temporal=false or use the cpu backend";
-            return Err(Error::Backend { backend: "cuda", reason: reason.into() });
-        }
         Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, work, rule)?)))
     }
 
     fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
-        if plan.temporal.is_none() {
-            return Ok(None);
-        }
-        let reason = "it has no temporal mode yet; set temporal=false or use the cpu backend";
-        Err(Error::Backend { backend: "cuda", reason: reason.into() })
+        let Some(temporal) = &plan.temporal else { return Ok(None) };
+        Ok(Some(Box::new(temporal::cuda::Temporal::new(self, temporal)?)))
     }
 
     fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
@@ -245,6 +239,10 @@ impl Backend for Cuda {
         if outputs.neighbors {
             work.prepare_neighbors()?;
         }
-        work.replay(frame, outputs, stages)
+        work.replay(frame, outputs, stages)?;
+        if let Some(state) = &mut work.temporal {
+            state.settle();
+        }
+        Ok(())
     }
 }

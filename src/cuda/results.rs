@@ -16,11 +16,14 @@ use super::work::{Memory, Work};
 use super::{Cuda, Traffic};
 use crate::error::{Error, Result};
 use crate::params::Outputs;
-use crate::regions::{Neighbor, Region};
+use crate::regions::{Motion, Neighbor, Region};
 
 /// Frames whose results stay on the device; those of more come down at once, so that a reader who keeps many frames
 /// does not fill the device.
 const MOST_KEPT: usize = 16;
+
+/// Number of [`Part`]s.
+pub(crate) const PARTS: usize = 4;
 
 const STAGE: &str = "keep results";
 
@@ -104,11 +107,12 @@ impl Counts {
     }
 
     /// Bytes of each [`Part`].
-    fn lengths(self, labels: usize, outputs: Outputs) -> [usize; 3] {
+    fn lengths(self, labels: usize, outputs: Outputs, motion: bool) -> [usize; PARTS] {
         [
             labels,
             if outputs.table { self.regions as usize * size_of::<Region>() } else { 0 },
             self.pairs as usize * size_of::<Neighbor>(),
+            if motion { self.regions as usize * size_of::<Motion>() } else { 0 },
         ]
     }
 }
@@ -122,6 +126,8 @@ pub enum Part {
     Table,
     /// One [`Neighbor`] for each touching pair.
     Neighbors,
+    /// One [`Motion`] a label, where identities last.
+    Motion,
 }
 
 /// Device memory of one frame's results, and where they come down.
@@ -154,8 +160,11 @@ impl Pool {
         // As GStreamer lays out a plane of 16-bit gray by default.
         let label_stride = row.next_multiple_of(4);
         let most = work.most_kept(label_stride, outputs);
-        let starts = [0, most[0], most[0] + most[1]].map(|start| start.next_multiple_of(8));
-        let size = starts[2] + most[2];
+        let mut starts = [0; PARTS];
+        for part in 1..PARTS {
+            starts[part] = (starts[part - 1] + most[part - 1]).next_multiple_of(8);
+        }
+        let size = starts[PARTS - 1] + most[PARTS - 1];
         let free = self.0.free.lock().unwrap().pop();
         let slot = match free.filter(|slot| slot.memory.len() >= size) {
             Some(slot) => slot,
@@ -165,7 +174,7 @@ impl Pool {
                 ready: check(STAGE, cuda.device.context.new_event(None))?,
             },
         };
-        let lengths = counts.map_or(most, |counts| counts.lengths(most[0], outputs));
+        let lengths = counts.map_or(most, |counts| counts.lengths(most[0], outputs, most[3] > 0));
         let to = |part: usize| slot.memory.address() + starts[part] as u64;
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
@@ -191,7 +200,8 @@ impl Pool {
         unsafe {
             check(STAGE, sys::cuMemcpy2DAsync_v2(&labels, stream).result())?;
             let pairs = work.neighbors.as_ref().map_or(0, |memory| memory.pairs.address());
-            for (part, from) in [(1, work.records.address()), (2, pairs)] {
+            let motion = work.temporal.as_ref().map_or(0, |state| state.motion.address());
+            for (part, from) in [(1, work.records.address()), (2, pairs), (3, motion)] {
                 if lengths[part] > 0 {
                     check(STAGE, sys::cuMemcpyDtoDAsync_v2(to(part), from, lengths[part], stream).result())?;
                 }
@@ -199,7 +209,7 @@ impl Pool {
         }
         check(STAGE, slot.ready.record(&cuda.stream))?;
         let held = self.0.held.fetch_add(1, Ordering::Relaxed);
-        let place = Place { slot: Some(slot), host: Vec::new(), here: [false; 3] };
+        let place = Place { slot: Some(slot), host: Vec::new(), here: [false; PARTS] };
         let kept = Results {
             cuda: ManuallyDrop::new(cuda.clone()),
             place: Mutex::new(place),
@@ -221,14 +231,14 @@ struct Place {
     slot: Option<Slot>,
     host: Vec<u8>,
     /// Parts that are in the slot's pinned memory.
-    here: [bool; 3],
+    here: [bool; PARTS],
 }
 
 /// What one frame gave; on the device until it is read. May be read from any thread and outlive its engine.
 pub struct Results {
     place: Mutex<Place>,
-    starts: [usize; 3],
-    lengths: [usize; 3],
+    starts: [usize; PARTS],
+    lengths: [usize; PARTS],
     label_stride: usize,
     pool: Weak<Shared>,
     /// May be the last of its context; dropped by hand.
@@ -243,7 +253,7 @@ impl Results {
 
     /// Says what there is, where that was not known when it was kept.
     pub fn settle(&mut self, counts: Counts, outputs: Outputs) {
-        let found = counts.lengths(self.lengths[0], outputs);
+        let found = counts.lengths(self.lengths[0], outputs, self.lengths[3] > 0);
         self.lengths = std::array::from_fn(|part| found[part].min(self.lengths[part]));
     }
 
@@ -298,7 +308,7 @@ impl Results {
     /// Brings all parts down into ordinary memory and gives the slot back.
     fn move_to_host(&self) -> Result<()> {
         let mut place = self.place.lock().unwrap();
-        for part in 0..3 {
+        for part in 0..PARTS {
             self.bring(&mut place, part)?;
         }
         if let Some(slot) = place.slot.take() {

@@ -52,6 +52,9 @@ pub(crate) const CLUSTER_WORDS: u32 = value("CLUSTER_WORDS");
 pub(crate) const CLUSTER_SHARED: u32 = value("CLUSTER_SHARED");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
 pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
+pub(crate) const TEMPORAL_THREADS: u32 = value("TEMPORAL_THREADS");
+pub(crate) const TRACK_THREADS: u32 = value("TRACK_THREADS");
+pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 
 // The kernels divide these without a rest.

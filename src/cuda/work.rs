@@ -10,9 +10,10 @@ use cudarc::driver::{CudaEvent, CudaGraph, CudaSlice, DevicePtr, sys};
 use super::bounce::{Bounce, DeviceRows};
 use super::frame::DeviceFrame;
 use super::launch::{Argument, Kernel, check};
-use super::results::{Counts, Pinned, Pool, Results};
+use super::results::{Counts, PARTS, Pinned, Pool, Results};
 use super::tuning::TILE;
 use super::{Cuda, Traffic};
+use crate::algo::temporal::cuda::State;
 use crate::backend::StageTimes;
 use crate::color::{ColorSpace, ColorTables};
 use crate::error::Result;
@@ -78,6 +79,18 @@ impl<T> Memory<T> {
         unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
     }
 
+    /// Puts items in the place of those from `first` on; the host's may go at once.
+    pub fn write(&mut self, cuda: &Cuda, what: &'static str, first: usize, items: &[T]) -> Result<()>
+    where
+        T: bytemuck::Pod,
+    {
+        check(what, cuda.device.context.bind_to_thread())?;
+        let bytes: &[u8] = bytemuck::cast_slice(items);
+        let start = first * size_of::<T>();
+        check(what, cuda.stream.memcpy_htod(bytes, &mut self.slice.slice_mut(start..start + bytes.len())))?;
+        check(what, cuda.stream.synchronize())
+    }
+
     /// Copies the items from `first` on into `out` and waits for them.
     pub fn read(&self, cuda: &Cuda, what: &'static str, first: usize, out: &mut [T]) -> Result<()>
     where
@@ -136,6 +149,7 @@ pub(crate) struct NeighborMemory {
 struct Recorded {
     frame: DeviceFrame,
     outputs: Outputs,
+    phase: (bool, usize),
     graph: CudaGraph,
 }
 
@@ -147,7 +161,10 @@ pub struct Work {
     /// Most regions that a frame can have.
     pub(crate) max_regions: usize,
     pub(crate) tables: Memory<u32>,
-    pub(crate) features: Memory<u32>,
+    /// The packed color plane where nothing lasts.
+    features: Option<Memory<u32>>,
+    /// What lasts from frame to frame, with the color planes of the last frame and this.
+    pub(crate) temporal: Option<State>,
     pub(crate) samples: Memory<u32>,
     /// SLIC's accumulators in the first round, or quick shift's densities, with the counters behind them, all of which
     /// ingest clears; then SLIC's two more sets.
@@ -205,7 +222,14 @@ impl Work {
                 what,
                 &ColorTables::with_bits(plan.color_space, plan.frame.format.bits()).device_words(),
             )?,
-            features: Memory::new(cuda, what, n)?,
+            features: match plan.temporal {
+                Some(_) => None,
+                None => Some(Memory::new(cuda, what, n)?),
+            },
+            temporal: match &plan.temporal {
+                Some(temporal) => Some(State::new(cuda, plan, temporal, max_regions)?),
+                None => None,
+            },
             samples: Memory::new(cuda, what, n)?,
             sums: [
                 Memory::new(cuda, what, first_words + FRAME_COUNTERS + 2)?,
@@ -239,6 +263,17 @@ impl Work {
             graphs: Vec::new(),
             profile: None,
         })
+    }
+
+    /// The packed color plane.
+    pub(crate) fn features(&self) -> u64 {
+        let plane = self.temporal.as_ref().map(State::features).or(self.features.as_ref());
+        plane.map_or(0, Memory::address)
+    }
+
+    /// Where the identities of regions stand; 0 where nothing lasts.
+    pub(crate) fn tracks(&self) -> u64 {
+        self.temporal.as_ref().map_or(0, State::tracks)
     }
 
     pub(crate) fn counters(&self) -> u64 {
@@ -282,14 +317,17 @@ impl Work {
         outputs: Outputs,
         stages: &mut dyn FnMut(&mut Work) -> Result<()>,
     ) -> Result<()> {
-        /// Frames come from small pools; more addresses than this are not a pool.
-        const KEPT: usize = 64;
+        /// Frames come from small pools; more addresses than this are not a pool. What lasts takes turns, so that there
+        /// are two graphs for an address.
+        const KEPT: usize = 128;
         let stage = "graph";
         check(stage, self.cuda.device.context.bind_to_thread())?;
         if self.profile.is_some() {
             return stages(self);
         }
-        if let Some(recorded) = self.graphs.iter().find(|g| g.frame == *frame && g.outputs == outputs) {
+        let phase = self.temporal.as_ref().map_or((false, 0), State::phase);
+        let fits = |g: &&Recorded| g.frame == *frame && g.outputs == outputs && g.phase == phase;
+        if let Some(recorded) = self.graphs.iter().find(fits) {
             return check(stage, recorded.graph.launch());
         }
         let stream = self.cuda.stream.clone();
@@ -308,7 +346,7 @@ impl Work {
             self.cuda.synchronize()?;
             self.graphs.clear();
         }
-        self.graphs.push(Recorded { frame: *frame, outputs, graph });
+        self.graphs.push(Recorded { frame: *frame, outputs, phase, graph });
         Ok(())
     }
 
@@ -411,18 +449,22 @@ impl Work {
     }
 
     /// Most bytes that [`Work::keep`] keeps of a frame.
-    pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; 3] {
+    pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; PARTS] {
+        let motion = outputs.table && self.temporal.is_some();
         [
             label_stride * self.geometry.height as usize,
             if outputs.table { self.max_regions * size_of::<crate::regions::Region>() } else { 0 },
             if outputs.neighbors { self.max_pairs * size_of::<crate::regions::Neighbor>() } else { 0 },
+            if motion { self.max_regions * size_of::<crate::regions::Motion>() } else { 0 },
         ]
     }
 
     /// The packed colors, for comparisons.
     pub fn read_features(&self) -> Result<Vec<u32>> {
         let mut out = vec![0; self.geometry.pixels()];
-        self.features.read(&self.cuda, "features", 0, &mut out)?;
+        if let Some(plane) = self.temporal.as_ref().map(State::features).or(self.features.as_ref()) {
+            plane.read(&self.cuda, "features", 0, &mut out)?;
+        }
         Ok(out)
     }
 

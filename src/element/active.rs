@@ -200,6 +200,8 @@ impl ActiveEngine {
 
     /// The lowest identity that no region has had yet.
     pub(super) fn next_id(&mut self) -> Result<u32> {
+        #[cfg(feature = "cuda")]
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         match self {
             Self::Cpu(on) => on.engine.next_id(),
             #[cfg(feature = "cuda")]
@@ -209,6 +211,8 @@ impl ActiveEngine {
 
     /// Gives identities from `id` on.
     pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         match self {
             Self::Cpu(on) => on.engine.set_next_id(id),
             #[cfg(feature = "cuda")]
@@ -498,6 +502,7 @@ fn found(
         found.labels = Some(super::frame::label_buffer(&kept, geometry)?);
         found.table = task.outputs.table.then(|| result_memory::buffer(&kept, Part::Table));
         found.neighbors = task.outputs.neighbors.then(|| result_memory::buffer(&kept, Part::Neighbors));
+        found.motion = (kept.bytes(Part::Motion) > 0).then(|| result_memory::buffer(&kept, Part::Motion));
     }
     Ok(found)
 }

@@ -73,7 +73,7 @@ impl Lsc {
 
 impl Segmenter<Cuda> for Lsc {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let (features, samples, total) = (work.features.address(), work.samples.address(), self.total);
+        let (features, samples, total) = (work.features(), work.samples.address(), self.total);
         let (color, px, py) = (self.color.address(), self.px.address(), self.py.address());
         let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
         let state = [self.state[0].address(), self.state[1].address()];

@@ -99,8 +99,7 @@ impl QuickShift {
 impl Segmenter<Cuda> for QuickShift {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let shape = self.args;
-        let (features, density, counters) =
-            (work.features.address(), work.sums[0].address(), work.counters());
+        let (features, density, counters) = (work.features(), work.sums[0].address(), work.counters());
         let (column, row, offsets) = (self.column.address(), self.row.address(), self.offsets.address());
         let (parents, components) = (self.parents.address(), work.components());
         let pixels = shape.width * shape.height;

@@ -3,6 +3,8 @@
 
 use super::Plan;
 use crate::algo::grid::{Grid, GridArgs};
+use crate::algo::temporal::WARM_ROUNDS;
+use crate::algo::temporal::cuda::State;
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleText, module_text};
 use crate::cuda::launch::{Argument, Kernel};
@@ -26,6 +28,35 @@ const _: () = assert!(size_of::<SlicArgs>() == 4 * 13);
 // SAFETY: repr(C), the fields of `SlicArgs` in kernels/clusters.cuh.
 unsafe impl Argument for SlicArgs {}
 
+/// `SlicTemporal` of kernels/slic_follow.cuh.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct SlicTemporal {
+    sums: [u64; 3],
+    centers: [u64; 2],
+    carried_last: u64,
+    carried: u64,
+    scale: [i64; 2],
+}
+
+const _: () = assert!(size_of::<SlicTemporal>() == 72);
+// SAFETY: repr(C), the fields of `SlicTemporal`.
+unsafe impl Argument for SlicTemporal {}
+
+/// How a warm round begins: `Begin` of kernels/slic_follow.cuh.
+const CARRY: u32 = 0;
+const AGAIN: u32 = 1;
+const SUMS: u32 = 2;
+
+/// What it takes to go on from the last frame.
+struct Follow {
+    assign: Kernel,
+    label: Kernel,
+    /// Final centers of this frame and of the last, which take turns.
+    carried: [Memory<[i32; 8]>; 2],
+    scale: [i64; 2],
+}
+
 /// Words of the accumulators of one cluster: `Sums` of kernels/clusters.cuh.
 const SUMS_WORDS: usize = 8;
 
@@ -37,6 +68,8 @@ pub(crate) struct Slic {
     px: Memory<i32>,
     py: Memory<i32>,
     centers: [Memory<[i32; 8]>; 2],
+    /// Where something lasts and is clustered.
+    follow: Option<Follow>,
 }
 
 impl Slic {
@@ -51,7 +84,19 @@ impl Slic {
             None => ("slic_assign", "slic_label"),
             Some(_) => ("slic_assign_adaptive", "slic_label_adaptive"),
         };
+        let (follow_assign, follow_label) = match slic.adaptive {
+            None => ("slic_follow", "slic_label_follow"),
+            Some(_) => ("slic_follow_adaptive", "slic_label_follow_adaptive"),
+        };
         let what = "device memory";
+        let follow = || -> Result<Follow> {
+            Ok(Follow {
+                assign: cuda.device.kernel("slic", follow_assign, "slic/assign")?,
+                label: cuda.device.kernel("slic", follow_label, "slic/label")?,
+                carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
+                scale: slic.place_scale,
+            })
+        };
         Ok(Self {
             assign: cuda.device.kernel("slic", assign, "slic/assign")?,
             label: cuda.device.kernel("slic", label, "slic/label")?,
@@ -65,19 +110,53 @@ impl Slic {
             px: Memory::with(cuda, what, &slic.px)?,
             py: Memory::with(cuda, what, &slic.py)?,
             centers: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
+            follow: (plan.temporal.is_some() && grid.step > 1).then(follow).transpose()?,
         })
+    }
+}
+
+impl Slic {
+    /// Rounds that go on from the last frame.
+    fn assign_again(&self, work: &Work, follow: &Follow, state: &State, own: SlicTemporal) -> Result<()> {
+        let (samples, px, py) = (work.samples.address(), self.px.address(), self.py.address());
+        let (all, shape) = (state.addresses(work), state.args());
+        let grid = &self.args.grid;
+        let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
+        let rounds = [(CARRY, 0), (AGAIN, 1)].into_iter().chain((1..WARM_ROUNDS).map(|round| (SUMS, round)));
+        for (begin, round) in rounds {
+            // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
+            unsafe {
+                work.launch(
+                    &follow.assign,
+                    tiles,
+                    ROUND_THREADS,
+                    &mut args![samples, px, py, own, all, shape, begin, round, self.args],
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl Segmenter<Cuda> for Slic {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let (features, samples) = (work.features.address(), work.samples.address());
+        let (features, samples) = (work.features(), work.samples.address());
         let (px, py) = (self.px.address(), self.py.address());
         let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
         let centers = [self.centers[0].address(), self.centers[1].address()];
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
-        for round in 0..self.rounds as usize {
+        let own = self.follow.as_ref().zip(work.temporal.as_ref()).map(|(follow, state)| {
+            let turn = state.phase().1;
+            let [carried, carried_last] = [turn, turn ^ 1].map(|turn| follow.carried[turn].address());
+            (follow, state, SlicTemporal { sums, centers, carried_last, carried, scale: follow.scale })
+        });
+        let warm = own.filter(|(_, state, _)| state.is_warm());
+        if let Some((follow, state, own)) = warm {
+            self.assign_again(work, follow, state, own)?;
+        }
+        let rounds = if warm.is_some() { 0 } else { self.rounds };
+        for round in 0..rounds as usize {
             // Read what the last round left, add to the set that it cleared, clear the one before.
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
             let (old, new) = (centers[(round + 1) % 2], centers[round % 2]);
@@ -92,8 +171,16 @@ impl Segmenter<Cuda> for Slic {
                 )?;
             }
         }
+        let components = work.components();
+        if let Some((follow, state, own)) = own {
+            let (all, shape, follows) = (state.addresses(work), state.args(), u32::from(warm.is_some()));
+            let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
+            let list = &mut args![px, py, own, all, shape, components, last, follows, self.args];
+            // SAFETY: as above; component lists hold one entry a pixel, edges two.
+            return unsafe { work.launch(&follow.label, work.tiles, TILE_THREADS, list) };
+        }
         let last = self.rounds.max(1) as usize - 1;
-        let (sums, centers, components) = (sums[last % 3], centers[last % 2], work.components());
+        let (sums, centers) = (sums[last % 3], centers[last % 2]);
         // SAFETY: as above; component lists hold one entry a pixel, edges two.
         unsafe {
             work.launch(

@@ -14,7 +14,7 @@
 //!
 //! The distance is `(L-Lc)² + (a-ac)² + (b-bc)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and
 //! `PX[x] = round(x * 8m/S)`. It stays below 2^24 for m <= 64, so f32 holds it exactly in any order of operations; a
-//! larger m halves the quanta (`color_shift`) until it does. Ties: the lowest cluster index.
+//! larger m halves the quanta (`color_shift`) until it does, with `temporal` one above 56. Ties: the lowest cluster index.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
@@ -33,6 +33,8 @@ pub const COMPACTNESS: Range<f32> =
 
 /// Largest m that the exact arithmetic takes without halving the quanta.
 const EXACT_COMPACTNESS: f64 = 64.0;
+/// The same where clusters go on from frame to frame: they may be five steps from a pixel instead of four and a half.
+const EXACT_COMPACTNESS_TEMPORAL: f64 = 56.0;
 /// Quanta of a feature for a unit of compactness.
 const QUANTA: f64 = 8.0;
 
@@ -108,7 +110,7 @@ impl Plan {
         ((i64::from(place) * self.place_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
     }
 
-    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {
+    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid, temporal: bool) -> Self {
         let compactness = f64::from(params.compactness);
         let adaptive = params.adaptive_compactness.then(|| {
             let side = QUANTA * EXACT_COMPACTNESS;
@@ -119,7 +121,8 @@ impl Plan {
         });
         let mut color_shift = 0;
         let mut scale = if adaptive.is_some() { EXACT_COMPACTNESS } else { compactness };
-        while scale > EXACT_COMPACTNESS {
+        let most = if temporal { EXACT_COMPACTNESS_TEMPORAL } else { EXACT_COMPACTNESS };
+        while adaptive.is_none() && scale > most {
             scale /= 2.0;
             color_shift += 1;
         }

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::merged::Merged;
 use super::{
-    MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track, track_step,
-    whole_px,
+    CLAIM_ROUNDS, MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track,
+    track_step, whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
@@ -265,7 +265,7 @@ impl State {
             }
             sum
         };
-        let shifts = across * (2 * reach_y + 1);
+        let shifts = self.plan.shifts() as i32;
         let differences: Vec<u64> = cpu.run(|| (0..shifts).into_par_iter().map(difference).collect());
         self.shift = super::shift_of(&self.plan, &differences);
         let (mut count, mut sum, mut squares) = (0u64, 0u64, 0u64);
@@ -357,7 +357,7 @@ impl State {
         });
         let stays = 9 * PLACE * step / 10;
         // The largest claim on each cell, round by round: size, then the lower slot.
-        let mut claims = vec![[0u64; 3]; slots.len()];
+        let mut claims = vec![[0u64; 1 + CLAIM_ROUNDS]; slots.len()];
         let mut wanted: Vec<Option<i32>> = vec![None; slots.len()];
         let claim = |slot: usize, size: u32| u64::from(size) << 32 | u64::from(NONE - slot as u32);
         let place = |slot: &Slot| [0, 1].map(|i| slot.place[i] + shift[i] + slot.velocity[i]);
@@ -378,7 +378,7 @@ impl State {
             let best = &mut claims[cell as usize][0];
             *best = (*best).max(claim(h, slot.size));
         }
-        for round in 1..3 {
+        for round in 1..=CLAIM_ROUNDS {
             for (h, slot) in slots.iter().enumerate() {
                 let Some(cell) = wanted[h] else { continue };
                 if (0..round).any(|r| claims[cell as usize][r] == claim(h, slot.size)) {
@@ -430,6 +430,7 @@ impl State {
         let mut tracks = vec![Track { velocity: self.shift, ..Track::default() }; count];
         if !self.warm {
             tracks.fill(Track::default());
+            self.drift = [0; 2];
         }
         let mut owners = vec![0u64; count];
         if self.in_slots {
@@ -493,37 +494,31 @@ impl State {
                 }
             }
         }
-        let mut claims = vec![[0u64; 2]; self.slots.len()];
+        let mut claims = vec![0u64; self.slots.len()];
         let mut wanted: Vec<Option<(usize, [i32; 2])>> = vec![None; owners.len()];
-        for round in 0..2 {
-            for (l, sum) in sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0) {
-                let key = sum[0] << 32 | u64::from(NONE - l as u32);
-                if wanted[l].is_some_and(|(k, _)| (0..round).any(|r| claims[k][r] == key)) {
-                    continue;
-                }
-                let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
-                let (gx, gy) = ((at[0] / PLACE / step).min(nx - 1), (at[1] / PLACE / step).min(ny - 1));
-                let near = (gy - 1..=gy + 1)
-                    .flat_map(|y| (gx - 1..=gx + 1).map(move |x| (x, y)))
-                    .filter(|&(x, y)| x >= 0 && y >= 0 && x < nx && y < ny)
-                    .map(|(x, y)| (y * nx + x) as usize)
-                    .filter(|&k| self.slots[k].region == NONE && claims[k][..round].iter().all(|&c| c == 0))
-                    .min_by_key(|&k| {
-                        let (columns, rows) =
-                            (self.grid.columns(k % nx as usize), self.grid.rows(k / nx as usize));
-                        let center = [columns, rows].map(|r| PLACE / 2 * (r.start + r.end - 1) as i32);
-                        let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
-                        (d[0] * d[0] + d[1] * d[1], k)
-                    });
-                wanted[l] = near.map(|k| {
-                    claims[k][round] = claims[k][round].max(key);
-                    (k, at)
-                });
-            }
-        }
+        let key = |l: usize| sums[l][0] << 32 | u64::from(NONE - l as u32);
         for (l, sum) in sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0) {
-            let key = sum[0] << 32 | u64::from(NONE - l as u32);
-            let Some((k, place)) = wanted[l].filter(|&(k, _)| claims[k].contains(&key)) else { continue };
+            let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
+            let (gx, gy) = ((at[0] / PLACE / step).min(nx - 1), (at[1] / PLACE / step).min(ny - 1));
+            let near = (gy - 1..=gy + 1)
+                .flat_map(|y| (gx - 1..=gx + 1).map(move |x| (x, y)))
+                .filter(|&(x, y)| x >= 0 && y >= 0 && x < nx && y < ny)
+                .map(|(x, y)| (y * nx + x) as usize)
+                .filter(|&k| self.slots[k].region == NONE)
+                .min_by_key(|&k| {
+                    let (columns, rows) =
+                        (self.grid.columns(k % nx as usize), self.grid.rows(k / nx as usize));
+                    let center = [columns, rows].map(|r| PLACE / 2 * (r.start + r.end - 1) as i32);
+                    let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
+                    (d[0] * d[0] + d[1] * d[1], k)
+                });
+            wanted[l] = near.map(|k| {
+                claims[k] = claims[k].max(key(l));
+                (k, at)
+            });
+        }
+        for (l, sum) in sums.iter().enumerate() {
+            let Some((k, place)) = wanted[l].filter(|&(k, _)| claims[k] == key(l)) else { continue };
             let slot = &mut self.slots[k];
             let color = [3, 4, 5].map(|i| ((2 * sum[i] + sum[0]) / (2 * sum[0])) as u32);
             let sample = u64::from(self.grid.sample_step());

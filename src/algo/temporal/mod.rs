@@ -34,7 +34,7 @@
 //! earlier region that no one else has: pairs by their overlap on the sample lattice, in [`MATCH_ROUNDS`] rounds in which
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
-//! region in the 3x3 cells around their centroid, the larger first, in two rounds: from there on they have a cluster. Where
+//! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. Where
 //! regions are merged, all this is about the superpixels before; see [`merged`].
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
@@ -42,6 +42,8 @@
 //! 5/4 of this one's variance, the frame is segmented from seeds, in as many rounds, and nothing is carried over.
 
 pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
 pub(crate) mod merged;
 
 use crate::algo::grid::Grid;
@@ -56,6 +58,8 @@ pub const INERTIA: Range<f32> =
 pub const WARM_ROUNDS: u32 = 2;
 /// Rounds in which regions without an identity and free identities choose each other.
 pub const MATCH_ROUNDS: u32 = 4;
+/// Rounds in which clusters that did not get the cell that they are over look for a free one.
+pub(crate) const CLAIM_ROUNDS: usize = 2;
 /// Quanta of places and velocities in a px.
 pub const PLACE: i32 = 16;
 /// One in the fixed point of inertia.
@@ -122,6 +126,11 @@ impl Plan {
             reach: thumbnail.map(|side| REACH.min(side / 4)),
             samples: u64::from(width.div_ceil(step)) * u64::from(height.div_ceil(step)),
         }
+    }
+
+    /// Number of shifts that are looked at.
+    pub(crate) fn shifts(&self) -> usize {
+        self.reach.iter().map(|&reach| 2 * reach as usize + 1).product()
     }
 
     /// Whether a frame is not what its predecessor led to.

@@ -66,10 +66,12 @@ impl Connectivity {
         let words = if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) };
         let may_overflow =
             plan.connectivity && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS;
-        // The cluster drops pairs that have no say in absorption; merging wants them all.
+        // The cluster drops pairs that have no say in absorption; merging wants them all. It does not show what has been
+        // joined before anything is absorbed, which temporal mode wants to see.
         let may_cluster = cuda.device.capability >= (9, 0)
             && plan.connectivity
             && plan.merge.is_none()
+            && plan.temporal.is_none()
             && !may_overflow
             && plan.frame.geometry.pixels() <= CLUSTER_PIXELS
             && words <= CLUSTER_BLOCKS * CLUSTER_WORDS;
@@ -152,6 +154,9 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 )?;
             }
             work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
+            if let Some(state) = &work.temporal {
+                state.find_mains(work, self.blocks)?;
+            }
             for round in 0..self.rounds {
                 work.launch(&self.pick, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
                 work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;

@@ -4,7 +4,7 @@
 use super::Plan as Rule;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS};
+use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -52,6 +52,7 @@ pub(crate) struct Merge {
     settle: Kernel,
     number: Kernel,
     label: Kernel,
+    keep: Kernel,
     args: MergeArgs,
     passes: u32,
     parent: Memory<u32>,
@@ -80,6 +81,7 @@ impl Merge {
             settle: kernel("merge_settle")?,
             number: kernel("merge_number")?,
             label: kernel("merge_label")?,
+            keep: kernel("merge_keep")?,
             args: MergeArgs {
                 ratio: rule.ratio,
                 limit: rule.limit,
@@ -129,6 +131,13 @@ impl backend::Merge<Cuda> for Merge {
                 work.launch(&self.settle, each, threads, &mut args![memory])?;
             }
             work.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
+            if let Some(state) = &work.temporal {
+                let (kept, width, height) =
+                    (state.kept_labels(work), work.geometry.width, work.geometry.height);
+                let planes = &mut args![components, labels, kept, width, height];
+                work.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
+                state.name_merged(work, [memory.parent, memory.number, memory.count])?;
+            }
             work.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
         }
     }

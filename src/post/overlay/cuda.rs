@@ -68,14 +68,14 @@ impl backend::Overlay<Cuda> for Overlay {
             return Ok(());
         }
         check("overlay", work.cuda.device.context.bind_to_thread())?;
-        let (labels, means) = (work.labels.address(), work.means.address());
+        let (labels, means, tracks) = (work.labels.address(), work.means.address(), work.tracks());
         // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
         unsafe {
             work.launch(
                 &self.kernel,
                 work.tiles,
                 TILE_THREADS,
-                &mut args![labels, means, frame.args(), shape],
+                &mut args![labels, means, tracks, frame.args(), shape],
             )
         }
     }

@@ -11,7 +11,7 @@ use crate::cuda::{Cuda, DeviceFrame, Work};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::regions::{Neighbor, Region, Regions};
+use crate::regions::{Motion, Neighbor, Region, Regions};
 
 /// Blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
@@ -143,6 +143,7 @@ impl backend::Statistics<Cuda> for Statistics {
         if with_sums {
             let (counters, tables) = (work.counters(), self.lab_tables.address());
             let (means, records) = (work.means.address(), work.records.address());
+            let tracks = work.tracks();
             let blocks = (work.max_regions as u32).div_ceil(TABLE_THREADS);
             let light_codes = if outputs.linear_light { self.light_codes } else { 0 };
             // SAFETY: as above.
@@ -154,6 +155,7 @@ impl backend::Statistics<Cuda> for Statistics {
                     &mut args![
                         counters,
                         regions,
+                        tracks,
                         tables,
                         light,
                         means,
@@ -176,12 +178,12 @@ impl backend::Statistics<Cuda> for Statistics {
         regions.table.clear();
         regions.neighbors.clear();
         regions.motion.clear();
-        let [_, table, pairs] = work.most_kept(0, outputs);
+        let [_, table, pairs, motion] = work.most_kept(0, outputs);
         if table + pairs == 0 {
             return Ok(());
         }
-        if self.landing.as_ref().is_none_or(|landing| landing.len() < table + pairs) {
-            self.landing = Some(Pinned::new(&work.cuda, stage, table + pairs)?);
+        if self.landing.as_ref().is_none_or(|landing| landing.len() < table + pairs + motion) {
+            self.landing = Some(Pinned::new(&work.cuda, stage, table + pairs + motion)?);
         }
         let Some(landing) = &mut self.landing else { return Ok(()) };
         let records = if outputs.table { counts.regions as usize } else { 0 };
@@ -189,12 +191,21 @@ impl backend::Statistics<Cuda> for Statistics {
         if let Some(memory) = &work.neighbors {
             memory.pairs.fetch(&work.cuda, stage, 0, landing, table, counts.pairs as usize)?;
         }
+        let moved = if motion > 0 { records } else { 0 };
+        if let Some(state) = &work.temporal {
+            state.motion.fetch(&work.cuda, stage, 0, landing, table + pairs, moved)?;
+        }
         work.cuda.synchronize()?;
         let words = |at: usize, bytes: usize| &landing.bytes()[at..at + bytes];
         regions.table.extend(
             words(0, records * size_of::<Region>())
                 .chunks_exact(size_of::<Region>())
                 .map(bytemuck::pod_read_unaligned::<Region>),
+        );
+        regions.motion.extend(
+            words(table + pairs, moved * size_of::<Motion>())
+                .chunks_exact(size_of::<Motion>())
+                .map(bytemuck::pod_read_unaligned::<Motion>),
         );
         regions.neighbors.extend(
             words(table, counts.pairs as usize * size_of::<Neighbor>())

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `temporal/identify`; mirrors src/algo/temporal/cpu.rs. It knows regions by the final label of each component, however
+// that came about. All choices are maxima of keys, so the order of threads does not matter.
+#include "components.cuh"
+#include "regions.cuh"
+#include "temporal.cuh"
+
+// The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components
+// and their absorption. Grid: any number of blocks.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal t, TemporalArgs args) {
+  after_last_kernel();
+  const u32 components = c.counters[0];
+  for (u32 i = FIRST; i < components; i += ALL) {
+    const u32 size = args.connectivity ? c.sums[i].count : 1;
+    // What has been joined holds nothing.
+    if (size != 0) atomicMax(&t.mains[c.cluster[i]], key_of(size, c.key[i]));
+  }
+}
+
+// Final label of a pixel.
+__device__ __forceinline__ u32 label_at(const Components &c, const u16 *component_label, const GridArgs &grid,
+                                        const TemporalArgs &args, u32 x, u32 y) {
+  const u32 component = c.tile_first[y / TILE * args.tiles_x + x / TILE] + c.local[(size_t)y * grid.width + x];
+  return component_label[component];
+}
+
+// Who owns the regions, and this frame's slots before that. Grid: a thread a slot.
+KERNEL __launch_bounds__(TEMPORAL_THREADS)
+    temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
+  after_last_kernel();
+  const u32 k = FIRST;
+  if (k >= grid.nx * grid.ny) return;
+  const u64 main = t.mains[k];
+  u32 label = NONE;
+  if (main != 0) {
+    const u32 pixel = index_of(main);
+    label = label_at(c, component_label, grid, args, pixel % grid.width, pixel / grid.width);
+    atomicMax(&t.owners[label], key_of((u32)(main >> 32), k));
+  }
+  t.main_label[k] = label;
+  t.plant_claims[k] = 0;
+  const int2 place = t.places[k];
+  Slot slot = {{place.x, place.y}, {0, 0}, 0, 0, NONE, 0, {0, 0, 0}, 0};
+  if (warm && !is_cut(*t.state, args) && t.sources[k].slot != NONE) {
+    slot = t.slots_last[t.sources[k].slot];
+    slot.place[0] = place.x;
+    slot.place[1] = place.y;
+    slot.planted = 0;
+  }
+  t.slots[k] = slot;
+}
+
+__device__ __forceinline__ bool owns(const Temporal &t, u32 k) {
+  const u32 label = t.main_label[k];
+  return label != NONE && index_of(t.owners[label]) == k;
+}
+
+// The slot that owns a region, or NONE.
+__device__ __forceinline__ u32 owner_of(const Temporal &t, const TemporalArgs &args, u32 label) {
+  const u64 owner = args.in_slots ? t.owners[label] : 0;
+  return owner == 0 ? NONE : index_of(owner);
+}
+
+// Counts an overlap of a region with an earlier one in the table of pairs.
+__device__ __forceinline__ void count_overlap(const Temporal &t, const TemporalArgs &args, u32 label, u32 earlier, u32 n) {
+  const u32 key = (label << 16 | earlier) + 1;
+  for (u32 at = key * 0x9e3779b1u >> 7 & args.pair_mask;; at = (at + 1) & args.pair_mask) {
+    const u32 seen = atomicCAS(&t.pairs[at].x, 0u, key);
+    if (seen == 0) t.pair_list[atomicAdd(&t.state->pairs, 1)] = at;
+    if (seen == 0 || seen == key) {
+      atomicAdd(&t.pairs[at].y, n);
+      return;
+    }
+  }
+}
+
+struct ResolveShared {
+  u32 warp_total[IDENTIFY_THREADS / 32];
+  u32 total;
+};
+
+// Regions without an identity and free identities choose each other: those pairs unite that are each other's best.
+__device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &args) {
+  const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
+  u32 *taken = t.taken, *free_no_more = t.taken + most;
+  for (u32 round = 0; round < MATCH_ROUNDS; round++) {
+    u64 *best_earlier = t.best + (round & 1) * 2 * (size_t)most, *best_label = best_earlier + most;
+    u64 *next_earlier = t.best + (~round & 1) * 2 * (size_t)most, *next_label = next_earlier + most;
+    for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
+      const uint2 *at = &t.pairs[__ldcg(&t.pair_list[i])];
+      const u32 key = __ldcg(&at->x) - 1, label = key >> 16, earlier = key & 0xffffu, overlap = __ldcg(&at->y);
+      if (__ldcg(&taken[label]) == 0 && __ldcg(&free_no_more[earlier]) == 0) {
+        atomicMax(&best_earlier[label], key_of(overlap, earlier));
+        atomicMax(&best_label[earlier], key_of(overlap, label));
+      }
+    }
+    __syncthreads();
+    bool any = false;
+    for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
+      const u32 key = __ldcg(&t.pairs[__ldcg(&t.pair_list[i])].x) - 1, label = key >> 16, earlier = key & 0xffffu;
+      const u64 there = __ldcg(&best_earlier[label]), back = __ldcg(&best_label[earlier]);
+      next_earlier[label] = next_label[earlier] = 0;
+      if (there != 0 && back != 0 && index_of(there) == earlier && index_of(back) == label) {
+        taken[label] = earlier + 1;
+        free_no_more[earlier] = 1;
+        any = true;
+      }
+    }
+    if (!__syncthreads_or(any)) break;
+  }
+  __syncthreads();
+}
+
+// Leaves the table and what belongs to its pairs as the next frame wants to find it.
+__device__ __forceinline__ void forget_pairs(const Temporal &t, const TemporalArgs &args) {
+  const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
+  for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
+    const u32 at = __ldcg(&t.pair_list[i]), key = __ldcg(&t.pairs[at].x) - 1, label = key >> 16, earlier = key & 0xffffu;
+    for (u32 turn = 0; turn < 2; turn++) {
+      t.best[2 * turn * (size_t)most + label] = t.best[(2 * turn + 1) * (size_t)most + earlier] = 0;
+    }
+    t.taken[label] = t.taken[most + earlier] = 0;
+    t.pairs[at] = make_uint2(0, 0);
+  }
+}
+
+// The first identity of a thread that gives `born` of them, after those of the threads before; 0 is no identity.
+__device__ __forceinline__ u32 first_id(ResolveShared &shared, u32 next, u32 born) {
+  const u32 sum = inclusive_sum(born), warp = threadIdx.x / 32;
+  if (lane_id() == 31) shared.warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
+    shared.warp_total[lane_id()] = up - here;
+    if (lane_id() == 31) shared.total = up;
+  }
+  __syncthreads();
+  const u32 id = next + shared.warp_total[warp] + sum - born;
+  return id < next ? id + 1 : id;
+}
+
+// The first identity that is left once `born` have been given from `next` on.
+__device__ __forceinline__ u32 id_after(u32 next, u32 born) {
+  const u32 after = next + born;
+  return after < next ? after + 1 : after;
+}
+
+// Names all regions; new ones in label order. Called by one block.
+__device__ __forceinline__ void name(ResolveShared &shared, const Components &c, const Temporal &t,
+                                     const TemporalArgs &args, bool warm) {
+  const u32 regions = c.counters[2], each = (regions + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
+  const u32 begin = min(threadIdx.x * each, regions), end = min(begin + each, regions);
+  u32 born = 0;
+  for (u32 label = begin; label < end; label++) {
+    const u32 k = owner_of(t, args, label);
+    u32 from = NONE;
+    Track track = {0, 0, {warm ? t.state->shift[0] : 0, warm ? t.state->shift[1] : 0}};
+    if (k != NONE) {
+      const Slot &slot = t.slots[k];
+      if (warm) {
+        track.velocity[0] += slot.velocity[0];
+        track.velocity[1] += slot.velocity[1];
+      }
+      if (slot.id != 0) {
+        track.id = slot.id;
+        track.age = t.tracks_last[slot.region].age + 1;
+        from = slot.region;
+      }
+    }
+    const u32 earlier = track.id == 0 && warm ? __ldcg(&t.taken[label]) : 0;
+    if (earlier != 0) {
+      track.id = t.tracks_last[earlier - 1].id;
+      track.age = t.tracks_last[earlier - 1].age + 1;
+      from = earlier - 1;
+    }
+    born += track.id == 0;
+    t.tracks[label] = track;
+    t.from[label] = from;
+    t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
+  }
+  const u32 next = t.state->next_id;
+  u32 id = first_id(shared, next, born);
+  for (u32 label = begin; label < end; label++) {
+    if (t.tracks[label].id != 0) continue;
+    t.tracks[label].id = id;
+    if (++id == 0) id = 1;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    t.state->next_id = id_after(next, shared.total);
+    t.state->regions = regions;
+    if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
+  }
+}
+
+// Overlaps of regions without an identity with the last frame's, and what regions without a cluster hold; the last block
+// then names all. Grid: any number of blocks over the sample lattice.
+KERNEL __launch_bounds__(IDENTIFY_THREADS)
+    temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
+  after_last_kernel();
+  __shared__ ResolveShared shared;
+  const bool warm = follows && !is_cut(*t.state, args);
+  const u32 samples = grid.sample_width * grid.sample_height, step = grid.sample_step;
+  for (u32 base = FIRST / 32 * 32; base < samples; base += ALL) {
+    const u32 i = base + lane_id(), sy = i / grid.sample_width, x = (i - sy * grid.sample_width) * step, y = sy * step;
+    u32 label = 0, earlier = NONE;
+    if (i < samples) {
+      label = label_at(c, component_label, grid, args, x, y);
+      const u32 k = owner_of(t, args, label);
+      if (args.in_slots && k == NONE) {
+        const u32 feature = t.features[(size_t)y * grid.width + x];
+        u64 *sums = t.sums + 6 * (size_t)label;
+        const u32 values[6] = {1, x, y, feature_0(feature), feature_1(feature), feature_2(feature)};
+        for (int j = 0; j < 6; j++) atomicAdd(&sums[j], (u64)values[j]);
+      }
+      if (warm && (k == NONE || t.slots[k].id == 0)) {
+        const u32 gx = min(x / grid.step, grid.nx - 1), gy = min(y / grid.step, grid.ny - 1);
+        const int2 move = args.in_slots ? t.moves[gy * grid.nx + gx]
+                                        : int2{whole_px(t.state->shift[0]), whole_px(t.state->shift[1])};
+        earlier = t.labels[(size_t)clamp_place((i32)y - move.y, grid.height) * grid.width +
+                           clamp_place((i32)x - move.x, grid.width)];
+        // Whose cluster owns a region has its identity still.
+        const u32 cell = t.cells[earlier];
+        if (cell != NONE && owns(t, (cell >> 16) * grid.nx + (cell & 0xffffu))) earlier = NONE;
+      }
+    }
+    if (__ballot_sync(FULL_WARP, earlier != NONE) == 0) continue;
+    const u64 pair = earlier == NONE ? ~0ull : (u64)label << 32 | earlier;
+    const u32 same = __match_any_sync(FULL_WARP, pair);
+    if (earlier != NONE && (u32)__ffs(same) - 1 == lane_id()) count_overlap(t, args, label, earlier, __popc(same));
+  }
+  if (!is_last_block(&t.state->tickets[1])) return;
+  if (warm) match(t, args);
+  name(shared, c, t, args, warm);
+  forget_pairs(t, args);
+}
+
+// What the slots hold from here on, and which of the free ones regions without a cluster want. Grid: a thread for each
+// slot and region.
+KERNEL __launch_bounds__(TEMPORAL_THREADS)
+    temporal_finish(Components c, Temporal t, GridArgs grid, TemporalArgs args) {
+  after_last_kernel();
+  const u32 i = FIRST, cells = grid.nx * grid.ny;
+  if (i < cells) {
+    const bool own = owns(t, i);
+    const u32 label = t.main_label[i];
+    t.slots[i].size = (u32)(t.mains[i] >> 32);
+    t.slots[i].id = own ? t.tracks[label].id : 0;
+    t.slots[i].region = own ? label : NONE;
+  }
+  if (i >= c.counters[2]) return;
+  const u64 *sums = t.sums + 6 * (size_t)i, n = sums[0];
+  if (n == 0) return;
+  const i32 at[2] = {(i32)((2 * PLACE * sums[1] + n) / (2 * n)), (i32)((2 * PLACE * sums[2] + n) / (2 * n))};
+  const i32 gx = min(at[0] / PLACE / (i32)grid.step, (i32)grid.nx - 1);
+  const i32 gy = min(at[1] / PLACE / (i32)grid.step, (i32)grid.ny - 1);
+  u32 nearest = NONE;
+  u64 least = ~0ull;
+  for (i32 y = max(gy - 1, 0); y <= min(gy + 1, (i32)grid.ny - 1); y++) {
+    for (i32 x = max(gx - 1, 0); x <= min(gx + 1, (i32)grid.nx - 1); x++) {
+      const u32 k = y * grid.nx + x;
+      i32 center[2];
+      center_of(grid, x, y, center);
+      const u64 d = square_of(at[0] - center[0]) + square_of(at[1] - center[1]);
+      if (d < least && !owns(t, k)) {
+        least = d;
+        nearest = k;
+      }
+    }
+  }
+  t.plant_wanted[i] = nearest;
+  if (nearest != NONE) atomicMax(&t.plant_claims[nearest], key_of((u32)n, i));
+}
+
+// Names of merged regions; mirrors src/algo/temporal/merged.rs.
+struct Merged {
+  u32 *numbers;  // [regions] the last frame's merged label of each superpixel
+  Track *tracks_last, *tracks;
+  u64 *totals;   // [regions][3] pixels, and velocity times pixels
+  u32 *next_id;
+};
+
+// What merging gave: a forest of superpixels, the merged label of each root, and how many superpixels there are.
+struct Forest {
+  const u32 *parent, *number, *count;
+};
+
+__device__ __forceinline__ u32 merged_label(const Forest &forest, u32 i) {
+  while (forest.parent[i] != i) i = forest.parent[i];
+  return forest.number[i];
+}
+
+// Rounds half up, negative ones too.
+__device__ __forceinline__ i32 mean_velocity(i64 sum, i64 n) {
+  const i64 top = 2 * sum + n, quotient = top / (2 * n);
+  return (i32)(top % (2 * n) < 0 ? quotient - 1 : quotient);
+}
+
+// Superpixels vote for the earlier merged region that they come from; then all merged regions are named. Pixels of
+// superpixels are in `regions`. Grid: one block.
+KERNEL __launch_bounds__(IDENTIFY_THREADS)
+    temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
+                    Merged merged) {
+  after_last_kernel();
+  __shared__ ResolveShared shared;
+  const u32 superpixels = *forest.count, count = counters[2], thread = threadIdx.x;
+  if (thread == 0) t.state->pairs = 0;
+  for (u32 i = thread; i < 3 * count; i += IDENTIFY_THREADS) merged.totals[i] = 0;
+  __syncthreads();
+  for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) {
+    const u32 label = merged_label(forest, i), n = regions[i].area, from = t.from[i];
+    if (from != NONE) count_overlap(t, args, label, merged.numbers[from], n);
+    const Track track = t.tracks[i];
+    atomicAdd(&merged.totals[3 * label], (u64)n);
+#pragma unroll
+    for (int j = 0; j < 2; j++) atomicAdd(&merged.totals[3 * label + 1 + j], (u64)((i64)n * track.velocity[j]));
+  }
+  __syncthreads();
+  match(t, args);
+  const u32 each = (count + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
+  const u32 begin = min(thread * each, count), end = min(begin + each, count);
+  u32 born = 0;
+  for (u32 label = begin; label < end; label++) {
+    const u32 earlier = __ldcg(&t.taken[label]);
+    const i64 n = (i64)__ldcg(&merged.totals[3 * label]);
+    Track track = {0, 0, {0, 0}};
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      track.velocity[j] = mean_velocity((i64)__ldcg(&merged.totals[3 * label + 1 + j]), n);
+    }
+    if (earlier != 0) {
+      track.id = merged.tracks_last[earlier - 1].id;
+      track.age = merged.tracks_last[earlier - 1].age + 1;
+    }
+    born += track.id == 0;
+    merged.tracks[label] = track;
+    t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
+  }
+  const u32 next = *merged.next_id;
+  u32 id = first_id(shared, next, born);
+  for (u32 label = begin; label < end; label++) {
+    if (merged.tracks[label].id != 0) continue;
+    merged.tracks[label].id = id;
+    if (++id == 0) id = 1;
+  }
+  for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
+  if (thread == 0) *merged.next_id = id_after(next, shared.total);
+  forget_pairs(t, args);
+}

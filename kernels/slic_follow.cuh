@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MPL-2.0
+// SLIC of a frame that follows another: the end of slic.cu, whose rounds and labels it takes; mirrors `follow` in
+// src/algo/slic/cpu.rs.
+#pragma once
+#include "temporal.cuh"
+
+// Memory of a frame that follows another: sums and centers by turns, and the final centers of the last frame and this.
+struct SlicTemporal {
+  Sums *sums[3];
+  Center *centers[2];
+  const Center *carried_last;
+  Center *carried;
+  i64 scale[2];  // a scaled place of 1 in 1/16 px, and the other way; 2^16 is one
+};
+static_assert(sizeof(SlicTemporal) == 72, "mirrored in src/algo/slic/cuda.rs");
+
+__device__ __forceinline__ i32 rescale(i64 scale, i32 place) { return (i32)((place * scale + (1 << 15)) >> 16); }
+
+// One of three, without an array that would be in local memory.
+__device__ __forceinline__ Sums *sums_of(const SlicTemporal &own, u32 round) {
+  const u32 turn = round % 3;
+  return turn == 0 ? own.sums[0] : turn == 1 ? own.sums[1] : own.sums[2];
+}
+__device__ __forceinline__ Center *centers_of(const SlicTemporal &own, u32 round) {
+  return round % 2 ? own.centers[1] : own.centers[0];
+}
+
+// Squared distance of a pixel and a cluster, with SLICO in the fixed point of its scores.
+template <bool ADAPTIVE>
+__device__ __forceinline__ u64 distance(const SharedClusters &clusters, const SlicArgs &args, u32 slot,
+                                        const Pixel &pixel) {
+  const float4 c = clusters.color_x[slot];
+  const float dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z;
+  const float dx = pixel.place_x - c.w, dy = pixel.place_y - clusters.y[slot];
+  const u32 color = (u32)__fmaf_rn(dl, dl, __fmaf_rn(da, da, db * db)), place = (u32)__fmaf_rn(dx, dx, dy * dy);
+  if (!ADAPTIVE) return color + place;
+  return (u64)color * ((1u << 30) / max(clusters.spread[slot], 1u)) + (u64)place * args.place_weight;
+}
+
+// A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
+template <bool ADAPTIVE>
+struct Inertia {
+  const Temporal &t;
+  const TemporalArgs &temporal;
+  const SlicArgs &args;
+  bool warm;
+  u64 *total;  // in shared memory; none if nothing is to be added up
+  u64 residual;
+
+  __device__ void choose(const SharedClusters &clusters, const Slots &slots, const Pixel &pixel, u32 &best) {
+    const u64 least = distance<ADAPTIVE>(clusters, args, best, pixel);
+    if (((pixel.x | pixel.y) & (args.sample_step - 1)) == 0) residual += ADAPTIVE ? least >> 20 : least;
+    if (!warm) return;
+    const Predicted own = predict(t, temporal, args, slots, pixel.gx, pixel.gy, pixel.x, pixel.y, pixel.feature);
+    if (own.slot == NO_SLOT) return;
+    u64 spared = distance<ADAPTIVE>(clusters, args, own.slot, pixel);
+    spared -= spared * own.part >> 8;
+    if (spared < least || (spared == least && own.slot < best)) best = own.slot;
+  }
+  __device__ void end() {
+    if (!total) return;
+    for (u32 step = 16; step > 0; step /= 2) residual += __shfl_down_sync(FULL_WARP, residual, step);
+    if (lane_id() == 0) atomicAdd(total, residual);
+  }
+};
+
+// The center of a cell where the last frame's clusters are now; cells that none came to are seeded.
+__device__ __forceinline__ Center carry(const SlicArgs &args, const Places &places, const SlicTemporal &own,
+                                        const Temporal &t, u32 x, u32 y) {
+  const Source source = t.sources[y * args.nx + x];
+  if (source.slot == NONE) return seed(args, places, t.features, x, y);
+  Center center = own.carried_last[source.slot];
+  const Slot &slot = t.slots_last[source.slot];
+  if (slot.planted) {
+#pragma unroll
+    for (int i = 0; i < 3; i++) center.value[i] = (i32)(slot.color[i] >> args.color_shift);
+#pragma unroll
+    for (int i = 0; i < 2; i++) center.value[3 + i] = rescale(own.scale[1], slot.place[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < 2; i++) center.value[3 + i] += rescale(own.scale[1], source.shift[i]);
+  center.value[5] = (i32)args.initial;
+  return center;
+}
+
+// How a round of a frame that follows another begins: from where the clusters are now; after a cut, from seeds, and else
+// not at all; from the sums of the round before.
+enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
+
+// As `assign_round`. The round after a cut is one more, so all that follow count one further.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const i32 *py, const SlicTemporal &own,
+                                       const Temporal &t, const TemporalArgs &temporal, u32 begin, u32 round,
+                                       const SlicArgs &args) {
+  __shared__ u64 total;
+  const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
+  if (begin == BEGIN_AGAIN && !cut) return;
+  round += cut && begin == BEGIN_SUMS;
+  const Places places = {px, py};
+  Sums *clear = sums_of(own, round + 1);
+  Center *out = centers_of(own, round);
+  if (threadIdx.x == 0) total = 0;
+  const Inertia<ADAPTIVE> inertia = {t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0};
+  assign<ADAPTIVE>(
+      samples, px, py, sums_of(own, round), args,
+      [&](u32 x, u32 y) {
+        if (begin == BEGIN_CARRY) return carry(args, places, own, t, x, y);
+        if (begin == BEGIN_AGAIN) return seed(args, places, t.features, x, y);
+        return update(args, places, sums_of(own, round + 2), centers_of(own, round + 1), x, y);
+      },
+      [&](u32 k, const Center &center) {
+        out[k] = center;
+        clear_sums(clear + k);
+      },
+      inertia);
+  // `assign` has ended in a barrier since the last warp added.
+  if (begin == BEGIN_CARRY && threadIdx.x == 0) atomicAdd(&t.state->residual_first, total);
+}
+
+KERNEL __launch_bounds__(ROUND_THREADS)
+    slic_follow(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
+                SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
+  after_last_kernel();
+  follow<false>(samples, px, py, own, t, temporal, begin, round, args);
+}
+
+KERNEL __launch_bounds__(ROUND_THREADS)
+    slic_follow_adaptive(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
+                         SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
+  after_last_kernel();
+  follow<true>(samples, px, py, own, t, temporal, begin, round, args);
+}
+
+// As `label_alone`, and leaves what the next frame needs. `round` is the last one's number.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, const SlicTemporal &own,
+                                                const Temporal &t, const TemporalArgs &temporal,
+                                                const Components &components, u32 round, u32 follows,
+                                                const SlicArgs &args) {
+  __shared__ u64 total;
+  const bool cut = follows && is_cut(*t.state, temporal);
+  round += cut;
+  const Places places = {px, py};
+  const Sums *sums = sums_of(own, round);
+  const Center *old = centers_of(own, round);
+  if (threadIdx.x == 0) total = 0;
+  const Inertia<ADAPTIVE> inertia = {t, temporal, args, follows && !cut, &total, 0};
+  label<ADAPTIVE>(
+      t.features, px, py, components, args, [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); },
+      [&](u32 k, const Center &center) {
+        own.carried[k] = center;
+        t.places[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
+      },
+      inertia);
+  // `label` has passed barriers since the last warp added.
+  if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
+}
+
+KERNEL __launch_bounds__(TILE_THREADS)
+    slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
+                      TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
+  after_last_kernel();
+  label_and_leave<false>(px, py, own, t, temporal, components, round, follows, args);
+}
+
+KERNEL __launch_bounds__(TILE_THREADS)
+    slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
+                               TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
+  after_last_kernel();
+  label_and_leave<true>(px, py, own, t, temporal, components, round, follows, args);
+}

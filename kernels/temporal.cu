@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stages `temporal/motion`, `temporal/track` and `temporal/rehome`; mirrors src/algo/temporal/cpu.rs.
+// All sums are integers and all choices maxima of keys, so the order of threads does not matter.
+// Built a second time for `__CUDA_ARCH__ >= 800`, where `total_of_warp` is one instruction.
+#include "temporal.cuh"
+
+// Means of channel 0 over squares, and what the frame starts with. Grid: any number of blocks; a warp takes a square.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
+  after_last_kernel();
+  const u32 cells = grid.nx * grid.ny, regions = t.state->regions;
+  if (FIRST == 0) {
+    TemporalState &state = *t.state;
+    state.residual_last = state.residual;
+    state.residual_first = state.residual = 0;
+    state.pairs = state.tickets[0] = state.tickets[1] = 0;
+    if (!warm) {
+      state.shift[0] = state.shift[1] = 0;
+      state.unlike = 0;
+    }
+  }
+  for (u32 i = FIRST; i < (1 + CLAIM_ROUNDS) * cells; i += ALL) t.claims[i] = 0;
+  for (u32 i = FIRST; i < cells; i += ALL) t.mains[i] = 0;
+  for (u32 label = FIRST; label < regions; label += ALL) {
+    t.cells[label] = NONE;
+    t.owners[label] = 0;
+    // A region without a cluster that was given a slot has it from here on.
+    u64 *sums = t.sums + 6 * (size_t)label;
+    const u64 n = sums[0];
+    if (n == 0) continue;
+    const u32 k = t.plant_wanted[label];
+    if (k != NONE && t.plant_claims[k] == key_of((u32)n, label)) {
+      Slot &slot = t.slots_last[k];
+#pragma unroll
+      for (int i = 0; i < 2; i++) slot.place[i] = (i32)((2 * PLACE * sums[1 + i] + n) / (2 * n));
+#pragma unroll
+      for (int i = 0; i < 3; i++) slot.color[i] = (u32)((2 * sums[3 + i] + n) / (2 * n));
+      slot.id = t.tracks_last[label].id;
+      slot.size = (u32)n * grid.sample_step * grid.sample_step;
+      slot.region = label;
+      slot.planted = 1;
+    }
+#pragma unroll
+    for (int i = 0; i < 6; i++) sums[i] = 0;
+  }
+  const u32 columns = args.thumbnail[0], squares = columns * args.thumbnail[1], pixels = 1u << 2 * args.square_log;
+  for (u32 square = FIRST / 32; square < squares; square += ALL / 32) {
+    const u32 v = square / columns, u = square - v * columns;
+    const u32 *from = t.features + ((size_t)v * grid.width + u << args.square_log);
+    u32 sum = 0;
+    for (u32 i = lane_id(); i < pixels; i += 32) {
+      sum += feature_0(from[(size_t)(i >> args.square_log) * grid.width + (i & ((1u << args.square_log) - 1))]);
+    }
+    sum = total_of_warp(sum);
+    if (lane_id() == 0) t.thumbnail[square] = (u16)(sum >> 2 * args.square_log);
+  }
+}
+
+// How far the least of three differences in a row lies from the middle one, in 1/16 px.
+__device__ __forceinline__ i32 vertex(const u64 *differences, u32 best, u32 step, bool at_end, i32 half, u64 least) {
+  if (at_end) return 0;
+  const i64 before = (i64)__ldcg(&differences[best - step]), after = (i64)__ldcg(&differences[best + step]);
+  const i64 bend = before + after - 2 * (i64)least;
+  return bend > 0 ? (i32)(half * (before - after) / bend) : 0;
+}
+
+// The motion of the picture. Grid: a block for each shift, and one for the thumbnail's own measures; the last to end
+// chooses.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
+  after_last_kernel();
+  __shared__ u64 total[2];
+  const i32 columns = args.thumbnail[0], rows = args.thumbnail[1], rx = args.reach[0], ry = args.reach[1];
+  const i32 across = 2 * rx + 1, w = max(columns - 2 * rx, 0), h = max(rows - 2 * ry, 0);
+  const u32 shifts = across * (2 * ry + 1);
+  const i32 dx = (i32)blockIdx.x % across - rx, dy = (i32)blockIdx.x / across - ry;
+  if (threadIdx.x < 2) total[threadIdx.x] = 0;
+  __syncthreads();
+  u32 sum = 0, squares = 0;
+  for (i32 i = threadIdx.x; i < w * h; i += TEMPORAL_THREADS) {
+    const i32 v = ry + i / w, u = rx + i % w;
+    const i32 own = t.thumbnail[v * columns + u];
+    const i32 d = blockIdx.x == shifts ? own : own - t.thumbnail_last[(v - dy) * columns + u - dx];
+    sum += (u32)own;
+    squares += (u32)(d * d);
+  }
+  sum = total_of_warp(sum);
+  squares = total_of_warp(squares);
+  if (lane_id() == 0) {
+    atomicAdd(&total[0], (u64)squares);
+    atomicAdd(&total[1], (u64)sum);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    t.differences[blockIdx.x] = total[0];
+    if (blockIdx.x == shifts) t.differences[shifts + 1] = total[1];
+  }
+  if (!is_last_block(&t.state->tickets[0])) return;
+  // Least difference; ties: the shorter shift, then the first. 17 bits hold both.
+  if (threadIdx.x == 0) total[0] = ~0ull;
+  __syncthreads();
+  for (u32 i = threadIdx.x; i < shifts; i += TEMPORAL_THREADS) {
+    const i32 x = (i32)i % across - rx, y = (i32)i / across - ry;
+    atomicMin(&total[0], __ldcg(&t.differences[i]) << 17 | (u64)(x * x + y * y) << 9 | i);
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  TemporalState &state = *t.state;
+  const u64 least = total[0] >> 17, still = __ldcg(&t.differences[shifts / 2]);
+  const u32 best = (u32)total[0] & 511u;
+  const i32 x = (i32)best % across - rx, y = (i32)best / across - ry;
+  i32 shift[2] = {0, 0};
+  if ((x == 0 && y == 0) || 8 * least <= 7 * still) {
+    const i32 whole = PLACE << args.square_log;
+    shift[0] = whole * x + vertex(t.differences, best, 1, x == rx || x == -rx, whole / 2, least);
+    shift[1] = whole * y + vertex(t.differences, best, across, y == ry || y == -ry, whole / 2, least);
+  }
+  const u64 count = (u64)w * h, own = __ldcg(&t.differences[shifts]), mean = __ldcg(&t.differences[shifts + 1]);
+  state.unlike = 4 * least * count > 5 * (count * own - mean * mean);
+  const i32 cell = PLACE * (i32)grid.step;
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    state.shift[i] = shift[i];
+    const i32 drift = state.drift[i] + shift[i], top = 2 * drift + cell;
+    const i32 along = top >= 0 ? top / (2 * cell) : -((2 * cell - 1 - top) / (2 * cell));
+    state.along[i] = along;
+    state.drift[i] = drift - along * cell;
+  }
+}
+
+// Where a slot's cluster is now.
+__device__ __forceinline__ void place_now(const Slot &slot, const TemporalState &state, i32 (&at)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; i++) at[i] = slot.place[i] + state.shift[i] + slot.velocity[i];
+}
+
+// First round of stage `temporal/rehome`: the cell that a slot stays in or is over.
+__device__ __forceinline__ void claim_first(const Temporal &t, const GridArgs &grid, const Slot &slot, u32 k) {
+  const TemporalState &state = *t.state;
+  i32 at[2], own[2];
+  place_now(slot, state, at);
+  t.wanted[k] = NONE;
+  if (slot.size == 0 || at[0] < 0 || at[1] < 0 || at[0] > PLACE * (i32)(grid.width - 1) ||
+      at[1] > PLACE * (i32)(grid.height - 1)) {
+    return;
+  }
+  const i32 nx = grid.nx, ny = grid.ny, step = grid.step, stays = 9 * PLACE * step / 10;
+  const i32 x = (i32)k % nx + state.along[0], y = (i32)k / nx + state.along[1];
+  bool stay = x >= 0 && y >= 0 && x < nx && y < ny;
+  if (stay) {
+    center_of(grid, x, y, own);
+    stay = max(at[0] - own[0], own[0] - at[0]) <= stays && max(at[1] - own[1], own[1] - at[1]) <= stays;
+  }
+  const u32 cell = stay ? y * nx + x : min(at[1] / PLACE / step, ny - 1) * nx + min(at[0] / PLACE / step, nx - 1);
+  t.wanted[k] = cell;
+  atomicMax(&t.claims[cell], key_of(slot.size, k));
+}
+
+// Difference of a region's samples under `N` shifts at once.
+template <int N>
+__device__ __forceinline__ void compare(const Temporal &t, const GridArgs &grid, const uint2 *points, u32 count,
+                                        const int2 (&shifts)[N], u32 (&sums)[N]) {
+#pragma unroll
+  for (int j = 0; j < N; j++) sums[j] = 0;
+  for (u32 i = lane_id(); i < count; i += 32) {
+    const uint2 point = points[i];
+    const i32 x = (i32)(point.x & 0xffffu), y = (i32)(point.x >> 16);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      const i32 to_x = clamp_place(x + shifts[j].x, grid.width), to_y = clamp_place(y + shifts[j].y, grid.height);
+      sums[j] += feature_difference(t.features[(size_t)to_y * grid.width + to_x], point.y);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < N; j++) sums[j] = total_of_warp(sums[j]);
+}
+
+// The best shift so far with its difference, and what a better one has to be below.
+struct Best {
+  int2 shift;
+  u32 difference;
+  template <int N>
+  __device__ void offer(const int2 (&shifts)[N], const u32 (&sums)[N], u32 noise) {
+    const u32 margin = difference - difference / TRACK_MARGIN;
+    u32 below = margin > noise ? margin - noise : 0;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      if (sums[j] < below) {
+        shift = shifts[j];
+        difference = below = sums[j];
+      }
+    }
+  }
+};
+
+// Where the pixels of every slot's region went, and the slot's first claim. Grid: a warp for each slot.
+KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
+  after_last_kernel();
+  __shared__ uint2 shared[TRACK_THREADS / 32][TRACK_POINTS];
+  const u32 k = FIRST / 32, lane = lane_id();
+  if (k >= grid.nx * grid.ny) return;
+  uint2 *points = shared[threadIdx.x / 32];
+  Slot slot = t.slots_last[k];
+  if (slot.region != NONE) {
+    const u32 gx = k % grid.nx, gy = k / grid.nx, step = args.track_step;
+    const u32 left = (gx == 0 ? 0 : gx - 1) * grid.step, top = (gy == 0 ? 0 : gy - 1) * grid.step;
+    const u32 right = gx + 2 >= grid.nx ? grid.width : (gx + 2) * grid.step;
+    const u32 bottom = gy + 2 >= grid.ny ? grid.height : (gy + 2) * grid.step;
+    const u32 x0 = (left + step - 1) / step, y0 = (top + step - 1) / step;
+    const u32 columns = (right + step - 1) / step - x0, rows = (bottom + step - 1) / step - y0;
+    u32 count = 0;
+    for (u32 base = 0; base < columns * rows; base += 32) {
+      const u32 i = base + lane, row = i / columns, x = (x0 + i - row * columns) * step, y = (y0 + row) * step;
+      const size_t at = (size_t)y * grid.width + x;
+      const bool member = i < columns * rows && t.labels[at] == slot.region;
+      const u32 members = __ballot_sync(FULL_WARP, member);
+      if (member) points[count + __popc(members & (lanes_up_to(lane) >> 1))] = make_uint2(x | y << 16, t.features_last[at]);
+      count += __popc(members);
+    }
+    __syncwarp();
+    const i32 *shift = t.state->shift;
+    const int2 own = {whole_px(shift[0] + slot.velocity[0]), whole_px(shift[1] + slot.velocity[1])};
+    const u32 noise = TRACK_NOISE * count;
+    u32 sums[3];
+    const int2 first[3] = {{0, 0}, own, {whole_px(shift[0]), whole_px(shift[1])}};
+    compare<3>(t, grid, points, count, first, sums);
+    Best best = {{0, 0}, sums[0]};
+    const int2 moved[2] = {first[1], first[2]};
+    const u32 moved_sums[2] = {sums[1], sums[2]};
+    best.offer<2>(moved, moved_sums, noise);
+    for (i32 hop = TRACK_HOP; hop > 0; hop /= 2) {
+      int2 around[9];
+      u32 around_sums[9];
+#pragma unroll
+      for (i32 i = 0; i < 9; i++) around[i] = {best.shift.x + hop * (i % 3 - 1), best.shift.y + hop * (i / 3 - 1)};
+      compare<9>(t, grid, points, count, around, around_sums);
+      best.offer<9>(around, around_sums, noise);
+    }
+    if (best.shift.x != own.x || best.shift.y != own.y) {
+      slot.velocity[0] = PLACE * best.shift.x - shift[0];
+      slot.velocity[1] = PLACE * best.shift.y - shift[1];
+      if (lane == 0) {
+        t.slots_last[k].velocity[0] = slot.velocity[0];
+        t.slots_last[k].velocity[1] = slot.velocity[1];
+      }
+    }
+  }
+  if (lane == 0) claim_first(t, grid, slot, k);
+}
+
+// Slots that did not get the cell that they claimed last want the nearest free one around it. Grid: a thread a slot.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round) {
+  after_last_kernel();
+  const u32 k = FIRST, cells = grid.nx * grid.ny;
+  if (k >= cells) return;
+  const u32 cell = t.wanted[k];
+  if (cell == NONE) return;
+  const Slot slot = t.slots_last[k];
+  const u64 own = key_of(slot.size, k);
+  for (u32 r = 0; r < round; r++) {
+    if (t.claims[r * cells + cell] == own) return;
+  }
+  i32 at[2];
+  place_now(slot, *t.state, at);
+  const i32 gx = cell % grid.nx, gy = cell / grid.nx;
+  u32 nearest = NONE;
+  u64 least = ~0ull;
+  for (i32 y = max(gy - 2, 0); y <= min(gy + 2, (i32)grid.ny - 1); y++) {
+    for (i32 x = max(gx - 2, 0); x <= min(gx + 2, (i32)grid.nx - 1); x++) {
+      const u32 c = y * grid.nx + x;
+      bool free = true;
+      for (u32 r = 0; r < round; r++) free = free && t.claims[r * cells + c] == 0;
+      i32 center[2];
+      center_of(grid, x, y, center);
+      const u64 d = square_of(at[0] - center[0]) + square_of(at[1] - center[1]);
+      if (free && d < least) {
+        least = d;
+        nearest = c;
+      }
+    }
+  }
+  t.wanted[k] = nearest;
+  if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
+}
+
+// Hands every cell to whom it went. Grid: a thread a cell.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_rehome(Temporal t, GridArgs grid) {
+  after_last_kernel();
+  const u32 c = FIRST, cells = grid.nx * grid.ny;
+  if (c >= cells) return;
+  u64 claim = 0;
+  for (u32 r = 0; r <= CLAIM_ROUNDS && claim == 0; r++) claim = t.claims[r * cells + c];
+  Source source = {NONE, {t.state->shift[0], t.state->shift[1]}, 0};
+  if (claim != 0) {
+    source.slot = index_of(claim);
+    const Slot &slot = t.slots_last[source.slot];
+    source.shift[0] += slot.velocity[0];
+    source.shift[1] += slot.velocity[1];
+    if (slot.region != NONE) t.cells[slot.region] = c / grid.nx << 16 | c % grid.nx;
+  }
+  t.sources[c] = source;
+  t.moves[c] = {whole_px(source.shift[0]), whole_px(source.shift[1])};
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MPL-2.0
+// What lasts from frame to frame, and what rounds ask of it; mirrors src/algo/temporal.
+#pragma once
+#include "grid.cuh"
+#include "tracks.cuh"
+
+// No slot, region or cell.
+#define NONE 0xffffffffu
+// Those of src/algo/temporal/mod.rs.
+#define PLACE 16
+#define SAME 40u
+#define STILL 14u
+#define TRACK_MARGIN 8
+#define TRACK_NOISE 3
+#define TRACK_HOP 2
+#define CLAIM_ROUNDS 2
+#define MATCH_ROUNDS 4
+
+// A cluster as the next frame needs to know it.
+struct __align__(16) Slot {
+  i32 place[2], velocity[2];  // in 1/16 px; velocity less that of the picture
+  u32 id, size, region;
+  u32 planted;  // a region without a cluster has taken the slot: `color` is its mean
+  u32 color[3];
+  u32 unused;
+};
+static_assert(sizeof(Slot) == 48, "mirrored in src/algo/temporal/cuda.rs");
+
+// Where a cell's cluster comes from, or NONE, and how far it has moved.
+struct __align__(16) Source {
+  u32 slot;
+  i32 shift[2];
+  u32 unused;
+};
+
+// One record of what the metadata says of a region's way; mirrors `Motion` in src/regions.rs.
+struct Motion {
+  float velocity[2];
+  u32 age;
+};
+static_assert(sizeof(Motion) == 12, "the wire format");
+
+// What a frame leaves to the next beside the arrays.
+struct TemporalState {
+  u64 residual_last, residual_first, residual;  // of the last labels, of the first warm round, of this frame's labels
+  i32 shift[2];                                 // motion of the picture in 1/16 px
+  i32 drift[2];                                 // the same since the slots moved with it
+  i32 along[2];                                 // whole cells that all slots move by
+  u32 unlike;                                   // no shift makes the last thumbnail like this one
+  u32 next_id;
+  u32 regions;                                  // of the last frame
+  u32 pairs;                                    // in the list
+  u32 tickets[2];                               // blocks that are done: of the shifts, of the overlaps
+};
+static_assert(sizeof(TemporalState) == 72, "mirrored in src/algo/temporal/cuda.rs");
+
+struct TemporalArgs {
+  u32 square_log;    // of the side of a thumbnail's squares
+  u32 thumbnail[2];  // squares in a row, rows
+  u32 reach[2];      // largest shift in squares
+  u32 inertia, sure;
+  u32 samples;
+  u32 track_step;
+  u32 tiles_x, max_regions;
+  u32 pair_mask;     // slots of the table of pairs less one; a power of two
+  u32 in_slots;      // clusters are those of the slots
+  u32 connectivity;
+};
+static_assert(sizeof(TemporalArgs) == 4 * 14, "mirrored in src/algo/temporal/cuda.rs");
+
+// Device memory, in the order of `Addresses` in src/algo/temporal/cuda.rs. `last` is of the frame before.
+struct Temporal {
+  TemporalState *state;
+  Slot *slots_last, *slots;    // [cells]
+  Source *sources;             // [cells]
+  int2 *moves;                 // [cells] motion in whole px
+  u64 *claims;                 // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
+  u32 *wanted;                 // [cells] what each slot claims
+  u32 *cells;                  // [regions] of the last frame: column of its cluster's cell, and row in the upper half
+  const u16 *labels;           // the last frame's, before merging, until this frame's are written
+  const u32 *features_last, *features;
+  u16 *thumbnail_last, *thumbnail;
+  u64 *differences;            // of all shifts, in raster order; then sum and squares of this thumbnail
+  u64 *mains;                  // [cells] of a cluster's main component: size, then the lower first pixel
+  u32 *main_label;             // [cells]
+  int2 *places;                // [cells] what the algorithm leaves
+  u64 *owners;                 // [regions] size, then the lower slot
+  Track *tracks_last, *tracks;  // [regions]
+  Motion *motion;              // [regions]
+  u64 *sums;                   // [regions][6] samples of regions without a cluster: number, x, y, channels
+  u64 *plant_claims;           // [cells]
+  u32 *plant_wanted;           // [regions]
+  u64 *best;                   // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
+  u32 *taken;                  // [2][regions] earlier region that a region has taken, plus one; whether one is taken
+  u32 *from;                   // [regions] the last frame's region that had the identity, or NONE
+  uint2 *pairs;                // the table: region and earlier region, plus one; overlap
+  u32 *pair_list;              // used slots of the table
+};
+static_assert(sizeof(Temporal) == 8 * 29, "mirrored in src/algo/temporal/cuda.rs");
+
+#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
+#define ALL (gridDim.x * blockDim.x)
+
+// Sum over a whole warp, in every lane.
+__device__ __forceinline__ u32 total_of_warp(u32 value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(FULL_WARP, value);
+#else
+  for (u32 step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+  return value;
+#endif
+}
+
+// The index in a key, whose lower half holds it so that the lower one wins.
+__device__ __forceinline__ u32 index_of(u64 key) { return NONE - (u32)key; }
+__device__ __forceinline__ u64 key_of(u32 size, u32 index) { return (u64)size << 32 | (NONE - index); }
+
+// Whether this block is the last of the grid to come here: it then sees what all others wrote before.
+__device__ __forceinline__ bool is_last_block(u32 *ticket) {
+  __shared__ u32 last;
+  __syncthreads();
+  if (threadIdx.x == 0) last = add_acq_rel(ticket, 1) == gridDim.x - 1;
+  __syncthreads();
+  return last;
+}
+
+// Center of a cell in 1/16 px.
+__device__ __forceinline__ void center_of(const GridArgs &grid, u32 x, u32 y, i32 (&out)[2]) {
+  const u32 right = x + 1 == grid.nx ? grid.width : (x + 1) * grid.step;
+  const u32 bottom = y + 1 == grid.ny ? grid.height : (y + 1) * grid.step;
+  out[0] = PLACE / 2 * (i32)(x * grid.step + right - 1);
+  out[1] = PLACE / 2 * (i32)(y * grid.step + bottom - 1);
+}
+
+__device__ __forceinline__ u64 square_of(i64 v) { return (u64)(v * v); }
+
+// 1/16 px in whole px, rounded half up.
+__device__ __forceinline__ i32 whole_px(i32 place) { return (place + PLACE / 2) >> 4; }
+
+__device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
+  const u32 a0 = feature_0(a), a1 = feature_1(a), a2 = feature_2(a);
+  const u32 b0 = feature_0(b), b1 = feature_1(b), b2 = feature_2(b);
+  return max(a0, b0) - min(a0, b0) + max(a1, b1) - min(a1, b1) + max(a2, b2) - min(a2, b2);
+}
+
+// Whether the first warm round's residual tells of a cut; known to every launch after that round.
+__device__ __forceinline__ bool is_cut(const TemporalState &state, const TemporalArgs &args) {
+  return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + args.samples;
+}
+
+__device__ __forceinline__ i32 clamp_place(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
+
+// Which slot of a tile's reach a pixel is predicted to belong to, or NO_SLOT, and the share of the distance that it is
+// spared.
+struct Predicted {
+  u32 slot, part;
+};
+
+__device__ __forceinline__ Predicted predict(const Temporal &t, const TemporalArgs &args, const GridArgs &grid,
+                                             const Slots &slots, u32 gx, u32 gy, u32 x, u32 y, u32 feature) {
+  const size_t still = (size_t)y * grid.width + x;
+  u32 difference = feature_difference(feature, t.features_last[still]), label;
+  if (difference < STILL) {
+    label = t.labels[still];
+  } else {
+    const int2 move = t.moves[gy * grid.nx + gx];
+    const size_t from = (size_t)clamp_place((i32)y - move.y, grid.height) * grid.width +
+                        clamp_place((i32)x - move.x, grid.width);
+    difference = feature_difference(feature, t.features_last[from]);
+    label = t.labels[from];
+  }
+  const u32 cell = t.cells[label], cx = cell & 0xffffu, cy = cell >> 16;
+  if (cx - gx + 1 > 2 || cy - gy + 1 > 2) return {NO_SLOT, 0};
+  return {slots.of(cx, cy), difference <= SAME ? args.sure : args.inertia};
+}
