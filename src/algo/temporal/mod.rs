@@ -35,7 +35,7 @@
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
 //! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. Where
-//! regions are merged, all this is about the superpixels before; see [`merged`].
+//! regions are merged, all this is about the superpixels before; see `merged.rs`.
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
 //! that of the last frame's labels, or twice where no shift leaves less squared difference between the thumbnails than
