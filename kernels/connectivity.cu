@@ -2,7 +2,24 @@
 // Stage `connectivity`: joins the tiles' components, absorbs small ones, numbers what is left; mirrors
 // src/post/connectivity/cpu.rs. The result does not depend on the order in which threads run: unions keep the lowest
 // key, sums are integers, picks are minima.
-#include "connect.cuh"
+#include "components.cuh"
+#include "regions.cuh"
+
+struct ConnectArgs {
+  u32 width, height;
+  u32 tiles_x;
+  u32 min_region;
+  u32 max_regions;
+  // Off: nothing is joined, labels are numbered by cluster.
+  u32 connectivity;
+  // Words of the bitmap that numbering marks.
+  u32 words;
+};
+static_assert(sizeof(ConnectArgs) == 4 * 7, "mirrored in src/post/connectivity/cuda.rs");
+
+// Counters: components, edges, regions, whether a round found anything small, the same for rounds inside a grid, and the
+// two of the grid's barrier, which alone are not cleared with each frame.
+enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, REST = 33, ARRIVED = 40, GENERATION = 41 };
 
 // The root of a set while others are joined.
 __device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
@@ -42,24 +59,41 @@ __device__ __forceinline__ void unite(const Components &c, u32 a, u32 b) {
   }
 }
 
-// The pair of pixels across a border of tiles that a thread has: equal clusters are joined, others touch. Called by whole
-// blocks.
-__device__ __forceinline__ void join_border(const Components &c, const ConnectArgs &args, u32 i) {
-  const u32 all = border_pairs(args), lane = lane_id();
+__device__ __forceinline__ u32 component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
+  const u32 x = pixel % args.width, y = pixel / args.width;
+  return c.tile_first[y / TILE * args.tiles_x + x / TILE] + c.local[pixel];
+}
+
+// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
+// pairs across vertical borders, then those across horizontal ones.
+KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectArgs args) {
+  after_last_kernel();
+  const u32 borders_x = (args.width - 1) / TILE, borders_y = (args.height - 1) / TILE;
+  const u32 vertical = borders_x * args.height, all = vertical + borders_y * args.width;
+  const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
   u32 a = 0, b = 0;
   bool other = false, along = false;
   if (i < all) {
-    const BorderPair pair = border_pair(args, i);
-    a = component_at(c, args, pair.pixel);
-    b = component_at(c, args, pair.pixel + pair.step);
-    along = pair.along;
+    u32 pixel, step;
+    if (i < vertical) {
+      pixel = i % args.height * args.width + (i / args.height + 1) * TILE - 1;
+      step = 1;
+      along = i % args.height != 0;
+    } else {
+      const u32 j = i - vertical;
+      pixel = ((j / args.width + 1) * TILE - 1) * args.width + j % args.width;
+      step = args.width;
+      along = j % args.width != 0;
+    }
+    a = component_at(c, args, pixel);
+    b = component_at(c, args, pixel + step);
     other = c.cluster[a] != c.cluster[b];
   }
   const u32 a_before = __shfl_up_sync(FULL_WARP, a, 1), b_before = __shfl_up_sync(FULL_WARP, b, 1);
-  const bool seen = lane > 0 && along && a_before == a && b_before == b;
+  const bool seen = lane > 0 && along && i != vertical && a_before == a && b_before == b;
   if (i < all && !other && !seen && args.connectivity) unite(c, a, b);
 
-  __shared__ u32 warp_total[32];
+  __shared__ u32 warp_total[BORDER_THREADS / 32];
   __shared__ u32 first;
   const bool edge = i < all && other && !seen;
   const u32 edges = __ballot_sync(FULL_WARP, edge);
@@ -67,7 +101,7 @@ __device__ __forceinline__ void join_border(const Components &c, const ConnectAr
   __syncthreads();
   if (threadIdx.x == 0) {
     u32 sum = 0;
-    for (u32 w = 0; w < blockDim.x / 32; w++) {
+    for (u32 w = 0; w < BORDER_THREADS / 32; w++) {
       const u32 here = warp_total[w];
       warp_total[w] = sum;
       sum += here;
@@ -78,12 +112,6 @@ __device__ __forceinline__ void join_border(const Components &c, const ConnectAr
   if (edge) {
     c.edges[first + warp_total[threadIdx.x / 32] + __popc(edges & (lanes_up_to(lane) >> 1))] = make_uint2(a, b);
   }
-}
-
-// Grid: one thread a pair.
-KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectArgs args) {
-  after_last_kernel();
-  join_border(c, args, blockIdx.x * BORDER_THREADS + threadIdx.x);
 }
 
 // All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
@@ -113,6 +141,15 @@ __device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
   sums.color[1] = (u64)high.y << 32 | high.x;
   sums.color[2] = (u64)high.w << 32 | high.z;
   return sums;
+}
+
+// Mean feature in 1/16 quantum, rounded half up.
+__device__ __forceinline__ void mean(const ComponentSums &sums, i32 (&out)[3]) {
+#pragma unroll
+  for (int j = 0; j < 3; j++) {
+    const u64 top = 32 * sums.color[j] + sums.count;
+    out[j] = top >> 32 ? (i32)(top / (2 * (u64)sums.count)) : (i32)((u32)top / (2 * sums.count));
+  }
 }
 
 // Adds what a component holds to its root.
@@ -160,12 +197,10 @@ __device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_re
     const u32 key_a = __ldcg(&c.key[a]), key_b = __ldcg(&c.key[b]);
     i32 mean_a[3], mean_b[3];
     u32 distance = 0;
+    mean(sums_a, mean_a);
+    mean(sums_b, mean_b);
 #pragma unroll
-    for (int j = 0; j < 3; j++) {
-      mean_a[j] = mean(sums_a.color[j], sums_a.count);
-      mean_b[j] = mean(sums_b.color[j], sums_b.count);
-      distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
-    }
+    for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
     if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | key_b);
     if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | key_a);
     any = true;
@@ -206,13 +241,30 @@ __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &arg
 // Where a component's label is found: its root's first pixel, or its cluster.
 __device__ __forceinline__ u32 mark_of(const Components &c, const ConnectArgs &args, u32 i) {
   if (!args.connectivity) return c.cluster[i];
-  return mark_at(args, __ldcg(&c.key[find_settled(c.parent, i)]));
+  const u32 pixel = __ldcg(&c.key[find_settled(c.parent, i)]), row_words = (args.width + 31) / 32;
+  return pixel / args.width * row_words * 32 + pixel % args.width;
 }
 
 struct NumberShared {
-  BlockSum sum;
+  u32 warp_total[NUMBER_THREADS / 32];
   u32 blocks[NUMBER_THREADS];
+  u32 total;
 };
+
+// Exclusive sum over the block; `shared.total` afterwards holds the sum of all.
+__device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
+  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32;
+  __syncthreads();
+  if (lane_id() == 31) shared.warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
+    shared.warp_total[lane_id()] = up - here;
+    if (lane_id() == 31) shared.total = up;
+  }
+  __syncthreads();
+  return shared.warp_total[warp] + sum - value;
+}
 
 // Marks the first pixel of every region, or its cluster.
 __device__ __forceinline__ void mark(const Components &c, const ConnectArgs &args, u32 *bitmap, u32 first, u32 all) {
@@ -237,24 +289,25 @@ __device__ __forceinline__ void count(NumberShared &shared, const ConnectArgs &a
   const u32 end = min(min(begin + each, (blockIdx.x + 1) * share), args.words);
   u32 marks = 0;
   for (u32 i = begin; i < end; i++) marks += __popc(__ldcg(&bitmap[i]));
-  u32 before = block_sum(shared.sum, marks);
+  u32 before = block_sum(shared, marks);
   for (u32 i = begin; i < end; i++) {
     word_before[i] = before;
     before += __popc(__ldcg(&bitmap[i]));
   }
-  if (threadIdx.x == 0) block_total[blockIdx.x] = shared.sum.total;
+  if (threadIdx.x == 0) block_total[blockIdx.x] = shared.total;
 }
 
 // Brings the marks before each block's share into shared memory; returns the number of all marks.
 __device__ __forceinline__ u32 sum_blocks(NumberShared &shared, const u32 *block_total, u32 blocks) {
   const u32 here = threadIdx.x < blocks ? __ldcg(&block_total[threadIdx.x]) : 0;
-  const u32 before = block_sum(shared.sum, here);
+  const u32 before = block_sum(shared, here);
   shared.blocks[threadIdx.x] = before;
   __syncthreads();
-  return shared.sum.total;
+  return shared.total;
 }
 
-// Writes the label of every component and the number of regions, and prepares the regions' accumulators.
+// Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
+// pixels and features, or without connectivity empty.
 __device__ __forceinline__ void number(const NumberShared &shared, const Components &c, const ConnectArgs &args,
                                        const u32 *bitmap, const u32 *word_before, u16 *labels, RegionSums *regions,
                                        u32 total, u32 blocks, u32 first, u32 all) {
@@ -267,11 +320,12 @@ __device__ __forceinline__ void number(const NumberShared &shared, const Compone
     labels[i] = (u16)min(label, args.max_regions - 1);
     if (args.connectivity && label < args.max_regions && __ldcg(&c.parent[i]) == i) {
       const ComponentSums sums = load_sums(c, i);
-      regions[label] = region_of(sums.count, sums.color[0], sums.color[1], sums.color[2]);
+      regions[label] = region_of(sums.count, sums.color);
     }
   }
   if (!args.connectivity) {
-    for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = region_of(0, 0, 0, 0);
+    const u64 none[3] = {0, 0, 0};
+    for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = region_of(0, none);
   }
   if (first == 0) c.counters[REGIONS] = args.connectivity ? total : min(total, args.max_regions);
 }
@@ -321,14 +375,11 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
 }
 
-// The phases from `settle` to `count` as one grid with barriers between them; returns the number of regions.
-__device__ __forceinline__ u32 absorb(NumberShared &shared, const Components &c, const ConnectArgs &args, u64 *picks,
-                                      u32 *bitmap, u32 *word_before, u32 *block_total, u32 min_region) {
-  volatile u32 *flags = c.counters + ROUNDS;
-  settle(c, args, picks, bitmap, FIRST, ALL);
-  if (FIRST < 3) flags[FIRST] = 0;
-  grid_barrier(c.counters);
-  for (u32 round = 0;; round++) {
+// Rounds until nothing small is left, of one grid with barriers between their halves. `flags` are three words; that of the
+// first round is clear.
+__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region, u32 round,
+                                       volatile u32 *flags) {
+  for (;; round++) {
     const bool any = pick(c, picks_of(args, picks, round), min_region, FIRST, ALL);
     if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
     grid_barrier(c.counters);
@@ -339,11 +390,14 @@ __device__ __forceinline__ u32 absorb(NumberShared &shared, const Components &c,
     hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
     grid_barrier(c.counters);
   }
-  mark(c, args, bitmap, FIRST, ALL);
-  grid_barrier(c.counters);
-  count(shared, args, bitmap, word_before, block_total);
-  grid_barrier(c.counters);
-  return sum_blocks(shared, block_total, gridDim.x);
+}
+
+// The rounds from `round` on, which few frames need. Returns at once if nothing small was left in the one before. Grid:
+// cooperative, at most 1024 blocks.
+KERNEL __launch_bounds__(NUMBER_THREADS) connect_rest(Components c, u64 *picks, u32 round, ConnectArgs args) {
+  after_last_kernel();
+  if (c.counters[ROUNDS + round - 1] == 0) return;
+  absorb(c, args, picks, args.min_region, round, c.counters + REST);
 }
 
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
@@ -354,25 +408,20 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   after_last_kernel();
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
+  volatile u32 *flags = c.counters + REST;
   u32 total, min_region = args.min_region;
   do {
     min_region *= 2;
     grid_barrier(c.counters);
-    total = absorb(shared, c, args, picks, bitmap, word_before, block_total, min_region);
+    settle(c, args, picks, bitmap, FIRST, ALL);
+    if (FIRST < 3) flags[FIRST] = 0;
+    grid_barrier(c.counters);
+    absorb(c, args, picks, min_region, 0, flags);
+    mark(c, args, bitmap, FIRST, ALL);
+    grid_barrier(c.counters);
+    count(shared, args, bitmap, word_before, block_total);
+    grid_barrier(c.counters);
+    total = sum_blocks(shared, block_total, gridDim.x);
   } while (total > args.max_regions);
-  number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
-}
-
-// All phases in one launch, for a frame whose components did not fit the one cluster of connect_cluster.cu. Returns at once
-// if they did. Grid: cooperative, at most 1024 blocks.
-KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_all(Components c, u64 *picks, u32 *bitmap, u32 *word_before, u32 *block_total, u16 *labels,
-                RegionSums *regions, ConnectArgs args) {
-  after_last_kernel();
-  __shared__ NumberShared shared;
-  if (c.counters[CONNECTED]) return;
-  for (u32 i = 0; i < border_pairs(args); i += ALL) join_border(c, args, i + FIRST);
-  grid_barrier(c.counters);
-  const u32 total = absorb(shared, c, args, picks, bitmap, word_before, block_total, args.min_region);
   number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
 }

@@ -196,7 +196,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
     component_label[i] = (u16)m.number[find(m.parent, component_label[i])];
   }
   for (u32 i = FIRST; i < count; i += ALL) {
-    const ComponentSums &sums = m.sums[i];
-    if (sums.count != 0) regions[m.number[i]] = region_of(sums.count, sums.color[0], sums.color[1], sums.color[2]);
+    const ComponentSums sums = m.sums[i];
+    if (sums.count != 0) regions[m.number[i]] = region_of(sums.count, sums.color);
   }
 }

@@ -14,7 +14,7 @@ struct RegionSums {
 static_assert(sizeof(RegionSums) == 88, "mirrored in src/cuda/work.rs");
 
 // A region of which pixels and features are known, and nothing else yet.
-__device__ __forceinline__ RegionSums region_of(u32 area, u64 color_0, u64 color_1, u64 color_2) {
-  RegionSums sums = {0, 0, {color_0, color_1, color_2}, {0, 0, 0}, area, 0xffffffffu, 0xffffffffu, 0, 0, 0};
+__device__ __forceinline__ RegionSums region_of(u32 area, const u64 (&color)[3]) {
+  RegionSums sums = {0, 0, {color[0], color[1], color[2]}, {0, 0, 0}, area, 0xffffffffu, 0xffffffffu, 0, 0, 0};
   return sums;
 }

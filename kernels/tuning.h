@@ -36,12 +36,6 @@
 #define CONNECT_THREADS 256
 #define MERGE_THREADS 256
 #define NUMBER_THREADS 1024
-// Connectivity in one cluster: as many blocks as the largest cluster of compute capability 9.0 has, and as many components,
-// of 32 bytes, and words of the numbering's bitmap as fit its shared memory.
-#define CLUSTER_BLOCKS 16
-#define CLUSTER_COMPONENTS 6144
-#define CLUSTER_WORDS 5120
-#define CLUSTER_SHARED 232448
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256
 #define MEAN_THREADS 256

@@ -66,9 +66,8 @@ macro_rules! ptx {
 pub(crate) use ptx;
 
 /// The kernels that all algorithms share.
-const SHARED: [ModuleText; 8] = [
+const SHARED: [ModuleText; 7] = [
     module_text!("color"),
-    module_text!("connect_cluster"),
     module_text!("connectivity"),
     module_text!("merge"),
     module_text!("statistics"),
@@ -82,7 +81,7 @@ pub(crate) struct Device {
     pub ordinal: usize,
     pub name: String,
     pub multiprocessors: u32,
-    pub capability: (i32, i32),
+    capability: (i32, i32),
     /// Whether a grid may be set up while the one before it runs.
     overlaps: bool,
     modules: HashMap<&'static str, Arc<CudaModule>>,

@@ -56,17 +56,6 @@ fn overlap() -> CUlaunchAttribute {
     }
 }
 
-/// Makes one cluster of all blocks of a grid.
-fn one_cluster(blocks: u32) -> CUlaunchAttribute {
-    CUlaunchAttribute {
-        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-        pad: Default::default(),
-        value: CUlaunchAttributeValue {
-            clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: blocks, y: 1, z: 1 },
-        },
-    }
-}
-
 /// A loaded kernel with the stage that it belongs to.
 pub(crate) struct Kernel {
     function: CudaFunction,
@@ -98,8 +87,23 @@ impl Kernel {
         args: &mut [*mut c_void],
     ) -> Result<()> {
         if self.overlaps {
-            // SAFETY: promised by the caller.
-            return unsafe { self.launch_with(stream, grid, threads, 0, &mut [overlap()], args) };
+            let mut attribute = overlap();
+            let config = CUlaunchConfig {
+                gridDimX: grid.0,
+                gridDimY: grid.1,
+                gridDimZ: 1,
+                blockDimX: threads,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: 0,
+                hStream: stream.cu_stream(),
+                attrs: &mut attribute,
+                numAttrs: 1,
+            };
+            let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
+            // SAFETY: promised by the caller; the attribute outlives the call.
+            let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
+            return check(self.stage, launched.result());
         }
         // SAFETY: promised by the caller.
         let launched = unsafe {
@@ -113,86 +117,6 @@ impl Kernel {
             )
         };
         check(self.stage, launched)
-    }
-
-    /// # Safety
-    /// As [`Kernel::launch`].
-    unsafe fn launch_with(
-        &self,
-        stream: &CudaStream,
-        grid: (u32, u32),
-        threads: u32,
-        shared: u32,
-        attributes: &mut [CUlaunchAttribute],
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
-        let config = CUlaunchConfig {
-            gridDimX: grid.0,
-            gridDimY: grid.1,
-            gridDimZ: 1,
-            blockDimX: threads,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: shared,
-            hStream: stream.cu_stream(),
-            attrs: attributes.as_mut_ptr(),
-            numAttrs: attributes.len() as u32,
-        };
-        let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
-        // SAFETY: promised by the caller; the attributes outlive the call.
-        let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
-        check(self.stage, launched.result())
-    }
-
-    /// Lets the kernel run as one cluster of `blocks` with `shared` bytes each; whether the device can hold one.
-    pub fn prepare_cluster(&self, blocks: u32, threads: u32, shared: u32) -> bool {
-        use sys::CUfunction_attribute::*;
-        let wanted = [
-            (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32),
-            (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
-        ];
-        for (attribute, value) in wanted {
-            // A device that does not know clusters of this size or so much memory.
-            if self.function.set_attribute(attribute, value).is_err() {
-                return false;
-            }
-        }
-        let mut attribute = one_cluster(blocks);
-        let config = CUlaunchConfig {
-            gridDimX: blocks,
-            gridDimY: 1,
-            gridDimZ: 1,
-            blockDimX: threads,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: shared,
-            hStream: std::ptr::null_mut(),
-            attrs: &mut attribute,
-            numAttrs: 1,
-        };
-        let mut clusters = 0;
-        // SAFETY: writes one number to where it is told; the attribute outlives the call.
-        let asked =
-            unsafe { sys::cuOccupancyMaxActiveClusters(&mut clusters, self.function.cu_function(), &config) };
-        asked.result().is_ok() && clusters > 0
-    }
-
-    /// Puts a launch on the stream whose grid is one cluster, for which it was prepared.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn launch_cluster(
-        &self,
-        stream: &CudaStream,
-        blocks: u32,
-        threads: u32,
-        shared: u32,
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
-        let attributes = &mut [one_cluster(blocks), overlap()];
-        let used = if self.overlaps { 2 } else { 1 };
-        // SAFETY: promised by the caller.
-        unsafe { self.launch_with(stream, (blocks, 1), threads, shared, &mut attributes[..used], args) }
     }
 
     /// The same for a grid whose blocks wait for each other.

@@ -60,11 +60,6 @@ void yield();
 // Returns once all threads of the block have come here; the or, and, sum of what they brought.
 struct Met { unsigned any, all, count; };
 Met meet_block(unsigned value);
-// Shared memory that a launch asked for, in reach of the block's cluster.
-char *dynamic_shared();
-char *dynamic_shared_of(unsigned rank);
-// Returns once all threads of the cluster have come here.
-void meet_cluster();
 // Returns once all lanes of the warp have come here; the values that they brought.
 const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what);
 
@@ -103,11 +98,6 @@ template <class... A> void call(void (*kernel)(A...), void **arguments) {
 
 inline void __syncthreads() { emulator::meet_block(0); }
 inline int __syncthreads_or(int value) { return emulator::meet_block(value != 0).any; }
-inline unsigned cluster_rank() { return emulator::block_index.x; }
-inline void cluster_barrier() { emulator::meet_cluster(); }
-template <class T> T *of_rank(T *shared, unsigned rank) {
-  return (T *)(emulator::dynamic_shared_of(rank) + ((char *)shared - emulator::dynamic_shared()));
-}
 inline void __syncwarp(unsigned mask = 0xffffffffu) { emulator::meet_warp(mask, 0, "__syncwarp"); }
 
 inline unsigned __ballot_sync(unsigned mask, int value) {
@@ -155,7 +145,6 @@ template <class T> T __reduce_add_sync(unsigned mask, T value) {
 
 template <class T> T __ldcg(const T *at) { return *(const volatile T *)at; }
 inline uint4 __ldcg(const uint4 *at) { return *at; }
-inline uint2 __ldcg(const uint2 *at) { return *at; }
 template <class T> T __ldg(const T *at) { return *at; }
 template <class T> void __stcg(T *at, T value) { *(volatile T *)at = value; }
 

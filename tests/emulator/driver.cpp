@@ -13,7 +13,6 @@
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -94,13 +93,6 @@ struct Block {
   }
 };
 thread_local Block block;
-
-// The blocks of one cluster, which is the whole grid, each on a thread of the host.
-struct Cluster {
-  std::vector<std::vector<char>> shared;
-  std::atomic<unsigned> arrived{0}, generation{0};
-};
-thread_local Cluster *cluster;
 
 void finish() {
   Block &b = block;
@@ -196,25 +188,6 @@ Met meet_block(unsigned value) {
   if (++b.arrived == b.alive) close_block_meeting(b);
   while (b.generation == generation) yield();
   return b.met;
-}
-
-char *dynamic_shared() { return dynamic_shared_of(block_index.x); }
-char *dynamic_shared_of(unsigned rank) {
-  // As a real device demands; what a vector has is aligned so.
-  return cluster->shared.at(rank).data();
-}
-
-void meet_cluster() {
-  meet_block(0);
-  if (current->thread.x == 0) {
-    const unsigned generation = cluster->generation;
-    if (++cluster->arrived == cluster->shared.size()) {
-      cluster->arrived = 0;
-      cluster->generation++;
-    }
-    while (cluster->generation == generation) sched_yield();
-  }
-  meet_block(0);
 }
 
 const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
@@ -464,14 +437,7 @@ Workers &workers() {
   return *all;
 }
 
-// How the blocks of a grid belong together: not at all, by barriers in device memory, or as one cluster.
-struct Bond {
-  bool together = false;
-  bool cluster = false;
-  size_t shared = 0;
-};
-
-Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, Bond bond) {
+Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together) {
   if (broken) return ILLEGAL_ADDRESS;
   if (++launches == setting("EMULATOR_FAIL_AFTER", 0)) {
     broken = true;
@@ -479,13 +445,9 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
   }
   const size_t blocks = (size_t)grid.x * grid.y;
   size_t threads = (size_t)setting("EMULATOR_THREADS", (long)std::thread::hardware_concurrency());
-  threads = bond.together || bond.cluster ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
-  Cluster shared_by_all;
-  // Filled with a pattern: what nobody wrote is not zero.
-  if (bond.cluster) shared_by_all.shared.assign(blocks, std::vector<char>(bond.shared, (char)0xa5));
+  threads = together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
   std::atomic<size_t> next{0};
   auto work = [&] {
-    cluster = &shared_by_all;
     std::vector<void *> pointers;
     for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
     for (size_t i; (i = next++) < blocks;) {
@@ -507,7 +469,7 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
 // Written by build.py: the sizes of each kernel's parameters.
 #include "kernels.inc"
 
-Result launch(void *function, dim3 grid, dim3 size, void *stream, void **arguments, Bond bond) {
+Result launch(void *function, dim3 grid, dim3 size, void *stream, void **arguments, bool together) {
   if (grid.x == 0 || grid.y == 0 || size.x == 0 || size.x > 1024) return INVALID_VALUE;
   const Function &f = *(const Function *)function;
   const auto sizes = parameter_sizes().find(f.name);
@@ -517,7 +479,7 @@ Result launch(void *function, dim3 grid, dim3 size, void *stream, void **argumen
     copies.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
   }
   const Entry entry = f.entry;
-  return submit(stream, [=] { return run(entry, grid, size, copies, bond); });
+  return submit(stream, [=] { return run(entry, grid, size, copies, together); });
 }
 
 }  // namespace
@@ -915,40 +877,22 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *, in
 API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
                    void *stream, void **arguments, void **) {
   if (gz != 1) return INVALID_VALUE;
-  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, {});
+  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
 }
-struct LaunchAttribute {
-  unsigned id, padding;
-  unsigned value[16];
-};
-constexpr unsigned CLUSTER_DIMENSION = 4;
 struct LaunchConfig {
   unsigned gx, gy, gz, bx, by, bz, shared;
   void *stream;
-  const LaunchAttribute *attributes;
+  const void *attributes;
   unsigned attribute_count;
 };
-static_assert(sizeof(LaunchAttribute) == 72, "as in cuda.h");
 // Grids do not overlap here, whatever the attributes allow.
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
   if (c.gz != 1) return INVALID_VALUE;
-  Bond bond;
-  for (unsigned i = 0; i < c.attribute_count; i++) {
-    const LaunchAttribute &attribute = c.attributes[i];
-    if (attribute.id != CLUSTER_DIMENSION || attribute.value[0] == 1) continue;
-    // One cluster is all that is asked for here, and no block may be larger than what a real one can have.
-    if (attribute.value[0] != c.gx || c.gy != 1 || c.gx > 16 || c.shared > 227 << 10) return INVALID_VALUE;
-    bond = {false, true, c.shared};
-  }
-  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, bond);
-}
-API cuOccupancyMaxActiveClusters(int *clusters, void *, const LaunchConfig *) {
-  *clusters = 1;
-  return SUCCESS;
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, false);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned, void *stream, void **arguments) {
   if (gz != 1) return INVALID_VALUE;
-  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, {true});
+  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, true);
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `connectivity` on a CUDA device: one launch of one cluster of blocks where device and frame allow it, else one launch
-//! a phase, as many rounds as a frame can need.
+//! Stage `connectivity` on a CUDA device: one launch a phase of the rounds that frames need, one for all further rounds.
 
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{
-    BORDER_THREADS, CLUSTER_BLOCKS, CLUSTER_SHARED, CLUSTER_WORDS, CONNECT_THREADS, NUMBER_THREADS, TILE,
-};
+use crate::cuda::tuning::{BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -15,8 +12,9 @@ use crate::plan::Plan;
 
 /// A frame of this size gives one block of [`CONNECT_THREADS`] about an edge a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
-/// Most pixels of a frame whose sums fit the 32 bits, and whose keys the 21 bits, that one cluster has for them.
-const CLUSTER_PIXELS: usize = 1 << 21;
+
+/// Rounds with launches of their own; photographs take three or four, and an idle launch costs up to 3 us.
+const LAUNCHED_ROUNDS: u32 = 4;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -39,12 +37,11 @@ pub(crate) struct Connectivity {
     settle: Kernel,
     pick: Kernel,
     hook: Kernel,
+    rest: Kernel,
     mark: Kernel,
     count: Kernel,
     number: Kernel,
     fit: Kernel,
-    /// The whole stage as one cluster, and what does it for frames with too many components.
-    cluster: Option<(Kernel, Kernel)>,
     args: ConnectArgs,
     /// Rounds of absorption: a component that is still small has doubled in each.
     rounds: u32,
@@ -62,38 +59,19 @@ impl Connectivity {
         let clusters = plan.max_clusters() as u32;
         let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
         let pairs = (width - 1) / TILE * height + (height - 1) / TILE * width;
-        let fit = kernel("connect_fit")?;
-        let words = if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) };
-        let may_overflow =
-            plan.connectivity && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS;
-        // The cluster drops pairs that have no say in absorption; merging wants them all. It does not show what has been
-        // joined before anything is absorbed, which temporal mode wants to see.
-        let may_cluster = cuda.device.capability >= (9, 0)
-            && plan.connectivity
-            && plan.merge.is_none()
-            && plan.temporal.is_none()
-            && !may_overflow
-            && plan.frame.geometry.pixels() <= CLUSTER_PIXELS
-            && words <= CLUSTER_BLOCKS * CLUSTER_WORDS;
-        let mut cluster = None;
-        if may_cluster {
-            let one = cuda.device.kernel("connect_cluster", "connect_cluster", "connectivity")?;
-            if one.prepare_cluster(CLUSTER_BLOCKS, NUMBER_THREADS, CLUSTER_SHARED) {
-                cluster = Some((one, kernel("connect_all")?));
-            }
-        }
+        let (rest, fit) = (kernel("connect_rest")?, kernel("connect_fit")?);
+        let resident = fit.resident_blocks(NUMBER_THREADS)?.min(rest.resident_blocks(NUMBER_THREADS)?).min(1);
         Ok(Self {
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
             pick: kernel("connect_pick")?,
             hook: kernel("connect_hook")?,
+            rest,
             mark: kernel("connect_mark")?,
             count: kernel("connect_count")?,
             number: kernel("connect_number")?,
-            resident: (fit.resident_blocks(NUMBER_THREADS)?.min(1) * cuda.device.multiprocessors)
-                .clamp(1, 1024),
+            resident: (resident * cuda.device.multiprocessors).clamp(1, 1024),
             fit,
-            cluster,
             args: ConnectArgs {
                 width,
                 height,
@@ -101,10 +79,11 @@ impl Connectivity {
                 min_region: plan.min_region,
                 max_regions: MAX_REGIONS as u32,
                 connectivity: u32::from(plan.connectivity),
-                words,
+                words: if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) },
             },
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
-            may_overflow,
+            may_overflow: plan.connectivity
+                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
             // Merging wants the pairs that touch across tiles, too.
             border_blocks: if plan.connectivity || plan.merge.is_some() {
                 pairs.div_ceil(BORDER_THREADS)
@@ -129,22 +108,6 @@ impl backend::Connectivity<Cuda> for Connectivity {
         // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, the
         // bitmaps `words`, totals 1024, regions one for each of the most regions.
         unsafe {
-            if let Some((one, all)) = &self.cluster {
-                one.launch_cluster(
-                    &work.cuda.stream,
-                    CLUSTER_BLOCKS,
-                    NUMBER_THREADS,
-                    CLUSTER_SHARED,
-                    &mut args![components, labels, regions, shape],
-                )?;
-                all.launch_cooperative(
-                    &work.cuda.stream,
-                    self.resident,
-                    NUMBER_THREADS,
-                    &mut args![components, picks, bitmap, before, totals, labels, regions, shape],
-                )?;
-                return work.mark(all.stage);
-            }
             if self.border_blocks > 0 {
                 work.launch(
                     &self.borders,
@@ -157,9 +120,18 @@ impl backend::Connectivity<Cuda> for Connectivity {
             if let Some(state) = &work.temporal {
                 state.find_mains(work, self.blocks)?;
             }
-            for round in 0..self.rounds {
+            for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
                 work.launch(&self.pick, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
                 work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
+            }
+            if self.rounds > LAUNCHED_ROUNDS {
+                self.rest.launch_cooperative(
+                    &work.cuda.stream,
+                    self.resident,
+                    NUMBER_THREADS,
+                    &mut args![components, picks, LAUNCHED_ROUNDS, shape],
+                )?;
+                work.mark(self.rest.stage)?;
             }
             work.launch(&self.mark, grid, CONNECT_THREADS, &mut args![components, bitmap, shape])?;
             work.launch(&self.count, number_grid, NUMBER_THREADS, &mut args![bitmap, before, totals, shape])?;
