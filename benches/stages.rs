@@ -48,7 +48,7 @@ impl Bench {
         let stride = 4 * geometry.width as usize;
         let frame = Frame::new(self.info, &[&self.pixels], &[stride]).expect("frame");
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize).expect("labels");
-        let outputs = Outputs { table: true, neighbors: true, mean_color: true };
+        let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
         self.engine.segment(&frame, &mut labels, outputs).expect("segmented");
         let mut target = FrameMut::new(self.info, vec![&mut self.drawn], &[stride]).expect("frame");
         let drawing = Drawing { fill: Fill::MeanColor, boundaries: Some(Boundaries::default()) };

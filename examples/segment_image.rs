@@ -12,6 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::merge;
 
 #[derive(Parser)]
 #[command(about)]
@@ -47,9 +48,24 @@ struct Args {
     /// Smallest superpixel, as a fraction of the grid step squared, with quick shift of tau squared.
     #[arg(long, default_value_t = MIN_REGION.default)]
     min_region: f32,
+    /// Merge superpixels that touch: how many times as far in color as the nearest; 0 = off, usual 1.5 to 2.5.
+    #[arg(long, default_value_t = merge::MERGE.default)]
+    merge: f32,
+    /// Merge if one of two is near enough for the other, instead of each for the other.
+    #[arg(long)]
+    merge_either: bool,
+    /// Never merge across a larger color difference (Delta E); 0 = no limit.
+    #[arg(long, default_value_t = merge::MAX_DISTANCE.default)]
+    merge_max_distance: f32,
+    /// How often superpixels are merged.
+    #[arg(long, default_value_t = merge::PASSES.default)]
+    merge_passes: u32,
     /// Paint every superpixel in its mean color.
     #[arg(long)]
     mean_color: bool,
+    /// Mean colors of light instead of code values.
+    #[arg(long)]
+    linear_light: bool,
     /// Also write the label map, as a 16-bit gray PNG.
     #[arg(long)]
     labels: Option<PathBuf>,
@@ -87,6 +103,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let params = Params {
         superpixels: args.superpixels,
         min_region: args.min_region,
+        merge: merge::Params {
+            ratio: args.merge,
+            rule: if args.merge_either { merge::Rule::Either } else { merge::Rule::Mutual },
+            max_distance: args.merge_max_distance,
+            passes: args.merge_passes,
+        },
         algorithm,
         ..Default::default()
     };
@@ -94,7 +116,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut map = vec![0u16; geometry.pixels()];
     let mut labels = Labels::new(geometry, &mut map, width as usize)?;
 
-    let outputs = Outputs { table: true, mean_color: args.mean_color, ..Default::default() };
+    let outputs = Outputs {
+        table: true,
+        mean_color: args.mean_color,
+        linear_light: args.linear_light,
+        ..Default::default()
+    };
     engine.segment(&Frame::new(info, &[&picture], &[stride])?, &mut labels, outputs)?;
     println!("{} superpixels", engine.regions().count);
     for (stage, time) in engine.times().iter() {

@@ -14,6 +14,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::merge;
 
 #[derive(Parser)]
 #[command(about)]
@@ -34,6 +35,12 @@ struct Args {
     /// Linear spectral clustering instead of SLIC.
     #[arg(long)]
     lsc: bool,
+    /// Merge superpixels that touch: how many times as far in color as the nearest; 0 = off, usual 1.5 to 2.5.
+    #[arg(long, default_value_t = merge::MERGE.default)]
+    merge: f32,
+    /// Never merge across a larger color difference (Delta E); 0 = no limit.
+    #[arg(long, default_value_t = merge::MAX_DISTANCE.default)]
+    merge_max_distance: f32,
     /// Segment every frame by itself: the identity is the label.
     #[arg(long)]
     per_frame: bool,
@@ -48,6 +55,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let slic = slic::Params { compactness: args.compactness, ..Default::default() };
     let params = Params {
         superpixels: args.superpixels,
+        merge: merge::Params {
+            ratio: args.merge,
+            max_distance: args.merge_max_distance,
+            ..Default::default()
+        },
         temporal: !args.per_frame,
         temporal_inertia: args.inertia,
         algorithm: if args.lsc {

@@ -82,11 +82,8 @@ __device__ __forceinline__ void to_rgb(const FrameArgs &frame, const u32 (&in)[3
   out[2] = clamp((y + frame.to_rgb[4] * u) >> 16, 0, most);
 }
 
-// From R'G'B' of 8 bits to the frame's own channels in their bits.
-__device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&rgb)[3], u32 (&out)[3]) {
-  u32 in[3];
-#pragma unroll
-  for (int i = 0; i < 3; i++) in[i] = frame.layout == LAYOUT_P010 ? (2 * 1023 * rgb[i] + 255) / 510 : rgb[i];
+// From R'G'B' to the frame's own channels, all in its bits.
+__device__ __forceinline__ void from_codes(const FrameArgs &frame, const u32 (&in)[3], u32 (&out)[3]) {
 #pragma unroll
   for (int i = 0; i < 3; i++) {
     if (frame.layout == LAYOUT_RGB) {
@@ -97,6 +94,14 @@ __device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&rgb
       out[i] = clamp((sum >> 16) + (i == 0 ? frame.luma_offset : frame.neutral), 0, 2 * frame.neutral - 1);
     }
   }
+}
+
+// From R'G'B' of 8 bits to the frame's own channels in their bits.
+__device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&rgb)[3], u32 (&out)[3]) {
+  u32 in[3];
+#pragma unroll
+  for (int i = 0; i < 3; i++) in[i] = frame.layout == LAYOUT_P010 ? (2 * 1023 * rgb[i] + 255) / 510 : rgb[i];
+  from_codes(frame, in, out);
 }
 
 // A sample of the frame as it is drawn on.

@@ -2,6 +2,7 @@
 // Stage `temporal/identify`; mirrors src/algo/temporal/cpu.rs. It knows regions by the final label of each component, however
 // that came about. All choices are maxima of keys, so the order of threads does not matter.
 #include "components.cuh"
+#include "regions.cuh"
 #include "temporal.cuh"
 
 // The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components
@@ -123,14 +124,36 @@ __device__ __forceinline__ void forget_pairs(const Temporal &t, const TemporalAr
   }
 }
 
+// The first identity of a thread that gives `born` of them, after those of the threads before; 0 is no identity.
+__device__ __forceinline__ u32 first_id(ResolveShared &shared, u32 next, u32 born) {
+  const u32 sum = inclusive_sum(born), warp = threadIdx.x / 32;
+  if (lane_id() == 31) shared.warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
+    shared.warp_total[lane_id()] = up - here;
+    if (lane_id() == 31) shared.total = up;
+  }
+  __syncthreads();
+  const u32 id = next + shared.warp_total[warp] + sum - born;
+  return id < next ? id + 1 : id;
+}
+
+// The first identity that is left once `born` have been given from `next` on.
+__device__ __forceinline__ u32 id_after(u32 next, u32 born) {
+  const u32 after = next + born;
+  return after < next ? after + 1 : after;
+}
+
 // Names all regions; new ones in label order. Called by one block.
 __device__ __forceinline__ void name(ResolveShared &shared, const Components &c, const Temporal &t,
                                      const TemporalArgs &args, bool warm) {
   const u32 regions = c.counters[2], each = (regions + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
-  const u32 begin = min(threadIdx.x * each, regions), end = min(begin + each, regions), warp = threadIdx.x / 32;
+  const u32 begin = min(threadIdx.x * each, regions), end = min(begin + each, regions);
   u32 born = 0;
   for (u32 label = begin; label < end; label++) {
     const u32 k = owner_of(t, args, label);
+    u32 from = NONE;
     Track track = {0, 0, {warm ? t.state->shift[0] : 0, warm ? t.state->shift[1] : 0}};
     if (k != NONE) {
       const Slot &slot = t.slots[k];
@@ -141,30 +164,22 @@ __device__ __forceinline__ void name(ResolveShared &shared, const Components &c,
       if (slot.id != 0) {
         track.id = slot.id;
         track.age = t.tracks_last[slot.region].age + 1;
+        from = slot.region;
       }
     }
     const u32 earlier = track.id == 0 && warm ? __ldcg(&t.taken[label]) : 0;
     if (earlier != 0) {
       track.id = t.tracks_last[earlier - 1].id;
       track.age = t.tracks_last[earlier - 1].age + 1;
+      from = earlier - 1;
     }
     born += track.id == 0;
     t.tracks[label] = track;
+    t.from[label] = from;
     t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
   }
-  const u32 sum = inclusive_sum(born);
-  if (lane_id() == 31) shared.warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
-    shared.warp_total[lane_id()] = up - here;
-    if (lane_id() == 31) shared.total = up;
-  }
-  __syncthreads();
   const u32 next = t.state->next_id;
-  // 0 is no identity.
-  u32 id = next + shared.warp_total[warp] + sum - born;
-  if (id < next) id++;
+  u32 id = first_id(shared, next, born);
   for (u32 label = begin; label < end; label++) {
     if (t.tracks[label].id != 0) continue;
     t.tracks[label].id = id;
@@ -172,8 +187,7 @@ __device__ __forceinline__ void name(ResolveShared &shared, const Components &c,
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    const u32 after = next + shared.total;
-    t.state->next_id = after < next ? after + 1 : after;
+    t.state->next_id = id_after(next, shared.total);
     t.state->regions = regions;
     if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
   }
@@ -256,4 +270,80 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   }
   t.plant_wanted[i] = nearest;
   if (nearest != NONE) atomicMax(&t.plant_claims[nearest], key_of((u32)n, i));
+}
+
+// Names of merged regions; mirrors src/algo/temporal/merged.rs.
+struct Merged {
+  u32 *numbers;  // [regions] the last frame's merged label of each superpixel
+  Track *tracks_last, *tracks;
+  u64 *totals;   // [regions][3] pixels, and velocity times pixels
+  u32 *next_id;
+};
+
+// What merging gave: a forest of superpixels, the merged label of each root, and how many superpixels there are.
+struct Forest {
+  const u32 *parent, *number, *count;
+};
+
+__device__ __forceinline__ u32 merged_label(const Forest &forest, u32 i) {
+  while (forest.parent[i] != i) i = forest.parent[i];
+  return forest.number[i];
+}
+
+// Rounds half up, negative ones too.
+__device__ __forceinline__ i32 mean_velocity(i64 sum, i64 n) {
+  const i64 top = 2 * sum + n, quotient = top / (2 * n);
+  return (i32)(top % (2 * n) < 0 ? quotient - 1 : quotient);
+}
+
+// Superpixels vote for the earlier merged region that they come from; then all merged regions are named. Pixels of
+// superpixels are in `regions`. Grid: one block.
+KERNEL __launch_bounds__(IDENTIFY_THREADS)
+    temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
+                    Merged merged) {
+  after_last_kernel();
+  __shared__ ResolveShared shared;
+  const u32 superpixels = *forest.count, count = counters[2], thread = threadIdx.x;
+  if (thread == 0) t.state->pairs = 0;
+  for (u32 i = thread; i < 3 * count; i += IDENTIFY_THREADS) merged.totals[i] = 0;
+  __syncthreads();
+  for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) {
+    const u32 label = merged_label(forest, i), n = regions[i].area, from = t.from[i];
+    if (from != NONE) count_overlap(t, args, label, merged.numbers[from], n);
+    const Track track = t.tracks[i];
+    atomicAdd(&merged.totals[3 * label], (u64)n);
+#pragma unroll
+    for (int j = 0; j < 2; j++) atomicAdd(&merged.totals[3 * label + 1 + j], (u64)((i64)n * track.velocity[j]));
+  }
+  __syncthreads();
+  match(t, args);
+  const u32 each = (count + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
+  const u32 begin = min(thread * each, count), end = min(begin + each, count);
+  u32 born = 0;
+  for (u32 label = begin; label < end; label++) {
+    const u32 earlier = __ldcg(&t.taken[label]);
+    const i64 n = (i64)__ldcg(&merged.totals[3 * label]);
+    Track track = {0, 0, {0, 0}};
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      track.velocity[j] = mean_velocity((i64)__ldcg(&merged.totals[3 * label + 1 + j]), n);
+    }
+    if (earlier != 0) {
+      track.id = merged.tracks_last[earlier - 1].id;
+      track.age = merged.tracks_last[earlier - 1].age + 1;
+    }
+    born += track.id == 0;
+    merged.tracks[label] = track;
+    t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
+  }
+  const u32 next = *merged.next_id;
+  u32 id = first_id(shared, next, born);
+  for (u32 label = begin; label < end; label++) {
+    if (merged.tracks[label].id != 0) continue;
+    merged.tracks[label].id = id;
+    if (++id == 0) id = 1;
+  }
+  for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
+  if (thread == 0) *merged.next_id = id_after(next, shared.total);
+  forget_pairs(t, args);
 }

@@ -14,20 +14,44 @@ struct MeasureArgs {
   u32 components_hold;
 };
 
+// `light`, if there is one, is the light of each code: then samples are the light of R, G, B.
 template <u32 LAYOUT, u32 BYTES>
-__device__ __forceinline__ void load_rows(const FrameArgs &frame, u32 x, u32 y0, u32 (&own)[4][3]) {
+__device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *light, u32 x, u32 y0, u32 (&own)[4][3]) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     own[i][0] = own[i][1] = own[i][2] = 0;
-    if (x < frame.width && y0 + i < frame.height) load_samples<LAYOUT, BYTES>(frame, x, y0 + i, own[i]);
+    if (x >= frame.width || y0 + i >= frame.height) continue;
+    load_samples<LAYOUT, BYTES>(frame, x, y0 + i, own[i]);
+    if (!light) continue;
+    u32 rgb[3];
+    to_rgb(frame, own[i], rgb);
+#pragma unroll
+    for (int j = 0; j < 3; j++) own[i][j] = light[rgb[j]];
   }
 }
 
-// Grid: tiles of 32 x 32 px as in `tile_components`. Writes every label; adds every component to its region.
-KERNEL __launch_bounds__(TILE_THREADS)
-    measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
-            RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
-  after_last_kernel();
+// Sums of three samples over a run that begins in lane `start` and ends in this one: differences of prefix sums. Codes of
+// 32 px fit 16 bits, so two share a word; light needs a word each.
+template <bool LIGHT>
+__device__ __forceinline__ void run_sums(const u32 (&own)[3], u32 start, u32 (&sums)[3]) {
+  const u32 low = inclusive_sum(LIGHT ? own[0] : own[0] | own[1] << 16), high = inclusive_sum(own[2]);
+  const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
+  const u32 low_sum = start ? low - low_before : low;
+  sums[2] = start ? high - high_before : high;
+  if (LIGHT) {
+    const u32 middle = inclusive_sum(own[1]), middle_before = __shfl_sync(FULL_WARP, middle, start - 1);
+    sums[0] = low_sum;
+    sums[1] = start ? middle - middle_before : middle;
+  } else {
+    sums[0] = low_sum & 0xffffu;
+    sums[1] = low_sum >> 16;
+  }
+}
+
+template <bool LIGHT>
+__device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
+                                             RegionSums *regions, const FrameArgs &frame, const u16 *light,
+                                             const MeasureArgs &args) {
   __shared__ u16 label[TILE * TILE];
   __shared__ u32 sums[5][TILE * TILE];  // x, y, samples
   // Columns and rows of the tile that a component has pixels in, as bits: they hold both ends of its box.
@@ -42,7 +66,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
     const bool inside = x < frame.width && y < frame.height;
     index[i] = inside ? c.local[(size_t)y * frame.width + x] : 0xffffu;
   }
-  if (args.measure) WITH_LAYOUT(frame, load_rows, frame, x, top + row0, own);
+  if (args.measure) WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, top + row0, own);
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
     label[i] = component_label[first + i];
 #pragma unroll
@@ -57,17 +81,16 @@ KERNEL __launch_bounds__(TILE_THREADS)
     if (!args.measure) continue;
     const u32 before = __shfl_up_sync(FULL_WARP, index[i], 1);
     const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != index[i]);
-    const u32 low = inclusive_sum(own[i][0] | own[i][1] << 16), high = inclusive_sum(own[i][2]);
     const u32 start = run_start(starts, lane);
-    const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
+    u32 run[3];
+    run_sums<LIGHT>(own[i], start, run);
     const bool ends = lane == 31 || starts >> (lane + 1) & 1;
     if (ends && index[i] != 0xffffu) {
-      const u32 low_sum = start ? low - low_before : low, n = lane + 1 - start, k = index[i];
+      const u32 n = lane + 1 - start, k = index[i];
       atomicAdd(&sums[0][k], n * left + n * (start + lane) / 2);
       atomicAdd(&sums[1][k], n * y);
-      atomicAdd(&sums[2][k], low_sum & 0xffffu);
-      atomicAdd(&sums[3][k], low_sum >> 16);
-      atomicAdd(&sums[4][k], start ? high - high_before : high);
+#pragma unroll
+      for (int j = 0; j < 3; j++) atomicAdd(&sums[2 + j][k], run[j]);
       atomicOr(&columns[k], 1u << start | 1u << lane);
       atomicOr(&rows[k], 1u << row);
     }
@@ -92,6 +115,33 @@ KERNEL __launch_bounds__(TILE_THREADS)
   }
 }
 
+// Grid: tiles of 32 x 32 px as in `tile_components`. Writes every label; adds every component to its region.
+KERNEL __launch_bounds__(TILE_THREADS)
+    measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
+            RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
+  after_last_kernel();
+  measure_tile<false>(c, component_label, labels, regions, frame, 0, args);
+}
+
+// The same, with samples as light.
+KERNEL __launch_bounds__(TILE_THREADS)
+    measure_light(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
+                  RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ light, MeasureArgs args) {
+  after_last_kernel();
+  measure_tile<true>(c, component_label, labels, regions, frame, light, args);
+}
+
+// The code of nearest light, of two the lower; mirrors `Light::code` in src/color.rs.
+__device__ __forceinline__ u32 code_of(const u16 *light, u32 codes, u32 value) {
+  u32 below = 0, above = codes - 1;
+  while (above - below > 1) {
+    const u32 middle = (below + above) / 2;
+    if (light[middle] <= value) below = middle;
+    else above = middle;
+  }
+  return light[above] <= value || light[above] - value < value - light[below] ? above : below;
+}
+
 // One record of the region table; mirrors `Region` in src/regions.rs.
 struct Record {
   u32 track_id, area;
@@ -102,11 +152,13 @@ struct Record {
 };
 static_assert(sizeof(Record) == 40, "the wire format");
 
-// Grid: one thread a region. Writes the mean samples, packed in 10 bits each from the lowest, and the record.
+// Grid: one thread a region. Writes the mean samples, packed in 10 bits each from the lowest, and the record. `light_codes`,
+// if not 0, says that samples are light, and how many codes there are.
 KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
-                 const Track *__restrict__ tracks, const u32 *__restrict__ tables, u32 *__restrict__ means,
-                 Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features) {
+                 const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ light,
+                 u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
+                 u32 light_codes) {
   after_last_kernel();
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x;
   if (label >= counters[2]) return;
@@ -114,8 +166,14 @@ KERNEL __launch_bounds__(TABLE_THREADS)
   u32 mean[3], rgb[3];
 #pragma unroll
   for (int i = 0; i < 3; i++) mean[i] = rounded_mean(sums.samples[i], sums.area);
+  if (light_codes) {
+#pragma unroll
+    for (int i = 0; i < 3; i++) rgb[i] = code_of(light, light_codes, mean[i]);
+    from_codes(frame, rgb, mean);
+  } else {
+    to_rgb(frame, mean, rgb);
+  }
   means[label] = mean[0] | mean[1] << 10 | mean[2] << 20;
-  to_rgb(frame, mean, rgb);
   if (frame.layout == LAYOUT_P010) {
 #pragma unroll
     for (int i = 0; i < 3; i++) rgb[i] = (510 * rgb[i] + 1023) / 2046;

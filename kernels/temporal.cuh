@@ -78,7 +78,7 @@ struct Temporal {
   u64 *claims;                 // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
   u32 *wanted;                 // [cells] what each slot claims
   u32 *cells;                  // [regions] of the last frame: column of its cluster's cell, and row in the upper half
-  const u16 *labels;           // the last frame's until stage `statistics`
+  const u16 *labels;           // the last frame's, before merging, until this frame's are written
   const u32 *features_last, *features;
   u16 *thumbnail_last, *thumbnail;
   u64 *differences;            // of all shifts, in raster order; then sum and squares of this thumbnail
@@ -93,10 +93,11 @@ struct Temporal {
   u32 *plant_wanted;           // [regions]
   u64 *best;                   // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
   u32 *taken;                  // [2][regions] earlier region that a region has taken, plus one; whether one is taken
+  u32 *from;                   // [regions] the last frame's region that had the identity, or NONE
   uint2 *pairs;                // the table: region and earlier region, plus one; overlap
   u32 *pair_list;              // used slots of the table
 };
-static_assert(sizeof(Temporal) == 8 * 28, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(Temporal) == 8 * 29, "mirrored in src/algo/temporal/cuda.rs");
 
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)

@@ -34,6 +34,7 @@
 #define FLATTEN_COUNTER 36
 // Phases over components and edges wait for memory most of the time: small blocks, many of them.
 #define CONNECT_THREADS 256
+#define MERGE_THREADS 256
 #define NUMBER_THREADS 1024
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256

@@ -30,6 +30,8 @@ pub trait Backend: Sized + Send + 'static {
     fn segmenter(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Segmenter<Self>>>;
     /// Stage `connectivity`.
     fn connectivity(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Connectivity<Self>>>;
+    /// Stage `merge`, where the plan has it; also names merged regions where identities last.
+    fn merge(&self, plan: &Plan, work: &Self::Work) -> Result<Option<Box<dyn Merge<Self>>>>;
     /// Stages `temporal`, where the plan has them.
     fn temporal(&self, plan: &Plan, work: &Self::Work) -> Result<Option<Box<dyn Temporal<Self>>>>;
     /// Stage `statistics`.
@@ -75,12 +77,18 @@ pub trait Connectivity<B: Backend>: Send {
     fn enforce(&mut self, work: &mut B::Work, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
+/// Final labels to fewer, in place: dense still, and connected where they were.
+pub trait Merge<B: Backend>: Send {
+    /// Leaves the new number of labels with `work`, and where identities last, those of the merged regions.
+    fn merge(&mut self, work: &mut B::Work, labels: &mut B::Labels<'_>) -> Result<()>;
+}
+
 /// What lasts from frame to frame: its state is in the backend's memory.
 pub trait Temporal<B: Backend>: Send {
     /// Before the algorithm: the motion of the picture, and where the clusters are now.
     fn begin(&mut self, work: &mut B::Work, times: &mut StageTimes) -> Result<()>;
 
-    /// After the final labels: identities of regions, and what the next frame needs.
+    /// After the connected labels: identities of regions, and what the next frame needs.
     fn identify(
         &mut self,
         work: &mut B::Work,

@@ -183,6 +183,41 @@ impl ColorTables {
     }
 }
 
+/// Light of codes and back, by the curve that Lab is made with: sRGB's.
+#[derive(Debug, Clone)]
+pub struct Light {
+    /// Light of each code, 65535 at white; rises with every code.
+    of_code: Vec<u16>,
+}
+
+impl Light {
+    /// For code values of 8 or 10 bits.
+    pub fn new(bits: u32) -> Self {
+        Self { of_code: ColorTables::with_bits(ColorSpace::Lab, bits).linear[..1 << bits].to_vec() }
+    }
+
+    /// Light of a code.
+    #[inline(always)]
+    pub fn of(&self, code: u16) -> u16 {
+        self.of_code[usize::from(code)]
+    }
+
+    /// The code of nearest light; of two the lower.
+    pub fn code(&self, light: u16) -> u16 {
+        let above = self.of_code.partition_point(|&l| l <= light).min(self.of_code.len() - 1);
+        // Code 0 is no light at all, so there is one below.
+        let below = above - 1;
+        let up = self.of_code[above].abs_diff(light) < self.of_code[below].abs_diff(light);
+        (below + usize::from(up)) as u16
+    }
+
+    /// The light of all codes, as words in the device's byte order.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn device_words(&self) -> Vec<u32> {
+        self.of_code.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect()
+    }
+}
+
 /// Mean channels in quanta to L, a, b; for a feature in a Lab space.
 pub(crate) fn lab_of_sums(sums: [u64; 3], count: u32) -> [f32; 3] {
     let mean = sums.map(|s| s as f64 / f64::from(count.max(1)));
@@ -286,6 +321,11 @@ impl Yuv {
         self.yuv_wide(rgb.map(u16::from)).map(|v| v as u8)
     }
 
+    /// The own channels of a frame of this format from R', G', B', all in its bits.
+    pub(crate) fn native(&self, format: PixelFormat, rgb: [u16; 3]) -> [u16; 3] {
+        if format.packed_rgb().is_some() { rgb } else { self.yuv_wide(rgb) }
+    }
+
     /// Y', Cb, Cr of an R', G', B' triple.
     pub fn yuv_wide(&self, rgb: [u16; 3]) -> [u16; 3] {
         let rgb = rgb.map(i32::from);
@@ -374,6 +414,24 @@ mod tests {
                 assert!(r == g && g == b);
             }
         }
+    }
+
+    #[test]
+    fn every_code_is_the_one_of_its_light() {
+        for bits in [8, 10] {
+            let light = Light::new(bits);
+            let white = (1u16 << bits) - 1;
+            assert_eq!((light.of(0), light.of(white)), (0, 65_535));
+            for code in 0..=white {
+                assert_eq!(light.code(light.of(code)), code);
+            }
+            for value in 0..=65_535u16 {
+                let nearest = (0..=white).min_by_key(|&code| (light.of(code).abs_diff(value), code));
+                assert_eq!(Some(light.code(value)), nearest, "{bits} bits, light {value}");
+            }
+        }
+        // Half of the light is far more than half of the code.
+        assert_eq!(Light::new(8).code(32_768), 188);
     }
 
     #[test]

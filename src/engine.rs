@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! A frame's stages in their order: the one call that an application or an element makes.
 
-use crate::backend::{Backend, Connectivity, Ingest, Overlay, Segmenter, StageTimes, Statistics, Temporal};
+use crate::backend::{
+    Backend, Connectivity, Ingest, Merge, Overlay, Segmenter, StageTimes, Statistics, Temporal,
+};
 use crate::error::Result;
 use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
@@ -15,6 +17,7 @@ pub struct Engine<B: Backend> {
     ingest: Box<dyn Ingest<B>>,
     segmenter: Box<dyn Segmenter<B>>,
     connectivity: Box<dyn Connectivity<B>>,
+    merge: Option<Box<dyn Merge<B>>>,
     temporal: Option<Box<dyn Temporal<B>>>,
     statistics: Box<dyn Statistics<B>>,
     overlay: Box<dyn Overlay<B>>,
@@ -33,6 +36,7 @@ impl<B: Backend> Engine<B> {
             ingest: backend.ingest(&plan, &work)?,
             segmenter: backend.segmenter(&plan, &work)?,
             connectivity: backend.connectivity(&plan, &work)?,
+            merge: backend.merge(&plan, &work)?,
             temporal: backend.temporal(&plan, &work)?,
             statistics: backend.statistics(&plan, &work)?,
             overlay: backend.overlay(&plan, &work)?,
@@ -91,7 +95,9 @@ impl<B: Backend> Engine<B> {
         labels: &mut B::Labels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
-        let Self { backend, work, ingest, segmenter, connectivity, temporal, statistics, times, .. } = self;
+        let Self {
+            backend, work, ingest, segmenter, connectivity, merge, temporal, statistics, times, ..
+        } = self;
         self.outputs = outputs;
         times.clear();
         times.time("ingest", || ingest.ingest(frame, work))?;
@@ -103,6 +109,9 @@ impl<B: Backend> Engine<B> {
             times.time("connectivity", || connectivity.enforce(work, labels))?;
             if let Some(temporal) = temporal {
                 temporal.identify(work, labels, times)?;
+            }
+            if let Some(merge) = merge {
+                times.time("merge", || merge.merge(work, labels))?;
             }
             times.time("statistics", || statistics.measure(frame, work, labels, outputs))
         })

@@ -4,6 +4,7 @@
 use crate::algo::temporal::INERTIA;
 use crate::algo::{self, AlgorithmParams};
 use crate::error::{Error, Result};
+use crate::post::merge;
 
 /// A number a user may set: its name, range and default stand here once.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +64,8 @@ pub struct Params {
     pub connectivity: bool,
     /// Smallest region as a fraction of S², with quick shift of tau².
     pub min_region: f32,
+    /// Which regions are merged.
+    pub merge: merge::Params,
     /// Go on from the last frame and keep identities.
     pub temporal: bool,
     /// How strongly a pixel keeps its region, 0 to 0.9.
@@ -78,6 +81,7 @@ impl Default for Params {
             superpixels: SUPERPIXELS.default,
             connectivity: true,
             min_region: MIN_REGION.default,
+            merge: merge::Params::default(),
             temporal: false,
             temporal_inertia: INERTIA.default,
             algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
@@ -93,6 +97,7 @@ impl Params {
         SUPERPIXEL_SIZE.check(self.superpixel_size)?;
         SUPERPIXELS.check(self.superpixels)?;
         MIN_REGION.check(self.min_region)?;
+        self.merge.validate()?;
         INERTIA.check(self.temporal_inertia)?;
         self.algorithm.validate()
     }
@@ -107,6 +112,8 @@ pub struct Outputs {
     pub neighbors: bool,
     /// What [`Engine::draw`](crate::engine::Engine::draw) needs for mean colors.
     pub mean_color: bool,
+    /// Mean colors, drawn and in the table, of light instead of code values.
+    pub linear_light: bool,
 }
 
 /// What is drawn into the frame.

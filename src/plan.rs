@@ -8,6 +8,7 @@ use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::Params;
+use crate::post::merge;
 
 /// Everything about the frames of one stream that does not depend on their pixels.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct Plan {
     pub connectivity: bool,
     /// Least pixels of a region, at least 1.
     pub min_region: u32,
+    /// How regions are merged, where wanted.
+    pub merge: Option<merge::Plan>,
     /// The grid step that was asked for, where it had to be raised to keep labels in 16 bits.
     pub raised_from: Option<u32>,
 }
@@ -56,6 +59,7 @@ impl Plan {
             }),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
+            merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
             raised_from: (uses_grid && grid.step != wanted).then_some(wanted),
         })
     }

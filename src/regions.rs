@@ -13,7 +13,8 @@ pub struct Region {
     pub area: u32,
     /// Centroid in px, x then y; pixel centers have integer coordinates.
     pub centroid: [f32; 2],
-    /// Mean R', G', B' (code values, rounded half up), then 255. For Y'CbCr frames: the color of the mean Y'CbCr.
+    /// Mean R', G', B' (code values, rounded half up), then 255. For Y'CbCr frames: the color of the mean Y'CbCr. With
+    /// `Outputs::linear_light`: the color of the mean light, in any format.
     pub mean_rgb: [u8; 4],
     /// Mean CIE L, a, b (D65): of the pixels where the segmentation works in `lab`, else of `mean_rgb`.
     pub mean_lab: [f32; 3],

@@ -51,7 +51,7 @@ fn a_foreign_context_and_stream_are_adopted() {
     };
     let geometry = Geometry::new(160, 96).unwrap();
     let info = FrameInfo::new(geometry, PixelFormat::Nv12);
-    let outputs = Outputs { table: true, neighbors: true, mean_color: false };
+    let outputs = Outputs { table: true, neighbors: true, mean_color: false, linear_light: false };
     let plan = || Plan::new(&Params::default(), info).unwrap();
     let shapes = info.format.planes(geometry);
     let released = Arc::new(AtomicBool::new(false));

@@ -23,7 +23,7 @@ fn changing_sizes_leak_no_device_memory() {
     };
     let frames = if flag("SUPERPIXEL_SHORT") { 20 } else { 1000 };
     let pixels = vec![90u8; 4 * 200 * 200];
-    let outputs = Outputs { table: true, neighbors: true, mean_color: true };
+    let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
     let mut free = Vec::new();
     for i in 0..frames {
         let (w, h) = (64 + i % 137, 64 + i % 123);

@@ -15,9 +15,10 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::merge;
 use pictures::{Buffer, PICTURES, clip, hash};
 
-const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: false };
+const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
 const LABELS: Drawing = Drawing { fill: Fill::Labels, boundaries: None };
 
 /// The device, or a printed skip.
@@ -266,4 +267,35 @@ fn clips_of_a_folder_match_cpu() {
         }
     }
     assert!(seen > 0, "no folder of pictures in the folder");
+}
+
+/// Merged regions have names of their own, and what goes on from frame to frame are the superpixels before.
+#[test]
+fn merged_regions_match_cpu() {
+    let Some(cuda) = device("merged_regions_match_cpu") else { return };
+    for seed in 0..if short() { 14 } else { 100 } {
+        let pick = |salt: u64, n: u64| hash(seed * 59 + salt) % n;
+        let side = if short() { 130 } else { 400 };
+        let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
+        let motion = [pick(3, 9) as i32 - 4, pick(4, 9) as i32 - 4];
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 7, motion, (pick(5, 2) == 0).then_some(4));
+        let merge = merge::Params {
+            ratio: [0.9, 1.5, 2.0, 2.5][pick(6, 4) as usize],
+            rule: [merge::Rule::Mutual, merge::Rule::Either][pick(7, 2) as usize],
+            max_distance: [0.0, 3.0, 10.0][pick(8, 3) as usize],
+            passes: 1 + pick(9, 4) as u32,
+        };
+        let params = Params { merge, ..drawn_params(seed) };
+        let mut pair = Pair::new(&cuda, &params, clip[0].info, &format!("merged, seed {seed}"));
+        if pick(10, 2) == 0 {
+            pair.cpu.set_next_id(u32::MAX - 20).unwrap();
+            pair.cuda.set_next_id(u32::MAX - 20).unwrap();
+        }
+        for (i, buffer) in clip.iter().enumerate() {
+            if i == 2 && pick(11, 3) == 0 {
+                pair.reset();
+            }
+            pair.compare(buffer);
+        }
+    }
 }

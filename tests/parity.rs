@@ -16,10 +16,11 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat, YuvMatrix};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::merge;
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, PICTURES, Picture, hash};
 
-const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true };
+const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// The device, or a printed skip.
 fn device(test: &str) -> Option<Cuda> {
@@ -45,12 +46,12 @@ struct Outcome {
     planes: Vec<Vec<u8>>,
 }
 
-fn on_cpu(cpu: &Cpu, params: &Params, buffer: &Buffer, drawing: &Drawing) -> Outcome {
+fn on_cpu(cpu: &Cpu, params: &Params, buffer: &Buffer, outputs: Outputs, drawing: &Drawing) -> Outcome {
     let g = buffer.info.geometry;
     let mut engine = Engine::new(cpu.clone(), Plan::new(params, buffer.info).unwrap()).unwrap();
     let mut map = vec![0; g.pixels()];
     let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
-    engine.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap();
+    engine.segment(&buffer.frame(), &mut labels, outputs).unwrap();
     let mut planes = buffer.planes.clone();
     let mut frame =
         FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice).collect(), &buffer.strides)
@@ -59,14 +60,14 @@ fn on_cpu(cpu: &Cpu, params: &Params, buffer: &Buffer, drawing: &Drawing) -> Out
     Outcome { regions: engine.regions().clone(), map, planes }
 }
 
-fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, drawing: &Drawing, frames: usize) -> Outcome {
+fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, outputs: Outputs, drawing: &Drawing) -> Outcome {
     let g = buffer.info.geometry;
     let mut engine = Engine::new(cuda.clone(), Plan::new(params, buffer.info).unwrap()).unwrap();
     let mut staging = Staging::new(cuda, buffer.info).unwrap();
     let mut last: Option<Outcome> = None;
-    for _ in 0..frames {
+    for _ in 0..2 {
         let mut frame = staging.upload(&buffer.frame()).unwrap();
-        engine.segment(&frame, &mut (), EVERYTHING).unwrap();
+        engine.segment(&frame, &mut (), outputs).unwrap();
         let mut map = vec![0xfffe; g.pixels()];
         engine.work().download_labels(&mut Labels::new(g, &mut map, g.width as usize).unwrap()).unwrap();
         engine.draw(&mut frame, &(), drawing).unwrap();
@@ -87,8 +88,20 @@ fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, drawing: &Drawing, fra
 }
 
 fn compare(cpu: &Cpu, cuda: &Cuda, params: &Params, buffer: &Buffer, drawing: &Drawing, what: &str) {
-    let want = on_cpu(cpu, params, buffer, drawing);
-    let got = on_cuda(cuda, params, buffer, drawing, 2);
+    compare_outputs(cpu, cuda, params, buffer, EVERYTHING, drawing, what);
+}
+
+fn compare_outputs(
+    cpu: &Cpu,
+    cuda: &Cuda,
+    params: &Params,
+    buffer: &Buffer,
+    outputs: Outputs,
+    drawing: &Drawing,
+    what: &str,
+) {
+    let want = on_cpu(cpu, params, buffer, outputs, drawing);
+    let got = on_cuda(cuda, params, buffer, outputs, drawing);
     let g = buffer.info.geometry;
     let what = format!("{what} {:?} {}x{} {params:?}", buffer.info.format, g.width, g.height);
     if let Some(i) = (0..g.pixels()).find(|&i| want.map[i] != got.map[i]) {
@@ -166,6 +179,78 @@ fn every_format_and_drawing_matches_cpu() {
 }
 
 #[test]
+fn means_in_linear_light_match_cpu() {
+    let Some(cuda) = device("means_in_linear_light_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let outputs = Outputs { linear_light: true, ..EVERYTHING };
+    for (i, format) in PixelFormat::ALL.into_iter().enumerate() {
+        for (j, picture) in PICTURES.into_iter().enumerate() {
+            let mut info = info(75 + i as u32, 61 + j as u32, format);
+            info.full_range = j % 2 == 0;
+            info.matrix = [YuvMatrix::Bt709, YuvMatrix::Bt601, YuvMatrix::Bt2020][j % 3];
+            let buffer = Buffer::new(info, picture, 3, 7);
+            let slic = slic::Params { color_space: ColorSpace::ALL[i % 4], ..Default::default() };
+            let params = Params {
+                superpixel_size: 8 + j as u32,
+                algorithm: AlgorithmParams::Slic(slic),
+                ..Params::default()
+            };
+            compare_outputs(&cpu, &cuda, &params, &buffer, outputs, &DRAWINGS[1 + i % 2], "light");
+        }
+    }
+}
+
+/// Any merging from a number.
+fn drawn_merge(seed: u64) -> merge::Params {
+    let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(41).wrapping_add(salt)) % n;
+    merge::Params {
+        ratio: [0.5, 1.0, 1.5, 2.0, 2.5, 100.0][pick(1, 6) as usize],
+        rule: [merge::Rule::Mutual, merge::Rule::Either][pick(2, 2) as usize],
+        max_distance: [0.0, 0.0, 1.0, 5.0, 20.0, 400.0][pick(3, 6) as usize],
+        passes: 1 + pick(4, 8) as u32,
+    }
+}
+
+#[test]
+fn merged_regions_match_cpu() {
+    let Some(cuda) = device("merged_regions_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    for seed in 0..if short() { 40 } else { 400 } {
+        let pick = |salt: u64, n: u64| hash(seed * 83 + salt) % n;
+        let side = if short() { 120 } else { 400 };
+        let format = PixelFormat::ALL[pick(1, 14) as usize];
+        let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
+        let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
+        let params = if pick(6, 4) == 0 { drawn_quickshift(seed) } else { drawn_params(seed) };
+        let small = params.algorithm.nick() != "quickshift" || info.geometry.pixels() < 6000 || !short();
+        let params = if small { params } else { drawn_params(seed) };
+        let params = Params { merge: drawn_merge(seed), ..params };
+        let outputs = Outputs { linear_light: pick(7, 2) == 0, ..EVERYTHING };
+        let drawing = &DRAWINGS[pick(8, 5) as usize];
+        compare_outputs(&cpu, &cuda, &params, &buffer, outputs, drawing, &format!("seed {seed}"));
+    }
+    if short() {
+        return;
+    }
+    let merge = merge::Params { ratio: 2.0, passes: 2, ..Default::default() };
+    for (w, h, picture) in
+        [(1920, 1080, Picture::Natural), (3840, 2160, Picture::Natural), (1920, 1080, Picture::Noise)]
+    {
+        for algorithm in algorithms() {
+            let params = Params { merge: merge.clone(), algorithm, ..Params::default() };
+            let buffer = Buffer::new(info(w, h, PixelFormat::Nv12), picture, 2, 0);
+            compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], "large");
+        }
+    }
+    // As many regions as labels can name, and none left alone.
+    let slic = slic::Params { compactness: 0.1, ..Default::default() };
+    let params =
+        Params { min_region: 0.0, merge, algorithm: AlgorithmParams::Slic(slic), ..Params::default() };
+    let buffer = Buffer::new(info(1024, 1024, PixelFormat::Rgb), Picture::Noise, 5, 0);
+    compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[3], "too many regions");
+}
+
+#[test]
 fn awkward_sizes_match_cpu() {
     let Some(cuda) = device("awkward_sizes_match_cpu") else { return };
     let cpu = Cpu::new(0).unwrap();
@@ -240,6 +325,7 @@ fn drawn_params(seed: u64) -> Params {
         superpixels: if pick(6, 3) == 0 { 1 + pick(7, 3000) as u32 } else { 0 },
         connectivity: pick(8, 4) != 0,
         min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(9, 5) as usize],
+        merge: merge::Params::default(),
         temporal: false,
         temporal_inertia: 0.2,
         algorithm,

@@ -18,7 +18,8 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const FRAMES: u32 = 8;
 const CLIP: &str = "media/bigbuckbunny.mp4";
 /// One for each use; a file that is missing here, or only here, is an error.
-const PIPELINES: [&str; 10] = [
+const PIPELINES: [&str; 11] = [
+    "abstraction",
     "boundaries",
     "camera",
     "label-branch",
@@ -158,6 +159,11 @@ fn list_of_pipelines_is_complete() {
             "pipelines/README.md does not name {name}.launch"
         );
     }
+}
+
+#[test]
+fn abstraction_runs() {
+    runs("abstraction");
 }
 
 #[test]

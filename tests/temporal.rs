@@ -16,7 +16,7 @@ use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, Picture, clip};
 use proptest::prelude::*;
 
-const TABLE: Outputs = Outputs { table: true, neighbors: false, mean_color: false };
+const TABLE: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
 
 fn temporal(size: u32) -> Params {
     Params { superpixel_size: size, temporal: true, ..Params::default() }

@@ -32,6 +32,7 @@ use gstsuperpixel::params::{
     Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
 };
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::merge;
 use serde_json::{Value, json};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -87,6 +88,21 @@ struct Args {
     /// Leave labels unconnected.
     #[arg(long)]
     no_connectivity: bool,
+    /// Merge regions that touch: how many times as far in color as the nearest; 0 = off.
+    #[arg(long, default_value_t = merge::MERGE.default)]
+    merge: f32,
+    /// Merge if one of two regions is near enough for the other, instead of each for the other.
+    #[arg(long)]
+    merge_either: bool,
+    /// Never merge across a larger color difference; 0 = no limit.
+    #[arg(long, default_value_t = merge::MAX_DISTANCE.default)]
+    merge_max_distance: f32,
+    /// How often regions are merged.
+    #[arg(long, default_value_t = merge::PASSES.default)]
+    merge_passes: u32,
+    /// Mean colors of light instead of code values.
+    #[arg(long)]
+    linear_light: bool,
     /// Threads of the CPU backend; 0 takes all cores.
     #[arg(long, default_value_t = THREADS.default)]
     threads: u32,
@@ -229,6 +245,12 @@ impl Case {
             params: Params {
                 superpixel_size,
                 connectivity: !args.no_connectivity,
+                merge: merge::Params {
+                    ratio: args.merge,
+                    rule: if args.merge_either { merge::Rule::Either } else { merge::Rule::Mutual },
+                    max_distance: args.merge_max_distance,
+                    passes: args.merge_passes,
+                },
                 algorithm: algorithm_params,
                 ..Default::default()
             },
@@ -237,6 +259,7 @@ impl Case {
                 table: wants(Output::Table),
                 neighbors: wants(Output::Neighbors),
                 mean_color: wants(Output::MeanColor),
+                linear_light: args.linear_light,
             },
             drawing: (drawing != Drawing::default()).then_some(drawing),
         }
@@ -692,6 +715,11 @@ fn main() -> Result<()> {
             "color_scale": args.color_scale,
             "rgb": args.rgb,
             "connectivity": !args.no_connectivity,
+            "merge": args.merge,
+            "merge_either": args.merge_either,
+            "merge_max_distance": args.merge_max_distance,
+            "merge_passes": args.merge_passes,
+            "linear_light": args.linear_light,
             "outputs": outputs,
             "runs": args.runs,
             "backends": results,

@@ -10,7 +10,7 @@ use crate::image::{Frame, FrameMut, Labels};
 use crate::ingest;
 use crate::params::THREADS;
 use crate::plan::Plan;
-use crate::post::{connectivity, overlay, statistics};
+use crate::post::{connectivity, merge, overlay, statistics};
 
 /// Host memory, rows in parallel.
 #[derive(Clone)]
@@ -81,6 +81,11 @@ impl Backend for Cpu {
         })
     }
 
+    fn merge(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+        let stage = |rule| Box::new(merge::cpu::Merge::new(self, plan.frame.geometry, rule));
+        Ok(plan.merge.map(|rule| stage(rule) as Box<dyn backend::Merge<Self>>))
+    }
+
     fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
         let stages = || Box::new(temporal::cpu::Temporal::new(self)) as Box<dyn backend::Temporal<Self>>;
         Ok(plan.temporal.as_ref().map(|_| stages()))
@@ -113,7 +118,7 @@ impl Work {
     pub(crate) fn track_id(&self, label: usize) -> u32 {
         self.temporal
             .as_ref()
-            .and_then(|state| state.tracks.get(label))
+            .and_then(|state| state.named().get(label))
             .map_or(label as u32, |track| track.id)
     }
 }

@@ -66,9 +66,10 @@ macro_rules! ptx {
 pub(crate) use ptx;
 
 /// The kernels that all algorithms share.
-const SHARED: [ModuleText; 6] = [
+const SHARED: [ModuleText; 7] = [
     module_text!("color"),
     module_text!("connectivity"),
+    module_text!("merge"),
     module_text!("statistics"),
     module_text!("overlay"),
     algo::temporal::cuda::MODULES[0],

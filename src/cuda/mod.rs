@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, overlay, statistics};
+use crate::post::{connectivity, merge, overlay, statistics};
 use device::Device;
 use launch::check;
 
@@ -244,6 +244,11 @@ impl Backend for Cuda {
 
     fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
+    }
+
+    fn merge(&self, plan: &Plan, work: &Work) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+        let Some(rule) = plan.merge else { return Ok(None) };
+        Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, work, rule)?)))
     }
 
     fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {

@@ -13,6 +13,7 @@ use crate::params::{
     BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, Range,
     SUPERPIXEL_SIZE, SUPERPIXELS, THREADS,
 };
+use crate::post::merge;
 
 /// The algorithm that segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -102,6 +103,39 @@ impl From<color::ColorSpace> for ColorSpace {
     }
 }
 
+/// From how many sides regions have to be alike to be merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[repr(i32)]
+#[enum_type(name = "GstSuperpixelMergeRule")]
+#[non_exhaustive]
+pub enum MergeRule {
+    /// From both.
+    #[default]
+    #[enum_value(name = "Mutual: two regions merge if each is near enough for the other", nick = "mutual")]
+    Mutual,
+    /// From one.
+    #[enum_value(name = "Either: two regions merge if one is near enough for the other", nick = "either")]
+    Either,
+}
+
+impl From<MergeRule> for merge::Rule {
+    fn from(rule: MergeRule) -> Self {
+        match rule {
+            MergeRule::Mutual => Self::Mutual,
+            MergeRule::Either => Self::Either,
+        }
+    }
+}
+
+impl From<merge::Rule> for MergeRule {
+    fn from(rule: merge::Rule) -> Self {
+        match rule {
+            merge::Rule::Mutual => Self::Mutual,
+            merge::Rule::Either => Self::Either,
+        }
+    }
+}
+
 /// What is drawn into the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[repr(i32)]
@@ -142,6 +176,7 @@ pub(super) struct Settings {
     #[cfg(feature = "cuda")]
     pub async_depth: u32,
     pub overlay: Overlay,
+    pub mean_in_linear_light: bool,
     pub boundaries: Boundaries,
     pub labels: bool,
     pub region_table: bool,
@@ -150,6 +185,7 @@ pub(super) struct Settings {
     superpixels: u32,
     connectivity: bool,
     min_region: f32,
+    merge: merge::Params,
     iterations: u32,
     temporal: bool,
     temporal_inertia: f32,
@@ -161,7 +197,14 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let Params {
-            superpixel_size, superpixels, connectivity, min_region, temporal, temporal_inertia, ..
+            superpixel_size,
+            superpixels,
+            connectivity,
+            min_region,
+            merge,
+            temporal,
+            temporal_inertia,
+            ..
         } = Params::default();
         Self {
             algo: Algorithm::default(),
@@ -172,6 +215,7 @@ impl Default for Settings {
             #[cfg(feature = "cuda")]
             async_depth: 0,
             overlay: Overlay::default(),
+            mean_in_linear_light: false,
             boundaries: Boundaries::default(),
             labels: true,
             region_table: true,
@@ -180,6 +224,7 @@ impl Default for Settings {
             superpixels,
             connectivity,
             min_region,
+            merge,
             iterations: ITERATIONS.default,
             temporal,
             temporal_inertia,
@@ -198,6 +243,7 @@ impl Settings {
             superpixels: self.superpixels,
             connectivity: self.connectivity,
             min_region: self.min_region,
+            merge: self.merge.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
             algorithm: match self.algo {
@@ -230,6 +276,7 @@ impl Settings {
             table: self.labels && self.region_table,
             neighbors: self.labels && self.neighbors,
             mean_color: self.drawing().is_some_and(|drawing| drawing.fill == Fill::MeanColor),
+            linear_light: self.mean_in_linear_light,
         }
     }
 
@@ -268,9 +315,14 @@ impl Settings {
             "color-scale" => self.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
             "connectivity" => self.connectivity = of(value),
             "min-region" => self.min_region = MIN_REGION.check(of(value))?,
+            "merge" => self.merge.ratio = merge::MERGE.check(of(value))?,
+            "merge-rule" => self.merge.rule = of::<MergeRule>(value).into(),
+            "merge-max-distance" => self.merge.max_distance = merge::MAX_DISTANCE.check(of(value))?,
+            "merge-passes" => self.merge.passes = merge::PASSES.check(of(value))?,
             "temporal" => self.temporal = of(value),
             "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
             "overlay" => self.overlay = of(value),
+            "mean-in-linear-light" => self.mean_in_linear_light = of(value),
             "boundary-color" => self.boundaries.color = of(value),
             "boundary-width" => self.boundaries.width = BOUNDARY_WIDTH.check(of(value))?,
             "labels" => self.labels = of(value),
@@ -303,9 +355,14 @@ impl Settings {
             "color-scale" => self.quickshift.color_scale.to_value(),
             "connectivity" => self.connectivity.to_value(),
             "min-region" => self.min_region.to_value(),
+            "merge" => self.merge.ratio.to_value(),
+            "merge-rule" => MergeRule::from(self.merge.rule).to_value(),
+            "merge-max-distance" => self.merge.max_distance.to_value(),
+            "merge-passes" => self.merge.passes.to_value(),
             "temporal" => self.temporal.to_value(),
             "temporal-inertia" => self.temporal_inertia.to_value(),
             "overlay" => self.overlay.to_value(),
+            "mean-in-linear-light" => self.mean_in_linear_light.to_value(),
             "boundary-color" => self.boundaries.color.to_value(),
             "boundary-width" => self.boundaries.width.to_value(),
             "labels" => self.labels.to_value(),
@@ -458,6 +515,23 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Minimum region",
             "Smallest region as a fraction of the squared grid step (quick shift: of tau); smaller ones join a neighbor",
         ),
+        float(
+            merge::MERGE,
+            "Merge",
+            "Merge regions that touch: a neighbor may be so many times as far in color as the nearest (0 = off, usual 1.5 \
+             to 2.5); higher = fewer regions",
+        ),
+        glib::ParamSpecEnum::builder_with_default("merge-rule", MergeRule::from(default.merge.rule))
+            .nick("Merge rule")
+            .blurb("Whether two regions have to be near enough for each other to merge, or one for the other")
+            .mutable_playing()
+            .build(),
+        float(
+            merge::MAX_DISTANCE,
+            "Merge maximum distance",
+            "Never merge across a larger color difference, in Delta E (color-space=rgb: code values; 0 = no limit)",
+        ),
+        uint(merge::PASSES, "Merge passes", "How often regions are merged; more = fewer regions"),
         boolean(
             "temporal",
             default.temporal,
@@ -474,6 +548,12 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .blurb("What is drawn into the frame")
             .mutable_playing()
             .build(),
+        boolean(
+            "mean-in-linear-light",
+            default.mean_in_linear_light,
+            "Mean in linear light",
+            "Average colors, drawn and in the region table, in linear light instead of code values",
+        ),
         glib::ParamSpecUInt::builder("boundary-color")
             .nick("Boundary color")
             .blurb("Color of boundaries as 0xAARRGGBB, blended by alpha")

@@ -2,5 +2,6 @@
 //! The stages behind every algorithm: connectivity, statistics, overlay.
 
 pub mod connectivity;
+pub mod merge;
 pub mod overlay;
 pub mod statistics;

@@ -161,6 +161,19 @@ pub fn library(
     params: &Params,
     drawing: Option<&Drawing>,
 ) -> Answer {
+    library_with(buffer, info, frame, params, drawing, false)
+}
+
+/// The same with means of light.
+pub fn library_with(
+    buffer: &gst::BufferRef,
+    info: &gst_video::VideoInfo,
+    frame: FrameInfo,
+    params: &Params,
+    drawing: Option<&Drawing>,
+    linear_light: bool,
+) -> Answer {
+    let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light };
     let meta = buffer.meta::<gst_video::VideoMeta>();
     let shapes = frame.format.planes(frame.geometry);
     let planes = shapes.len();
@@ -175,7 +188,6 @@ pub fn library(
     let mut engine = Engine::new(Cpu::new(1).expect("cpu"), plan).expect("engine");
     let mut labels = vec![0; frame.geometry.pixels()];
     let mut plane = Labels::new(frame.geometry, &mut labels, frame.geometry.width as usize).expect("labels");
-    let outputs = Outputs { table: true, neighbors: true, mean_color: true };
     let length = |plane: usize| strides[plane] * (shapes[plane].1 - 1) + shapes[plane].0;
     let slices: Vec<&[u8]> = (0..planes).map(|i| &drawn[offsets[i]..][..length(i)]).collect();
     let readable = Frame::new(frame, &slices, &strides).expect("frame");

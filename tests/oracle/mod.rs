@@ -10,6 +10,7 @@ use gstsuperpixel::algo::quickshift::{self, EXP2};
 use gstsuperpixel::algo::{lsc, slic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
+use gstsuperpixel::post::merge;
 
 pub struct Cluster {
     pub mean: [i64; 5],
@@ -369,4 +370,59 @@ pub fn quickshift(geometry: Geometry, plan: &quickshift::Plan, features: &[u32])
         p as u32
     };
     (0..w * h).map(root).collect()
+}
+
+/// Region merging by its definition: one pass after the other, every pair of pixels that touch, in wide integers.
+pub fn merge(
+    geometry: Geometry,
+    labels: &[u16],
+    features: &[u32],
+    params: &merge::Params,
+    quanta: f64,
+) -> Vec<u16> {
+    let (w, n) = (geometry.width as usize, geometry.pixels());
+    let ratio = (f64::from(params.ratio).powi(2) * 256.0).round() as u128;
+    let limit = (f64::from(params.max_distance) * quanta * 16.0).powi(2);
+    let mut labels = labels.to_vec();
+    for _ in 0..params.passes {
+        let mut sums: BTreeMap<u16, (u64, [u64; 3])> = BTreeMap::new();
+        for i in 0..n {
+            let entry = sums.entry(labels[i]).or_default();
+            entry.0 += 1;
+            for (sum, v) in entry.1.iter_mut().zip(unpack(features[i])) {
+                *sum += u64::from(v);
+            }
+        }
+        let mean = |l: u16| sums[&l].1.map(|s| (32 * s + sums[&l].0) / (2 * sums[&l].0));
+        let mut apart: BTreeMap<(u16, u16), u128> = BTreeMap::new();
+        for i in 0..n {
+            for j in neighbors(i, w, n).filter(|&j| labels[j] != labels[i]) {
+                let (a, b) = (mean(labels[i]), mean(labels[j]));
+                let d = (0..3).map(|k| u128::from(a[k].abs_diff(b[k])).pow(2)).sum();
+                apart.insert((labels[i], labels[j]), d);
+            }
+        }
+        let mut nearest: BTreeMap<u16, u128> = BTreeMap::new();
+        for (&(a, _), &d) in &apart {
+            let least = nearest.entry(a).or_insert(d);
+            *least = (*least).min(d);
+        }
+        let mut name: BTreeMap<u16, u16> = sums.keys().map(|&l| (l, l)).collect();
+        for (&(a, b), &d) in &apart {
+            let (near_a, near_b) = (256 * d <= ratio * nearest[&a], 256 * d <= ratio * nearest[&b]);
+            let alike = match params.rule {
+                merge::Rule::Mutual => near_a && near_b,
+                merge::Rule::Either => near_a || near_b,
+            };
+            if alike && (params.max_distance == 0.0 || d as f64 <= limit) {
+                let (a, b) = (name[&a], name[&b]);
+                let low = a.min(b);
+                name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
+            }
+        }
+        labels.iter_mut().for_each(|l| *l = name[l]);
+    }
+    let used: BTreeSet<u16> = labels.iter().copied().collect();
+    let number: BTreeMap<u16, u16> = used.into_iter().enumerate().map(|(i, l)| (l, i as u16)).collect();
+    labels.iter().map(|l| number[l]).collect()
 }

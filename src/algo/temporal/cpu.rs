@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::merged::Merged;
 use super::{
     CLAIM_ROUNDS, MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track,
     track_step, whole_px,
@@ -98,6 +99,8 @@ pub(crate) struct State {
     /// The last frame's residual.
     residual: u64,
     next_id: u32,
+    /// Names of merged regions, where regions are merged: those are then the ones that a reader sees.
+    pub merged: Option<Merged>,
     /// One for each cluster, from the stage `connectivity`.
     pub mains: Vec<Main>,
     /// One for each region.
@@ -125,6 +128,7 @@ impl State {
             drift: [0; 2],
             residual: 0,
             next_id: 1,
+            merged: plan.merge.map(|_| Merged::default()),
             mains: Vec::new(),
             tracks: Vec::new(),
         }
@@ -135,9 +139,14 @@ impl State {
         &self.plan
     }
 
+    /// One for each region that a reader sees.
+    pub fn named(&self) -> &[Track] {
+        self.merged.as_ref().map_or(&self.tracks, |merged| &merged.tracks)
+    }
+
     /// What the frame's regions are told about their way.
     pub fn motion(&self) -> impl Iterator<Item = Motion> {
-        self.tracks
+        self.named()
             .iter()
             .map(|track| Motion { velocity: track.velocity.map(|v| v as f32 / PLACE as f32), age: track.age })
     }
@@ -435,6 +444,7 @@ impl State {
                 if slot.id != 0 {
                     track.id = slot.id;
                     track.age = last[slot.region as usize].age + 1;
+                    track.from = Some(slot.region);
                     used[slot.region as usize] = true;
                 }
             }
@@ -562,6 +572,7 @@ impl State {
                     used[earlier] = true;
                     tracks[label].id = last[earlier].id;
                     tracks[label].age = last[earlier].age + 1;
+                    tracks[label].from = Some(earlier as u32);
                 }
             }
         }
@@ -612,12 +623,16 @@ impl backend::Temporal<Cpu> for Temporal {
     }
 
     fn next_id(&mut self, work: &Work) -> Result<u32> {
-        Ok(work.temporal.as_ref().map_or(1, |state| state.next_id))
+        let next = |state: &State| state.merged.as_ref().map_or(state.next_id, |merged| merged.next_id);
+        Ok(work.temporal.as_ref().map_or(1, next))
     }
 
     fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
         if let Some(state) = &mut work.temporal {
-            state.next_id = id.max(1);
+            match &mut state.merged {
+                Some(merged) => merged.next_id = id.max(1),
+                None => state.next_id = id.max(1),
+            }
         }
         Ok(())
     }

@@ -47,10 +47,51 @@ unsafe impl Argument for GridArgs {}
 /// `Temporal` of kernels/temporal.cuh: where everything is in this frame.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Addresses([u64; 28]);
+pub(crate) struct Addresses([u64; 29]);
 
 // SAFETY: repr(C), addresses in the order of `Temporal`.
 unsafe impl Argument for Addresses {}
+
+/// `Forest` of kernels/identity.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Forest([u64; 3]);
+
+// SAFETY: repr(C), addresses in the order of `Forest`.
+unsafe impl Argument for Forest {}
+
+/// `Merged` of kernels/identity.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct MergedArgs([u64; 5]);
+
+// SAFETY: repr(C), addresses in the order of `Merged`.
+unsafe impl Argument for MergedArgs {}
+
+/// Memory of the names of merged regions.
+struct Merged {
+    kernel: Kernel,
+    /// The last frame's labels before merging.
+    labels: Memory<u16>,
+    numbers: Memory<u32>,
+    tracks: [Memory<[u32; 4]>; 2],
+    totals: Memory<[u64; 3]>,
+    next_id: Memory<u32>,
+}
+
+impl Merged {
+    fn new(cuda: &Cuda, pixels: usize, max_regions: usize) -> Result<Self> {
+        let what = "device memory";
+        Ok(Self {
+            kernel: cuda.device.kernel("identity", "temporal_merged", "merge")?,
+            labels: Memory::new(cuda, what, pixels)?,
+            numbers: Memory::new(cuda, what, max_regions)?,
+            tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
+            totals: Memory::new(cuda, what, max_regions)?,
+            next_id: Memory::with(cuda, what, &[1])?,
+        })
+    }
+}
 
 /// Words of `TemporalState`, and where in it the next identity stands.
 const STATE_WORDS: usize = 18;
@@ -87,6 +128,8 @@ pub(crate) struct State {
     plant_wanted: Memory<u32>,
     best: Memory<u64>,
     taken: Memory<u32>,
+    from: Memory<u32>,
+    merged: Option<Merged>,
     pairs: Memory<[u32; 2]>,
     pair_list: Memory<u32>,
 }
@@ -96,8 +139,9 @@ impl State {
         let what = "device memory";
         let (n, cells) = (plan.frame.geometry.pixels(), plan.grid.cells());
         let squares = (temporal.thumbnail[0] * temporal.thumbnail[1]) as usize;
-        // A sample gives at most one pair.
-        let samples = temporal.samples as usize;
+        // A sample gives at most one pair, and where regions are merged, a region.
+        let votes = if plan.merge.is_some() { max_regions } else { 0 };
+        let samples = (temporal.samples as usize).max(votes);
         let pairs = (2 * samples).next_power_of_two();
         let mut first = [0; STATE_WORDS];
         first[NEXT_ID] = 1;
@@ -143,6 +187,11 @@ impl State {
             plant_wanted: Memory::new(cuda, what, max_regions)?,
             best: Memory::new(cuda, what, 4 * max_regions)?,
             taken: Memory::new(cuda, what, 2 * max_regions)?,
+            from: Memory::new(cuda, what, max_regions)?,
+            merged: match plan.merge {
+                Some(_) => Some(Merged::new(cuda, n, max_regions)?),
+                None => None,
+            },
             pairs: Memory::new(cuda, what, pairs)?,
             pair_list: Memory::new(cuda, what, samples)?,
         })
@@ -175,7 +224,8 @@ impl State {
 
     /// Identity, age and velocity of this frame's regions.
     pub fn tracks(&self) -> u64 {
-        self.tracks[self.turn].address()
+        let merged = self.merged.as_ref().map(|merged| &merged.tracks);
+        merged.unwrap_or(&self.tracks)[self.turn].address()
     }
 
     pub fn args(&self) -> TemporalArgs {
@@ -193,7 +243,7 @@ impl State {
             self.claims.address(),
             self.wanted.address(),
             self.region_cells.address(),
-            work.labels.address(),
+            self.kept_labels(work),
             self.features[last].address(),
             self.features[now].address(),
             self.thumbnails[last].address(),
@@ -211,9 +261,34 @@ impl State {
             self.plant_wanted.address(),
             self.best.address(),
             self.taken.address(),
+            self.from.address(),
             self.pairs.address(),
             self.pair_list.address(),
         ])
+    }
+
+    /// Where the labels stand that the next frame goes on from: those before merging.
+    pub fn kept_labels(&self, work: &Work) -> u64 {
+        self.merged.as_ref().map_or(work.labels.address(), |merged| merged.labels.address())
+    }
+
+    /// Names merged regions. `forest` has the addresses of the superpixels' parents, of the roots' merged labels and of the
+    /// number of superpixels.
+    pub fn name_merged(&self, work: &Work, forest: [u64; 3]) -> Result<()> {
+        let Some(merged) = &self.merged else { return Ok(()) };
+        let (now, last) = (self.turn, self.turn ^ 1);
+        let names = MergedArgs([
+            merged.numbers.address(),
+            merged.tracks[last].address(),
+            merged.tracks[now].address(),
+            merged.totals.address(),
+            merged.next_id.address(),
+        ]);
+        let (regions, counters, forest) = (work.regions.address(), work.counters(), Forest(forest));
+        let (all, shape) = (self.addresses(work), self.args);
+        let names = &mut args![regions, forest, counters, all, shape, names];
+        // SAFETY: one entry for each of the most regions; the table of pairs has twice as many slots.
+        unsafe { work.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
     }
 
     /// Finds the main component of every cluster. Components are joined by then, none is absorbed.
@@ -333,13 +408,19 @@ impl backend::Temporal<Cuda> for Temporal {
     fn next_id(&mut self, work: &Work) -> Result<u32> {
         let mut id = [1];
         if let Some(state) = &work.temporal {
-            state.state.read(&work.cuda, "next identity", NEXT_ID, &mut id)?;
+            match &state.merged {
+                Some(merged) => merged.next_id.read(&work.cuda, "next identity", 0, &mut id)?,
+                None => state.state.read(&work.cuda, "next identity", NEXT_ID, &mut id)?,
+            }
         }
         Ok(id[0])
     }
 
     fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
         match &mut work.temporal {
+            Some(State { merged: Some(merged), .. }) => {
+                merged.next_id.write(&work.cuda, "next identity", 0, &[id.max(1)])
+            }
             Some(state) => state.state.write(&work.cuda, "next identity", NEXT_ID, &[id.max(1)]),
             None => Ok(()),
         }

@@ -34,7 +34,8 @@
 //! earlier region that no one else has: pairs by their overlap on the sample lattice, in [`MATCH_ROUNDS`] rounds in which
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
-//! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster.
+//! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. Where
+//! regions are merged, all this is about the superpixels before; see `merged.rs`.
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
 //! that of the last frame's labels, or twice where no shift leaves less squared difference between the thumbnails than
@@ -46,6 +47,7 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+pub(crate) mod merged;
 
 use crate::algo::grid::Grid;
 use crate::image::Geometry;
@@ -169,6 +171,8 @@ pub(crate) struct Track {
     pub age: u32,
     /// Motion since the last frame, smoothed, in 1/16 px.
     pub velocity: [i32; 2],
+    /// The last frame's label of the region that had the identity.
+    pub from: Option<u32>,
 }
 
 /// The motion of the picture in 1/16 px from the squared differences of all shifts, in raster order.

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 const STRIP: usize = 32;
 
 /// The lowest set of a forest in which every parent is at most its child.
-fn find(parents: &mut [u32], mut i: u32) -> u32 {
+pub(crate) fn find(parents: &mut [u32], mut i: u32) -> u32 {
     while parents[i as usize] != i {
         let up = parents[parents[i as usize] as usize];
         parents[i as usize] = up;
@@ -25,7 +25,7 @@ fn find(parents: &mut [u32], mut i: u32) -> u32 {
     i
 }
 
-fn unite(parents: &mut [u32], a: u32, b: u32) {
+pub(crate) fn unite(parents: &mut [u32], a: u32, b: u32) {
     let (a, b) = (find(parents, a), find(parents, b));
     let (low, high) = (a.min(b), a.max(b));
     parents[high as usize] = low;
@@ -33,13 +33,13 @@ fn unite(parents: &mut [u32], a: u32, b: u32) {
 
 /// Pixels of a component and the sums of their features.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    count: u32,
+pub(crate) struct Sums {
+    pub count: u32,
     color: [u64; 3],
 }
 
 impl Sums {
-    fn add(&mut self, other: &Sums) {
+    pub fn add(&mut self, other: &Sums) {
         self.count += other.count;
         for i in 0..3 {
             self.color[i] += other.color[i];
@@ -47,20 +47,20 @@ impl Sums {
     }
 
     /// Mean feature in 1/16 quantum, rounded half up.
-    fn mean(&self) -> [u32; 3] {
+    pub fn mean(&self) -> [u32; 3] {
         let n = u64::from(self.count.max(1));
         self.color.map(|sum| ((32 * sum + n) / (2 * n)) as u32)
     }
 }
 
-fn distance(a: [u32; 3], b: [u32; 3]) -> u32 {
+pub(crate) fn distance(a: [u32; 3], b: [u32; 3]) -> u32 {
     (0..3).map(|i| a[i].abs_diff(b[i]).pow(2)).sum()
 }
 
 /// Pixels whose features one u64 can sum: three fields of 21 bits and more.
 const PACKED_SUM: usize = 1024;
 
-fn sum_features(features: &[u32]) -> Sums {
+pub(crate) fn sum_features(features: &[u32]) -> Sums {
     let mut sums = Sums { count: features.len() as u32, color: [0; 3] };
     for chunk in features.chunks(PACKED_SUM) {
         let packed: u64 = chunk

@@ -84,7 +84,12 @@ impl Connectivity {
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
             may_overflow: plan.connectivity
                 && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
-            border_blocks: if plan.connectivity { pairs.div_ceil(BORDER_THREADS) } else { 0 },
+            // Merging wants the pairs that touch across tiles, too.
+            border_blocks: if plan.connectivity || plan.merge.is_some() {
+                pairs.div_ceil(BORDER_THREADS)
+            } else {
+                0
+            },
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
             number_blocks: (width * height)
                 .div_ceil(8 * PIXELS_A_BLOCK)

@@ -17,8 +17,7 @@ pub(crate) mod cuda;
 
 /// A color as the frame's own channels, in its bits.
 pub(crate) fn native(info: &FrameInfo, yuv: &Yuv, rgb: [u8; 3]) -> [u16; 3] {
-    let rgb = rgb.map(|code| widen(code, info.format.bits()));
-    if info.format.packed_rgb().is_some() { rgb } else { yuv.yuv_wide(rgb) }
+    yuv.native(info.format, rgb.map(|code| widen(code, info.format.bits())))
 }
 
 /// A stable false color of an identity: well spread, never dark.

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::backend;
-use crate::color::{ColorSpace, ColorTables, Yuv, lab_of_sums, narrow, unpack};
+use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
 use crate::cpu::{Cpu, Work, check_frame, check_labels};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Labels, PixelFormat, p010_code};
@@ -20,7 +20,7 @@ struct Sums {
     bounds: [u16; 4],
     /// Features.
     color: [u64; 3],
-    /// The frame's own samples: R, G, B or Y, Cb, Cr.
+    /// The frame's own samples: R, G, B or Y, Cb, Cr; or the light of R, G, B.
     samples: [u64; 3],
 }
 
@@ -50,6 +50,12 @@ impl Sums {
         let n = u64::from(self.area.max(1));
         self.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u16)
     }
+}
+
+/// Light of the pixels of a frame.
+struct Lights<'a> {
+    light: &'a Light,
+    yuv: &'a Yuv,
 }
 
 /// Three sums in one u64, for up to 1024 pixels of channels below 2048.
@@ -100,8 +106,45 @@ fn sum_samples(frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> 
     }
 }
 
+impl Lights<'_> {
+    /// Sums of a piece of row `y` in light of red, green and blue.
+    fn sum(&self, frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
+        let format = frame.info().format;
+        let row = frame.row(0, y);
+        let wide = u16::from;
+        let add = |rgb: &mut dyn FnMut(usize) -> [u16; 3]| {
+            let mut sums = [0u64; 3];
+            for x in columns.clone() {
+                for (sum, code) in sums.iter_mut().zip(rgb(x)) {
+                    *sum += u64::from(self.light.of(code));
+                }
+            }
+            sums
+        };
+        if let Some(layout) = format.packed_rgb() {
+            return add(&mut |x| layout.offsets.map(|offset| wide(row[x * layout.bytes + offset])));
+        }
+        let (chroma, second) = match format {
+            PixelFormat::Gray8 => (row, row),
+            PixelFormat::I420 => (frame.row(1, y / 2), frame.row(2, y / 2)),
+            _ => (frame.row(1, y / 2), row),
+        };
+        add(&mut |x| {
+            let c = x / 2 * 2;
+            self.yuv.rgb_wide(match format {
+                PixelFormat::Gray8 => [wide(row[x]), 128, 128],
+                PixelFormat::I420 => [wide(row[x]), wide(chroma[x / 2]), wide(second[x / 2])],
+                PixelFormat::P010Le => {
+                    [p010_code(&row[2 * x..]), p010_code(&chroma[2 * c..]), p010_code(&chroma[2 * c + 2..])]
+                }
+                _ => [wide(row[x]), wide(chroma[c]), wide(chroma[c + 1])],
+            })
+        })
+    }
+}
+
 /// Calls `visit` with the columns of each run of equal label, cut to what [`sum_packed`] takes.
-fn for_each_run(row: &[u16], mut visit: impl FnMut(std::ops::Range<usize>)) {
+pub(crate) fn for_each_run(row: &[u16], mut visit: impl FnMut(std::ops::Range<usize>)) {
     let mut start = 0;
     for x in 1..=row.len() {
         if x == row.len() || row[x] != row[start] || x - start == PACKED_SUM {
@@ -123,6 +166,7 @@ impl Band {
     fn measure(
         &mut self,
         frame: &Frame<'_>,
+        lights: Option<&Lights<'_>>,
         features: &[u32],
         labels: &Labels<'_>,
         rows: std::ops::Range<usize>,
@@ -145,44 +189,46 @@ impl Band {
                     y: y as u64 * (x1 - x0),
                     bounds: [x0 as u16, y as u16, x1 as u16, y as u16 + 1],
                     color: sum_packed(pixels[columns.clone()].iter().map(|&f| unpack(f).map(u64::from))),
-                    samples: sum_samples(frame, y, columns),
+                    samples: match lights {
+                        Some(lights) => lights.sum(frame, y, columns),
+                        None => sum_samples(frame, y, columns),
+                    },
                 });
             });
         }
     }
+}
 
-    /// Lists the pixel pairs across boundaries whose upper or left pixel is in `rows`, each as `a | b | length`.
-    fn list_pairs(&mut self, labels: &Labels<'_>, rows: std::ops::Range<usize>) {
-        self.pairs.clear();
-        let pairs = &mut self.pairs;
-        let mut offer = |a: u16, b: u16, length: u64| {
-            let key = u64::from(a.min(b)) << 48 | u64::from(a.max(b)) << 32;
-            match pairs.last_mut() {
-                Some(last) if *last >> 32 == key >> 32 => *last += length,
-                _ => pairs.push(key | length),
+/// Lists the pairs of labels across boundaries whose upper or left pixel is in `rows`, each as `a | b | length`.
+pub(crate) fn list_pairs(labels: &Labels<'_>, rows: std::ops::Range<usize>, pairs: &mut Vec<u64>) {
+    pairs.clear();
+    let mut offer = |a: u16, b: u16, length: u64| {
+        let key = u64::from(a.min(b)) << 48 | u64::from(a.max(b)) << 32;
+        match pairs.last_mut() {
+            Some(last) if *last >> 32 == key >> 32 => *last += length,
+            _ => pairs.push(key | length),
+        }
+    };
+    for y in rows {
+        let row = labels.row(y);
+        for pair in row.windows(2) {
+            if pair[0] != pair[1] {
+                offer(pair[0], pair[1], 1);
             }
-        };
-        for y in rows {
-            let row = labels.row(y);
-            for pair in row.windows(2) {
-                if pair[0] != pair[1] {
-                    offer(pair[0], pair[1], 1);
-                }
-            }
-            if y + 1 < labels.geometry().height as usize {
-                for (&above, &below) in row.iter().zip(labels.row(y + 1)) {
-                    if above != below {
-                        offer(above, below, 1);
-                    }
+        }
+        if y + 1 < labels.geometry().height as usize {
+            for (&above, &below) in row.iter().zip(labels.row(y + 1)) {
+                if above != below {
+                    offer(above, below, 1);
                 }
             }
         }
-        add_equal_pairs(&mut self.pairs);
     }
+    add_equal_pairs(pairs);
 }
 
 /// Sorts pairs and adds up the lengths of equal ones.
-fn add_equal_pairs(pairs: &mut Vec<u64>) {
+pub(crate) fn add_equal_pairs(pairs: &mut Vec<u64>) {
     pairs.sort_unstable();
     pairs.dedup_by(|next, kept| {
         let equal = *next >> 32 == *kept >> 32;
@@ -199,6 +245,9 @@ pub(crate) struct Statistics {
     space: ColorSpace,
     lab: ColorTables,
     yuv: Yuv,
+    light: Light,
+    /// Whether the last frame's samples are summed as light.
+    linear_light: bool,
     bands: Vec<Band>,
     sums: Vec<Sums>,
     pairs: Vec<u64>,
@@ -214,6 +263,8 @@ impl Statistics {
             space: plan.color_space,
             lab: ColorTables::new(ColorSpace::Lab),
             yuv: Yuv::new(&plan.frame),
+            light: Light::new(plan.frame.format.bits()),
+            linear_light: false,
             bands: (0..bands).map(|_| Band::default()).collect(),
             sums: Vec::new(),
             pairs: Vec::new(),
@@ -224,7 +275,13 @@ impl Statistics {
     fn region(&self, label: usize, sums: &Sums, track_id: u32) -> Region {
         let area = f64::from(sums.area.max(1));
         let mean = self.means[label];
-        let rgb = if self.info.format.packed_rgb().is_some() { mean } else { self.yuv.rgb_wide(mean) };
+        let rgb = if self.linear_light {
+            sums.mean_samples().map(|light| self.light.code(light))
+        } else if self.info.format.packed_rgb().is_some() {
+            mean
+        } else {
+            self.yuv.rgb_wide(mean)
+        };
         let [r, g, b] = rgb.map(|code| narrow(code, self.info.format.bits()));
         let mean_lab = if self.space == ColorSpace::Lab {
             lab_of_sums(sums.color, sums.area)
@@ -257,15 +314,18 @@ impl backend::Statistics<Cpu> for Statistics {
         let height = self.info.geometry.height as usize;
         let rows = height.div_ceil(self.bands.len());
         let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
-        let Self { cpu, bands, .. } = self;
+        self.linear_light = outputs.linear_light;
+        let Self { cpu, bands, light, yuv, .. } = self;
+        let lights = Lights { light, yuv };
+        let lights = outputs.linear_light.then_some(&lights);
         let with_sums = outputs.table || outputs.mean_color;
         cpu.run(|| {
             bands.par_iter_mut().enumerate().for_each(|(i, band)| {
                 if with_sums {
-                    band.measure(frame, features, labels, span(i));
+                    band.measure(frame, lights, features, labels, span(i));
                 }
                 if outputs.neighbors {
-                    band.list_pairs(labels, span(i));
+                    list_pairs(labels, span(i), &mut band.pairs);
                 }
             });
         });
@@ -278,7 +338,11 @@ impl backend::Statistics<Cpu> for Statistics {
                     self.sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
                 }
             }
-            self.means.extend(self.sums.iter().map(Sums::mean_samples));
+            let Self { means, sums, light, info, yuv, .. } = self;
+            means.extend(sums.iter().map(Sums::mean_samples).map(|mean| match outputs.linear_light {
+                false => mean,
+                true => yuv.native(info.format, mean.map(|channel| light.code(channel))),
+            }));
         }
         if outputs.neighbors {
             self.pairs.clear();

@@ -2,7 +2,7 @@
 //! Stage `statistics` on a CUDA device: final labels, sums, records and the adjacency list.
 
 use crate::backend;
-use crate::color::{ColorSpace, ColorTables, SpaceArgs};
+use crate::color::{ColorSpace, ColorTables, Light, SpaceArgs};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::results::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
@@ -39,6 +39,7 @@ unsafe impl Argument for NeighborArgs {}
 
 pub(crate) struct Statistics {
     measure: Kernel,
+    measure_light: Kernel,
     table: Kernel,
     /// Clear, count, degree, scan, place, rank.
     neighbors: [Kernel; 6],
@@ -46,6 +47,9 @@ pub(crate) struct Statistics {
     lab_args: SpaceArgs,
     lab_features: u32,
     components_hold: u32,
+    /// Light of each code of the frame's bits, and how many there are.
+    light: Memory<u32>,
+    light_codes: u32,
     /// Where table and pairs come down, taken when they are first asked for.
     landing: Option<Pinned>,
 }
@@ -56,6 +60,7 @@ impl Statistics {
         let neighbors = |name| kernel(name, "statistics/neighbors");
         Ok(Self {
             measure: kernel("measure", "statistics/measure")?,
+            measure_light: kernel("measure_light", "statistics/measure")?,
             table: kernel("region_table", "statistics/table")?,
             neighbors: [
                 neighbors("neighbors_clear")?,
@@ -68,7 +73,10 @@ impl Statistics {
             lab_tables: Work::lab_tables(cuda)?,
             lab_args: ColorTables::new(ColorSpace::Lab).device_args(),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
-            components_hold: u32::from(!plan.connectivity),
+            // Merging brings them to the regions, too.
+            components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
+            light: Memory::with(cuda, "device memory", &Light::new(plan.frame.format.bits()).device_words())?,
+            light_codes: 1 << plan.frame.format.bits(),
             landing: None,
         })
     }
@@ -112,20 +120,32 @@ impl backend::Statistics<Cuda> for Statistics {
         };
         let (components, component_labels) = (work.components(), work.component_labels.address());
         let (labels, regions) = (work.labels.address(), work.regions.address());
-        // SAFETY: planes are of the plan's size; there is one accumulator for each of the most regions.
+        let light = self.light.address();
+        // SAFETY: planes are of the plan's size; there is one accumulator for each of the most regions, and a light for
+        // each code.
         unsafe {
-            work.launch(
-                &self.measure,
-                work.tiles,
-                TILE_THREADS,
-                &mut args![components, component_labels, labels, regions, frame.args(), shape],
-            )?;
+            if with_sums && outputs.linear_light {
+                work.launch(
+                    &self.measure_light,
+                    work.tiles,
+                    TILE_THREADS,
+                    &mut args![components, component_labels, labels, regions, frame.args(), light, shape],
+                )?;
+            } else {
+                work.launch(
+                    &self.measure,
+                    work.tiles,
+                    TILE_THREADS,
+                    &mut args![components, component_labels, labels, regions, frame.args(), shape],
+                )?;
+            }
         }
         if with_sums {
             let (counters, tables) = (work.counters(), self.lab_tables.address());
             let (means, records) = (work.means.address(), work.records.address());
             let tracks = work.tracks();
             let blocks = (work.max_regions as u32).div_ceil(TABLE_THREADS);
+            let light_codes = if outputs.linear_light { self.light_codes } else { 0 };
             // SAFETY: as above.
             unsafe {
                 work.launch(
@@ -137,11 +157,13 @@ impl backend::Statistics<Cuda> for Statistics {
                         regions,
                         tracks,
                         tables,
+                        light,
                         means,
                         records,
                         frame.args(),
                         self.lab_args,
-                        self.lab_features
+                        self.lab_features,
+                        light_codes
                     ],
                 )?;
             }

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Makes the pictures of the README but overlays.png from the bundled clip with the plugin itself; see media/README.md.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=pipelines/setup.sh
+. "$here/../../pipelines/setup.sh"
+install_packages "${build_packages[@]}" "${play_packages[@]}"
+install_rust
+build_plugin
+
+# The last of the clip's first frames, segmented as they come: NAME PROPERTY=VALUE...
+picture() {
+    local name=$1
+    shift
+    # A file without a number in its name holds the last frame.
+    gst-launch-1.0 -q filesrc location="$here/../../media/bigbuckbunny.mp4" ! decodebin ! identity eos-after=60 ! \
+        videoconvert ! videoscale method=lanczos ! video/x-raw,width=480,height=270,format=RGB ! \
+        superpixel backend=cpu temporal=true "$@" ! videoconvert ! \
+        pngenc compression-level=9 ! multifilesink location="$here/$name.png"
+}
+
+picture boundaries superpixels=600
+picture labels superpixels=600 overlay=labels
+picture mean-color superpixels=600 overlay=mean-color
+picture mean-color-light superpixels=600 overlay=mean-color mean-in-linear-light=true
+picture merged superpixels=1500 compactness=5 overlay=mean-color merge=2 merge-max-distance=10 merge-passes=4
+picture merged-labels superpixels=1500 compactness=5 overlay=labels merge=2 merge-max-distance=10 merge-passes=4

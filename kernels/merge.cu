@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `merge`: regions that touch and look alike become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
+// leaves: the label of every component, pixels and features of every region, and all pairs of components that touch. No
+// pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is a minimum,
+// unions keep the lowest label.
+#include "components.cuh"
+#include "regions.cuh"
+
+struct MergeArgs {
+  u32 ratio;   // C squared, in 1/256
+  u32 limit;   // largest squared distance that is merged across
+  u32 mutual;
+  u32 unused;
+};
+static_assert(sizeof(MergeArgs) == 4 * 4, "mirrored in src/post/merge/cuda.rs");
+
+// Device memory of the stage: one entry for each label that connectivity gave.
+struct Merging {
+  u32 *parent;  // union-find; a parent is never above its child
+  ComponentSums *sums;
+  u64 *mean;  // 16 bits a channel, in 1/16 quantum
+  u32 *nearest;
+  u32 *number;  // of roots: the label to be
+  u32 *count;   // labels that connectivity gave
+};
+
+#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
+#define ALL (gridDim.x * blockDim.x)
+
+enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2 };
+
+__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
+  for (;;) {
+    const u32 up = load_relaxed(parent + i);
+    if (up == i) return i;
+    i = up;
+  }
+}
+
+__device__ __forceinline__ void unite(u32 *parent, u32 a, u32 b) {
+  for (;;) {
+    a = find(parent, a);
+    b = find(parent, b);
+    if (a == b) return;
+    const u32 low = min(a, b), high = max(a, b);
+    if (atomicCAS(&parent[high], high, low) == high) return;
+  }
+}
+
+__device__ __forceinline__ u32 distance(u64 a, u64 b) {
+  u32 sum = 0;
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    const i32 d = (i32)(a >> 16 * i & 0xffffu) - (i32)(b >> 16 * i & 0xffffu);
+    sum += (u32)(d * d);
+  }
+  return sum;
+}
+
+// Mean of a root, rounded half up as in connectivity.
+__device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const ComponentSums &sums) {
+  u64 mean = 0;
+#pragma unroll
+  for (int j = 0; j < 3; j++) mean |= (u64)rounded_mean(16 * sums.color[j], sums.count) << 16 * j;
+  m.mean[i] = mean;
+  m.nearest[i] = 0xffffffffu;
+}
+
+// Without connectivity pixels and features are still with the components. Grid of each kernel but merge_number: any number
+// of blocks.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
+  after_last_kernel();
+  const u32 components = c.counters[COMPONENTS];
+  for (u32 i = FIRST; i < components; i += ALL) {
+    const ComponentSums held = c.sums[i];
+    RegionSums *region = &regions[component_label[i]];
+    atomicAdd(&region->area, held.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
+  }
+}
+
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
+  after_last_kernel();
+  const u32 count = counters[REGIONS];
+  if (FIRST == 0) *m.count = count;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const RegionSums &region = regions[i];
+    const ComponentSums sums = {region.area, 0, {region.color[0], region.color[1], region.color[2]}};
+    m.parent[i] = i;
+    m.sums[i] = sums;
+    begin_pass(m, i, sums);
+  }
+}
+
+KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
+  after_last_kernel();
+  const u32 count = *m.count;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const ComponentSums sums = m.sums[i];
+    if (sums.count != 0) begin_pass(m, i, sums);
+  }
+}
+
+// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are
+// pairs of roots afterwards.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
+  after_last_kernel();
+  const u32 edges = c.counters[EDGES];
+  for (u32 i = FIRST; i < edges; i += ALL) {
+    const uint2 edge = c.edges[i];
+    if (pass > 0 && edge.x == edge.y) continue;
+    const u32 a = pass == 0 ? component_label[edge.x] : find(m.parent, edge.x);
+    const u32 b = pass == 0 ? component_label[edge.y] : find(m.parent, edge.y);
+    c.edges[i] = make_uint2(a, b);
+    if (a == b) continue;
+    const u32 d = distance(m.mean[a], m.mean[b]);
+    if (d < load_relaxed(&m.nearest[a])) atomicMin(&m.nearest[a], d);
+    if (d < load_relaxed(&m.nearest[b])) atomicMin(&m.nearest[b], d);
+  }
+}
+
+// Unites what is near enough.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
+  after_last_kernel();
+  const u32 edges = c.counters[EDGES];
+  for (u32 i = FIRST; i < edges; i += ALL) {
+    const uint2 edge = c.edges[i];
+    if (edge.x == edge.y) continue;
+    const u32 d = distance(m.mean[edge.x], m.mean[edge.y]);
+    const u64 scaled = 256 * (u64)d, ratio = args.ratio;
+    const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[edge.y]);
+    if (sides > args.mutual && d <= args.limit) unite(m.parent, edge.x, edge.y);
+  }
+}
+
+// What was united gives its sums to its root.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
+  after_last_kernel();
+  const u32 count = *m.count;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const u32 root = find(m.parent, i);
+    if (root == i || m.sums[i].count == 0) continue;
+    const ComponentSums sums = m.sums[i];
+    m.sums[i].count = 0;
+    atomicAdd(&m.sums[root].count, sums.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&m.sums[root].color[j], sums.color[j]);
+  }
+}
+
+// Grid: one block. Numbers the roots in their order.
+KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
+  after_last_kernel();
+  __shared__ u32 warp_total[NUMBER_THREADS / 32];
+  const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
+  const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
+  u32 roots = 0;
+  for (u32 i = begin; i < end; i++) roots += m.parent[i] == i;
+  const u32 sum = inclusive_sum(roots), warp = threadIdx.x / 32;
+  if (lane_id() == 31) warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = warp_total[lane_id()], up = inclusive_sum(here);
+    warp_total[lane_id()] = up - here;
+    if (lane_id() == 31) counters[REGIONS] = up;
+  }
+  __syncthreads();
+  u32 next = warp_total[warp] + sum - roots;
+  for (u32 i = begin; i < end; i++) {
+    if (m.parent[i] == i) m.number[i] = next++;
+  }
+}
+
+// Labels before merging, which the next frame's temporal mode goes on from. Grid: tiles of 32 x 32 px, a pixel in each of
+// four rows a thread.
+KERNEL __launch_bounds__(TILE_THREADS)
+    merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height) {
+  after_last_kernel();
+  const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
+  const u32 first = c.tile_first[blockIdx.y * gridDim.x + blockIdx.x];
+  for (u32 y = top; y < min(top + 4, height); y++) {
+    if (x < width) kept[(size_t)y * width + x] = component_label[first + c.local[(size_t)y * width + x]];
+  }
+}
+
+// Components take the label of what their own became, and regions begin with what they hold.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
+  after_last_kernel();
+  const u32 components = c.counters[COMPONENTS], count = *m.count;
+  for (u32 i = FIRST; i < components; i += ALL) {
+    component_label[i] = (u16)m.number[find(m.parent, component_label[i])];
+  }
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const ComponentSums sums = m.sums[i];
+    if (sums.count != 0) regions[m.number[i]] = region_of(sums.count, sums.color);
+  }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `merge` on the CPU: sums and touching pairs of bands of rows in parallel, then union-find over labels.
+
+use rayon::prelude::*;
+
+use super::{Plan, RATIO_ONE};
+use crate::algo::temporal::merged::Part;
+use crate::backend;
+use crate::cpu::{Cpu, Work, check_labels};
+use crate::error::Result;
+use crate::image::{Geometry, Labels};
+use crate::post::connectivity::cpu::{Sums, distance, find, sum_features, unite};
+use crate::post::statistics::cpu::{add_equal_pairs, for_each_run, list_pairs};
+
+/// The rows of one task, and what they add to the labels that occur in them.
+#[derive(Default)]
+struct Band {
+    lowest: u16,
+    sums: Vec<Sums>,
+    pairs: Vec<u64>,
+}
+
+impl Band {
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: std::ops::Range<usize>) {
+        let width = labels.geometry().width as usize;
+        let all = || rows.clone().flat_map(|y| labels.row(y)).copied();
+        self.lowest = all().min().unwrap_or(0);
+        let highest = all().max().unwrap_or(0);
+        self.sums.clear();
+        self.sums.resize(usize::from(highest - self.lowest) + 1, Sums::default());
+        for y in rows.clone() {
+            let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
+            for_each_run(row, |columns| {
+                self.sums[usize::from(row[columns.start] - self.lowest)].add(&sum_features(&pixels[columns]));
+            });
+        }
+        list_pairs(labels, rows, &mut self.pairs);
+    }
+}
+
+pub(crate) struct Merge {
+    cpu: Cpu,
+    geometry: Geometry,
+    plan: Plan,
+    bands: Vec<Band>,
+    /// Everything below: one for each label, or for each pair that touches.
+    sums: Vec<Sums>,
+    means: Vec<[u32; 3]>,
+    nearest: Vec<u32>,
+    /// Pixels before anything merged.
+    sizes: Vec<u32>,
+    parents: Vec<u32>,
+    labels: Vec<u16>,
+    pairs: Vec<u64>,
+    edges: Vec<(u32, u32)>,
+}
+
+impl Merge {
+    pub fn new(cpu: &Cpu, geometry: Geometry, plan: Plan) -> Self {
+        let bands = cpu.threads().min(geometry.height as usize);
+        Self {
+            cpu: cpu.clone(),
+            geometry,
+            plan,
+            bands: (0..bands).map(|_| Band::default()).collect(),
+            sums: Vec::new(),
+            means: Vec::new(),
+            nearest: Vec::new(),
+            sizes: Vec::new(),
+            parents: Vec::new(),
+            labels: Vec::new(),
+            pairs: Vec::new(),
+            edges: Vec::new(),
+        }
+    }
+
+    /// Sums of all labels and the pairs that touch.
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) {
+        let height = self.geometry.height as usize;
+        let rows = height.div_ceil(self.bands.len());
+        let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
+        let Self { cpu, bands, sums, pairs, edges, .. } = self;
+        cpu.run(|| {
+            bands
+                .par_iter_mut()
+                .enumerate()
+                .filter(|(i, _)| !span(*i).is_empty())
+                .for_each(|(i, band)| band.measure(features, labels, span(i)));
+        });
+        sums.clear();
+        sums.resize(count, Sums::default());
+        pairs.clear();
+        for (_, band) in bands.iter().enumerate().filter(|(i, _)| !span(*i).is_empty()) {
+            let first = usize::from(band.lowest);
+            sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
+            pairs.extend_from_slice(&band.pairs);
+        }
+        add_equal_pairs(pairs);
+        edges.clear();
+        edges.extend(pairs.iter().map(|pair| ((pair >> 48) as u32, (pair >> 32) as u32 & 0xffff)));
+    }
+
+    /// Applies the rule once. Returns whether anything merged.
+    fn pass(&mut self) -> bool {
+        let Self { plan, sums, means, nearest, parents, edges, .. } = self;
+        means.clear();
+        means.extend(sums.iter().map(Sums::mean));
+        nearest.clear();
+        nearest.resize(sums.len(), u32::MAX);
+        let apart = |&(a, b): &(u32, u32)| distance(means[a as usize], means[b as usize]);
+        for edge in &*edges {
+            let d = apart(edge);
+            for c in [edge.0, edge.1] {
+                nearest[c as usize] = nearest[c as usize].min(d);
+            }
+        }
+        for edge in &*edges {
+            let d = apart(edge);
+            let near =
+                |c: u32| RATIO_ONE * u64::from(d) <= u64::from(plan.ratio) * u64::from(nearest[c as usize]);
+            let sides = u32::from(near(edge.0)) + u32::from(near(edge.1));
+            if sides > u32::from(plan.mutual) && d <= plan.limit {
+                unite(parents, edge.0, edge.1);
+            }
+        }
+        for i in 0..parents.len() {
+            let root = parents[parents[i] as usize];
+            parents[i] = root;
+            if root as usize != i {
+                let moved = std::mem::take(&mut sums[i]);
+                sums[root as usize].add(&moved);
+            }
+        }
+        let before = edges.len();
+        edges.retain_mut(|edge| {
+            *edge = (parents[edge.0 as usize], parents[edge.1 as usize]);
+            edge.0 != edge.1
+        });
+        edges.len() < before
+    }
+
+    /// Numbers the roots in their order; returns how many there are.
+    fn number(&mut self) -> u32 {
+        let Self { parents, labels, .. } = self;
+        labels.clear();
+        let mut next = 0;
+        for i in 0..parents.len() as u32 {
+            let root = find(parents, i);
+            if root == i {
+                labels.push(next as u16);
+                next += 1;
+            } else {
+                labels.push(labels[root as usize]);
+            }
+        }
+        next
+    }
+}
+
+impl backend::Merge<Cpu> for Merge {
+    fn merge(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+        check_labels(self.geometry, labels)?;
+        self.measure(&work.features, labels, work.count as usize);
+        self.sizes.clear();
+        self.sizes.extend(self.sums.iter().map(|sums| sums.count));
+        self.parents.clear();
+        self.parents.extend(0..work.count);
+        // A pass that merges nothing would merge nothing again.
+        for _ in 0..self.plan.passes {
+            if !self.pass() {
+                break;
+            }
+        }
+        work.count = self.number();
+        let rows = (self.geometry.height as usize).div_ceil(self.bands.len());
+        let Self { cpu, labels: numbers, .. } = &*self;
+        cpu.run(|| {
+            labels.bands_mut(rows).collect::<Vec<_>>().into_par_iter().for_each(|mut band| {
+                for y in 0..band.rows() {
+                    for label in band.row_mut(y) {
+                        *label = numbers[usize::from(*label)];
+                    }
+                }
+            });
+        });
+        if let Some(state) = &mut work.temporal
+            && let Some(merged) = &mut state.merged
+        {
+            let parts = numbers.iter().zip(&self.sizes).map(|(&label, &size)| Part { label, size });
+            merged.name(&state.tracks, parts, work.count as usize);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `merge` on a CUDA device: launches over components, pairs and labels, none over pixels.
+
+use super::Plan as Rule;
+use crate::backend;
+use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
+use crate::cuda::work::{Memory, args};
+use crate::cuda::{Cuda, Work};
+use crate::error::Result;
+use crate::plan::Plan;
+
+/// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
+const PIXELS_A_BLOCK: u32 = 2048;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct MergeArgs {
+    ratio: u32,
+    limit: u32,
+    mutual: u32,
+    unused: u32,
+}
+
+const _: () = assert!(size_of::<MergeArgs>() == 4 * 4);
+// SAFETY: repr(C), the fields of `MergeArgs` in kernels/merge.cu.
+unsafe impl Argument for MergeArgs {}
+
+/// `Merging` of kernels/merge.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Merging {
+    parent: u64,
+    sums: u64,
+    mean: u64,
+    nearest: u64,
+    number: u64,
+    count: u64,
+}
+
+const _: () = assert!(size_of::<Merging>() == 48);
+// SAFETY: repr(C), six addresses in the order of `Merging`.
+unsafe impl Argument for Merging {}
+
+pub(crate) struct Merge {
+    /// Where connectivity leaves pixels and features with the components.
+    gather: Option<Kernel>,
+    start: Kernel,
+    again: Kernel,
+    nearest: Kernel,
+    join: Kernel,
+    settle: Kernel,
+    number: Kernel,
+    label: Kernel,
+    keep: Kernel,
+    args: MergeArgs,
+    passes: u32,
+    parent: Memory<u32>,
+    sums: Memory<[u64; 4]>,
+    means: Memory<u64>,
+    nearest_of: Memory<u32>,
+    numbers: Memory<u32>,
+    count: Memory<u32>,
+    /// Over components and pairs, and over labels.
+    blocks: u32,
+    label_blocks: u32,
+}
+
+impl Merge {
+    pub fn new(cuda: &Cuda, plan: &Plan, work: &Work, rule: Rule) -> Result<Self> {
+        let kernel = |name| cuda.device.kernel("merge", name, "merge");
+        let (what, labels) = ("device memory", work.max_regions);
+        let pixels = work.geometry.width * work.geometry.height;
+        let most = 8 * cuda.device.multiprocessors;
+        Ok(Self {
+            gather: if plan.connectivity { None } else { Some(kernel("merge_gather")?) },
+            start: kernel("merge_start")?,
+            again: kernel("merge_again")?,
+            nearest: kernel("merge_nearest")?,
+            join: kernel("merge_join")?,
+            settle: kernel("merge_settle")?,
+            number: kernel("merge_number")?,
+            label: kernel("merge_label")?,
+            keep: kernel("merge_keep")?,
+            args: MergeArgs {
+                ratio: rule.ratio,
+                limit: rule.limit,
+                mutual: u32::from(rule.mutual),
+                unused: 0,
+            },
+            passes: rule.passes,
+            parent: Memory::new(cuda, what, labels)?,
+            sums: Memory::new(cuda, what, labels)?,
+            means: Memory::new(cuda, what, labels)?,
+            nearest_of: Memory::new(cuda, what, labels)?,
+            numbers: Memory::new(cuda, what, labels)?,
+            count: Memory::new(cuda, what, 1)?,
+            blocks: pixels.div_ceil(PIXELS_A_BLOCK).clamp(1, most),
+            label_blocks: (labels as u32).div_ceil(MERGE_THREADS).clamp(1, most),
+        })
+    }
+}
+
+impl backend::Merge<Cuda> for Merge {
+    fn merge(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
+        let (components, counters) = (work.components(), work.counters());
+        let labels = work.component_labels.address();
+        let memory = Merging {
+            parent: self.parent.address(),
+            sums: self.sums.address(),
+            mean: self.means.address(),
+            nearest: self.nearest_of.address(),
+            number: self.numbers.address(),
+            count: self.count.address(),
+        };
+        let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
+        let (regions, threads) = (work.regions.address(), MERGE_THREADS);
+        // SAFETY: lists, labels and regions as connectivity left them; the stage's memory has one entry for each of the
+        // most regions.
+        unsafe {
+            if let Some(gather) = &self.gather {
+                work.launch(gather, lists, threads, &mut args![components, labels, regions])?;
+            }
+            work.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
+            for pass in 0..self.passes {
+                if pass > 0 {
+                    work.launch(&self.again, each, threads, &mut args![memory])?;
+                }
+                work.launch(&self.nearest, lists, threads, &mut args![components, memory, labels, pass])?;
+                work.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
+                work.launch(&self.settle, each, threads, &mut args![memory])?;
+            }
+            work.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
+            if let Some(state) = &work.temporal {
+                let (kept, width, height) =
+                    (state.kept_labels(work), work.geometry.width, work.geometry.height);
+                let planes = &mut args![components, labels, kept, width, height];
+                work.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
+                state.name_merged(work, [memory.parent, memory.number, memory.count])?;
+            }
+            work.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
+        }
+    }
+}

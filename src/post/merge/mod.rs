@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `merge`: regions that touch and look alike become one, after Birkus and Benesova; labels stay dense.
+//!
+//! ```text
+//! as often as there are passes:
+//!     the mean of every region, in 1/16 quantum, rounded half up
+//!     d(a, b), the squared distance of the means of two regions that touch; m(a), the least d of a
+//!     a and b merge if d(a, b) <= C² m(a) and d(a, b) <= C² m(b), with the rule `either` if one of both holds,
+//!     and d(a, b) is within the limit
+//!     all merges at once, along chains too; sums add, the lowest label stays
+//! labels: numbered in the order of their lowest label, which is raster order where labels are connected
+//! ```
+//!
+//! C² is rounded to 1/256, and the comparison `256 d <= round(256 C²) m` is one of integers, so no order shows.
+//! Only what touches unites: connected labels stay connected. Without connectivity two labels touch where any of their
+//! pixels do, and what is merged has as many pieces as its labels had.
+//!
+//! Differs from the paper: there one side is enough, `d < C² m(a)`, and as every region has a nearest neighbor whole
+//! pictures collapse along chains; here both sides have to agree unless the rule is `either`. Equality counts, since
+//! regions of one color have m = 0. The limit is new: it keeps apart what only has no better neighbor.
+
+use crate::color::ColorSpace;
+use crate::error::Result;
+use crate::params::Range;
+
+pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+
+/// C; 0 merges nothing.
+pub const MERGE: Range<f32> =
+    Range { name: "merge", min: 0.0, max: 100.0, default: 0.0, allowed: "0 to 100" };
+/// Largest color difference that is merged across; 0 is no limit.
+pub const MAX_DISTANCE: Range<f32> =
+    Range { name: "merge-max-distance", min: 0.0, max: 400.0, default: 0.0, allowed: "0 to 400" };
+/// How often the rule is applied.
+pub const PASSES: Range<u32> = Range { name: "merge-passes", min: 1, max: 8, default: 1, allowed: "1 to 8" };
+
+/// One in the fixed point of C².
+pub(crate) const RATIO_ONE: u64 = 256;
+/// Means are in this part of a quantum.
+const MEAN_ONE: f64 = 16.0;
+
+/// From how many sides the condition has to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Rule {
+    /// From both.
+    #[default]
+    Mutual,
+    /// From one, as the paper prints it.
+    Either,
+}
+
+/// What is merged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// C: a neighbor may be so many times as far in color as the nearest one. 0 = off, usual 1.5 to 2.5.
+    pub ratio: f32,
+    /// From how many sides that has to hold.
+    pub rule: Rule,
+    /// Largest color difference that is merged across: Delta E, in `rgb` code values; 0 = no limit.
+    pub max_distance: f32,
+    /// How often the rule is applied, 1 to 8.
+    pub passes: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            ratio: MERGE.default,
+            rule: Rule::default(),
+            max_distance: MAX_DISTANCE.default,
+            passes: PASSES.default,
+        }
+    }
+}
+
+impl Params {
+    /// Checks every value.
+    ///
+    /// Errors: [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
+    pub fn validate(&self) -> Result<()> {
+        MERGE.check(self.ratio)?;
+        MAX_DISTANCE.check(self.max_distance)?;
+        PASSES.check(self.passes).map(drop)
+    }
+}
+
+/// The rule in integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// C² in 1/256, rounded half up.
+    pub ratio: u32,
+    /// Whether the condition has to hold from both sides.
+    pub mutual: bool,
+    /// Largest squared distance that is merged across.
+    pub limit: u32,
+    /// How often the rule is applied.
+    pub passes: u32,
+}
+
+impl Plan {
+    /// `None` where nothing is to be merged.
+    pub(crate) fn new(params: &Params, space: ColorSpace) -> Option<Self> {
+        let (ratio, distance) = (f64::from(params.ratio), f64::from(params.max_distance));
+        let quanta = if space == ColorSpace::Rgb { 4.0 } else { 8.0 };
+        (params.ratio > 0.0).then(|| Self {
+            ratio: (ratio * ratio * RATIO_ONE as f64 + 0.5) as u32,
+            mutual: params.rule == Rule::Mutual,
+            limit: if distance > 0.0 { (distance * quanta * MEAN_ONE).powi(2) as u32 } else { u32::MAX },
+            passes: params.passes,
+        })
+    }
+}
