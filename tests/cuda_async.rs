@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{TestBus, bytes, caps, error_on, harness, info, launch, picture, samples, superpixel};
+use common::{TestBus, bytes, caps, error_on, harness, info, launch, picture, pixels, samples, superpixel};
 use gst::prelude::*;
 use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -258,12 +258,40 @@ fn a_stop_with_frames_under_way_starts_again() {
 }
 
 #[test]
-fn frames_of_the_device_do_not_wait() {
-    if !device("frames_of_the_device_do_not_wait") || gst::ElementFactory::find("cudaupload").is_none() {
+fn frames_of_the_device_leave_in_order_and_as_without() {
+    common::init();
+    if !device("frames_of_the_device_leave_in_order_and_as_without")
+        || gst::ElementFactory::find("cudaupload").is_none()
+    {
         return;
     }
-    let line = "videotestsrc num-buffers=5 ! video/x-raw,format=NV12,width=96,height=64 ! cudaupload ! \
-                video/x-raw(memory:CUDAMemory) ! superpixel name=s backend=cuda async-depth=4 ! cudadownload ! \
-                superpixellabels ! appsink name=out";
-    assert_eq!(samples(line).len(), 5);
+    let found = |properties: &str, upload: &str| -> Vec<Content> {
+        let line = format!(
+            "videotestsrc num-buffers=14 pattern=ball ! video/x-raw,format=NV12,width=96,height=64 ! {upload} \
+             superpixel superpixel-size=8 neighbors=true overlay=mean-color {properties} ! appsink name=out"
+        );
+        let content = |sample: &gst::Sample| {
+            let (buffer, caps) = (sample.buffer().unwrap(), sample.caps().unwrap());
+            let (pts, _, attached) = content(buffer);
+            // Device memory has its own distance of rows; a map for reading brings it down.
+            (pts, pixels(buffer, &gst_video::VideoInfo::from_caps(caps).unwrap()), attached)
+        };
+        samples(&line).iter().map(content).collect()
+    };
+    let expected = found("backend=cpu", "");
+    assert_eq!(expected.len(), 14);
+    let upload = "cudaupload ! video/x-raw(memory:CUDAMemory) !";
+    for depth in 0..=4 {
+        let found = found(&format!("backend=cuda async-depth={depth}"), upload);
+        assert_eq!(found.len(), 14, "depth {depth}");
+        for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            assert!(expected == found, "depth {depth}, frame {frame}");
+        }
+    }
+    let (_element, mut h, _bus) = element("cuda", 2);
+    let mut caps = caps("NV12", 64, 48);
+    caps.make_mut().set("framerate", gst::Fraction::new(50, 1));
+    caps.make_mut().set_features_simple(Some(gst::CapsFeatures::new(["memory:CUDAMemory"])));
+    h.set_src_caps(caps);
+    assert_eq!(h.query_latency(), Some(gst::ClockTime::from_mseconds(40)));
 }

@@ -82,6 +82,18 @@ fn too_little_memory() {
 }
 
 #[test]
+fn a_device_without_memory_for_frames_that_take_turns() {
+    with_fault("too_little_memory_to_take_turns", "EMULATOR_MEMORY", "80000000");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn too_little_memory_to_take_turns() {
+    // There is memory for one lane, and for two if nothing else were needed.
+    play_to_end(&launch(&line("cuda", (320, 240), 8).replace("name=s", "name=s async-depth=4"))).unwrap();
+}
+
+#[test]
 fn a_device_that_breaks_under_way() {
     // The first launch, one in a frame's first recording, one in a replayed frame, one near the end.
     for launches in ["1", "9", "100", "333"] {
@@ -122,9 +134,10 @@ fn a_device_that_breaks_under_frames_of_its_own() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_under_its_frames() {
+    // The same each time: GStreamer keeps a pipeline's context from start to start, and has to be made to forget it.
+    let pipeline = launch(&on_device(20));
     for start in 0..3 {
-        // A new one each time: GStreamer keeps a pipeline's context, broken or not, until the pipeline goes.
-        match play_to_end(&launch(&on_device(20))) {
+        match play_to_end(&pipeline) {
             Err(error) => {
                 assert_eq!(start, 0, "{error}");
                 assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");

@@ -10,9 +10,8 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::{PATIENCE, caps, error_on, harness, info, launch, picture, play_to_end, superpixel};
+use common::{PATIENCE, caps, error_on, harness, info, launch, picture, pixels, play_to_end, superpixel};
 use gst::prelude::*;
-use gst_video::prelude::*;
 use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::regions::{Motion, Neighbor, Region};
@@ -54,19 +53,6 @@ fn attached(buffer: &gst::BufferRef) -> Attached {
         motion: meta.motion().unwrap(),
         neighbors: meta.neighbors().unwrap(),
     }
-}
-
-/// The rows of a frame without what stands between them.
-fn pixels(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Vec<u8> {
-    let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info).unwrap();
-    let shapes = common::frame_info(info);
-    let mut out = Vec::new();
-    for (plane, (row, rows)) in shapes.format.planes(shapes.geometry).into_iter().enumerate() {
-        let stride = frame.plane_stride()[plane] as usize;
-        let data = frame.plane_data(plane as u32).unwrap();
-        (0..rows).for_each(|y| out.extend_from_slice(&data[y * stride..][..row]));
-    }
-    out
 }
 
 /// `superpixel` between an upload and a download.

@@ -21,7 +21,7 @@ limit_mib=64
 features=gst,cuda,cli
 # Test programs that run on the GPU; `unit` is the library's own.
 wanted_tests='^(unit|parity|cuda|gpu|element|pipelines_cuda)'
-gst_plugins=(app avi coreelements debugutilsbad imagefreeze isomp4 jpeg matroska nvcodec openh264 playback png rawparse
+gst_plugins=(app avi coreelements debugutilsbad imagefreeze isomp4 jpeg matroska multifile nvcodec openh264 playback png rawparse
     typefindfunctions videobox videoconvertscale videocrop videofilter videoparsersbad videorate videotestsrc)
 clip_frames=48
 
@@ -54,6 +54,9 @@ while read -r name path; do
 done <"$target/gpu-pack.tests"
 [ -n "$(ls "$folder/tests")" ] || { echo "gpu-pack.sh: no test program found" >&2; exit 1; }
 cp "$target/release/superpixel-bench" "$folder/bin/"
+cargo bench --locked --no-default-features --features "$features" --bench throughput --no-run --message-format=json |
+    sed -n 's/.*"name":"throughput".*"executable":"\([^"]*\)".*/\1/p' >"$target/gpu-pack.throughput"
+cp "$(tail -n 1 "$target/gpu-pack.throughput")" "$folder/bin/superpixel-throughput"
 cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
 [ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
@@ -94,6 +97,25 @@ cp media/bigbuckbunny.mp4 "$folder/media/"
 # The clip once more, in a form that every machine decodes to the same pixels.
 gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! video/x-raw,format=I420 ! \
     identity eos-after=$((clip_frames + 1)) ! jpegenc quality=85 ! avimux ! filesink location="$folder/media/clip.avi"
+# And once more at 1920x1080 for the decoders of the device, and as streams that can be repeated without end.
+scaled=(filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale !
+    video/x-raw,format=I420,width=1920,height=1080 ! identity eos-after=$((clip_frames + 1)))
+if gst-inspect-1.0 --exists x264enc; then
+    h264=(x264enc bitrate=6000 key-int-max=24 speed-preset=veryfast)
+else
+    h264=(openh264enc bitrate=6000000 gop-size=24)
+fi
+gst-launch-1.0 -q "${scaled[@]}" ! "${h264[@]}" ! h264parse ! mp4mux ! filesink location="$folder/media/1080p.mp4"
+if gst-inspect-1.0 --exists x265enc; then
+    gst-launch-1.0 -q "${scaled[@]}" ! x265enc bitrate=4000 key-int-max=24 speed-preset=veryfast ! h265parse ! mp4mux ! \
+        filesink location="$folder/media/1080p-h265.mp4"
+else
+    say "no x265enc here: no H.265 clip"
+fi
+for clip in bigbuckbunny 1080p; do
+    gst-launch-1.0 -q filesrc location="$folder/media/$clip.mp4" ! qtdemux ! h264parse ! \
+        video/x-h264,stream-format=byte-stream,alignment=au ! filesink location="$folder/media/$clip.h264"
+done
 # One of its later frames as a picture: of the few that pass, the last stays.
 gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videorate ! video/x-raw,framerate=1/2 ! videoconvert ! \
     videoscale ! video/x-raw,format=RGB,width=1920,height=1080 ! pngenc ! multifilesink location="$folder/media/1080p.png"

@@ -7,16 +7,18 @@
 #   element   the elements' own tests, on the GPU
 #   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the parity tests
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
+#   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus
+#   cycles    many starts, stops and elements leave no memory, files or threads behind
 #   first     time to the first frame, with an empty and a warm cache of the driver's compiler
 #   bench     superpixel-bench on every backend
-#   fps       frames a second through gst-launch-1.0
+#   fps       frames a second through the element, from system and device memory and behind the decoder
 #   toolkit   the kernels through the host's nvcc, where it has one
 # One line each, PASS, FAIL or SKIP; logs and figures go to $OUT (default: ./gpu-suite-logs). A skip is no pass: with
 # SUPERPIXEL_NO_SKIPS=1 it is a failure.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-all=(parity element memcheck racecheck initcheck synccheck pipelines first bench fps toolkit)
+all=(parity element memcheck racecheck initcheck synccheck pipelines zero-copy cycles first bench fps toolkit)
 sections=("$@")
 [ $# -gt 0 ] || sections=("${all[@]}")
 for name in "${sections[@]}"; do
@@ -24,7 +26,7 @@ for name in "${sections[@]}"; do
         *" $name "*) ;;
         *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
     esac
-    case $name in -h | --help) sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
+    case $name in -h | --help) sed -n '3,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
 [ -e "$here/env.sh" ] || { echo "gpu-suite.sh: run the copy in the folder that tools/gpu-pack.sh makes" >&2; exit 2; }
 # shellcheck source=/dev/null  # written by gpu-pack.sh
@@ -35,7 +37,7 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$out"
 # A file system may have lost the modes on the way.
 chmod +x "$here"/bin/* "$here"/tests/* 2>/dev/null
-export SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_PLUGIN_DIR=$here/plugin RUST_BACKTRACE=1
+export SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_PLUGIN_DIR=$here/plugin SUPERPIXEL_MEDIA=$here/media RUST_BACKTRACE=1
 clip=$here/media/clip.avi picture=$here/media/1080p.png
 
 # The test programs whose name matches $1.
@@ -44,7 +46,7 @@ skipped=77
 
 parity() {
     local program status=0
-    for program in $(programs '^(parity|cuda|gpu)'); do
+    for program in $(programs '^(parity|cuda|gpu)' | grep -vE '^cuda_(cycles|decoder)$'); do
         echo "== $program"
         "$here/tests/$program" || status=1
     done
@@ -73,6 +75,12 @@ sanitize() {
     shift 2
     [ -n "$(programs "$wanted")" ] || { echo "no parity test is packed"; return 1; }
     for program in $(programs "$wanted"); do
+        case $tool:$program in
+            # Its bounds on memory are not for a process that is watched.
+            *:cuda_cycles) continue ;;
+            # What the decoder's hardware writes counts as never written.
+            initcheck:cuda_decoder) continue ;;
+        esac
         echo "== $program"
         SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" $([ "$tool" != racecheck ] || echo "$race_set") ||
             status=1
@@ -143,13 +151,17 @@ pipelines() {
     return $status
 }
 
+zero-copy() { "$here/tests/cuda_decoder" --nocapture --test-threads=1; }
+cycles() { "$here/tests/cuda_cycles" --nocapture; }
+
+# Driver and context are what any program pays; "ours" is what comes on top.
 first() {
     local cache=$scratch/jit round
     mkdir -p "$cache"
-    for round in "empty cache" "warm cache"; do
-        echo "== $round"
-        CUDA_CACHE_PATH=$cache superpixel-bench --backend cuda --picture "$picture" --sizes 1920x1080 --superpixel-size 16 \
-            --warm-up 0 --runs 1 || return 1
+    for round in "empty cache" "warm cache" "warm cache, again"; do
+        printf '%-18s ' "$round:"
+        CUDA_CACHE_PATH=$cache superpixel-bench --first --backend cuda --picture "$picture" --sizes 1920x1080 \
+            --superpixel-size 16 || return 1
     done
 }
 bench() {
@@ -175,14 +187,49 @@ rate() {
     awk -v name="$name" -v a="$a" -v b="$b" -v n=$((long - short)) \
         'BEGIN { if (b <= a) exit 1; printf "%-46s %9.1f fps  %7.3f ms\n", name, n / (b - a), 1e3 * (b - a) / n }'
 }
+# Seconds of $1 frames of the clip $2, repeated, through the device's decoder and what follows.
+decoding() {
+    local frames=$1 stream=$2
+    shift 2
+    timeout 300 gst-launch-1.0 multifilesrc location="$here/media/$stream.h264" loop=true ! h264parse ! nvh264dec ! \
+        'video/x-raw(memory:CUDAMemory)' ! identity eos-after="$frames" ! "$@" fakesink sync=false |
+        awk '/Execution ended after/ { split($4, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] }'
+}
+# Streams are repeated as wholes, so both runs are of whole numbers of them.
+decoder_rate() {
+    local name=$1 stream=$2 frames short long a b
+    shift 2
+    frames=$(gst-launch-1.0 -v filesrc location="$here/media/$stream.h264" ! h264parse ! \
+        video/x-h264,alignment=au ! fakesink silent=false | grep -c 'chain   \*')
+    [ "$frames" -gt 0 ] || { echo "$name: no frames"; return 1; }
+    short=$((2 * frames)) long=$((2 * frames + 2000 / frames * frames))
+    a=$(decoding "$short" "$stream" "$@") && b=$(decoding "$long" "$stream" "$@")
+    [ -n "$a" ] && [ -n "$b" ] || { echo "$name: FAILED"; return 1; }
+    awk -v name="$name" -v a="$a" -v b="$b" -v n=$((long - short)) \
+        'BEGIN { if (b <= a) exit 1; printf "%-46s %9.1f fps  %7.3f ms\n", name, n / (b - a), 1e3 * (b - a) / n }'
+}
 fps() {
-    local status=0
+    local status=0 stream depth
+    superpixel-throughput --picture "$picture" || status=1
+    if gst-inspect-1.0 nvh264dec >/dev/null 2>&1; then
+        for stream in bigbuckbunny 1080p; do
+            decoder_rate "nvh264dec alone, $stream" $stream || status=1
+            for depth in 0 2; do
+                decoder_rate "nvh264dec, superpixel async-depth=$depth, $stream" $stream \
+                    superpixel backend=cuda overlay=none async-depth=$depth ! || status=1
+            done
+        done
+    else
+        echo "no nvh264dec here: its own fps are not measured"
+    fi
     echo "RGBA 1920x1080, the same frame again and again (imagefreeze), fakesink"
     rate "no element" 20000 220000 || status=1
-    # A frame that the source keeps has to be copied before it is drawn on; that copy is in the figures with boundaries.
+    rate "identity" 20000 220000 identity ! || status=1
     rate "cuda, overlay=none" 200 2200 superpixel backend=cuda overlay=none ! || status=1
     rate "cuda, overlay=none, no table" 200 2200 superpixel backend=cuda overlay=none region-table=false ! || status=1
     rate "cuda, overlay=boundaries" 200 2200 superpixel backend=cuda overlay=boundaries ! || status=1
+    rate "cuda, overlay=none, async-depth=2" 200 4200 superpixel backend=cuda overlay=none async-depth=2 ! || status=1
+    rate "cuda, overlay=boundaries, async-depth=2" 200 4200 superpixel backend=cuda overlay=boundaries async-depth=2 ! || status=1
     rate "cuda, overlay=boundaries, superpixel-size=32" 200 2200 superpixel backend=cuda overlay=boundaries superpixel-size=32 ! || status=1
     rate "cpu, overlay=none" 10 60 superpixel backend=cpu overlay=none ! || status=1
     return $status

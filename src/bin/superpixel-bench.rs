@@ -12,6 +12,8 @@ mod picture;
 #[cfg(feature = "cuda")]
 #[path = "superpixel-bench/cuda.rs"]
 mod cuda;
+#[path = "superpixel-bench/first.rs"]
+mod first;
 
 use std::fmt;
 use std::io::{BufRead, Write};
@@ -100,6 +102,9 @@ struct Args {
     /// Also write the figures as JSON; `-` is standard output, and then no table is printed.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Only say what the first frame takes, part by part: a device's own start, ours, the plan, the frame.
+    #[arg(long)]
+    first: bool,
     /// Time one frame for each line on standard input and answer with its milliseconds, until the input ends; for
     /// comparisons that take turns. Takes one size, superpixel size, algorithm and backend.
     #[arg(long)]
@@ -260,8 +265,8 @@ trait Runner {
     fn driver(&self) -> String;
     /// Measures the device itself; the first limit is the copy bandwidth in GB/s, read and write counted.
     fn limits(&self) -> Result<Vec<Limit>>;
-    /// How long it took to open the device.
-    fn open_ms(&self) -> f64;
+    /// How many ms it took to open the device, part by part.
+    fn opening(&self) -> &[(&'static str, f64)];
     /// Gets ready to segment `pixels` as often as wanted.
     fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>>;
 }
@@ -292,13 +297,13 @@ fn ms(time: std::time::Duration) -> f64 {
 /// The CPU backend by the clock.
 struct CpuRunner {
     cpu: Cpu,
-    open_ms: f64,
+    opening: [(&'static str, f64); 1],
 }
 
 impl CpuRunner {
     fn open(threads: u32) -> Result<Self> {
         let start = Instant::now();
-        Ok(Self { cpu: Cpu::new(threads)?, open_ms: ms(start.elapsed()) })
+        Ok(Self { cpu: Cpu::new(threads)?, opening: [("threads", ms(start.elapsed()))] })
     }
 }
 
@@ -353,8 +358,8 @@ impl Runner for CpuRunner {
             .collect())
     }
 
-    fn open_ms(&self) -> f64 {
-        self.open_ms
+    fn opening(&self) -> &[(&'static str, f64)] {
+        &self.opening
     }
 
     fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>> {
@@ -478,7 +483,9 @@ struct Row {
     step: u32,
     regions: u32,
     hash: u64,
-    /// From the plan to the first frame's labels.
+    /// What the plan needs: stages and memory.
+    plan_ms: f64,
+    /// The first frame behind it.
     first_ms: f64,
     ms: f64,
     fastest_ms: f64,
@@ -493,8 +500,9 @@ struct Row {
 fn measure(runner: &dyn Runner, case: &Case, pixels: &[u8], args: &Args, bandwidth: f64) -> Result<Row> {
     let start = Instant::now();
     let mut job = runner.job(case, pixels)?;
+    let plan_ms = ms(start.elapsed());
     job.frame()?;
-    let first_ms = ms(start.elapsed());
+    let first_ms = ms(start.elapsed()) - plan_ms;
     for _ in 0..args.warm_up {
         job.frame()?;
     }
@@ -512,6 +520,7 @@ fn measure(runner: &dyn Runner, case: &Case, pixels: &[u8], args: &Args, bandwid
         step,
         regions,
         hash: picture::hash(&map),
+        plan_ms,
         first_ms,
         fastest_ms: times.iter().copied().fold(f64::INFINITY, f64::min),
         slowest_ms: times.iter().copied().fold(0.0, f64::max),
@@ -529,7 +538,7 @@ fn algorithm_name(algorithm: Algorithm) -> String {
 impl Row {
     fn print(&self) {
         println!(
-            "{:>11}  {:10} S={:<4} {:>6} regions  {:9.3} ms  {:8.1} fps  ({:.3} to {:.3}; first {:.1})  {:7.1} x floor",
+            "{:>11}  {:10} S={:<4} {:>6} regions  {:9.3} ms  {:8.1} fps  ({:.3} to {:.3}; plan {:.1}, first {:.1})  {:7.1} x floor",
             self.case.size,
             algorithm_name(self.case.algorithm),
             self.step,
@@ -538,6 +547,7 @@ impl Row {
             1e3 / self.ms,
             self.fastest_ms,
             self.slowest_ms,
+            self.plan_ms,
             self.first_ms,
             self.ms / self.floor_ms
         );
@@ -558,6 +568,7 @@ impl Row {
             "superpixel_size": self.step,
             "regions": self.regions,
             "labels_hash": format!("{:016x}", self.hash),
+            "plan_ms": self.plan_ms,
             "first_ms": self.first_ms,
             "ms": self.ms,
             "fastest_ms": self.fastest_ms,
@@ -587,6 +598,12 @@ fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
+/// What a start took.
+fn parts(opening: &[(&'static str, f64)]) -> String {
+    let texts: Vec<_> = opening.iter().map(|(name, time)| format!("{name} {time:.1}")).collect();
+    format!("opening, ms: {}", texts.join(", "))
+}
+
 /// Answers each line of input with the time of one frame.
 fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> Result<()> {
     let ([size], [algorithm], [superpixel_size], [runner]) =
@@ -612,6 +629,9 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let runners = runners(&args)?;
     let pictures = Pictures::open(&args)?;
+    if args.first {
+        return first::first_frame(&args, &runners, &pictures);
+    }
     if args.on_demand {
         return on_demand(&args, &runners, &pictures);
     }
@@ -624,7 +644,7 @@ fn main() -> Result<()> {
         let (device, driver, limits) = (runner.device(), runner.driver(), runner.limits()?);
         if table {
             let load = load().map_or_else(|| "unknown".into(), |load| format!("{load:.2}"));
-            println!("{device}; {driver}; {}; load {load}; opened in {:.1} ms", today(), runner.open_ms());
+            println!("{device}; {driver}; {}; load {load}; {}", today(), parts(runner.opening()));
             println!(
                 "superpixel {}; picture: {source}; iterations {}; outputs: {}; median of {} after {}",
                 env!("CARGO_PKG_VERSION"),
@@ -654,7 +674,9 @@ fn main() -> Result<()> {
         }
         let limits: Vec<Value> =
             limits.iter().map(|l| json!({"name": l.name, "value": l.value, "unit": l.unit})).collect();
-        results.push(json!({"device": device, "driver": driver, "open_ms": runner.open_ms(), "limits": limits, "cases": rows}));
+        let opening: serde_json::Map<String, Value> =
+            runner.opening().iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect();
+        results.push(json!({"device": device, "driver": driver, "opening_ms": opening, "limits": limits, "cases": rows}));
     }
     if let Some(path) = &args.json {
         let document = json!({

@@ -77,40 +77,43 @@ impl Bounce {
         if std::mem::take(&mut self.busy) { check("upload", self.read.synchronize()) } else { Ok(()) }
     }
 
+    /// Says when the device has read what was put up last.
+    #[cfg(feature = "gst")]
+    pub fn passed(&self) -> &CudaEvent {
+        &self.read
+    }
+
     /// Copies rows up, `host` with its own stride; returns once `host` is free again.
     ///
     /// # Safety
     /// The device holds `to.rows` rows at `to.address`. [`Bounce::ready`] has been called since the last frame.
     pub unsafe fn up(&mut self, host: &[u8], host_stride: usize, to: DeviceRows) -> Result<()> {
         let stage = "upload";
-        check(stage, self.cuda.device.context.bind_to_thread())?;
         let (cuda, together) = (self.cuda.clone(), to.copied_together());
-        for (first, rows) in to.pieces() {
-            let piece = &mut self.host()[to.place + first * to.stride..][..(rows - 1) * to.stride + to.row];
-            cuda.pool.install(|| {
+        self.busy = true;
+        // As a whole among the copying threads: each change of threads is a sleep and a wake.
+        cuda.pool.install(|| -> Result<()> {
+            check(stage, cuda.device.context.bind_to_thread())?;
+            for (first, rows) in to.pieces() {
+                let piece =
+                    &mut self.host()[to.place + first * to.stride..][..(rows - 1) * to.stride + to.row];
                 piece.par_chunks_mut(to.stride * together).enumerate().for_each(|(i, rows)| {
                     for (j, row) in rows.chunks_mut(to.stride).enumerate() {
                         let from = (first + i * together + j) * host_stride;
                         row[..to.row].copy_from_slice(&host[from..from + to.row]);
                     }
                 });
-            });
-            let (source, bytes) = (piece.as_ptr(), piece.len());
-            // SAFETY: promised by the caller; the pinned bytes stay until `busy` has passed.
-            let result = unsafe {
-                sys::cuMemcpyHtoDAsync_v2(
-                    to.address + (first * to.stride) as u64,
-                    source.cast(),
-                    bytes,
-                    cuda.stream.cu_stream(),
-                )
-            };
-            check(stage, result.result())?;
-            Traffic::add(&cuda.traffic.pixels_up, bytes);
-        }
-        check(stage, self.read.record(&cuda.stream))?;
-        self.busy = true;
-        Ok(())
+                let (source, bytes) = (piece.as_ptr(), piece.len());
+                let target = to.address + (first * to.stride) as u64;
+                // SAFETY: promised by the caller; the pinned bytes stay until `busy` has passed.
+                let result = unsafe {
+                    sys::cuMemcpyHtoDAsync_v2(target, source.cast(), bytes, cuda.stream.cu_stream())
+                };
+                check(stage, result.result())?;
+                Traffic::add(&cuda.traffic.pixels_up, bytes);
+            }
+            check(stage, self.read.record(&cuda.stream))
+        })
     }
 
     /// Puts a piece's way down on the stream; returns its bytes.
@@ -177,28 +180,6 @@ impl Bounce {
             self.copy_out(host, host_stride, from, piece);
         }
         Ok(sum)
-    }
-
-    /// Puts the way down of rows on the stream; returns their bytes. [`Bounce::take_down`] may follow once the stream has
-    /// passed.
-    ///
-    /// # Safety
-    /// As [`Bounce::start_down`].
-    pub unsafe fn send_down(&mut self, from: DeviceRows) -> Result<usize> {
-        check("download", self.cuda.device.context.bind_to_thread())?;
-        let mut sum = 0;
-        for piece in from.pieces() {
-            // SAFETY: promised by the caller.
-            sum += unsafe { self.start_down(from, piece)? };
-        }
-        Ok(sum)
-    }
-
-    /// Copies rows that are down into `host` with its own stride.
-    pub fn take_down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) {
-        for piece in from.pieces() {
-            self.copy_out(host, host_stride, from, piece);
-        }
     }
 }
 

@@ -115,6 +115,8 @@ type Slot = Arc<OnceCell<Arc<Device>>>;
 static DEVICES: LazyLock<Mutex<HashMap<usize, Slot>>> = LazyLock::new(Default::default);
 /// By the address of their context; a device that lives keeps its context from being another.
 static ADOPTED: LazyLock<Mutex<HashMap<usize, Weak<Device>>>> = LazyLock::new(Default::default);
+/// A reference to each context that was adopted, since the bindings destroy a context with its last.
+static BORROWED: Mutex<Vec<Arc<CudaContext>>> = Mutex::new(Vec::new());
 
 fn unavailable(reason: impl Into<String>) -> Error {
     Error::Backend { backend: "cuda", reason: reason.into() }
@@ -181,7 +183,7 @@ impl Device {
     }
 
     /// Whether the driver still takes orders for this context.
-    fn works(&self) -> bool {
+    pub fn works(&self) -> bool {
         self.context.bind_to_thread().and_then(|()| self.context.mem_get_info()).is_ok()
     }
 
@@ -207,8 +209,7 @@ impl Device {
             // SAFETY: promised by the caller, but for the ownership: see below.
             unsafe { CudaContext::from_raw_context(ordinal, device, handle) }
         })?;
-        // The bindings destroy a context with its last reference, and this one is not theirs: one is never given back.
-        std::mem::forget(context.clone());
+        borrow_for_good(context.clone());
         let device = Arc::new(Self::with_context(context, ordinal, Some(keeper))?);
         adopted.insert(handle as usize, Arc::downgrade(&device));
         Ok(device)
@@ -246,6 +247,19 @@ impl Device {
         let (major, minor) = self.capability;
         format!("{}, compute capability {major}.{minor}, {} multiprocessors", self.name, self.multiprocessors)
     }
+}
+
+/// Keeps the bindings from destroying a context that is not theirs, and forgets those that nobody else refers to now.
+fn borrow_for_good(context: Arc<CudaContext>) {
+    let mut borrowed = BORROWED.lock().unwrap();
+    for unused in std::mem::take(&mut *borrowed) {
+        match Arc::try_unwrap(unused) {
+            // Plain numbers; there is nothing but the context to give back.
+            Ok(context) => std::mem::forget(context),
+            Err(in_use) => borrowed.push(in_use),
+        }
+    }
+    borrowed.push(context);
 }
 
 /// Loads PTX text; the driver compiles it for the device, or takes it from its cache.

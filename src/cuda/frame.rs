@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames in device memory, and the way there and back for frames of the host.
 
+#[cfg(feature = "gst")]
+use cudarc::driver::{CudaEvent, sys};
+
 use super::bounce::{Bounce, DeviceRows};
+#[cfg(feature = "gst")]
+use super::landing::{Block, HostLayout};
 use super::launch::Argument;
+#[cfg(feature = "gst")]
+use super::launch::check;
 use super::work::Memory;
 use super::{Cuda, Traffic};
 use crate::color::Yuv;
@@ -154,28 +161,46 @@ impl Staging {
         Ok(self.frame)
     }
 
-    /// Puts the frame's way back on the stream.
-    ///
-    /// # Safety
-    /// The stream is waited for ([`Cuda::synchronize`]) before any other use of `self`, its end included.
-    pub unsafe fn start_download(&mut self) -> Result<()> {
-        let info = self.frame.info;
-        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
-            let from = self.rows(i, row, rows);
-            // SAFETY: the plane lies in our memory; the caller promises the rest.
-            let bytes = unsafe { self.bounce.send_down(from)? };
-            Traffic::add(&self.traffic.pixels_down, bytes);
-        }
-        Ok(())
+    /// Says when the device has the frame that was copied up last.
+    #[cfg(feature = "gst")]
+    pub(crate) fn uploaded(&self) -> &CudaEvent {
+        self.bounce.passed()
     }
 
-    /// Copies a frame out that has come down since [`Staging::start_download`].
-    pub fn take_download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
-        check_frame(&self.frame.info, frame.info())?;
-        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
-            let from = self.rows(i, row, rows);
-            let (host, host_stride) = frame.plane_mut(i);
-            self.bounce.take_down(host, host_stride, from);
+    /// Puts the frame's way back, into memory that it may keep, on the stream of `way`.
+    ///
+    /// # Safety
+    /// That stream waits for what wrote the frame, and is waited for before any other use of `self` and `to`, their ends
+    /// included.
+    #[cfg(feature = "gst")]
+    pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut Block, layout: &HostLayout) -> Result<()> {
+        let stage = "download";
+        check(stage, way.device.context.bind_to_thread())?;
+        let info = self.frame.info;
+        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+            let (offset, stride) = layout.plane(i);
+            let plane = &mut to.pinned().writable()[offset..][..stride * (rows - 1) + row];
+            let copy = sys::CUDA_MEMCPY2D {
+                srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                srcDevice: self.frame.planes[i],
+                srcPitch: self.frame.strides[i] as usize,
+                dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+                dstHost: plane.as_mut_ptr().cast(),
+                dstPitch: stride,
+                WidthInBytes: row,
+                Height: rows,
+                srcXInBytes: 0,
+                srcY: 0,
+                srcHost: std::ptr::null(),
+                srcArray: std::ptr::null_mut(),
+                dstXInBytes: 0,
+                dstY: 0,
+                dstDevice: 0,
+                dstArray: std::ptr::null_mut(),
+            };
+            // SAFETY: both ends hold the plane; the caller promises the rest.
+            check(stage, unsafe { sys::cuMemcpy2DAsync_v2(&copy, way.stream.cu_stream()) }.result())?;
+            Traffic::add(&self.traffic.pixels_down, row * rows);
         }
         Ok(())
     }

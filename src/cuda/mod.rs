@@ -7,6 +7,9 @@
 mod bounce;
 pub(crate) mod device;
 mod frame;
+// Only the element sends frames back in memory that they keep.
+#[cfg(feature = "gst")]
+pub(crate) mod landing;
 pub(crate) mod launch;
 pub(crate) mod results;
 pub(crate) mod tuning;
@@ -19,7 +22,7 @@ pub use work::Work;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::{CudaStream, sys};
+use cudarc::driver::{CudaEvent, CudaStream, sys};
 
 use crate::algo::temporal;
 use crate::backend::{self, Backend};
@@ -78,13 +81,16 @@ pub struct ForeignContext {
 /// A device and streams of our own on it.
 #[derive(Clone)]
 pub struct Cuda {
-    pub(crate) device: Arc<Device>,
     pub(crate) stream: Arc<CudaStream>,
     /// For results that are read while the next frames are worked on.
     pub(crate) reader: Arc<CudaStream>,
+    /// What [`Cuda::wait_for`] notes on another library's stream.
+    produced: Arc<CudaEvent>,
     pub(crate) traffic: Arc<Traffic>,
     /// Copies between the host's frames and pinned memory.
     pub(crate) pool: Arc<rayon::ThreadPool>,
+    /// Last, since it may hold the context that the streams are of.
+    pub(crate) device: Arc<Device>,
 }
 
 impl Cuda {
@@ -106,7 +112,16 @@ impl Cuda {
     fn on(device: Arc<Device>, pool: Arc<rayon::ThreadPool>, traffic: Arc<Traffic>) -> Result<Self> {
         let stream = check("stream", device.context.new_stream())?;
         let reader = check("stream", device.context.new_stream())?;
-        Ok(Self { device, stream, reader, traffic, pool })
+        let produced = Arc::new(check("stream", device.context.new_event(None))?);
+        Ok(Self { stream, reader, produced, traffic, pool, device })
+    }
+
+    /// The same device with a stream of its own, on which work overlaps with that on the others.
+    #[cfg(feature = "gst")]
+    pub(crate) fn lane(&self) -> Result<Self> {
+        let stream = check("stream", self.device.context.new_stream())?;
+        let produced = Arc::new(check("stream", self.device.context.new_event(None))?);
+        Ok(Self { stream, produced, ..self.clone() })
     }
 
     /// The same in a context that another library made, whose memory then can be read and written.
@@ -127,16 +142,24 @@ impl Cuda {
         self.device.context.cu_ctx() as usize
     }
 
-    /// Lets our stream wait for what is on another library's stream by now; the host does not wait.
+    /// Whether the driver still takes orders for this context.
+    #[cfg(feature = "gst")]
+    pub(crate) fn works(&self) -> bool {
+        self.device.works()
+    }
+
+    /// Lets our stream wait for what is on another library's stream by now; the host does not wait. 0 is the context's
+    /// default stream, and with it all streams that the driver orders by it.
     ///
     /// # Safety
-    /// `stream` is a `CUstream` of the same context.
+    /// `stream` is a `CUstream` of the same context, or 0.
     pub unsafe fn wait_for(&self, stream: usize) -> Result<()> {
         let stage = "wait for the producer";
+        check(stage, self.device.context.bind_to_thread())?;
         // SAFETY: promised by the caller; the owner keeps its stream while this call lasts.
-        let other = unsafe { self.device.context.wrap_borrowed_stream(stream as sys::CUstream) };
-        let event = check(stage, other.record_event(None))?;
-        check(stage, self.stream.wait(&event))
+        let recorded = unsafe { sys::cuEventRecord(self.produced.cu_event(), stream as sys::CUstream) };
+        check(stage, recorded.result())?;
+        check(stage, self.stream.wait(&self.produced))
     }
 
     /// Counter of the bytes that went over the bus; shared by all that came from one [`Cuda::new`].
@@ -149,16 +172,28 @@ impl Cuda {
         check("synchronize", self.stream.synchronize())
     }
 
-    /// Notes on the stream that something is done there.
+    /// An event that nothing has been noted with yet.
     #[cfg(feature = "gst")]
-    pub(crate) fn mark(&self) -> Result<cudarc::driver::CudaEvent> {
-        check("mark", self.stream.record_event(None))
+    pub(crate) fn event(&self) -> Result<CudaEvent> {
+        check("mark", self.device.context.new_event(None))
     }
 
-    /// Waits for what [`Cuda::mark`] noted.
+    /// Notes what is on the stream by now.
     #[cfg(feature = "gst")]
-    pub(crate) fn wait(&self, mark: &cudarc::driver::CudaEvent) -> Result<()> {
-        check("synchronize", mark.synchronize())
+    pub(crate) fn mark(&self, event: &CudaEvent) -> Result<()> {
+        check("mark", event.record(&self.stream))
+    }
+
+    /// Lets the stream wait for what was noted on another of ours.
+    #[cfg(feature = "gst")]
+    pub(crate) fn follow(&self, event: &CudaEvent) -> Result<()> {
+        check("mark", self.stream.wait(event))
+    }
+
+    /// The host waits for what was noted.
+    #[cfg(feature = "gst")]
+    pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
+        check("synchronize", event.synchronize())
     }
 
     /// Device time between what `work` puts on the stream first and last; waits for it.

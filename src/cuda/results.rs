@@ -84,7 +84,7 @@ impl Pinned {
         Ok(())
     }
 
-    fn writable(&mut self) -> &mut [u8] {
+    pub(crate) fn writable(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
@@ -143,7 +143,8 @@ struct Shared {
     held: AtomicUsize,
 }
 
-/// Slots of one plan.
+/// Slots of one plan, which engines on several streams may share.
+#[derive(Clone)]
 pub(crate) struct Pool(Arc<Shared>);
 
 impl Default for Pool {
@@ -166,13 +167,19 @@ impl Pool {
         }
         let size = starts[PARTS - 1] + most[PARTS - 1];
         let free = self.0.free.lock().unwrap().pop();
-        let slot = match free.filter(|slot| slot.memory.len() >= size) {
-            Some(slot) => slot,
-            None => Slot {
-                memory: Memory::new(cuda, STAGE, size)?,
-                pinned: None,
-                ready: check(STAGE, cuda.device.context.new_event(None))?,
-            },
+        let slot = match free {
+            Some(slot) if slot.memory.len() >= size => {
+                // Whoever had it last may have filled it on another stream.
+                check(STAGE, cuda.stream.wait(&slot.ready))?;
+                slot
+            }
+            small => {
+                if let Some(slot) = small {
+                    check(STAGE, slot.ready.synchronize())?;
+                }
+                let memory = Memory::new(cuda, STAGE, size)?;
+                Slot { memory, pinned: None, ready: check(STAGE, cuda.device.context.new_event(None))? }
+            }
         };
         let lengths = counts.map_or(most, |counts| counts.lengths(most[0], outputs, most[3] > 0));
         let to = |part: usize| slot.memory.address() + starts[part] as u64;
@@ -208,7 +215,7 @@ impl Pool {
             }
         }
         check(STAGE, slot.ready.record(&cuda.stream))?;
-        let held = self.0.held.fetch_add(1, Ordering::Relaxed);
+        let crowded = self.0.held.fetch_add(1, Ordering::Relaxed) >= MOST_KEPT;
         let place = Place { slot: Some(slot), host: Vec::new(), here: [false; PARTS] };
         let kept = Results {
             cuda: ManuallyDrop::new(cuda.clone()),
@@ -216,10 +223,11 @@ impl Pool {
             starts,
             lengths,
             label_stride,
+            crowded,
             pool: Arc::downgrade(&self.0),
         };
-        if held >= MOST_KEPT {
-            kept.move_to_host()?;
+        if counts.is_some() {
+            kept.make_room()?;
         }
         Ok(kept)
     }
@@ -240,6 +248,8 @@ pub struct Results {
     starts: [usize; PARTS],
     lengths: [usize; PARTS],
     label_stride: usize,
+    /// Whether enough others are on the device.
+    crowded: bool,
     pool: Weak<Shared>,
     /// May be the last of its context; dropped by hand.
     cuda: ManuallyDrop<Cuda>,
@@ -252,9 +262,10 @@ impl Results {
     }
 
     /// Says what there is, where that was not known when it was kept.
-    pub fn settle(&mut self, counts: Counts, outputs: Outputs) {
+    pub fn settle(&mut self, counts: Counts, outputs: Outputs) -> Result<()> {
         let found = counts.lengths(self.lengths[0], outputs, self.lengths[3] > 0);
         self.lengths = std::array::from_fn(|part| found[part].min(self.lengths[part]));
+        self.make_room()
     }
 
     /// Bytes of a part; 0 where it was not asked for.
@@ -305,8 +316,11 @@ impl Results {
         Ok(())
     }
 
-    /// Brings all parts down into ordinary memory and gives the slot back.
-    fn move_to_host(&self) -> Result<()> {
+    /// Where too many are on the device: brings all parts down into ordinary memory and gives the slot back.
+    fn make_room(&self) -> Result<()> {
+        if !self.crowded {
+            return Ok(());
+        }
         let mut place = self.place.lock().unwrap();
         for part in 0..PARTS {
             self.bring(&mut place, part)?;

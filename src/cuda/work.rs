@@ -448,6 +448,12 @@ impl Work {
         self.results.keep(self, counts, outputs)
     }
 
+    /// Keeps results in the slots of `other`, which is of the same plan.
+    #[cfg(feature = "gst")]
+    pub(crate) fn share_results(&mut self, other: &Work) {
+        self.results = other.results.clone();
+    }
+
     /// Most bytes that [`Work::keep`] keeps of a frame.
     pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; PARTS] {
         let motion = outputs.table && self.temporal.is_some();

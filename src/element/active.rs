@@ -4,11 +4,9 @@
 use crate::backend::{Backend as _, StageTimes};
 use crate::cpu::Cpu;
 #[cfg(feature = "cuda")]
+use crate::cuda::Cuda;
+#[cfg(feature = "cuda")]
 use crate::cuda::device::CurrentContext;
-#[cfg(feature = "cuda")]
-use crate::cuda::results::Pinned;
-#[cfg(feature = "cuda")]
-use crate::cuda::{Cuda, Part, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::image::{FrameInfo, Labels};
@@ -17,12 +15,12 @@ use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
 
 #[cfg(feature = "cuda")]
-use super::cuda_memory::DeviceMap;
-#[cfg(feature = "cuda")]
 pub(super) use super::cuda_memory::Home;
 use super::frame::{DrawMap, LabelPool, ReadMap};
 #[cfg(feature = "cuda")]
-use super::result_memory;
+use super::on_cuda::OnCuda;
+#[cfg(feature = "cuda")]
+pub(super) use super::on_cuda::Pending;
 use super::settings::Settings;
 
 /// An error of the library as an element error.
@@ -50,16 +48,6 @@ pub(super) struct Stream {
     pub pool: LabelPool,
 }
 
-impl Stream {
-    /// Whether frames are in the host's memory.
-    pub(super) fn in_system_memory(&self) -> bool {
-        #[cfg(feature = "cuda")]
-        return !self.on_device;
-        #[cfg(not(feature = "cuda"))]
-        return true;
-    }
-}
-
 /// What a frame gave.
 pub(super) struct Found {
     pub regions: u32,
@@ -68,6 +56,17 @@ pub(super) struct Found {
     pub table: Option<gst::Buffer>,
     pub motion: Option<gst::Buffer>,
     pub neighbors: Option<gst::Buffer>,
+}
+
+/// How far a frame is.
+// Moved once or twice a frame; a box would be one more allocation instead.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Progress {
+    /// What is to be attached.
+    Done(Found),
+    /// [`Pending::finish`] finishes it.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    Started(Pending),
 }
 
 /// Where a buffer's memory lives; there is no such place without a device.
@@ -132,8 +131,12 @@ impl ActiveBackend {
         Ok(self)
     }
 
-    /// Makes what the frames of a plan need.
-    pub(super) fn engine(self, plan: Plan) -> Result<ActiveEngine> {
+    /// Makes what the frames of a plan need, `depth` of which may be under way while the next comes.
+    pub(super) fn engine(
+        self,
+        plan: Plan,
+        #[cfg_attr(not(feature = "cuda"), allow(unused_variables))] depth: usize,
+    ) -> Result<ActiveEngine> {
         #[cfg(feature = "cuda")]
         let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         Ok(match self {
@@ -141,12 +144,7 @@ impl ActiveBackend {
                 ActiveEngine::Cpu(Box::new(OnCpu { engine: Engine::new(cpu, plan)?, scratch: Vec::new() }))
             }
             #[cfg(feature = "cuda")]
-            Self::Cuda(cuda) => ActiveEngine::Cuda(Box::new(OnCuda {
-                staging: None,
-                places: Vec::new(),
-                engine: Engine::new(cuda.clone(), plan)?,
-                cuda,
-            })),
+            Self::Cuda(cuda) => ActiveEngine::Cuda(Box::new(OnCuda::new(cuda, plan, depth)?)),
         })
     }
 }
@@ -165,27 +163,31 @@ impl ActiveEngine {
             Self::Cpu(on) => ActiveBackend::Cpu(on.engine.into_backend()),
             #[cfg(feature = "cuda")]
             Self::Cuda(on) => {
-                // The engine goes here, and with it what is in its context.
                 let _current = CurrentContext::keep();
-                let cuda = on.cuda.clone();
-                drop(on);
-                ActiveBackend::Cuda(cuda)
+                ActiveBackend::Cuda(on.into_cuda())
             }
         }
     }
 
-    /// Ends it, and lets go of the context that it was in.
-    pub(super) fn end(self) {
-        #[cfg(feature = "cuda")]
-        let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
-        drop(self);
+    /// Ends it, and lets go of the context that it was in; says whether that is broken.
+    pub(super) fn end(self) -> bool {
+        match self {
+            Self::Cpu(_) => false,
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => {
+                let _current = CurrentContext::keep();
+                let broken = !on.cuda().works();
+                drop(on);
+                broken
+            }
+        }
     }
 
     pub(super) fn plan(&self) -> &Plan {
         match self {
             Self::Cpu(on) => on.engine.plan(),
             #[cfg(feature = "cuda")]
-            Self::Cuda(on) => on.engine.plan(),
+            Self::Cuda(on) => on.plan(),
         }
     }
 
@@ -194,7 +196,7 @@ impl ActiveEngine {
         match self {
             Self::Cpu(on) => on.engine.reset(),
             #[cfg(feature = "cuda")]
-            Self::Cuda(on) => on.engine.reset(),
+            Self::Cuda(on) => on.reset(),
         }
     }
 
@@ -205,7 +207,7 @@ impl ActiveEngine {
         match self {
             Self::Cpu(on) => on.engine.next_id(),
             #[cfg(feature = "cuda")]
-            Self::Cuda(on) => on.engine.next_id(),
+            Self::Cuda(on) => on.next_id(),
         }
     }
 
@@ -216,7 +218,7 @@ impl ActiveEngine {
         match self {
             Self::Cpu(on) => on.engine.set_next_id(id),
             #[cfg(feature = "cuda")]
-            Self::Cuda(on) => on.engine.set_next_id(id),
+            Self::Cuda(on) => on.set_next_id(id),
         }
     }
 
@@ -224,7 +226,7 @@ impl ActiveEngine {
     pub(super) fn reaches(&self, home: Option<&Home>) -> bool {
         match (self, home) {
             #[cfg(feature = "cuda")]
-            (Self::Cuda(on), Some(home)) => on.cuda.context_handle() == home.handle(),
+            (Self::Cuda(on), Some(home)) => on.cuda().context_handle() == home.handle(),
             _ => true,
         }
     }
@@ -234,7 +236,7 @@ impl ActiveEngine {
     pub(super) fn traffic(&self) -> Option<crate::cuda::TrafficCount> {
         match self {
             Self::Cpu(_) => None,
-            Self::Cuda(on) => Some(on.cuda.traffic().count()),
+            Self::Cuda(on) => Some(on.cuda().traffic().count()),
         }
     }
 
@@ -247,58 +249,25 @@ impl ActiveEngine {
         }
     }
 
-    /// Whether frames of a stream can be under way while the next come.
-    pub(super) fn overlaps(&self, stream: &Stream) -> bool {
-        match self {
-            Self::Cpu(_) => {
-                let _ = stream;
-                false
-            }
-            #[cfg(feature = "cuda")]
-            Self::Cuda(_) => stream.in_system_memory(),
-        }
-    }
-
-    /// Starts a frame that [`Pending::finish`] finishes; only where frames overlap.
-    pub(super) fn start(
-        &mut self,
-        buffer: &gst::BufferRef,
-        stream: &Stream,
-        task: Task,
-    ) -> Result<Pending, gst::ErrorMessage> {
-        match self {
-            Self::Cpu(_) => {
-                let _ = (buffer, stream, task);
-                Err(gst::error_msg!(
-                    gst::LibraryError::Failed,
-                    ("The CPU backend works on one frame at a time")
-                ))
-            }
-            #[cfg(feature = "cuda")]
-            Self::Cuda(on) => on.start(buffer, stream, task),
-        }
-    }
-
     /// Waits until nothing that belongs to the engine is in use.
     pub(super) fn settle(&self) {
         #[cfg(feature = "cuda")]
         if let Self::Cuda(on) = self {
-            // A failure shows again in whatever is done next.
-            let _ = on.cuda.synchronize();
+            on.settle();
         }
     }
 
-    /// Segments a frame and draws on it; gives what is to be attached.
+    /// Segments a frame and draws on it, or starts to.
     pub(super) fn run(
         &mut self,
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-    ) -> Result<Found, gst::ErrorMessage> {
+    ) -> Result<Progress, gst::ErrorMessage> {
         match self {
-            Self::Cpu(on) => on.run(buffer, stream, task),
+            Self::Cpu(on) => on.run(buffer, stream, task).map(Progress::Done),
             #[cfg(feature = "cuda")]
-            Self::Cuda(on) => on.run(buffer, stream, task),
+            Self::Cuda(on) => on.start(buffer, stream, task).map(Progress::Started),
         }
     }
 }
@@ -365,233 +334,21 @@ fn segment_on_cpu(
     engine.draw(&mut frame, labels, &drawing).map_err(library_error)
 }
 
-/// The CUDA backend: frames of the host go up, and back if they are drawn on; frames in device memory stay there. What
-/// was found stays on the device until somebody reads it.
-#[cfg(feature = "cuda")]
-pub(super) struct OnCuda {
-    /// Taken with the first frame of the host.
-    staging: Option<Staging>,
-    /// Places for frames that are under way, taken with the first of them.
-    places: Vec<Place>,
-    engine: Engine<Cuda>,
-    cuda: Cuda,
-}
-
-#[cfg(feature = "cuda")]
-impl OnCuda {
-    fn run(
-        &mut self,
-        buffer: &mut gst::BufferRef,
-        stream: &Stream,
-        task: Task,
-    ) -> Result<Found, gst::ErrorMessage> {
-        // Neighbors on this thread may have a context of their own.
-        let _current = CurrentContext::keep();
-        let (layout, info) = (self.engine.plan().frame, &stream.info);
-        match (stream.on_device, task.drawing) {
-            (true, None) => {
-                let map = DeviceMap::read(buffer, info, layout)?;
-                self.on_device(&map, task)
-            }
-            (true, Some(_)) => {
-                let map = DeviceMap::draw(buffer, info, layout)?;
-                self.on_device(&map, task)
-            }
-            (false, None) => {
-                let map = ReadMap::new(buffer, info, layout)?;
-                let frame = map.frame()?;
-                self.finish_after(task, |on| {
-                    let frame = on.staging()?.upload(&frame)?;
-                    on.engine.submit(&frame, &mut (), task.outputs)
-                })
-            }
-            (false, Some(drawing)) => {
-                let mut map = DrawMap::new(buffer, info, layout)?;
-                let mut frame = map.frame_mut()?;
-                self.finish_after(task, |on| {
-                    let mut on_device = on.staging()?.upload(&frame.as_frame())?;
-                    on.engine.submit(&on_device, &mut (), task.outputs)?;
-                    on.engine.draw(&mut on_device, &(), &drawing)?;
-                    on.staging()?.download(&mut frame)
-                })
-            }
-        }
-    }
-
-    fn on_device(&mut self, map: &DeviceMap<'_>, task: Task) -> Result<Found, gst::ErrorMessage> {
-        let mut frame = map.frame()?;
-        self.finish_after(task, |on| {
-            if let Some(stream) = map.stream() {
-                // SAFETY: the stream of the memory, whose context the engine has adopted.
-                unsafe { on.cuda.wait_for(stream)? };
-            }
-            on.engine.submit(&frame, &mut (), task.outputs)?;
-            task.drawing.map_or(Ok(()), |drawing| on.engine.draw(&mut frame, &(), &drawing))
-        })
-    }
-
-    fn staging(&mut self) -> Result<&mut Staging> {
-        match &mut self.staging {
-            Some(staging) => Ok(staging),
-            none => Ok(none.insert(Staging::new(&self.cuda, self.engine.plan().frame)?)),
-        }
-    }
-
-    /// Runs what puts a frame's work on the stream and waits for it. After an error too: what is on the stream by then
-    /// may still read and write memory that `work` has borrowed.
-    fn finish_after(
-        &mut self,
-        task: Task,
-        work: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<Found, gst::ErrorMessage> {
-        let result = work(self).and_then(|()| {
-            let counts = self.engine.work().counts(task.outputs)?;
-            let kept =
-                task.labels.then(|| self.engine.work().keep(Some(counts), task.outputs)).transpose()?;
-            Ok((counts, kept))
-        });
-        let (counts, kept) = result.map_err(|error| {
-            // A second error comes from the same failure.
-            let _ = self.cuda.synchronize();
-            library_error(error)
-        })?;
-        found(counts.regions, kept, self.engine.plan().frame.geometry, task)
-    }
-
-    /// Starts a frame of the host; what is put on the stream borrows nothing of the buffer.
-    fn start(
-        &mut self,
-        buffer: &gst::BufferRef,
-        stream: &Stream,
-        task: Task,
-    ) -> Result<Pending, gst::ErrorMessage> {
-        let _current = CurrentContext::keep();
-        let layout = self.engine.plan().frame;
-        let map = ReadMap::new(buffer, &stream.info, layout)?;
-        let frame = map.frame()?;
-        let mut begin = || {
-            let mut place = match self.places.pop() {
-                Some(place) => place,
-                None => Place {
-                    staging: Staging::new(&self.cuda, layout)?,
-                    counts: Pinned::new(&self.cuda, "pinned memory", 8)?,
-                },
-            };
-            let work = place.begin(&self.cuda, &mut self.engine, &frame, task);
-            if work.is_err() {
-                // Before the place goes, to which copies may be under way. A second error comes from the same failure.
-                let _ = self.cuda.synchronize();
-            }
-            Ok((place, work?))
-        };
-        let (place, (done, results)) = begin().map_err(library_error)?;
-        Ok(Pending { place, results, done, frame: layout, task, cuda: self.cuda.clone() })
-    }
-}
-
-/// What is to be attached.
-#[cfg(feature = "cuda")]
-fn found(
-    regions: u32,
-    kept: Option<crate::cuda::Results>,
-    geometry: crate::image::Geometry,
-    task: Task,
-) -> Result<Found, gst::ErrorMessage> {
-    let mut found = Found { regions, labels: None, table: None, motion: None, neighbors: None };
-    if let Some(kept) = kept.map(std::sync::Arc::new) {
-        found.labels = Some(super::frame::label_buffer(&kept, geometry)?);
-        found.table = task.outputs.table.then(|| result_memory::buffer(&kept, Part::Table));
-        found.neighbors = task.outputs.neighbors.then(|| result_memory::buffer(&kept, Part::Neighbors));
-        found.motion = (kept.bytes(Part::Motion) > 0).then(|| result_memory::buffer(&kept, Part::Motion));
-    }
-    Ok(found)
-}
-
-/// Memory that a frame under way has for itself.
-#[cfg(feature = "cuda")]
-struct Place {
-    staging: Staging,
-    counts: Pinned,
-}
-
-#[cfg(feature = "cuda")]
-impl Place {
-    /// Puts a frame on the stream, up, through and down.
-    fn begin(
-        &mut self,
-        cuda: &Cuda,
-        engine: &mut Engine<Cuda>,
-        frame: &crate::image::Frame<'_>,
-        task: Task,
-    ) -> Result<(cudarc::driver::CudaEvent, Option<crate::cuda::Results>)> {
-        let mut on_device = self.staging.upload(frame)?;
-        engine.submit(&on_device, &mut (), task.outputs)?;
-        if let Some(drawing) = &task.drawing {
-            engine.draw(&mut on_device, &(), drawing)?;
-            // SAFETY: the place is used again once `Pending::finish` has waited, and given up after a wait, too.
-            unsafe { self.staging.start_download()? };
-        }
-        engine.work().fetch_counts(task.outputs, &mut self.counts)?;
-        let results = task.labels.then(|| engine.work().keep(None, task.outputs)).transpose()?;
-        Ok((cuda.mark()?, results))
-    }
-}
-
-/// A frame that the device may still be busy with.
-#[cfg(feature = "cuda")]
-pub(super) struct Pending {
-    place: Place,
-    results: Option<crate::cuda::Results>,
-    done: cudarc::driver::CudaEvent,
-    frame: FrameInfo,
-    task: Task,
-    cuda: Cuda,
-}
-
-/// There is no such frame without a device.
+/// A frame that is under way: there is none without a device.
 #[cfg(not(feature = "cuda"))]
 pub(super) enum Pending {}
 
+#[cfg(not(feature = "cuda"))]
 impl Pending {
-    /// Waits until the device has let go of it.
+    /// Nothing to wait for.
     pub(super) fn settle(&self) {
-        #[cfg(feature = "cuda")]
-        // A failure shows again in whatever is done next.
-        let _ = self.cuda.synchronize();
-    }
-
-    /// Waits for the frame and puts what was drawn into its buffer. `engine` takes the memory back if it is of its kind.
-    #[cfg(feature = "cuda")]
-    pub(super) fn finish(
-        mut self,
-        buffer: &mut gst::BufferRef,
-        info: &gst_video::VideoInfo,
-        engine: Option<&mut ActiveEngine>,
-    ) -> Result<Found, gst::ErrorMessage> {
-        let _current = CurrentContext::keep();
-        self.cuda.wait(&self.done).map_err(library_error)?;
-        if self.task.drawing.is_some() {
-            let mut map = DrawMap::new(buffer, info, self.frame)?;
-            self.place.staging.take_download(&mut map.frame_mut()?).map_err(library_error)?;
-        }
-        let counts = crate::cuda::Counts::read(self.task.outputs, &self.place.counts);
-        if let Some(results) = &mut self.results {
-            results.settle(counts, self.task.outputs);
-        }
-        if let Some(ActiveEngine::Cuda(on)) = engine
-            && on.engine.plan().frame == self.frame
-            && on.cuda.context_handle() == self.cuda.context_handle()
-        {
-            on.places.push(self.place);
-        }
-        found(counts.regions, self.results, self.frame.geometry, self.task)
+        match *self {}
     }
 
     /// Nothing to wait for.
-    #[cfg(not(feature = "cuda"))]
     pub(super) fn finish(
         self,
-        _: &mut gst::BufferRef,
+        _: &mut gst::Buffer,
         _: &gst_video::VideoInfo,
         _: Option<&mut ActiveEngine>,
     ) -> Result<Found, gst::ErrorMessage> {

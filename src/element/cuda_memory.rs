@@ -137,6 +137,19 @@ impl Home {
     }
 }
 
+/// Makes a pipeline let go of its CUDA context, which its bins and elements keep from start to start: whoever asks for
+/// one next is told of an empty one, and makes another. For one that the device has broken.
+pub(super) fn forget_context(element: &gst::Element) {
+    let mut top = element.clone().upcast::<gst::Object>();
+    while let Some(parent) = top.parent() {
+        top = parent;
+    }
+    if let Ok(top) = top.downcast::<gst::Element>() {
+        // A persistent context is replaced by a persistent one only. Bins hand it on to all that is in them.
+        top.set_context(&gst::Context::new("gst.cuda.context", true));
+    }
+}
+
 /// A buffer mapped on the device. A map for drawing copies memory on the device where others hold it too.
 pub(super) struct DeviceMap<'a> {
     mapped: gst_video::ffi::GstVideoFrame,

@@ -237,6 +237,26 @@ impl<'a> DrawMap<'a> {
     }
 }
 
+/// Where the planes of a buffer lie in it.
+#[cfg(feature = "cuda")]
+pub(super) fn host_layout(
+    buffer: &gst::BufferRef,
+    info: &gst_video::VideoInfo,
+    frame: FrameInfo,
+) -> Result<crate::cuda::landing::HostLayout, gst::ErrorMessage> {
+    check_meta(buffer, info)?;
+    let (mut offsets, mut strides) = ([0; 3], [0; 3]);
+    let meta = buffer.meta::<gst_video::VideoMeta>();
+    for i in 0..frame.format.planes(frame.geometry).len() {
+        let (offset, stride) = match &meta {
+            Some(meta) => (meta.offset()[i], meta.stride()[i]),
+            None => (info.offset()[i], info.stride()[i]),
+        };
+        (offsets[i], strides[i]) = (offset, usize::try_from(stride).map_err(refuse)?);
+    }
+    crate::cuda::landing::HostLayout::new(frame, buffer.size(), offsets, strides).map_err(refuse)
+}
+
 /// A label buffer whose labels come down when it is mapped: GRAY16_LE with a video meta.
 #[cfg(feature = "cuda")]
 pub(super) fn label_buffer(

@@ -14,7 +14,9 @@ use gst_base::subclass::base_transform::GenerateOutputSuccess;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
-use super::active::{ActiveBackend, ActiveEngine, Found, Home, Pending, Stream, Task, library_error};
+use super::active::{
+    ActiveBackend, ActiveEngine, Found, Home, Pending, Progress, Stream, Task, library_error,
+};
 use super::frame::{self, LabelPool};
 use super::settings::{self, Settings};
 use crate::error::Error;
@@ -23,7 +25,7 @@ use crate::meta;
 use crate::params::Params;
 use crate::plan::Plan;
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
 });
 
@@ -206,7 +208,8 @@ impl Superpixel {
             None => state.backend.take().ok_or_else(restart)?,
         };
         let backend = backend.at(home).map_err(library_error)?;
-        let mut engine = backend.engine(plan).map_err(library_error)?;
+        let depth = self.depth.load(Ordering::Relaxed);
+        let mut engine = backend.engine(plan, depth).map_err(library_error)?;
         engine.set_next_id(state.next_id).map_err(library_error)?;
         state.engine = Some((params, engine));
         Ok(())
@@ -230,27 +233,27 @@ impl Superpixel {
             return Err(restart());
         };
         let algo = params.algorithm.nick();
-        if self.depth.load(Ordering::Relaxed) > 0 && engine.overlaps(stream) {
-            let pending = engine.start(buffer, stream, task)?;
-            *started = Some(Started { pending, info: stream.info.clone(), algo, began });
-            return Ok(());
+        match engine.run(buffer, stream, task)? {
+            Progress::Done(found) => self.attach(buffer, found, frame.geometry, algo, began, engine),
+            Progress::Started(pending) => {
+                *started = Some(Started { pending, info: stream.info.clone(), algo, began });
+                Ok(())
+            }
         }
-        let found = engine.run(buffer, stream, task)?;
-        self.attach(buffer, found, frame.geometry, algo, began, engine)
     }
 
     /// Finishes a frame that was started.
     fn finish(
         &self,
         state: &mut State,
-        buffer: &mut gst::BufferRef,
+        buffer: &mut gst::Buffer,
         started: Started,
     ) -> Result<(), gst::ErrorMessage> {
         let Started { pending, info, algo, began } = started;
         let frame = frame::frame_info(&info).ok_or_else(restart)?;
         let found = pending.finish(buffer, &info, state.engine.as_mut().map(|(_, engine)| engine))?;
         let Some((_, engine)) = &state.engine else { return Err(restart()) };
-        self.attach(buffer, found, frame.geometry, algo, began, engine)
+        self.attach(buffer.make_mut(), found, frame.geometry, algo, began, engine)
     }
 
     /// Finishes the oldest frame under way, if more than `depth` are.
@@ -265,7 +268,7 @@ impl Superpixel {
         let Some(mut state) = self.state.lock().unwrap().take() else {
             return Some(Err(gst::FlowError::Flushing));
         };
-        let result = self.finish(&mut state, buffer.make_mut(), started);
+        let result = self.finish(&mut state, &mut buffer, started);
         *self.state.lock().unwrap() = Some(state);
         Some(match result {
             Ok(()) => Ok(buffer),
@@ -294,7 +297,7 @@ impl Superpixel {
     fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
         let cuda = self.active_backend.lock().unwrap().starts_with("cuda");
         let depth = self.depth.load(Ordering::Relaxed) as u64;
-        if !cuda || !stream.in_system_memory() {
+        if !cuda {
             return gst::ClockTime::ZERO;
         }
         let fps = stream.info.fps();
@@ -431,9 +434,18 @@ impl BaseTransformImpl for Superpixel {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         self.forget();
         let state = self.state.lock().unwrap().take();
-        if let Some(State { engine: Some((_, engine)), .. }) = state {
-            engine.end();
+        let broken = match state {
+            Some(State { engine: Some((_, engine)), .. }) => engine.end(),
+            // An engine could not be made.
+            Some(State { backend: None, .. }) => true,
+            _ => false,
+        };
+        #[cfg(feature = "cuda")]
+        if broken {
+            super::cuda_memory::forget_context(self.obj().upcast_ref());
         }
+        #[cfg(not(feature = "cuda"))]
+        let _ = broken;
         self.show_backend(String::new());
         Ok(())
     }

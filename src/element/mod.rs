@@ -41,6 +41,8 @@ mod cuda_memory;
 pub(crate) mod frame;
 mod imp;
 #[cfg(feature = "cuda")]
+mod on_cuda;
+#[cfg(feature = "cuda")]
 mod result_memory;
 mod settings;
 

@@ -385,8 +385,8 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         glib::ParamSpecUInt::builder("async-depth")
             .nick("Asynchronous depth")
             .blurb(
-                "Frames in system memory that the CUDA backend has under way while the next come: more frames a second, \
-                 later by as many frames",
+                "Frames that the CUDA backend has under way while the next come: more frames a second, later by as many \
+                 frames",
             )
             .maximum(MOST_ASYNC)
             .default_value(default.async_depth)

@@ -5,6 +5,7 @@
 use std::sync::Once;
 
 use gst::prelude::*;
+use gst_video::prelude::*;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat, YuvMatrix};
@@ -129,6 +130,19 @@ pub fn picture(info: &gst_video::VideoInfo, seed: u32, padding: usize) -> gst::B
 /// All bytes of a buffer.
 pub fn bytes(buffer: &gst::BufferRef) -> Vec<u8> {
     buffer.map_readable().expect("readable").to_vec()
+}
+
+/// The rows of a frame without what stands between them.
+pub fn pixels(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Vec<u8> {
+    let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info).unwrap();
+    let shapes = frame_info(info);
+    let mut out = Vec::new();
+    for (plane, (row, rows)) in shapes.format.planes(shapes.geometry).into_iter().enumerate() {
+        let stride = frame.plane_stride()[plane] as usize;
+        let data = frame.plane_data(plane as u32).unwrap();
+        (0..rows).for_each(|y| out.extend_from_slice(&data[y * stride..][..row]));
+    }
+    out
 }
 
 /// What the library makes of a frame.

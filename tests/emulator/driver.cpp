@@ -809,8 +809,11 @@ API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
     }
     return (Result)SUCCESS;
   });
-  // Memory of the host may be any: as if none were pinned.
-  const bool waits = !stream || c.from.type == 1 || c.to.type == 1;
+  const auto pageable = [&](const Copy2D::End &end) {
+    const uint64_t first = (uint64_t)end.host + end.y * end.pitch + end.x;
+    return end.type == 1 && !is_pinned(first, (c.height - 1) * end.pitch + c.width);
+  };
+  const bool waits = !stream || pageable(c.from) || pageable(c.to);
   return result || !waits ? result : work_off(stream_of(stream));
 }
 API cuMemcpy2D_v2(const Copy2D *copy) { return cuMemcpy2DAsync_v2(copy, nullptr); }

@@ -21,16 +21,35 @@ const COPY_RUNS: usize = 15;
 pub struct CudaRunner {
     cuda: Cuda,
     ordinal: usize,
-    open_ms: f64,
+    opening: Vec<(&'static str, f64)>,
 }
 
 impl CudaRunner {
     /// Opens a device; -1 takes the first that works.
     pub fn open(ordinal: i32) -> Result<Self> {
-        let start = Instant::now();
+        // SAFETY: loads the driver's library by name, which has no unsound initialiser.
+        if !unsafe { cudarc::driver::sys::is_culib_present() } {
+            // The bindings panic without it; this is the error that says what to do.
+            Cuda::new(ordinal)?;
+        }
+        let device = ordinal.max(0) as usize;
+        let mut opening = Vec::new();
+        let mut start = Instant::now();
+        let mut part = |name| {
+            opening.push((name, ms(start.elapsed())));
+            start = Instant::now();
+        };
+        // What any program pays, before what is ours.
+        cudarc::driver::result::init()?;
+        part("driver");
+        let context = CudaContext::new(device);
+        part("context");
         let cuda = Cuda::new(ordinal)?;
         cuda.synchronize()?;
-        Ok(Self { cuda, ordinal: ordinal.max(0) as usize, open_ms: ms(start.elapsed()) })
+        part("kernels");
+        // Held until here, so that it was made once.
+        drop(context);
+        Ok(Self { cuda, ordinal: device, opening })
     }
 }
 
@@ -92,8 +111,8 @@ impl Runner for CudaRunner {
         ])
     }
 
-    fn open_ms(&self) -> f64 {
-        self.open_ms
+    fn opening(&self) -> &[(&'static str, f64)] {
+        &self.opening
     }
 
     fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>> {

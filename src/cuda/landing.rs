@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Drawn frames on their way to the host: pinned memory that leaves as the frame's own, so that nobody copies it again.
+
+use std::mem::ManuallyDrop;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::Cuda;
+use super::device::CurrentContext;
+use super::results::Pinned;
+use crate::error::{Error, Result};
+use crate::image::FrameInfo;
+
+/// Blocks that may be out; a frame beyond leaves in ordinary memory, so that a reader who keeps many does not pin the
+/// machine's memory.
+const MOST_OUT: usize = 16;
+
+/// Where the planes of a frame lie in one piece of the host's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostLayout {
+    info: FrameInfo,
+    bytes: usize,
+    offsets: [usize; 3],
+    strides: [usize; 3],
+}
+
+impl HostLayout {
+    /// Describes planes by the offsets of their first rows and the distances of their rows.
+    ///
+    /// Errors: [`Error::Plane`] where one ends outside of the memory or overlaps another.
+    pub fn new(info: FrameInfo, bytes: usize, offsets: [usize; 3], strides: [usize; 3]) -> Result<Self> {
+        let layout = Self { info, bytes, offsets, strides };
+        let refuse = |what, needed, got| Err(Error::Plane { what, needed, got });
+        let spans: Vec<_> = layout.spans().collect();
+        for (i, span) in spans.iter().enumerate() {
+            let row = info.format.planes(info.geometry)[i].0;
+            if strides[i] < row {
+                return refuse("stride of a plane", row, strides[i]);
+            }
+            if span.end > bytes {
+                return refuse("bytes of a buffer", span.end, bytes);
+            }
+            if let Some(other) = spans[..i].iter().find(|o| o.start < span.end && span.start < o.end) {
+                return refuse("start of a plane behind another", other.end, span.start);
+            }
+        }
+        Ok(layout)
+    }
+
+    /// Bytes from the first row's start to the last row's end, plane by plane.
+    fn spans(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let shapes = self.info.format.planes(self.info.geometry).into_iter().enumerate();
+        shapes.map(|(i, (row, rows))| {
+            self.offsets[i]..self.offsets[i].saturating_add(self.strides[i].saturating_mul(rows - 1) + row)
+        })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Offset of a plane and the distance of its rows.
+    pub fn plane(&self, plane: usize) -> (usize, usize) {
+        (self.offsets[plane], self.strides[plane])
+    }
+
+    /// Whether some bytes are of no plane.
+    pub fn has_gaps(&self) -> bool {
+        let shapes = self.info.format.planes(self.info.geometry);
+        shapes.into_iter().map(|(row, rows)| row * rows).sum::<usize>() < self.bytes
+    }
+
+    /// Copies what stands between rows and planes.
+    pub fn fill_gaps(&self, from: &[u8], to: &mut [u8]) {
+        let mut copy = |gap: Range<usize>| {
+            if gap.start < gap.end {
+                to[gap.clone()].copy_from_slice(&from[gap]);
+            }
+        };
+        let shapes = self.info.format.planes(self.info.geometry);
+        let mut planes: Vec<usize> = (0..shapes.len()).collect();
+        planes.sort_by_key(|i| self.offsets[*i]);
+        let mut end = 0;
+        for i in planes {
+            let (row, rows) = shapes[i];
+            for y in 0..rows {
+                let start = self.offsets[i] + y * self.strides[i];
+                copy(end..start);
+                end = start + row;
+            }
+        }
+        copy(end..self.bytes);
+    }
+}
+
+struct Shared {
+    free: Mutex<Vec<Pinned>>,
+    out: AtomicUsize,
+}
+
+/// Blocks of an engine, used again when the last holder of a frame lets go.
+pub(crate) struct Blocks(Arc<Shared>);
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self(Arc::new(Shared { free: Mutex::default(), out: AtomicUsize::new(0) }))
+    }
+}
+
+impl Blocks {
+    /// A block of `bytes`, from those that are free if one is as large.
+    pub fn take(&self, cuda: &Cuda, bytes: usize) -> Result<Block> {
+        let free = self.0.free.lock().unwrap().pop().filter(|pinned| pinned.len() == bytes);
+        let pinned = free.map_or_else(|| Pinned::new(cuda, "pinned memory", bytes), Ok)?;
+        self.0.out.fetch_add(1, Ordering::Relaxed);
+        Ok(Block {
+            pinned: ManuallyDrop::new(pinned),
+            pool: Arc::downgrade(&self.0),
+            cuda: ManuallyDrop::new(cuda.clone()),
+        })
+    }
+
+    /// Whether a block that is full had better be emptied at once.
+    pub fn crowded(&self) -> bool {
+        self.0.out.load(Ordering::Relaxed) > MOST_OUT
+    }
+}
+
+/// Pinned memory of one frame. It may outlive its engine.
+pub(crate) struct Block {
+    pinned: ManuallyDrop<Pinned>,
+    pool: Weak<Shared>,
+    /// May be the last of its context; dropped by hand.
+    cuda: ManuallyDrop<Cuda>,
+}
+
+impl Block {
+    /// For copies from the device; whoever puts them on a stream waits for it before the bytes are read.
+    pub fn pinned(&mut self) -> &mut Pinned {
+        &mut self.pinned
+    }
+}
+
+impl AsRef<[u8]> for Block {
+    fn as_ref(&self) -> &[u8] {
+        self.pinned.bytes()
+    }
+}
+
+impl AsMut<[u8]> for Block {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.pinned.writable()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let _current = CurrentContext::keep();
+        // SAFETY: once, and nothing uses them after.
+        let (pinned, cuda) =
+            unsafe { (ManuallyDrop::take(&mut self.pinned), ManuallyDrop::take(&mut self.cuda)) };
+        match self.pool.upgrade() {
+            Some(pool) => {
+                pool.out.fetch_sub(1, Ordering::Relaxed);
+                pool.free.lock().unwrap().push(pinned);
+            }
+            None => drop(pinned),
+        }
+        // Last: it may hold the context.
+        drop(cuda);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Geometry, PixelFormat};
+
+    #[test]
+    fn gaps_are_what_no_plane_covers() {
+        let info = FrameInfo::new(Geometry::new(5, 3).unwrap(), PixelFormat::Nv12);
+        // Chroma first, both with longer rows: 2 rows of 6 from 3 on, 3 rows of 5 from 20 on.
+        let layout = HostLayout::new(info, 50, [20, 3, 0], [9, 8, 0]).unwrap();
+        assert!(layout.has_gaps());
+        let mut to = vec![0u8; 50];
+        layout.fill_gaps(&[1; 50], &mut to);
+        let covered = |i: usize| {
+            (0..2).any(|y| (3 + 8 * y..9 + 8 * y).contains(&i))
+                || (0..3).any(|y| (20 + 9 * y..25 + 9 * y).contains(&i))
+        };
+        for (i, byte) in to.iter().enumerate() {
+            assert_eq!(*byte == 0, covered(i), "byte {i}");
+        }
+    }
+
+    #[test]
+    fn layouts_that_overlap_or_end_outside_are_refused() {
+        let info = FrameInfo::new(Geometry::new(4, 4).unwrap(), PixelFormat::Nv12);
+        assert!(!HostLayout::new(info, 24, [0, 16, 0], [4, 4, 0]).unwrap().has_gaps());
+        for (bytes, offsets, strides) in
+            [(23, [0, 16, 0], [4, 4, 0]), (24, [0, 15, 0], [4, 4, 0]), (24, [0, 16, 0], [3, 4, 0])]
+        {
+            assert!(HostLayout::new(info, bytes, offsets, strides).is_err(), "{bytes} {offsets:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Many starts and stops, and many elements at once, leave nothing behind: device memory, files, threads, the host's
+//! memory. One test, alone in its program, since it looks at the whole process and device.
+//!
+//! Without a device it prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
+#![cfg(all(feature = "gst", feature = "cuda"))]
+
+mod common;
+
+use common::{launch, play_to_end};
+use gstsuperpixel::cuda::Cuda;
+
+/// What the process holds.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    device_bytes: usize,
+    files: usize,
+    threads: usize,
+    host_bytes: usize,
+}
+
+fn held(cuda: &Cuda) -> Held {
+    cuda.synchronize().unwrap();
+    // Threads that have been told to end need a moment.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    Held {
+        device_bytes: usize::MAX - cuda.free_memory().unwrap(),
+        files: count("/proc/self/fd"),
+        threads: count("/proc/self/task"),
+        host_bytes: 4096 * resident,
+    }
+}
+
+#[test]
+fn starts_and_stops_and_many_elements_leave_nothing_behind() {
+    common::init();
+    let flag = |name: &str| std::env::var_os(name).is_some_and(|v| v == "1");
+    let cuda = match Cuda::new(-1) {
+        Ok(cuda) => cuda,
+        Err(error) if flag("SUPERPIXEL_REQUIRE_CUDA") => {
+            panic!("SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
+        }
+        Err(error) => {
+            println!("skipped: {error}");
+            return;
+        }
+    };
+    let (width, height, cycles, elements) =
+        if flag("SUPERPIXEL_SHORT") { (64, 48, 12, 6) } else { (640, 360, 100, 20) };
+    let on_device = gst::ElementFactory::find("cudaupload").is_some();
+    if !on_device {
+        println!("skipped: memory:CUDAMemory, no cudaupload (plugin nvcodec)");
+    }
+    let source =
+        format!("videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width={width},height={height}");
+    let system = "superpixel backend=cuda neighbors=true async-depth=2 overlay=boundaries ! fakesink";
+    let device = "cudaupload ! video/x-raw(memory:CUDAMemory) ! superpixel backend=cuda async-depth=2 overlay=mean-color ! \
+                  superpixellabels on-missing=zero ! fakesink";
+    let device = device.replace("superpixellabels", "cudadownload ! video/x-raw ! superpixellabels");
+    let mut lines = vec![format!("{source} ! {system}")];
+    if on_device {
+        lines.push(format!("{source} ! {device}"));
+    }
+    let branches = |branch: &str| format!(" t. ! queue ! {branch}").repeat(elements);
+    lines.push(format!("{source} ! tee name=t {}", branches(system)));
+    if on_device {
+        let shared = device.replace("cudaupload ! video/x-raw(memory:CUDAMemory) ! ", "");
+        lines.push(format!(
+            "{source} ! cudaupload ! video/x-raw(memory:CUDAMemory) ! tee name=t {}",
+            branches(&shared)
+        ));
+    }
+    for (i, line) in lines.iter().enumerate() {
+        // Pipelines with many elements are heavy; a few starts of them show a leak as well.
+        let rounds = if line.contains("tee") { cycles / 10 + 2 } else { cycles };
+        let pipeline = launch(line);
+        let mut before = None;
+        for round in 0..rounds {
+            play_to_end(&pipeline).unwrap();
+            // The first rounds fill the driver's pools and this program's.
+            if round == rounds / 4 {
+                before = Some(held(&cuda));
+            }
+        }
+        let (before, after) = (before.unwrap(), held(&cuda));
+        println!("line {i}, {rounds} starts: {before:?}, then {after:?}");
+        // Pools of threads keep some that are idle.
+        assert!(after.threads <= before.threads + 8, "threads, line {i}");
+        assert!(after.device_bytes <= before.device_bytes + (4 << 20), "device memory, line {i}");
+        assert!(after.files <= before.files, "files, line {i}");
+        assert!(after.host_bytes <= before.host_bytes + (24 << 20), "memory of the host, line {i}");
+    }
+    // Pipelines that are made anew, each with a context of its own.
+    let mut before = None;
+    for round in 0..cycles {
+        for line in &lines[..lines.len() / 2] {
+            play_to_end(&launch(line)).unwrap();
+        }
+        if round == cycles / 4 {
+            before = Some(held(&cuda));
+        }
+    }
+    let (before, after) = (before.unwrap(), held(&cuda));
+    println!("{cycles} new pipelines: {before:?}, then {after:?}");
+    assert!(after.device_bytes <= before.device_bytes + (4 << 20), "device memory, new pipelines");
+    assert!(after.files <= before.files, "files, new pipelines");
+    assert!(after.host_bytes <= before.host_bytes + (24 << 20), "memory of the host, new pipelines");
+}
