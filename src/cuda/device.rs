@@ -92,23 +92,33 @@ pub(crate) struct Device {
 pub(crate) type Keeper = Box<dyn Any + Send + Sync>;
 
 /// Puts the thread's current context back where it was: others on this thread may rely on theirs.
-pub(crate) struct CurrentContext(Option<sys::CUcontext>);
+pub(crate) struct CurrentContext {
+    context: Option<sys::CUcontext>,
+    /// Whether it was one that we had adopted.
+    ours: bool,
+}
 
 impl CurrentContext {
     /// Notes the current context.
     pub fn keep() -> Self {
-        Self(result::ctx::get_current().ok().map(|context| context.unwrap_or(std::ptr::null_mut())))
+        let context = result::ctx::get_current().ok().map(|context| context.unwrap_or(std::ptr::null_mut()));
+        Self { context, ours: context.is_some_and(is_adopted) }
     }
 }
 
 impl Drop for CurrentContext {
     fn drop(&mut self) {
-        if let Some(context) = self.0 {
-            // SAFETY: it was current on this thread when `self` was made, or is none at all. A context that has ended
-            // since is refused, and there is nothing to put back then.
-            let _ = unsafe { result::ctx::set_current(context) };
-        }
+        // One that was ours may have ended with what was dropped in between, and a driver takes an ended one for a live one.
+        let Some(context) = self.context.filter(|&context| !self.ours || is_adopted(context)) else { return };
+        // SAFETY: it was current on this thread when `self` was made, or is none at all, and has not ended since: one that
+        // is not ours belongs to the caller, who waits for us; ours lives as long as its device.
+        let _ = unsafe { result::ctx::set_current(context) };
     }
+}
+
+/// Whether a context is of a device that was adopted and lives.
+fn is_adopted(context: sys::CUcontext) -> bool {
+    ADOPTED.lock().unwrap().get(&(context as usize)).is_some_and(|device| device.strong_count() > 0)
 }
 
 type Slot = Arc<OnceCell<Arc<Device>>>;

@@ -572,6 +572,8 @@ API cuCtxGetCurrent(void **context) {
   return SUCCESS;
 }
 API cuCtxSetCurrent(void *context) {
+  // A real driver reads what is no longer there.
+  if (context && !((Context *)context)->alive) die("an ended context is made current");
   if (!stack.empty()) stack.pop_back();
   if (context) stack.push_back((Context *)context);
   return SUCCESS;
