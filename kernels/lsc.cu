@@ -438,7 +438,8 @@ __device__ __forceinline__ void label(const u32 *features, const u32 *color, con
   tile_components(components, args.width, left, top, cluster, feature);
 }
 
-KERNEL __launch_bounds__(TILE_THREADS)
+// Three blocks to a multiprocessor: the compiler would take more registers and leave it two.
+KERNEL __launch_bounds__(TILE_THREADS, 3)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args) {

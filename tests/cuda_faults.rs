@@ -38,7 +38,23 @@ fn line(backend: &str, size: (u32, u32), frames: u32) -> String {
 
 #[test]
 fn kernels_that_the_driver_rejects() {
-    with_fault("rejected_kernels", "EMULATOR_REJECT", "slic_assign");
+    with_fault("rejected_kernels", "EMULATOR_REJECT", "ingest");
+}
+
+#[test]
+fn kernels_of_an_algorithm_that_the_driver_rejects() {
+    with_fault("rejected_algorithm", "EMULATOR_REJECT", "slic_assign");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn rejected_algorithm() {
+    for backend in ["cuda", "auto"] {
+        let error = play_to_end(&launch(&line(backend, (64, 48), 2))).unwrap_err();
+        assert!(error.contains("load kernels") && error.contains("backend=cpu"), "{error}");
+    }
+    // The others run.
+    play_to_end(&launch(&line("cuda algo=lsc", (64, 48), 2))).unwrap();
 }
 
 #[test]

@@ -21,7 +21,7 @@ limit_mib=64
 features=gst,cuda,cli
 # Test programs that run on the GPU; `unit` is the library's own.
 wanted_tests='^(unit|parity|cuda|gpu|element|pipelines_cuda)'
-gst_plugins=(app avi coreelements debugutilsbad imagefreeze isomp4 jpeg matroska multifile nvcodec openh264 playback png rawparse
+gst_plugins=(app avi coreelements debugutilsbad imagefreeze isomp4 jpeg jpegformat matroska multifile nvcodec openh264 playback png rawparse
     typefindfunctions videobox videoconvertscale videocrop videofilter videoparsersbad videorate videotestsrc)
 clip_frames=48
 
@@ -60,7 +60,6 @@ cp "$(tail -n 1 "$target/gpu-pack.throughput")" "$folder/bin/superpixel-throughp
 cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
 [ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
-if [ -d kernels/ptx ]; then cp -r kernels/ptx "$folder/kernels/"; fi
 cp tools/gpu-suite.sh "$folder/"
 
 say "GStreamer"
@@ -133,10 +132,16 @@ export GST_PLUGIN_SYSTEM_PATH="$gpu_folder/gst" GST_PLUGIN_PATH="$gpu_folder/plu
 export GST_PLUGIN_SCANNER="$gpu_folder/bin/gst-plugin-scanner" GST_REGISTRY="${TMPDIR:-/tmp}/superpixel-gpu-registry.bin"
 ENV
 
+say "tests: $(ls "$folder/tests" | tr '\n' ' ')"
+# All but the suite's script as one archive, which the script opens.
+archive=$(mktemp)
+tar -C "$folder" --exclude=./gpu-suite.sh -czf "$archive" .
+find "$folder" -mindepth 1 -maxdepth 1 ! -name gpu-suite.sh -exec rm -rf {} +
+mv "$archive" "$folder/pack.tar.gz"
 size=$(du -sm "$folder" | cut -f1)
-say "$folder: $size MiB, tests: $(ls "$folder/tests" | tr '\n' ' ')"
+say "$folder: $size MiB"
 if [ "$size" -gt "$limit_mib" ]; then
     echo "gpu-pack.sh: more than $limit_mib MiB" >&2
-    du -a "$folder" | sort -rn | head -n 20 >&2
+    tar -tvzf "$folder/pack.tar.gz" | sort -rnk3 | head -n 20 >&2
     exit 1
 fi

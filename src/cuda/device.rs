@@ -65,16 +65,28 @@ macro_rules! ptx {
 }
 pub(crate) use ptx;
 
-/// The kernels that all algorithms share.
-const SHARED: [ModuleText; 7] = [
+/// The kernels of every frame, loaded with the device: one that cannot run them is not chosen.
+const SHARED: [ModuleText; 4] = [
     module_text!("color"),
     module_text!("connectivity"),
-    module_text!("merge"),
     module_text!("statistics"),
     module_text!("overlay"),
-    algo::temporal::cuda::MODULES[0],
-    algo::temporal::cuda::MODULES[1],
 ];
+/// The kernels of what a plan may ask for, besides those of the algorithms.
+const OPTIONAL: [ModuleText; 3] =
+    [module_text!("merge"), algo::temporal::cuda::MODULES[0], algo::temporal::cuda::MODULES[1]];
+
+/// A file of kernels, loaded by the first plan that needs it: the driver's compiler takes its time.
+struct Module {
+    text: &'static str,
+    loaded: OnceCell<Arc<CudaModule>>,
+}
+
+impl Module {
+    fn get(&self, context: &Arc<CudaContext>) -> Result<&Arc<CudaModule>> {
+        self.loaded.get_or_try_init(|| load_module(context, self.text))
+    }
+}
 
 pub(crate) struct Device {
     pub context: Arc<CudaContext>,
@@ -84,7 +96,7 @@ pub(crate) struct Device {
     capability: (i32, i32),
     /// Whether a grid may be set up while the one before it runs.
     overlaps: bool,
-    modules: HashMap<&'static str, Arc<CudaModule>>,
+    modules: HashMap<&'static str, Module>,
     /// Holds a context that somebody else made; the last to be dropped.
     _keeper: Option<Keeper>,
 }
@@ -241,15 +253,19 @@ impl Device {
         let name = guarded("device name", || context.name())?;
         let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
         let mut modules = HashMap::new();
-        for module in SHARED.into_iter().chain(algo::MODULES) {
-            modules.insert(module.name, load_module(&context, module.for_capability(capability))?);
+        for module in SHARED.into_iter().chain(OPTIONAL).chain(algo::MODULES) {
+            let text = module.for_capability(capability);
+            modules.insert(module.name, Module { text, loaded: OnceCell::new() });
+        }
+        for module in &SHARED {
+            modules[module.name].get(&context)?;
         }
         Ok(Self { context, ordinal, name, multiprocessors, capability, overlaps, modules, _keeper: keeper })
     }
 
     /// A kernel by its file and name; errors call it by its stage.
     pub fn kernel(&self, module: &'static str, name: &'static str, stage: &'static str) -> Result<Kernel> {
-        let module = &self.modules[module];
+        let module = self.modules[module].get(&self.context)?;
         let function: CudaFunction = guarded(stage, || module.load_function(name))?;
         Ok(Kernel::new(function, stage, self.overlaps))
     }
