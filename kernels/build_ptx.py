@@ -39,7 +39,7 @@ BASE_ARCH = 75
 MARKS = {80: re.compile(r"__CUDA_ARCH__\s*>=\s*800"), 90: re.compile(r"\bafter_last_kernel\(\)")}
 # A kernel whose body begins with something else.
 UNORDERED = re.compile(r"^KERNEL [^{;]*\{(?!\n  after_last_kernel\(\);\n)", re.M)
-# Machine code is made for these and thrown away when PTX is written: a kernel that PTX accepts can still fail to assemble.
+# Machine code is made for these and thrown away: a kernel that PTX accepts can still fail to assemble.
 PROBED_ARCHS = [75, 80, 86, 89, 90]
 REPORT_ARCH = 90
 # The CPU is the reference: no contraction, no approximate division, no flushed denormals.
@@ -135,8 +135,8 @@ def read(path):
         return file.read()
 
 
-def outputs(compiler, folder, extra, probe):
-    """Maps the name of each file for kernels/ptx to its bytes; `probe` assembles each file, too."""
+def outputs(compiler, folder, extra):
+    """Maps the name of each file for kernels/ptx to its bytes."""
     headers = {os.path.basename(path): read(path)
                for pattern in ("*.cuh", "*.h") for path in sorted(glob.glob(os.path.join(folder, pattern)))}
     sources = sorted(glob.glob(os.path.join(folder, "*.cu")))
@@ -157,7 +157,7 @@ def outputs(compiler, folder, extra, probe):
             if log:
                 print(f"{name} for compute_{arch}:\n{log}", file=sys.stderr)
             made[file] = ptx.rstrip(b"\0\n") + b"\n"
-        for arch in PROBED_ARCHS if probe else []:
+        for arch in PROBED_ARCHS:
             compiler.compile(name, source, headers, arch, real=True)
     return made
 
@@ -200,8 +200,7 @@ def main():
     if args.report:
         report(compiler, args.kernels)
         return
-    made = outputs(compiler, args.kernels, ["--generate-line-info"] if args.line_info else [],
-                   probe=not args.check)
+    made = outputs(compiler, args.kernels, ["--generate-line-info"] if args.line_info else [])
     there = {os.path.basename(path) for path in glob.glob(os.path.join(out, "*.ptx"))}
     if args.check:
         wrong = [f"{name}: not in {out}" for name in sorted(set(made) - there)]
