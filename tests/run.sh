@@ -44,7 +44,8 @@ gst-inspect-1.0 --version | head -n 1
 export CARGO_TARGET_DIR=$target_dir CARGO_TERM_COLOR=never RUST_BACKTRACE=1
 say "set-up: done, $SECONDS s"
 
-build_plugin
+# With the demo in one call: apart, each would build the library again, for other features of its dependencies.
+build_plugin --example demo
 export G_DEBUG=fatal_warnings
 # The tests register the elements themselves.
 unset GST_PLUGIN_PATH
@@ -55,19 +56,24 @@ lint() {
     cargo clippy --locked --all-targets $(features "$1") -- -D warnings
 }
 run_tests() {
+    local set=$1
+    shift
     # Cargo names the library's files alike whatever its features, and takes those of another set for fresh.
     cargo clean -q -p gst-plugin-superpixel --profile dev
     # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked --no-fail-fast $(features "$1")
+    cargo test --locked --no-fail-fast $(features "$set") "$@"
 }
 
 section "format" cargo fmt --check
 section "kernels are built" python3 kernels/build_ptx.py --check
-for set in "" gst cuda gst,cuda; do
+for set in "" gst cuda gst,cuda gst,cuda,cli; do
     section "clippy, features: ${set:-none}" lint "$set"
-    section "tests, features: ${set:-none}" run_tests "$set"
 done
-section "clippy, features: gst,cuda,cli" lint gst,cuda,cli
+section "tests, features: none" run_tests ""
+# What differs from the whole: what the element says of itself without a backend, and the documents.
+section "tests, features: gst" run_tests gst --lib --test element --test readme
+section "tests, features: cuda" run_tests cuda --lib
+section "tests, features: gst,cuda" run_tests gst,cuda
 if [ "$all_features" = gst,cuda ]; then
     skip "clippy and tests, features: gst,cuda,v1_26" "they need GStreamer 1.26"
 else
@@ -142,16 +148,17 @@ check_memory() {
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
         --suppressions=/usr/share/glib-2.0/valgrind/glib.supp --suppressions=tests/valgrind.supp \
         gst-launch-1.0 -q videotestsrc num-buffers=3 pattern=ball ! video/x-raw,format="$1",width=161,height=121 ! \
-        superpixel threads=2 neighbors=true overlay=mean-color-boundaries ! superpixellabels identity=true ! fakesink
+        superpixel threads=2 neighbors=true "${@:2}" overlay=mean-color-boundaries ! superpixellabels identity=true ! fakesink
 }
 section "valgrind, I420" check_memory I420
-section "valgrind, BGRx" check_memory BGRx
+section "valgrind, BGRx" check_memory BGRx temporal=true merge=2
 
 use_meson() {
     local build=$scratch/meson dest=$scratch/dest plugin
     meson setup "$build" -Dprefix=/usr -Dcargo_target_dir="$target_dir"
     meson compile -C "$build"
-    meson test -C "$build" --print-errorlogs
+    # Its other test is cargo's whole, which has run.
+    meson test -C "$build" --print-errorlogs inspect
     DESTDIR=$dest meson install -C "$build" --no-rebuild
     plugin=$dest$(pkg-config --variable=pluginsdir gstreamer-1.0)
     GST_PLUGIN_PATH=$plugin GST_REGISTRY=$scratch/meson-registry.bin gst-inspect-1.0 superpixel >"$scratch/inspect.txt"

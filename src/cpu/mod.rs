@@ -59,7 +59,7 @@ impl Backend for Cpu {
     fn work(&self, plan: &Plan) -> Result<Work> {
         let pixels = plan.frame.geometry.pixels();
         let clusters = vec![0; if plan.clusters_are_pixels() { pixels } else { 0 }];
-        let temporal = plan.temporal.as_ref().map(|temporal| temporal::cpu::State::new(plan, temporal));
+        let temporal = plan.temporal.as_ref().map(|temporal| Box::new(temporal::cpu::State::new(plan, temporal)));
         Ok(Work { features: vec![0; pixels], clusters, temporal, count: 0 })
     }
 
@@ -108,7 +108,7 @@ pub struct Work {
     /// Empty where clusters are cells of the grid: then the label plane holds them.
     pub(crate) clusters: Vec<u32>,
     /// What lasts from frame to frame.
-    pub(crate) temporal: Option<temporal::cpu::State>,
+    pub(crate) temporal: Option<Box<temporal::cpu::State>>,
     /// Number of regions.
     pub(crate) count: u32,
 }

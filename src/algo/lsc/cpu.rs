@@ -230,7 +230,7 @@ impl Segmenter<Cpu> for Lsc {
                 }
             }
         }
-        let residual = times.time("lsc/label", || self.label(features, labels, temporal.as_ref()));
+        let residual = times.time("lsc/label", || self.label(features, labels, temporal.as_deref()));
         if let Some(state) = temporal {
             state.settle(self.places(), residual);
         }

@@ -225,7 +225,7 @@ impl Segmenter<Cpu> for Slic {
                 }
             }
         }
-        let residual = times.time("slic/label", || self.label(features, labels, temporal.as_ref()));
+        let residual = times.time("slic/label", || self.label(features, labels, temporal.as_deref()));
         if let Some(state) = temporal {
             let places = self.centers.iter().map(|c| c.place.map(|v| self.plan.rescale(v, false)));
             state.settle(places, residual);

@@ -624,7 +624,7 @@ impl backend::Temporal<Cpu> for Temporal {
 
     fn next_id(&mut self, work: &Work) -> Result<u32> {
         let next = |state: &State| state.merged.as_ref().map_or(state.next_id, |merged| merged.next_id);
-        Ok(work.temporal.as_ref().map_or(1, next))
+        Ok(work.temporal.as_deref().map_or(1, next))
     }
 
     fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
