@@ -47,6 +47,21 @@ fn kernels_of_an_algorithm_that_the_driver_rejects() {
 }
 
 #[test]
+fn machine_code_that_the_driver_does_not_take() {
+    with_fault("no_machine_code", "EMULATOR_NO_CODE", "1");
+    // None is there for it.
+    with_fault("no_machine_code", "EMULATOR_CAPABILITY", "120");
+}
+
+#[test]
+#[ignore = "a case of its own process"]
+fn no_machine_code() {
+    for algorithm in ["slic temporal=true merge=2", "lsc", "quickshift"] {
+        play_to_end(&launch(&line(&format!("cuda algo={algorithm}"), (64, 48), 2))).unwrap();
+    }
+}
+
+#[test]
 #[ignore = "a case of its own process"]
 fn rejected_algorithm() {
     for backend in ["cuda", "auto"] {

@@ -65,7 +65,7 @@ run_tests() {
 }
 
 section "format" cargo fmt --check
-section "kernels are built" python3 kernels/build_ptx.py --check
+section "kernels are built" python3 kernels/build.py --check
 for set in "" gst cuda gst,cuda gst,cuda,cli; do
     section "clippy, features: ${set:-none}" lint "$set"
 done

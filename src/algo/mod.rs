@@ -14,7 +14,7 @@ use crate::backend::Segmenter;
 use crate::color::ColorSpace;
 use crate::cpu::Cpu;
 #[cfg(feature = "cuda")]
-use crate::cuda::{Cuda, Work, device::ModuleText};
+use crate::cuda::{Cuda, Work, device::ModuleCode};
 use crate::error::Result;
 use crate::image::Geometry;
 use grid::Grid;
@@ -141,4 +141,4 @@ impl AlgorithmPlan {
 
 /// The kernels of all algorithms.
 #[cfg(feature = "cuda")]
-pub(crate) const MODULES: [ModuleText; 3] = [slic::cuda::MODULE, lsc::cuda::MODULE, quickshift::cuda::MODULE];
+pub(crate) const MODULES: [ModuleCode; 3] = [slic::cuda::MODULE, lsc::cuda::MODULE, quickshift::cuda::MODULE];

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result, sys};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
@@ -15,76 +15,101 @@ use super::launch::{Kernel, check};
 use crate::algo;
 use crate::error::{Error, Result};
 
-/// One file of kernels as PTX text.
+/// One file of kernels, compiled.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ModuleText {
+pub(crate) struct ModuleCode {
     /// Name of its source in `kernels`, without the ending.
     pub name: &'static str,
-    /// For compute capability 7.5 and above.
+    /// PTX for compute capability 7.5 and above.
     pub base: &'static str,
-    /// For 8.0 and above, where it pays.
+    /// PTX for 8.0 and above, where it pays.
     pub sm80: Option<&'static str>,
-    /// For 9.0 and above.
+    /// PTX for 9.0 and above.
     pub sm90: &'static str,
+    /// Machine code for 7.5, 8.x and 9.0.
+    pub cubins: [&'static [u8]; 3],
 }
 
-impl ModuleText {
-    fn for_capability(&self, capability: (i32, i32)) -> &'static str {
-        match self.sm80 {
+impl ModuleCode {
+    fn for_capability(&self, capability: (i32, i32)) -> Image {
+        let text = match self.sm80 {
             _ if capability >= (9, 0) => self.sm90,
             Some(sm80) if capability >= (8, 0) => sm80,
             _ => self.base,
-        }
+        };
+        // Code runs on the later ones of its generation, and on no other generation.
+        let [sm75, sm80, sm90] = self.cubins;
+        let code = match capability.0 {
+            7 => Some(sm75),
+            8 => Some(sm80),
+            9 => Some(sm90),
+            _ => None,
+        };
+        Image { text, code }
     }
 }
 
-/// The PTX of a kernel file; `sm80` says that it has a variant for 8.0.
-macro_rules! module_text {
+/// A compiled kernel file; `sm80` says that it has PTX of its own for 8.0.
+macro_rules! module_code {
     ($name:literal) => {
-        $crate::cuda::device::module_text!(@ $name, None)
+        $crate::cuda::device::module_code!(@ $name, None)
     };
     ($name:literal, sm80) => {
-        $crate::cuda::device::module_text!(@ $name, Some($crate::cuda::device::ptx!($name, ".sm80.ptx")))
+        $crate::cuda::device::module_code!(@ $name, Some($crate::cuda::device::built!(include_str, $name, ".sm80.ptx")))
     };
     (@ $name:literal, $sm80:expr) => {
-        $crate::cuda::device::ModuleText {
+        $crate::cuda::device::ModuleCode {
             name: $name,
-            base: $crate::cuda::device::ptx!($name, ".ptx"),
+            base: $crate::cuda::device::built!(include_str, $name, ".ptx"),
             sm80: $sm80,
-            sm90: $crate::cuda::device::ptx!($name, ".sm90.ptx"),
+            sm90: $crate::cuda::device::built!(include_str, $name, ".sm90.ptx"),
+            cubins: [
+                $crate::cuda::device::built!(include_bytes, $name, ".sm75.cubin"),
+                $crate::cuda::device::built!(include_bytes, $name, ".sm80.cubin"),
+                $crate::cuda::device::built!(include_bytes, $name, ".sm90.cubin"),
+            ],
         }
     };
 }
-pub(crate) use module_text;
+pub(crate) use module_code;
 
-/// The text of a file in `kernels/ptx`.
-macro_rules! ptx {
-    ($name:literal, $ending:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/ptx/", $name, $ending))
+/// A file in `kernels/built`.
+macro_rules! built {
+    ($include:ident, $name:literal, $ending:literal) => {
+        $include!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/built/", $name, $ending))
     };
 }
-pub(crate) use ptx;
+pub(crate) use built;
 
 /// The kernels of every frame, loaded with the device: one that cannot run them is not chosen.
-const SHARED: [ModuleText; 4] = [
-    module_text!("color"),
-    module_text!("connectivity"),
-    module_text!("statistics"),
-    module_text!("overlay"),
+const SHARED: [ModuleCode; 4] = [
+    module_code!("color"),
+    module_code!("connectivity"),
+    module_code!("statistics"),
+    module_code!("overlay"),
 ];
 /// The kernels of what a plan may ask for, besides those of the algorithms.
-const OPTIONAL: [ModuleText; 3] =
-    [module_text!("merge"), algo::temporal::cuda::MODULES[0], algo::temporal::cuda::MODULES[1]];
+const OPTIONAL: [ModuleCode; 3] =
+    [module_code!("merge"), algo::temporal::cuda::MODULES[0], algo::temporal::cuda::MODULES[1]];
 
-/// A file of kernels, loaded by the first plan that needs it: the driver's compiler takes its time.
-struct Module {
+/// What a device can load of a file of kernels.
+#[derive(Debug, Clone, Copy)]
+struct Image {
+    /// PTX, which the driver compiles.
     text: &'static str,
+    /// Machine code.
+    code: Option<&'static [u8]>,
+}
+
+/// A file of kernels, loaded by the first plan that needs it: the driver's compiler, where it is asked, takes its time.
+struct Module {
+    image: Image,
     loaded: OnceCell<Arc<CudaModule>>,
 }
 
 impl Module {
     fn get(&self, context: &Arc<CudaContext>) -> Result<&Arc<CudaModule>> {
-        self.loaded.get_or_try_init(|| load_module(context, self.text))
+        self.loaded.get_or_try_init(|| load_module(context, self.image))
     }
 }
 
@@ -254,8 +279,8 @@ impl Device {
         let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
         let mut modules = HashMap::new();
         for module in SHARED.into_iter().chain(OPTIONAL).chain(algo::MODULES) {
-            let text = module.for_capability(capability);
-            modules.insert(module.name, Module { text, loaded: OnceCell::new() });
+            let image = module.for_capability(capability);
+            modules.insert(module.name, Module { image, loaded: OnceCell::new() });
         }
         for module in &SHARED {
             modules[module.name].get(&context)?;
@@ -289,15 +314,26 @@ fn borrow_for_good(context: Arc<CudaContext>) {
     borrowed.push(context);
 }
 
-/// Loads PTX text; the driver compiles it for the device, or takes it from its cache.
-pub(crate) fn load_module(context: &Arc<CudaContext>, text: &str) -> Result<Arc<CudaModule>> {
-    guarded("load kernels", || context.load_module(Ptx::from_src(text)))
+/// Loads machine code, or PTX where there is none that the driver takes.
+fn load_module(context: &Arc<CudaContext>, image: Image) -> Result<Arc<CudaModule>> {
+    guarded("load kernels", || {
+        if let Some(code) = image.code {
+            match context.load_module(Ptx::from_binary(code.to_vec())) {
+                // Of another format, or one that the driver was told to leave: CUDA_FORCE_PTX_JIT.
+                Err(DriverError(
+                    sys::CUresult::CUDA_ERROR_INVALID_IMAGE | sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
+                )) => {}
+                result => return result,
+            }
+        }
+        context.load_module(Ptx::from_src(image.text))
+    })
 }
 
 /// Runs a driver call; a symbol that an old driver lacks is a panic in the bindings and an error here.
 fn guarded<R>(
     stage: &'static str,
-    call: impl FnOnce() -> Result<R, cudarc::driver::DriverError>,
+    call: impl FnOnce() -> Result<R, DriverError>,
 ) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => check(stage, result),
@@ -319,6 +355,27 @@ mod tests {
         }
         let error = Device::open(-1).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(error.contains("libcuda.so.1") && error.contains("cpu backend"), "{error}");
+    }
+
+    #[test]
+    fn a_device_takes_the_code_of_its_generation() {
+        let code = ModuleCode {
+            name: "k",
+            base: "75",
+            sm80: Some("80"),
+            sm90: "90",
+            cubins: [b"c75", b"c80", b"c90"],
+        };
+        let taken = |capability| {
+            let Image { text, code } = code.for_capability(capability);
+            (text, code.map_or("", |code| std::str::from_utf8(code).unwrap()))
+        };
+        assert_eq!(taken((7, 5)), ("75", "c75"));
+        assert_eq!(taken((8, 0)), ("80", "c80"));
+        assert_eq!(taken((8, 9)), ("80", "c80"));
+        assert_eq!(taken((9, 0)), ("90", "c90"));
+        assert_eq!(taken((10, 0)), ("90", ""));
+        assert_eq!(taken((12, 1)), ("90", ""));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 and FOLDER/libnvcuvid.so.1, without which GStreamer 1.22 does not offer cudaupload.
 
 Programs started with LD_LIBRARY_PATH=FOLDER find it as the driver. The names of the kernels and the sizes of their
-parameters come from kernels/ptx, so that what is tested is launched as the real driver would launch it.
+parameters come from kernels/built, so that what is tested is launched as the real driver would launch it.
 """
 
 import concurrent.futures
@@ -55,7 +55,7 @@ def main():
     table, objects, jobs = [], [], []
     for path in sorted(glob.glob(os.path.join(KERNELS, "*.cu"))):
         stem = os.path.splitext(os.path.basename(path))[0]
-        kernels = entries(os.path.join(KERNELS, "ptx", f"{stem}.ptx"))
+        kernels = entries(os.path.join(KERNELS, "built", f"{stem}.ptx"))
         source, made = os.path.join(out, f"{stem}.cpp"), os.path.join(out, f"{stem}.o")
         with open(source, "w", encoding="ascii") as file:
             file.write(f'#include "{os.path.join(HERE, "cuda.h")}"\n#include "{os.path.abspath(path)}"\n')

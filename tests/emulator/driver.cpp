@@ -10,9 +10,11 @@
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
+//   EMULATOR_NO_CODE=1         machine code does not load, only PTX
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -230,6 +233,7 @@ enum : Result {
   SUCCESS = 0,
   INVALID_VALUE = 1,
   OUT_OF_MEMORY = 2,
+  NO_BINARY_FOR_GPU = 209,
   INVALID_PTX = 218,
   INVALID_CONTEXT = 201,
   NOT_FOUND = 500,
@@ -502,6 +506,7 @@ API cuDriverGetVersion(int *version) {
 API cuGetErrorName(Result error, const char **out) {
   *out = error == SUCCESS           ? "CUDA_SUCCESS"
          : error == OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+         : error == NO_BINARY_FOR_GPU ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
          : error == INVALID_PTX     ? "CUDA_ERROR_INVALID_PTX"
          : error == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
          : error == CONTEXT_DESTROYED ? "CUDA_ERROR_CONTEXT_IS_DESTROYED"
@@ -513,6 +518,7 @@ API cuGetErrorName(Result error, const char **out) {
 API cuGetErrorString(Result error, const char **out) {
   *out = error == SUCCESS           ? "no error"
          : error == OUT_OF_MEMORY   ? "out of memory"
+         : error == NO_BINARY_FOR_GPU ? "no kernel image is available for execution on the device"
          : error == INVALID_PTX     ? "a PTX JIT compilation failed"
          : error == INVALID_CONTEXT ? "invalid device context"
          : error == CONTEXT_DESTROYED ? "context is destroyed"
@@ -835,14 +841,39 @@ NOT_HERE(cuTexObjectCreate)
 NOT_HERE(cuTexObjectDestroy)
 API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) { return set(stream, to, value, bytes); }
 API cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return set(nullptr, to, value, bytes); }
-API cuModuleLoadData(void **module, const void *image) {
-  UNLESS_UNUSABLE;
-  const std::string text = (const char *)image;
-  Module *made = new Module;
-  const char *reject = std::getenv("EMULATOR_REJECT");
+// The names of the kernels in PTX.
+static std::vector<std::string> kernels_of_text(const std::string &text) {
+  std::vector<std::string> names;
   for (size_t at = 0; (at = text.find(".entry ", at)) != std::string::npos;) {
     at += 7;
-    const std::string name = text.substr(at, text.find('(', at) - at);
+    names.push_back(text.substr(at, text.find('(', at) - at));
+  }
+  return names;
+}
+// The names of the kernels in machine code: each has a section of its own.
+static std::vector<std::string> kernels_of_code(const Elf64_Ehdr &header) {
+  std::vector<std::string> names;
+  const char *start = (const char *)&header;
+  const Elf64_Shdr *sections = (const Elf64_Shdr *)(start + header.e_shoff);
+  const std::string kind = ".text.";
+  for (int i = 0; i < header.e_shnum; i++) {
+    const std::string name = start + sections[header.e_shstrndx].sh_offset + sections[i].sh_name;
+    if (name.compare(0, kind.size(), kind) == 0) names.push_back(name.substr(kind.size()));
+  }
+  return names;
+}
+// Whether machine code is for this device's generation.
+static bool takes_code(const Elf64_Ehdr &header) {
+  const int capability = (int)setting("EMULATOR_CAPABILITY", 75), made_for = header.e_flags & 255;
+  return !std::getenv("EMULATOR_NO_CODE") && made_for / 10 == capability / 10 && made_for <= capability;
+}
+API cuModuleLoadData(void **module, const void *image) {
+  UNLESS_UNUSABLE;
+  const bool code = std::memcmp(image, "\177ELF", 4) == 0;
+  if (code && !takes_code(*(const Elf64_Ehdr *)image)) return NO_BINARY_FOR_GPU;
+  Module *made = new Module;
+  const char *reject = std::getenv("EMULATOR_REJECT");
+  for (const std::string &name : code ? kernels_of_code(*(const Elf64_Ehdr *)image) : kernels_of_text((const char *)image)) {
     const auto found = kernels().find(name);
     if (found == kernels().end() || (reject && name == reject)) {
       delete made;

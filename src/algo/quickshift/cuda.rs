@@ -3,7 +3,7 @@
 
 use super::Plan;
 use crate::backend::{Segmenter, StageTimes};
-use crate::cuda::device::{ModuleText, module_text};
+use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
@@ -13,7 +13,7 @@ use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 
-pub(crate) const MODULE: ModuleText = module_text!("quickshift");
+pub(crate) const MODULE: ModuleCode = module_code!("quickshift");
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]

@@ -6,14 +6,14 @@ use crate::algo::grid::{Grid, GridArgs};
 use crate::algo::temporal::WARM_ROUNDS;
 use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
-use crate::cuda::device::{ModuleText, module_text};
+use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{ROUND_THREADS, ROUND_TILE, TILE_THREADS};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 
-pub(crate) const MODULE: ModuleText = module_text!("slic", sm80);
+pub(crate) const MODULE: ModuleCode = module_code!("slic", sm80);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]

@@ -9,7 +9,7 @@
 use super::{CLAIM_ROUNDS, Plan, WARM_ROUNDS};
 use crate::algo::grid::GridArgs;
 use crate::backend::{self, StageTimes};
-use crate::cuda::device::{ModuleText, module_text};
+use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{IDENTIFY_THREADS, TEMPORAL_THREADS, TILE, TRACK_THREADS};
 use crate::cuda::work::{Memory, args};
@@ -17,7 +17,7 @@ use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 use crate::regions::Motion;
 
-pub(crate) const MODULES: [ModuleText; 2] = [module_text!("temporal", sm80), module_text!("identity")];
+pub(crate) const MODULES: [ModuleCode; 2] = [module_code!("temporal", sm80), module_code!("identity")];
 
 /// `TemporalArgs` of kernels/temporal.cuh.
 #[derive(Debug, Clone, Copy)]

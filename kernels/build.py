@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""Compiles kernels/*.cu to kernels/ptx/*.ptx with one pinned compiler.
+"""Compiles kernels/*.cu to kernels/built with one pinned compiler.
 
-    kernels/build_ptx.py             write kernels/ptx
-    kernels/build_ptx.py --check     fail if kernels/ptx is not what the sources give
-    kernels/build_ptx.py --report    registers, shared memory and spills of each kernel, as sm_90 code
+    kernels/build.py             write kernels/built
+    kernels/build.py --check     fail if kernels/built is not what the sources give
+    kernels/build.py --report    registers, shared memory and spills of each kernel, as sm_90 code
 
 Needs Linux on x86-64, Python 3.9 and pip (Debian: `apt-get install python3 python3-pip`); no GPU, no driver, no toolkit.
 The compiler, NVRTC, comes once from PyPI into target/nvrtc (or --nvrtc LIB, or SUPERPIXEL_NVRTC, names a folder with it).
 
 A kernel file is plain device code: it includes kernels/*.cuh and kernels/*.h by bare name and nothing else.
-NAME.ptx is for compute capability 7.5 and everything above. A file that says `__CUDA_ARCH__ >= 800` also gives
-NAME.sm80.ptx, for 8.0 and above; one whose kernels begin with `after_last_kernel` also NAME.sm90.ptx, for 9.0 and above.
+NAME.smNN.cubin is machine code, for compute capability 7.5, 8.x and 9.0. NAME.ptx is for what has none, from 7.5 on. A file
+that says `__CUDA_ARCH__ >= 800` also gives NAME.sm80.ptx, for 8.0 and above; one whose kernels begin with
+`after_last_kernel` also NAME.sm90.ptx, for 9.0 and above.
 """
 
 import argparse
 import ctypes
 import glob
+import multiprocessing
 import os
 import platform
 import re
@@ -39,8 +41,8 @@ BASE_ARCH = 75
 MARKS = {80: re.compile(r"__CUDA_ARCH__\s*>=\s*800"), 90: re.compile(r"\bafter_last_kernel\(\)")}
 # A kernel whose body begins with something else.
 UNORDERED = re.compile(r"^KERNEL [^{;]*\{(?!\n  after_last_kernel\(\);\n)", re.M)
-# Machine code is made for these and thrown away: a kernel that PTX accepts can still fail to assemble.
-PROBED_ARCHS = [75, 80, 86, 89, 90]
+# Code for 8.0 runs on 8.6 and 8.9.
+CODE_ARCHS = [75, 80, 90]
 REPORT_ARCH = 90
 # The CPU is the reference: no contraction, no approximate division, no flushed denormals.
 OPTIONS = ["--std=c++17", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false"]
@@ -57,7 +59,7 @@ def compiler_folder(wanted):
             raise Failed(f"{wanted} has no {LIBRARY}")
         return wanted
     if platform.system() != "Linux" or platform.machine() != "x86_64":
-        raise Failed(f"{PACKAGE} {VERSION} exists for Linux on x86-64 only; the committed kernels/ptx work without it")
+        raise Failed(f"{PACKAGE} {VERSION} exists for Linux on x86-64 only; the committed kernels/built work without it")
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "..", "target")
     folder = os.path.join(target, "nvrtc", VERSION)
     if all(os.path.exists(os.path.join(folder, name)) for name in (LIBRARY, BUILTINS)):
@@ -135,36 +137,54 @@ def read(path):
         return file.read()
 
 
-def outputs(compiler, folder, extra):
-    """Maps the name of each file for kernels/ptx to its bytes."""
-    headers = {os.path.basename(path): read(path)
-               for pattern in ("*.cuh", "*.h") for path in sorted(glob.glob(os.path.join(folder, pattern)))}
+def included(folder):
+    """Maps the name of each file that sources may include to its bytes."""
+    return {os.path.basename(path): read(path)
+            for pattern in ("*.cuh", "*.h") for path in sorted(glob.glob(os.path.join(folder, pattern)))}
+
+
+def outputs_of(job):
+    """Maps the name of each file that one source gives to its bytes; what the compiler said comes with it."""
+    path, library, extra = job
+    name, source = os.path.basename(path), read(path)
+    stem, text = name[: -len(".cu")], source.decode()
+    for kernel in UNORDERED.findall(text):
+        raise Failed(f"{name}: a kernel does not begin with after_last_kernel(); it could run before what it reads is there:"
+                     f"\n{kernel.strip()}")
+    compiler, headers = Compiler(library), included(os.path.dirname(path))
+    made, said = {}, []
+    variants = [(f"{stem}.ptx", BASE_ARCH)]
+    variants += [(f"{stem}.sm{arch}.ptx", arch) for arch, mark in MARKS.items() if mark.search(text)]
+    for file, arch in variants:
+        ptx, log = compiler.compile(name, source, headers, arch, extra=extra)
+        if log:
+            said.append(f"{name} for compute_{arch}:\n{log}")
+        made[file] = ptx.rstrip(b"\0\n") + b"\n"
+    for arch in CODE_ARCHS:
+        made[f"{stem}.sm{arch}.cubin"], _ = compiler.compile(name, source, headers, arch, real=True, extra=extra)
+    return made, said
+
+
+def outputs(library, folder, extra):
+    """Maps the name of each file for kernels/built to its bytes."""
     sources = sorted(glob.glob(os.path.join(folder, "*.cu")))
     if not sources:
         raise Failed(f"{folder} has no .cu file")
+    # The largest first, for they take longest.
+    sources.sort(key=os.path.getsize, reverse=True)
     made = {}
-    for path in sources:
-        name = os.path.basename(path)
-        stem = name[: -len(".cu")]
-        source = read(path)
-        for kernel in UNORDERED.findall(source.decode()):
-            raise Failed(f"{name}: a kernel does not begin with after_last_kernel(); it could run before what it reads is there:"
-                         f"\n{kernel.strip()}")
-        variants = [(f"{stem}.ptx", BASE_ARCH)]
-        variants += [(f"{stem}.sm{arch}.ptx", arch) for arch, mark in MARKS.items() if mark.search(source.decode())]
-        for file, arch in variants:
-            ptx, log = compiler.compile(name, source, headers, arch, extra=extra)
-            if log:
-                print(f"{name} for compute_{arch}:\n{log}", file=sys.stderr)
-            made[file] = ptx.rstrip(b"\0\n") + b"\n"
-        for arch in PROBED_ARCHS:
-            compiler.compile(name, source, headers, arch, real=True)
+    # A process for each file: what the compiler writes depends on what it compiled before.
+    with multiprocessing.Pool(maxtasksperchild=1) as pool:
+        for part, said in pool.imap(outputs_of, [(path, library, extra) for path in sources], chunksize=1):
+            made.update(part)
+            for line in said:
+                print(line, file=sys.stderr)
     return made
 
 
-def report(compiler, folder):
+def report(library, folder):
     """Prints what the assembler says of each kernel."""
-    headers = {os.path.basename(p): read(p) for g in ("*.cuh", "*.h") for p in glob.glob(os.path.join(folder, g))}
+    compiler, headers = Compiler(library), included(folder)
     for path in sorted(glob.glob(os.path.join(folder, "*.cu"))):
         name = os.path.basename(path)
         _, log = compiler.compile(name, read(path), headers, REPORT_ARCH, real=True, extra=["--ptxas-options=-v"])
@@ -190,40 +210,40 @@ def main():
     parser.add_argument("--report", action="store_true", help="print registers, shared memory and spills")
     parser.add_argument("--line-info", action="store_true", help="add source lines, for a profiler; not to be committed")
     parser.add_argument("--kernels", default=HERE, metavar="DIR", help="folder with the .cu files")
-    parser.add_argument("--out", metavar="DIR", help="where the PTX goes (default: ptx in the folder of the sources)")
+    parser.add_argument("--out", metavar="DIR", help="where the code goes (default: built in the folder of the sources)")
     parser.add_argument("--nvrtc", default=os.environ.get("SUPERPIXEL_NVRTC"), metavar="DIR", help="folder with NVRTC")
     args = parser.parse_args()
     if args.line_info and not args.out:
-        raise Failed("--line-info needs --out: kernels/ptx holds plain builds only")
-    out = args.out or os.path.join(args.kernels, "ptx")
-    compiler = Compiler(compiler_folder(args.nvrtc))
+        raise Failed("--line-info needs --out: kernels/built holds plain builds only")
+    out = args.out or os.path.join(args.kernels, "built")
+    library = compiler_folder(args.nvrtc)
     if args.report:
-        report(compiler, args.kernels)
+        report(library, args.kernels)
         return
-    made = outputs(compiler, args.kernels, ["--generate-line-info"] if args.line_info else [])
-    there = {os.path.basename(path) for path in glob.glob(os.path.join(out, "*.ptx"))}
+    made = outputs(library, args.kernels, ["--generate-line-info"] if args.line_info else [])
+    there = {os.path.basename(path) for ending in ("ptx", "cubin") for path in glob.glob(os.path.join(out, f"*.{ending}"))}
     if args.check:
         wrong = [f"{name}: not in {out}" for name in sorted(set(made) - there)]
         wrong += [f"{name}: no source gives it" for name in sorted(there - set(made))]
         wrong += [f"{name}: differs from what its source gives" for name in sorted(there & set(made))
                   if read(os.path.join(out, name)) != made[name]]
         if wrong:
-            raise Failed("\n".join(wrong) + "\nrun kernels/build_ptx.py and commit kernels/ptx")
-        print(f"{len(made)} PTX files are what their sources give")
+            raise Failed("\n".join(wrong) + "\nrun kernels/build.py and commit kernels/built")
+        print(f"{len(made)} files are what their sources give")
         return
     os.makedirs(out, exist_ok=True)
     for name in sorted(there - set(made)):
         os.remove(os.path.join(out, name))
-    for name, ptx in made.items():
+    for name, code in made.items():
         path = os.path.join(out, name)
-        if name not in there or read(path) != ptx:
+        if name not in there or read(path) != code:
             with open(path, "wb") as file:
-                file.write(ptx)
-    print(f"{len(made)} PTX files in {out}")
+                file.write(code)
+    print(f"{len(made)} files in {out}")
 
 
 if __name__ == "__main__":
     try:
         main()
     except Failed as error:
-        sys.exit(f"build_ptx.py: {error}")
+        sys.exit(f"build.py: {error}")
