@@ -5,24 +5,12 @@
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
+mod device;
 
 use common::{TestBus, bytes, caps, error_on, harness, info, launch, picture, pixels, samples, superpixel};
+use device::{device, or_skip, short};
 use gst::prelude::*;
-use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
-
-fn device(test: &str) -> bool {
-    match Cuda::new(-1) {
-        Ok(_) => true,
-        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
-            panic!("{test}: SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
-        }
-        Err(error) => {
-            println!("{test}: skipped: {error}");
-            false
-        }
-    }
-}
 
 fn element(backend: &str, depth: u32) -> (gst::Element, gst_check::Harness, TestBus) {
     let element = superpixel();
@@ -97,7 +85,7 @@ fn run(backend: &str, depth: u32, temporal: bool) -> Vec<Content> {
 
 #[test]
 fn every_depth_gives_what_none_gives() {
-    if !device("every_depth_gives_what_none_gives") {
+    if device("every_depth_gives_what_none_gives").is_none() {
         return;
     }
     for temporal in [false, true] {
@@ -115,7 +103,7 @@ fn every_depth_gives_what_none_gives() {
 
 #[test]
 fn latency_is_that_of_the_frames_under_way() {
-    if !device("latency_is_that_of_the_frames_under_way") {
+    if device("latency_is_that_of_the_frames_under_way").is_none() {
         return;
     }
     for (backend, depth, frames) in [("cuda", 0, 0), ("cuda", 1, 1), ("cuda", 4, 4), ("cpu", 4, 0)] {
@@ -129,7 +117,7 @@ fn latency_is_that_of_the_frames_under_way() {
 
 #[test]
 fn a_flush_forgets_frames_under_way_and_a_discontinuity_does_not() {
-    if !device("a_flush_forgets_frames_under_way_and_a_discontinuity_does_not") {
+    if device("a_flush_forgets_frames_under_way_and_a_discontinuity_does_not").is_none() {
         return;
     }
     let (_element, mut h, bus) = element("cuda", 3);
@@ -177,10 +165,9 @@ fn a_flush_forgets_frames_under_way_and_a_discontinuity_does_not() {
 /// Random frames, flushes, seeks and new caps, against a list of what has to leave.
 #[test]
 fn no_order_of_events_loses_or_reorders_a_frame() {
-    if !device("no_order_of_events_loses_or_reorders_a_frame") {
+    if device("no_order_of_events_loses_or_reorders_a_frame").is_none() {
         return;
     }
-    let short = std::env::var_os("SUPERPIXEL_SHORT").is_some_and(|v| v == "1");
     for depth in 1..=4usize {
         let (element, mut h, bus) = element("cuda", depth as u32);
         element.set_property("neighbors", false);
@@ -191,7 +178,7 @@ fn no_order_of_events_loses_or_reorders_a_frame() {
             (std::collections::VecDeque::new(), Vec::new(), Vec::new());
         h.set_src_caps(caps("GRAY8", sizes[0].0, sizes[0].1));
         let segment = || gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new());
-        for _ in 0..if short { 150 } else { 4000 } {
+        for _ in 0..if short() { 150 } else { 4000 } {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             match state >> 60 {
                 0 => {
@@ -242,7 +229,7 @@ fn no_order_of_events_loses_or_reorders_a_frame() {
 
 #[test]
 fn a_stop_with_frames_under_way_starts_again() {
-    if !device("a_stop_with_frames_under_way_starts_again") {
+    if device("a_stop_with_frames_under_way_starts_again").is_none() {
         return;
     }
     let line = "videotestsrc num-buffers=9 pattern=ball ! video/x-raw,format=NV12,width=96,height=64 ! \
@@ -260,9 +247,9 @@ fn a_stop_with_frames_under_way_starts_again() {
 #[test]
 fn frames_of_the_device_leave_in_order_and_as_without() {
     common::init();
-    if !device("frames_of_the_device_leave_in_order_and_as_without")
-        || gst::ElementFactory::find("cudaupload").is_none()
-    {
+    let test = "frames_of_the_device_leave_in_order_and_as_without";
+    let upload = gst::ElementFactory::find("cudaupload").ok_or("no cudaupload (plugin nvcodec)".into());
+    if device(test).is_none() || or_skip(test, upload).is_none() {
         return;
     }
     let found = |properties: &str, upload: &str| -> Vec<Content> {

@@ -5,14 +5,16 @@
 //! Without a device it prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
 #![cfg(feature = "cuda")]
 
+mod device;
 mod pictures;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
+use device::device;
 use gstsuperpixel::cpu::Cpu;
-use gstsuperpixel::cuda::{Cuda, DeviceFrame, ForeignContext, Part};
+use gstsuperpixel::cuda::{DeviceFrame, ForeignContext, Part};
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
@@ -39,16 +41,7 @@ impl Drop for Owner {
 
 #[test]
 fn a_foreign_context_and_stream_are_adopted() {
-    let cuda = match Cuda::new(-1) {
-        Ok(cuda) => cuda,
-        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
-            panic!("SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
-        }
-        Err(error) => {
-            println!("a_foreign_context_and_stream_are_adopted: skipped: {error}");
-            return;
-        }
-    };
+    let Some(cuda) = device("a_foreign_context_and_stream_are_adopted") else { return };
     let geometry = Geometry::new(160, 96).unwrap();
     let info = FrameInfo::new(geometry, PixelFormat::Nv12);
     let outputs = Outputs { table: true, neighbors: true, mean_color: false, linear_light: false };

@@ -6,8 +6,10 @@
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
+mod device;
 
 use common::{launch, play_to_end};
+use device::{device, or_skip, short};
 use gstsuperpixel::cuda::Cuda;
 
 /// What the process holds.
@@ -37,23 +39,10 @@ fn held(cuda: &Cuda) -> Held {
 #[test]
 fn starts_and_stops_and_many_elements_leave_nothing_behind() {
     common::init();
-    let flag = |name: &str| std::env::var_os(name).is_some_and(|v| v == "1");
-    let cuda = match Cuda::new(-1) {
-        Ok(cuda) => cuda,
-        Err(error) if flag("SUPERPIXEL_REQUIRE_CUDA") => {
-            panic!("SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
-        }
-        Err(error) => {
-            println!("skipped: {error}");
-            return;
-        }
-    };
-    let (width, height, cycles, elements) =
-        if flag("SUPERPIXEL_SHORT") { (64, 48, 12, 6) } else { (640, 360, 100, 20) };
-    let on_device = gst::ElementFactory::find("cudaupload").is_some();
-    if !on_device {
-        println!("skipped: memory:CUDAMemory, no cudaupload (plugin nvcodec)");
-    }
+    let Some(cuda) = device("starts_and_stops_and_many_elements_leave_nothing_behind") else { return };
+    let (width, height, cycles, elements) = if short() { (64, 48, 12, 6) } else { (640, 360, 100, 20) };
+    let upload = gst::ElementFactory::find("cudaupload").ok_or("no cudaupload (plugin nvcodec)".into());
+    let on_device = or_skip("memory:CUDAMemory", upload).is_some();
     let source =
         format!("videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width={width},height={height}");
     let system = "superpixel backend=cuda neighbors=true async-depth=2 overlay=boundaries ! fakesink";

@@ -8,10 +8,12 @@
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
+mod device;
 
 use std::path::PathBuf;
 
 use common::{PATIENCE, error_on, launch, pixels};
+use device::{flag, or_skip, short};
 use gst::prelude::*;
 use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -19,21 +21,14 @@ use gstsuperpixel::regions::{Neighbor, Region};
 
 const ON_DEVICE: &str = "video/x-raw(memory:CUDAMemory)";
 
-fn flag(name: &str) -> bool {
-    std::env::var_os(name).is_some_and(|v| v == "1")
-}
-
-/// Whether frames can stay on a device here; a printed skip where not.
+/// Whether frames can stay on a device here.
 fn device(test: &str) -> bool {
     common::init();
     let found = Cuda::new(-1).map_err(|e| e.to_string()).and_then(|_| {
         let download = gst::ElementFactory::find("cudadownload");
-        download.map(|_| ()).ok_or_else(|| "no cudadownload (plugin nvcodec)".into())
+        download.map(drop).ok_or_else(|| "no cudadownload (plugin nvcodec)".into())
     });
-    let Err(reason) = found else { return true };
-    assert!(!flag("SUPERPIXEL_REQUIRE_CUDA"), "{test}: SUPERPIXEL_REQUIRE_CUDA is set, and {reason}");
-    println!("{test}: skipped: {reason}");
-    false
+    or_skip(test, found).is_some()
 }
 
 /// What makes frames on the device of a clip.
@@ -44,7 +39,7 @@ struct Source {
 
 /// How many frames of a clip are compared.
 fn most_frames() -> usize {
-    if flag("SUPERPIXEL_SHORT") { 5 } else { usize::MAX }
+    if short() { 5 } else { usize::MAX }
 }
 
 /// The clips that are here with the decoders that are here; the first has to be.

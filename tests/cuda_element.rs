@@ -5,31 +5,19 @@
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
+mod device;
 
 use common::{
     FORMATS, PATIENCE, TestBus, bytes, caps, error_on, harness, info, launch, picture, samples, superpixel,
 };
+use device::{device, short};
 use gst::prelude::*;
-use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::regions::{Neighbor, Region};
 
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 
 /// Whether there is a device; a printed skip where there is none.
-fn device(test: &str) -> bool {
-    match Cuda::new(-1) {
-        Ok(_) => true,
-        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
-            panic!("{test}: SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
-        }
-        Err(error) => {
-            println!("{test}: skipped: {error}");
-            false
-        }
-    }
-}
-
 /// What the metadata says of a frame.
 #[derive(PartialEq)]
 struct Attached {
@@ -130,7 +118,7 @@ impl Pair {
 
 #[test]
 fn every_format_overlay_and_stride_gives_what_the_cpu_gives() {
-    if !device("every_format_overlay_and_stride_gives_what_the_cpu_gives") {
+    if device("every_format_overlay_and_stride_gives_what_the_cpu_gives").is_none() {
         return;
     }
     for (name, _) in FORMATS {
@@ -140,7 +128,9 @@ fn every_format_overlay_and_stride_gives_what_the_cpu_gives() {
             let info = info(name, width, height);
             for (seed, overlay) in OVERLAYS.iter().enumerate() {
                 pair.set("overlay", overlay);
-                for padding in [0, 13] {
+                // Both anyway over all overlays and sizes.
+                let alternate = if (seed + width as usize).is_multiple_of(2) { &[0][..] } else { &[13] };
+                for &padding in if short() { alternate } else { &[0, 13] } {
                     let case = format!("{name} {width}x{height} overlay={overlay} padding={padding}");
                     let input = picture(&info, seed as u32, padding);
                     let output = pair.compare(&input, &case);
@@ -157,15 +147,15 @@ fn every_format_overlay_and_stride_gives_what_the_cpu_gives() {
 
 #[test]
 fn large_frames_give_what_the_cpu_gives() {
-    if !device("large_frames_give_what_the_cpu_gives") {
+    if device("large_frames_give_what_the_cpu_gives").is_none() {
         return;
     }
     let mut pair = Pair::new();
-    for (name, width, height, size, overlay) in [
-        ("NV12", 1920, 1080, "16", "mean-color-boundaries"),
-        ("RGBA", 1920, 1080, "32", "none"),
-        ("I420", 3841, 2161, "24", "boundaries"),
-    ] {
+    let mut cases = vec![("NV12", 1920, 1080, "16", "mean-color-boundaries")];
+    if !short() {
+        cases.extend([("RGBA", 1920, 1080, "32", "none"), ("I420", 3841, 2161, "24", "boundaries")]);
+    }
+    for (name, width, height, size, overlay) in cases {
         pair.set("superpixel-size", size);
         pair.set("overlay", overlay);
         pair.set_caps(caps(name, width, height));
@@ -177,7 +167,7 @@ fn large_frames_give_what_the_cpu_gives() {
 
 #[test]
 fn properties_take_effect_on_the_next_frame() {
-    if !device("properties_take_effect_on_the_next_frame") {
+    if device("properties_take_effect_on_the_next_frame").is_none() {
         return;
     }
     let mut pair = Pair::new();
@@ -224,7 +214,7 @@ fn properties_take_effect_on_the_next_frame() {
 
 #[test]
 fn properties_may_change_at_any_time() {
-    if !device("properties_may_change_at_any_time") {
+    if device("properties_may_change_at_any_time").is_none() {
         return;
     }
     let pipeline = launch(
@@ -263,7 +253,7 @@ fn properties_may_change_at_any_time() {
 
 #[test]
 fn caps_may_change_in_the_stream() {
-    if !device("caps_may_change_in_the_stream") {
+    if device("caps_may_change_in_the_stream").is_none() {
         return;
     }
     let mut pair = Pair::new();
@@ -293,7 +283,7 @@ fn caps_may_change_in_the_stream() {
 
 #[test]
 fn label_maps_that_a_reader_keeps_stay_as_they_are() {
-    if !device("label_maps_that_a_reader_keeps_stay_as_they_are") {
+    if device("label_maps_that_a_reader_keeps_stay_as_they_are").is_none() {
         return;
     }
     let mut side = Side::new("cuda");
@@ -314,7 +304,7 @@ fn label_maps_that_a_reader_keeps_stay_as_they_are() {
 
 #[test]
 fn labels_only_neither_copies_nor_touches_a_shared_buffer() {
-    if !device("labels_only_neither_copies_nor_touches_a_shared_buffer") {
+    if device("labels_only_neither_copies_nor_touches_a_shared_buffer").is_none() {
         return;
     }
     for labels in [true, false] {
@@ -336,7 +326,7 @@ fn labels_only_neither_copies_nor_touches_a_shared_buffer() {
 
 #[test]
 fn drawing_leaves_the_other_holder_of_a_shared_buffer_alone() {
-    if !device("drawing_leaves_the_other_holder_of_a_shared_buffer_alone") {
+    if device("drawing_leaves_the_other_holder_of_a_shared_buffer_alone").is_none() {
         return;
     }
     let mut side = Side::new("cuda");
@@ -350,7 +340,7 @@ fn drawing_leaves_the_other_holder_of_a_shared_buffer_alone() {
 
 #[test]
 fn drawn_frames_outlive_the_element_and_their_memory_is_used_again() {
-    if !device("drawn_frames_outlive_the_element_and_their_memory_is_used_again") {
+    if device("drawn_frames_outlive_the_element_and_their_memory_is_used_again").is_none() {
         return;
     }
     // More than leave in pinned memory; one in three is let go at once.
@@ -389,7 +379,7 @@ fn outcomes(line: &str) -> Vec<Outcome> {
 
 #[test]
 fn two_elements_and_two_pipelines_work_side_by_side() {
-    if !device("two_elements_and_two_pipelines_work_side_by_side") {
+    if device("two_elements_and_two_pipelines_work_side_by_side").is_none() {
         return;
     }
     let expected = outcomes(&line("backend=cpu threads=1", "backend=cpu threads=1"));
@@ -415,7 +405,7 @@ fn two_elements_and_two_pipelines_work_side_by_side() {
 
 #[test]
 fn twenty_starts_and_stops() {
-    if !device("twenty_starts_and_stops") {
+    if device("twenty_starts_and_stops").is_none() {
         return;
     }
     let pipeline = launch(
@@ -436,7 +426,7 @@ fn twenty_starts_and_stops() {
 
 #[test]
 fn an_element_works_after_an_error_and_a_restart() {
-    if !device("an_element_works_after_an_error_and_a_restart") {
+    if device("an_element_works_after_an_error_and_a_restart").is_none() {
         return;
     }
     let mut pair = Pair::new();
@@ -459,7 +449,7 @@ fn an_element_works_after_an_error_and_a_restart() {
 
 #[test]
 fn the_device_is_chosen_and_named() {
-    if !device("the_device_is_chosen_and_named") {
+    if device("the_device_is_chosen_and_named").is_none() {
         return;
     }
     for (backend, id) in [("cuda", -1), ("cuda", 0), ("auto", -1), ("auto", 0)] {
@@ -485,7 +475,7 @@ fn the_device_is_chosen_and_named() {
 
 #[test]
 fn stats_count_frames_and_leave_stage_times_out() {
-    if !device("stats_count_frames_and_leave_stage_times_out") {
+    if device("stats_count_frames_and_leave_stage_times_out").is_none() {
         return;
     }
     let mut side = Side::new("cuda");

@@ -135,7 +135,7 @@ fn a_device_that_breaks_under_way() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_device() {
-    let pipeline = launch(&line("cuda", (160, 120), 20));
+    let pipeline = launch(&line("cuda", (120, 90), 16));
     for start in 0..3 {
         match play_to_end(&pipeline) {
             Err(error) => {
@@ -166,7 +166,7 @@ fn a_device_that_breaks_under_frames_of_its_own() {
 #[ignore = "a case of its own process"]
 fn broken_under_its_frames() {
     // The same each time: GStreamer keeps a pipeline's context from start to start, and has to be made to forget it.
-    let pipeline = launch(&on_device(20));
+    let pipeline = launch(&on_device(16));
     for start in 0..3 {
         match play_to_end(&pipeline) {
             Err(error) => {
@@ -188,7 +188,7 @@ fn a_device_that_breaks_with_frames_under_way() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_with_frames_under_way() {
-    let pipeline = launch(&line("cuda", (160, 120), 20).replace("name=s", "name=s async-depth=3"));
+    let pipeline = launch(&line("cuda", (120, 90), 16).replace("name=s", "name=s async-depth=3"));
     for start in 0..3 {
         match play_to_end(&pipeline) {
             Err(error) => {

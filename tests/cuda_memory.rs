@@ -2,7 +2,10 @@
 //! Device memory stays what it was over many engines. Alone in its program, since it looks at the whole device.
 #![cfg(feature = "cuda")]
 
-use gstsuperpixel::cuda::{Cuda, Staging};
+mod device;
+
+use device::{device, short};
+use gstsuperpixel::cuda::Staging;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
@@ -10,18 +13,8 @@ use gstsuperpixel::plan::Plan;
 
 #[test]
 fn changing_sizes_leak_no_device_memory() {
-    let flag = |name: &str| std::env::var_os(name).is_some_and(|v| v == "1");
-    let cuda = match Cuda::new(-1) {
-        Ok(cuda) => cuda,
-        Err(error) if flag("SUPERPIXEL_REQUIRE_CUDA") => {
-            panic!("SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
-        }
-        Err(error) => {
-            println!("changing_sizes_leak_no_device_memory: skipped: {error}");
-            return;
-        }
-    };
-    let frames = if flag("SUPERPIXEL_SHORT") { 20 } else { 1000 };
+    let Some(cuda) = device("changing_sizes_leak_no_device_memory") else { return };
+    let frames = if short() { 20 } else { 1000 };
     let pixels = vec![90u8; 4 * 200 * 200];
     let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
     let mut free = Vec::new();

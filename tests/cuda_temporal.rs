@@ -6,8 +6,10 @@
 //! `SUPERPIXEL_SHORT=1` takes the small cases only. `SUPERPIXEL_CLIPS=FOLDER` adds every folder of pictures in it as a clip.
 #![cfg(feature = "cuda")]
 
+mod device;
 mod pictures;
 
+use device::{device, short};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{Cuda, Staging};
@@ -22,23 +24,6 @@ const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: fa
 const LABELS: Drawing = Drawing { fill: Fill::Labels, boundaries: None };
 
 /// The device, or a printed skip.
-fn device(test: &str) -> Option<Cuda> {
-    match Cuda::new(-1) {
-        Ok(cuda) => Some(cuda),
-        Err(error) if std::env::var_os("SUPERPIXEL_REQUIRE_CUDA").is_some_and(|v| v == "1") => {
-            panic!("{test}: SUPERPIXEL_REQUIRE_CUDA is set, and {error}")
-        }
-        Err(error) => {
-            println!("{test}: skipped: {error}");
-            None
-        }
-    }
-}
-
-fn short() -> bool {
-    std::env::var_os("SUPERPIXEL_SHORT").is_some_and(|v| v == "1")
-}
-
 /// The same clip on both, frame by frame.
 struct Pair {
     cpu: Engine<Cpu>,

@@ -2,15 +2,17 @@
 //! Frames in `memory:CUDAMemory` against the same frames in system memory: equal pixels and metadata, and no byte over
 //! the bus that nobody asked for.
 //!
-//! Without a device or GStreamer's CUDA elements each test prints that it was skipped; `SUPERPIXEL_EMULATED=1` makes
+//! Without a device or GStreamer's CUDA elements each test prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes
 //! that a failure.
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
+mod device;
 
 use std::sync::{Arc, Mutex};
 
 use common::{PATIENCE, caps, error_on, harness, info, launch, picture, pixels, play_to_end, superpixel};
+use device::or_skip;
 use gst::prelude::*;
 use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -20,7 +22,7 @@ const FORMATS: [&str; 7] = ["NV12", "I420", "P010_10LE", "RGBA", "BGRA", "RGBx",
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 const ON_DEVICE: &str = "video/x-raw(memory:CUDAMemory)";
 
-/// Whether frames can stay on a device here; a printed skip where not.
+/// Whether frames can stay on a device here.
 fn device(test: &str) -> bool {
     common::init();
     let found = Cuda::new(-1).map_err(|e| e.to_string()).and_then(|_| {
@@ -30,10 +32,7 @@ fn device(test: &str) -> bool {
             .then_some(())
             .ok_or_else(|| "no cudaupload and cudadownload (plugin nvcodec)".into())
     });
-    let Err(reason) = found else { return true };
-    assert!(std::env::var_os("SUPERPIXEL_EMULATED").is_none_or(|v| v != "1"), "{test}: {reason}");
-    println!("{test}: skipped: {reason}");
-    false
+    or_skip(test, found).is_some()
 }
 
 /// What the metadata says of a frame.

@@ -331,10 +331,7 @@ fn load_module(context: &Arc<CudaContext>, image: Image) -> Result<Arc<CudaModul
 }
 
 /// Runs a driver call; a symbol that an old driver lacks is a panic in the bindings and an error here.
-fn guarded<R>(
-    stage: &'static str,
-    call: impl FnOnce() -> Result<R, DriverError>,
-) -> Result<R> {
+fn guarded<R>(stage: &'static str, call: impl FnOnce() -> Result<R, DriverError>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => check(stage, result),
         Err(_) => Err(unavailable(format!(
