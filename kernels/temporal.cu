@@ -223,16 +223,20 @@ KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid
     const int2 first[3] = {{0, 0}, own, {whole_px(shift[0]), whole_px(shift[1])}};
     compare<3>(t, grid, points, count, first, sums);
     Best best = {{0, 0}, sums[0]};
-    const int2 moved[2] = {first[1], first[2]};
-    const u32 moved_sums[2] = {sums[1], sums[2]};
-    best.offer<2>(moved, moved_sums, noise);
-    for (i32 hop = TRACK_HOP; hop > 0; hop /= 2) {
-      int2 around[9];
-      u32 around_sums[9];
+    if (sums[0] >= TRACK_FLAT * count) {
+      const int2 moved[2] = {first[1], first[2]};
+      const u32 moved_sums[2] = {sums[1], sums[2]};
+      best.offer<2>(moved, moved_sums, noise);
+      for (i32 hop = TRACK_HOP; hop > 0; hop /= 2) {
+        int2 around[9];
+        u32 around_sums[9];
 #pragma unroll
-      for (i32 i = 0; i < 9; i++) around[i] = {best.shift.x + hop * (i % 3 - 1), best.shift.y + hop * (i / 3 - 1)};
-      compare<9>(t, grid, points, count, around, around_sums);
-      best.offer<9>(around, around_sums, noise);
+        for (i32 i = 0; i < 9; i++) around[i] = {best.shift.x + hop * (i % 3 - 1), best.shift.y + hop * (i / 3 - 1)};
+        compare<9>(t, grid, points, count, around, around_sums);
+        best.offer<9>(around, around_sums, noise);
+      }
+      const u32 length = max(abs(best.shift.x), abs(best.shift.y));
+      if (sums[0] < TRACK_FLAT_PX * length * count) best.shift = {0, 0};
     }
     if (best.shift.x != own.x || best.shift.y != own.y) {
       slot.velocity[0] = PLACE * best.shift.x - shift[0];

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::merged::Merged;
 use super::{
-    CLAIM_ROUNDS, MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track,
-    track_step, whole_px,
+    CLAIM_ROUNDS, MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS,
+    TRACK_MARGIN, TRACK_NOISE, Track, track_step, whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
@@ -310,7 +310,12 @@ impl State {
             };
             let own = whole_px([0, 1].map(|i| shift[i] + slot.velocity[i]));
             let noise = TRACK_NOISE * points.len() as u32;
-            let mut best = ([0; 2], difference([0; 2]));
+            let still = difference([0; 2]);
+            let is_flat = |shift: [i32; 2]| {
+                let length = shift[0].unsigned_abs().max(shift[1].unsigned_abs());
+                still < TRACK_FLAT.max(TRACK_FLAT_PX * length) * points.len() as u32
+            };
+            let mut best = ([0; 2], still);
             // The first of the least, if it is clearly less than the best before.
             let mut offer = |shifts: &[[i32; 2]]| {
                 let mut below = (best.1 - best.1 / TRACK_MARGIN).saturating_sub(noise);
@@ -323,11 +328,17 @@ impl State {
                 }
                 best.0
             };
-            let mut found = offer(&[own, whole_px(shift)]);
-            for hop in TRACK_HOPS {
-                found = offer(&std::array::from_fn::<_, 9, _>(|i| {
-                    [found[0] + hop * (i as i32 % 3 - 1), found[1] + hop * (i as i32 / 3 - 1)]
-                }));
+            let mut found = [0; 2];
+            if !is_flat(found) {
+                found = offer(&[own, whole_px(shift)]);
+                for hop in TRACK_HOPS {
+                    found = offer(&std::array::from_fn::<_, 9, _>(|i| {
+                        [found[0] + hop * (i as i32 % 3 - 1), found[1] + hop * (i as i32 / 3 - 1)]
+                    }));
+                }
+                if is_flat(found) {
+                    found = [0; 2];
+                }
             }
             if found != own {
                 slot.velocity = [0, 1].map(|i| PLACE * found[i] - shift[i]);

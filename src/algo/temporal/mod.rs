@@ -19,6 +19,8 @@
 //! *Track.* The samples of a region, on a lattice in the 3x3 cells around its slot, are compared with this frame's pixels
 //! (sum of absolute differences; places outside count as the nearest inside). The shift is none, unless that of the last
 //! frame or that of the picture is clearly better; then the best of the eight at 2 px around, and of the eight at 1 px.
+//! It is none, too, where the samples hardly differ without one, and the further the shift the more they have to differ:
+//! what is flat is not seen to move.
 //!
 //! *Rehome.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
@@ -71,13 +73,17 @@ pub const INERTIA_ONE: u32 = 256;
 /// Most that a distance is spared for looks, in 1/256.
 const MOST_INERTIA: u32 = 230;
 /// Feature difference up to which a pixel looks as it did, in quanta over all channels.
-pub(crate) const SAME: u32 = 40;
+pub(crate) const SAME: u32 = 60;
 /// Feature difference to the pixel in the same place below which a pixel stays with the region that was there, however
 /// that moves: in flat areas nothing is seen to move.
-pub(crate) const STILL: u32 = 14;
+pub(crate) const STILL: u32 = 50;
 /// Regions move only where that lowers the difference of their samples by this part and by so much a sample.
 pub(crate) const TRACK_MARGIN: u32 = 8;
 pub(crate) const TRACK_NOISE: u32 = 3;
+/// A region whose samples differ by less than this, each, from the pixels in their places stays: it is too flat to tell.
+pub(crate) const TRACK_FLAT: u32 = 50;
+/// So does one where that is less than this for each px, along the longer axis, that it would move by.
+pub(crate) const TRACK_FLAT_PX: u32 = 6;
 /// Distances in px at which better shifts are looked for around the best.
 pub(crate) const TRACK_HOPS: [i32; 2] = [2, 1];
 
