@@ -8,11 +8,11 @@
 #define NONE 0xffffffffu
 // Those of src/algo/temporal/mod.rs.
 #define PLACE 16
-#define SAME 60u
-#define STILL 50u
+#define SAME 64u
+#define STILL 45u
 #define TRACK_MARGIN 8
 #define TRACK_NOISE 3
-#define TRACK_FLAT 50u
+#define TRACK_FLAT 30u
 #define TRACK_FLAT_PX 6u
 #define TRACK_HOP 2
 #define CLAIM_ROUNDS 2

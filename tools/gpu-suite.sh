@@ -4,6 +4,7 @@
 #
 # Run it from the folder that tools/gpu-pack.sh made. Sections, in this order, all by default:
 #   parity    CPU and CUDA give the same, test by test
+#   jit       the short set of it with kernels that the driver compiles
 #   element   the elements' own tests, on the GPU
 #   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the parity tests
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
@@ -18,7 +19,7 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-all=(parity element memcheck racecheck initcheck synccheck pipelines zero-copy cycles first bench fps toolkit)
+all=(parity jit element memcheck racecheck initcheck synccheck pipelines zero-copy cycles first bench fps toolkit)
 sections=("$@")
 [ $# -gt 0 ] || sections=("${all[@]}")
 for name in "${sections[@]}"; do
@@ -26,7 +27,7 @@ for name in "${sections[@]}"; do
         *" $name "*) ;;
         *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
     esac
-    case $name in -h | --help) sed -n '3,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
+    case $name in -h | --help) sed -n '3,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -60,6 +61,15 @@ parity() {
         "$here/tests/unit" || status=1
     fi
     [ -n "$(programs '^(parity|cuda|gpu)')" ] || { echo "no parity test is packed"; status=1; }
+    return $status
+}
+# Machine code is left alone, as on a device that there is none for.
+jit() {
+    local program status=0
+    for program in $(programs '^(parity|cuda_temporal)$'); do
+        echo "== $program"
+        CUDA_FORCE_PTX_JIT=1 SUPERPIXEL_SHORT=1 "$here/tests/$program" || status=1
+    done
     return $status
 }
 element() {
@@ -171,6 +181,9 @@ first() {
 }
 bench() {
     superpixel-bench --backend all --algorithms slic,lsc --picture "$picture" --json "$out/bench.json" || return 1
+    echo "kernels that the driver compiles:"
+    CUDA_FORCE_PTX_JIT=1 superpixel-bench --backend cuda --algorithms slic,lsc --picture "$picture" --json "$out/bench-jit.json" ||
+        return 1
     superpixel-bench --backend cuda --picture "$picture" --sizes 4096x2048 --superpixel-size 128 --iterations 10 \
         --json "$out/bench-4096x2048.json"
 }

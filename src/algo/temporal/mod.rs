@@ -73,15 +73,15 @@ pub const INERTIA_ONE: u32 = 256;
 /// Most that a distance is spared for looks, in 1/256.
 const MOST_INERTIA: u32 = 230;
 /// Feature difference up to which a pixel looks as it did, in quanta over all channels.
-pub(crate) const SAME: u32 = 60;
+pub(crate) const SAME: u32 = 64;
 /// Feature difference to the pixel in the same place below which a pixel stays with the region that was there, however
 /// that moves: in flat areas nothing is seen to move.
-pub(crate) const STILL: u32 = 50;
+pub(crate) const STILL: u32 = 45;
 /// Regions move only where that lowers the difference of their samples by this part and by so much a sample.
 pub(crate) const TRACK_MARGIN: u32 = 8;
 pub(crate) const TRACK_NOISE: u32 = 3;
 /// A region whose samples differ by less than this, each, from the pixels in their places stays: it is too flat to tell.
-pub(crate) const TRACK_FLAT: u32 = 50;
+pub(crate) const TRACK_FLAT: u32 = 30;
 /// So does one where that is less than this for each px, along the longer axis, that it would move by.
 pub(crate) const TRACK_FLAT_PX: u32 = 6;
 /// Distances in px at which better shifts are looked for around the best.
