@@ -133,15 +133,17 @@ export GST_PLUGIN_SCANNER="$gpu_folder/bin/gst-plugin-scanner" GST_REGISTRY="${T
 ENV
 
 say "tests: $(ls "$folder/tests" | tr '\n' ' ')"
-# All but the suite's script as one archive, which the script opens.
+# All but the suite's script as one archive, which the script opens. Every test program holds the same library and kernels: a
+# window over several of them makes the archive a third as large. The host need not have xz.
 archive=$(mktemp)
-tar -C "$folder" --exclude=./gpu-suite.sh -czf "$archive" .
+tar -C "$folder" --exclude=./gpu-suite.sh -cf - . | xz --lzma2=preset=6,dict=128MiB >"$archive"
 find "$folder" -mindepth 1 -maxdepth 1 ! -name gpu-suite.sh -exec rm -rf {} +
-mv "$archive" "$folder/pack.tar.gz"
+mv "$archive" "$folder/pack.tar.xz"
+cp "$(command -v xz)" "$(ldd "$(command -v xz)" | sed -n 's/.* => \(.*liblzma[^ ]*\) .*/\1/p')" "$folder/"
 size=$(du -sm "$folder" | cut -f1)
 say "$folder: $size MiB"
 if [ "$size" -gt "$limit_mib" ]; then
     echo "gpu-pack.sh: more than $limit_mib MiB" >&2
-    tar -tvzf "$folder/pack.tar.gz" | sort -rnk3 | head -n 20 >&2
+    tar -tvJf "$folder/pack.tar.xz" | sort -rnk3 | head -n 20 >&2
     exit 1
 fi

@@ -31,9 +31,10 @@ for name in "${sections[@]}"; do
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-if [ -e "$here/pack.tar.gz" ]; then
+if [ -e "$here/pack.tar.xz" ]; then
     mkdir "$scratch/pack"
-    tar -C "$scratch/pack" -xzf "$here/pack.tar.gz"
+    chmod +x "$here/xz" 2>/dev/null || true
+    LD_LIBRARY_PATH=$here "$here/xz" -dc "$here/pack.tar.xz" | tar -C "$scratch/pack" -xf - || exit 1
     here=$scratch/pack
 fi
 [ -e "$here/env.sh" ] || { echo "gpu-suite.sh: run the copy in the folder that tools/gpu-pack.sh makes" >&2; exit 2; }

@@ -60,7 +60,7 @@ impl Backend for Cpu {
         let pixels = plan.frame.geometry.pixels();
         let clusters = vec![0; if plan.clusters_are_pixels() { pixels } else { 0 }];
         let temporal =
-            plan.temporal.as_ref().map(|temporal| Box::new(temporal::cpu::State::new(plan, temporal)));
+            plan.temporal.as_ref().map(|temporal| Box::new(temporal::cpu::State::new(self, plan, temporal)));
         Ok(Work { features: vec![0; pixels], clusters, temporal, count: 0 })
     }
 

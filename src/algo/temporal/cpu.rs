@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What lasts from frame to frame, on the CPU: the reference. Stages `temporal/motion`, `temporal/rehome`,
-//! `temporal/identify`.
-
-use std::collections::BTreeMap;
+//! What lasts from frame to frame, on the CPU: the reference. Stages `temporal/motion`, `temporal/track`,
+//! `temporal/rehome`; `temporal/identify` is in `identify.rs`.
 
 use rayon::prelude::*;
 
+use super::identify::Naming;
 use super::merged::Merged;
 use super::{
-    CLAIM_ROUNDS, MATCH_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS,
-    TRACK_MARGIN, TRACK_NOISE, Track, track_step, whole_px,
+    CLAIM_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE,
+    Track, track_step, whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
@@ -20,7 +19,7 @@ use crate::image::Labels;
 use crate::regions::Motion;
 
 /// No slot, region or candidate.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 /// A pixel that is predicted to belong to none of its candidates.
 pub(crate) const NO_CANDIDATE: u8 = u8::MAX;
 /// Bit of a predicted candidate whose pixel looks as it did.
@@ -34,20 +33,23 @@ fn feature_difference(a: u32, b: u32) -> u32 {
 
 /// A cluster as the next frame needs to know it.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+pub(super) struct Slot {
     /// Center in 1/16 px.
-    place: [i32; 2],
+    pub place: [i32; 2],
     /// Own motion in 1/16 px a frame, less that of the picture.
-    velocity: [i32; 2],
+    pub velocity: [i32; 2],
     /// Identity of its region, or 0.
-    id: u32,
+    pub id: u32,
     /// Pixels of its main component; 0 ends it.
-    size: u32,
+    pub size: u32,
     /// Its region's label in the last frame.
-    region: u32,
+    pub region: u32,
     /// Mean features, where a region without a cluster has taken the slot.
-    planted: Option<[u32; 3]>,
+    pub planted: Option<[u32; 3]>,
 }
+
+/// Parts of the slots for each thread: regions are not equally large.
+const PARTS: usize = 4;
 
 const EMPTY: Slot = Slot { place: [0; 2], velocity: [0; 2], id: 0, size: 0, region: NONE, planted: None };
 
@@ -69,46 +71,66 @@ pub(crate) struct Main {
     pub label: u32,
 }
 
+/// A sample of a region: where it was in the last frame, and its features there.
+type Sample = (i32, i32, u32);
+
+/// Room for work on a frame; nothing in it lasts.
+#[derive(Default)]
+struct Scratch {
+    /// Squared difference of the thumbnails for each shift.
+    differences: Vec<u64>,
+    /// A region's samples, for each part of the slots that is worked on at a time.
+    samples: Vec<Vec<Sample>>,
+    /// The claims on each cell, round by round.
+    claims: Vec<[u64; 1 + CLAIM_ROUNDS]>,
+    /// The cell that each slot wants.
+    wanted: Vec<Option<i32>>,
+}
+
 /// What a frame leaves to the next.
 pub(crate) struct State {
     plan: Plan,
-    grid: Grid,
+    pub(super) grid: Grid,
     /// Whether the last frame counts.
-    warm: bool,
+    pub(super) warm: bool,
     /// Whether this frame's clusters are those of the slots.
-    in_slots: bool,
+    pub(super) in_slots: bool,
     /// This frame's thumbnail, and the last one's.
     thumbnails: [Vec<u16>; 2],
     /// Motion of the picture in 1/16 px.
-    shift: [i32; 2],
+    pub(super) shift: [i32; 2],
     /// Whether no shift makes the last thumbnail like this one.
     unlike: bool,
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
+    /// Those of the last frame, while this one's are made.
+    last_slots: Vec<Slot>,
     /// For each cell, of this frame.
     sources: Vec<Option<Source>>,
     /// Motion of each cell in whole px.
-    moves: Vec<[i32; 2]>,
+    pub(super) moves: Vec<[i32; 2]>,
     /// Cell that each of the last frame's regions has its cluster in: column, and row in the upper half; or none.
     cells: Vec<u32>,
     /// The last frame's labels; rows without padding.
-    labels: Vec<u16>,
+    pub(super) labels: Vec<u16>,
     /// The last frame's features; rows without padding.
     pub features: Vec<u32>,
     /// Motion of the picture since the slots moved with it, in 1/16 px.
-    drift: [i32; 2],
+    pub(super) drift: [i32; 2],
     /// The last frame's residual.
     residual: u64,
-    next_id: u32,
+    pub(super) next_id: u32,
     /// Names of merged regions, where regions are merged: those are then the ones that a reader sees.
     pub merged: Option<Merged>,
     /// One for each cluster, from the stage `connectivity`.
     pub mains: Vec<Main>,
     /// One for each region.
     pub tracks: Vec<Track>,
+    scratch: Scratch,
+    pub(super) naming: Naming,
 }
 
 impl State {
-    pub fn new(plan: &crate::plan::Plan, temporal: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, temporal: &Plan) -> Self {
         let (grid, cells) = (plan.grid, plan.grid.cells());
         let squares = (temporal.thumbnail[0] * temporal.thumbnail[1]) as usize;
         Self {
@@ -120,6 +142,7 @@ impl State {
             shift: [0; 2],
             unlike: false,
             slots: vec![EMPTY; cells],
+            last_slots: Vec::with_capacity(cells),
             sources: vec![None; cells],
             moves: vec![[0; 2]; cells],
             cells: Vec::new(),
@@ -131,6 +154,12 @@ impl State {
             merged: plan.merge.map(|_| Merged::default()),
             mains: Vec::new(),
             tracks: Vec::new(),
+            scratch: Scratch {
+                differences: vec![0; temporal.shifts()],
+                samples: vec![Vec::new(); PARTS * cpu.threads()],
+                ..Scratch::default()
+            },
+            naming: Naming::default(),
         }
     }
 
@@ -171,8 +200,9 @@ impl State {
 
     /// Takes what the algorithm leaves: the center of each slot in 1/16 px, and the residual.
     pub fn settle(&mut self, places: impl Iterator<Item = [i32; 2]>, residual: u64) {
-        let Self { slots, sources, warm, .. } = self;
-        let last = std::mem::take(slots);
+        std::mem::swap(&mut self.slots, &mut self.last_slots);
+        let Self { slots, last_slots: last, sources, warm, .. } = self;
+        slots.clear();
         slots.extend(places.zip(sources).map(|(place, source)| {
             let Some(Source { slot, .. }) = source.filter(|_| *warm) else { return Slot { place, ..EMPTY } };
             Slot { place, planted: None, ..last[slot] }
@@ -232,14 +262,9 @@ impl State {
         let thumbnail = &mut self.thumbnails[0];
         cpu.run(|| {
             thumbnail.par_chunks_mut(columns).enumerate().for_each(|(v, row)| {
-                let mut sums = vec![0u32; columns];
-                for y in v * side..(v + 1) * side {
-                    let pixels = &features[y * width..][..columns * side];
-                    for (sum, square) in sums.iter_mut().zip(pixels.chunks_exact(side)) {
-                        *sum += square.iter().map(|&f| unpack(f)[0]).sum::<u32>();
-                    }
-                }
-                for (mean, sum) in row.iter_mut().zip(sums) {
+                for (u, mean) in row.iter_mut().enumerate() {
+                    let square = |y: usize| &features[y * width + u * side..][..side];
+                    let sum: u32 = (v * side..(v + 1) * side).flat_map(square).map(|&f| unpack(f)[0]).sum();
                     *mean = (sum / (side * side) as u32) as u16;
                 }
             });
@@ -265,9 +290,10 @@ impl State {
             }
             sum
         };
-        let shifts = self.plan.shifts() as i32;
-        let differences: Vec<u64> = cpu.run(|| (0..shifts).into_par_iter().map(difference).collect());
-        self.shift = super::shift_of(&self.plan, &differences);
+        let differences = &mut self.scratch.differences;
+        let each = || differences.par_iter_mut().enumerate().for_each(|(i, d)| *d = difference(i as i32));
+        cpu.run(each);
+        self.shift = super::shift_of(&self.plan, differences);
         let (mut count, mut sum, mut squares) = (0u64, 0u64, 0u64);
         for v in reach_y..rows - reach_y {
             for &mean in &now[(v * columns + reach_x) as usize..][..(columns - 2 * reach_x).max(0) as usize] {
@@ -283,16 +309,16 @@ impl State {
 
     /// Where the pixels of every slot's region went.
     fn track(&mut self, cpu: &Cpu, features: &[u32]) {
-        let Self { grid, slots, labels, shift, features: last, .. } = self;
+        let Self { grid, slots, labels, shift, features: last, scratch, .. } = self;
         let (nx, ny) = (grid.nx as usize, grid.ny as usize);
         let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
         let step = track_step(grid);
         let (grid, labels, last, shift) = (&*grid, &*labels, &*last, *shift);
-        let track = |(k, slot): (usize, &mut Slot)| {
+        let track = |k: usize, slot: &mut Slot, points: &mut Vec<Sample>| {
             let (gx, gy) = (k % nx, k / nx);
             let columns = grid.columns(gx.saturating_sub(1)).start..grid.columns((gx + 1).min(nx - 1)).end;
             let rows = grid.rows(gy.saturating_sub(1)).start..grid.rows((gy + 1).min(ny - 1)).end;
-            let mut points = Vec::new();
+            points.clear();
             for y in (rows.start.next_multiple_of(step)..rows.end).step_by(step) {
                 for x in (columns.start.next_multiple_of(step)..columns.end).step_by(step) {
                     let at = y * width as usize + x;
@@ -302,7 +328,7 @@ impl State {
                 }
             }
             let difference = |[dx, dy]: [i32; 2]| -> u32 {
-                let of = |&(x, y, feature): &(i32, i32, u32)| {
+                let of = |&(x, y, feature): &Sample| {
                     let (x, y) = ((x + dx).clamp(0, width - 1), (y + dy).clamp(0, height - 1));
                     feature_difference(features[(y * width + x) as usize], feature)
                 };
@@ -345,14 +371,19 @@ impl State {
             }
         };
         cpu.run(|| {
-            let held = slots.par_iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE);
-            held.for_each(track);
+            let length = slots.len().div_ceil(scratch.samples.len());
+            let parts = slots.par_chunks_mut(length).zip(&mut scratch.samples).enumerate();
+            parts.for_each(|(part, (slots, points))| {
+                for (i, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE) {
+                    track(part * length + i, slot, points);
+                }
+            });
         });
     }
 
     /// Moves every cluster into the cell that it is over.
     fn rehome(&mut self) {
-        let Self { grid, slots, sources, moves, cells, shift, drift, .. } = self;
+        let Self { grid, slots, sources, moves, cells, shift, drift, scratch, .. } = self;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
         let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
         let center = |cell: i32| {
@@ -369,8 +400,11 @@ impl State {
         });
         let stays = 9 * PLACE * step / 10;
         // The largest claim on each cell, round by round: size, then the lower slot.
-        let mut claims = vec![[0u64; 1 + CLAIM_ROUNDS]; slots.len()];
-        let mut wanted: Vec<Option<i32>> = vec![None; slots.len()];
+        let Scratch { claims, wanted, .. } = scratch;
+        claims.clear();
+        claims.resize(slots.len(), [0; 1 + CLAIM_ROUNDS]);
+        wanted.clear();
+        wanted.resize(slots.len(), None);
         let claim = |slot: usize, size: u32| u64::from(size) << 32 | u64::from(NONE - slot as u32);
         let place = |slot: &Slot| [0, 1].map(|i| slot.place[i] + shift[i] + slot.velocity[i]);
         for (h, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.size > 0) {
@@ -432,160 +466,6 @@ impl State {
             });
             let motion = sources[c].map_or(*shift, |source| source.shift);
             moves[c] = whole_px(motion);
-        }
-    }
-
-    /// Gives every region its identity and leaves what the next frame needs.
-    fn identify(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) {
-        let last = std::mem::take(&mut self.tracks);
-        let mut used = vec![false; last.len()];
-        let mut tracks = vec![Track { velocity: self.shift, ..Track::default() }; count];
-        if !self.warm {
-            tracks.fill(Track::default());
-            self.drift = [0; 2];
-        }
-        let mut owners = vec![0u64; count];
-        if self.in_slots {
-            for (k, main) in self.mains.iter().enumerate().filter(|(_, main)| main.size > 0) {
-                let owner = &mut owners[main.label as usize];
-                *owner = (*owner).max(u64::from(main.size) << 32 | u64::from(NONE - k as u32));
-            }
-            for (track, &owner) in tracks.iter_mut().zip(&owners).filter(|(_, owner)| **owner != 0) {
-                let slot = &self.slots[(NONE - owner as u32) as usize];
-                if slot.id != 0 {
-                    track.id = slot.id;
-                    track.age = last[slot.region as usize].age + 1;
-                    track.from = Some(slot.region);
-                    used[slot.region as usize] = true;
-                }
-            }
-        }
-        if self.warm {
-            self.adopt(labels, &last, &mut used, &mut tracks);
-        }
-        for track in tracks.iter_mut().filter(|track| track.id == 0) {
-            track.id = self.next_id;
-            // 0 is no identity.
-            self.next_id = self.next_id.wrapping_add(1).max(1);
-        }
-        if self.in_slots {
-            for (k, slot) in self.slots.iter_mut().enumerate() {
-                let main = self.mains[k];
-                let owns = main.size > 0 && NONE - owners[main.label as usize] as u32 == k as u32;
-                slot.size = main.size;
-                (slot.id, slot.region) =
-                    if owns { (tracks[main.label as usize].id, main.label) } else { (0, NONE) };
-            }
-            for slot in self.slots.iter().filter(|slot| slot.region != NONE && self.warm) {
-                tracks[slot.region as usize].velocity = [0, 1].map(|i| slot.velocity[i] + self.shift[i]);
-            }
-            self.plant(features, labels, &owners, &tracks);
-        }
-        self.tracks = tracks;
-        let width = self.grid.geometry.width as usize;
-        for (y, row) in self.labels.chunks_exact_mut(width).enumerate() {
-            row.copy_from_slice(labels.row(y));
-        }
-        self.warm = true;
-        self.in_slots = false;
-    }
-
-    /// Regions without a cluster take slots nearby that no region belongs to.
-    fn plant(&mut self, features: &[u32], labels: &Labels<'_>, owners: &[u64], tracks: &[Track]) {
-        let (width, height) = (self.grid.geometry.width as usize, self.grid.geometry.height as usize);
-        let (nx, ny, step) = (self.grid.nx as i32, self.grid.ny as i32, self.grid.step as i32);
-        let mut sums = vec![[0u64; 6]; owners.len()];
-        for y in self.grid.samples(&(0..height)) {
-            for x in self.grid.samples(&(0..width)) {
-                let label = usize::from(labels.row(y)[x]);
-                if owners[label] == 0 {
-                    let [a, b, c] = unpack(features[y * width + x]).map(u64::from);
-                    for (sum, v) in sums[label].iter_mut().zip([1, x as u64, y as u64, a, b, c]) {
-                        *sum += v;
-                    }
-                }
-            }
-        }
-        let mut claims = vec![0u64; self.slots.len()];
-        let mut wanted: Vec<Option<(usize, [i32; 2])>> = vec![None; owners.len()];
-        let key = |l: usize| sums[l][0] << 32 | u64::from(NONE - l as u32);
-        for (l, sum) in sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0) {
-            let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
-            let (gx, gy) = ((at[0] / PLACE / step).min(nx - 1), (at[1] / PLACE / step).min(ny - 1));
-            let near = (gy - 1..=gy + 1)
-                .flat_map(|y| (gx - 1..=gx + 1).map(move |x| (x, y)))
-                .filter(|&(x, y)| x >= 0 && y >= 0 && x < nx && y < ny)
-                .map(|(x, y)| (y * nx + x) as usize)
-                .filter(|&k| self.slots[k].region == NONE)
-                .min_by_key(|&k| {
-                    let (columns, rows) =
-                        (self.grid.columns(k % nx as usize), self.grid.rows(k / nx as usize));
-                    let center = [columns, rows].map(|r| PLACE / 2 * (r.start + r.end - 1) as i32);
-                    let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
-                    (d[0] * d[0] + d[1] * d[1], k)
-                });
-            wanted[l] = near.map(|k| {
-                claims[k] = claims[k].max(key(l));
-                (k, at)
-            });
-        }
-        for (l, sum) in sums.iter().enumerate() {
-            let Some((k, place)) = wanted[l].filter(|&(k, _)| claims[k] == key(l)) else { continue };
-            let slot = &mut self.slots[k];
-            let color = [3, 4, 5].map(|i| ((2 * sum[i] + sum[0]) / (2 * sum[0])) as u32);
-            let sample = u64::from(self.grid.sample_step());
-            *slot = Slot {
-                place,
-                velocity: slot.velocity,
-                id: tracks[l].id,
-                size: (sum[0] * sample * sample) as u32,
-                region: l as u32,
-                planted: Some(color),
-            };
-        }
-    }
-
-    /// Regions without an identity take over free ones.
-    fn adopt(&self, labels: &Labels<'_>, last: &[Track], used: &mut [bool], tracks: &mut [Track]) {
-        let (width, height) = (self.grid.geometry.width as usize, self.grid.geometry.height as usize);
-        let (step, nx) = (self.grid.step as usize, self.grid.nx as usize);
-        let mut overlaps = BTreeMap::new();
-        for y in self.grid.samples(&(0..height)) {
-            let gy = (y / step).min(self.grid.ny as usize - 1);
-            for x in self.grid.samples(&(0..width)) {
-                let label = usize::from(labels.row(y)[x]);
-                if tracks[label].id != 0 {
-                    continue;
-                }
-                let [move_x, move_y] = self.moves[gy * nx + (x / step).min(nx - 1)];
-                let from_x = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
-                let from_y = (y as i32 - move_y).clamp(0, height as i32 - 1) as usize;
-                let earlier = usize::from(self.labels[from_y * width + from_x]);
-                if !used[earlier] {
-                    *overlaps.entry((label, earlier)).or_insert(0u32) += 1;
-                }
-            }
-        }
-        let key = |overlap: u32, index: usize| u64::from(overlap) << 32 | u64::from(NONE - index as u32);
-        for _ in 0..MATCH_ROUNDS {
-            let open =
-                |&(&(label, earlier), _): &(&(usize, usize), &u32)| tracks[label].id == 0 && !used[earlier];
-            let (mut best_earlier, mut best_label) = (BTreeMap::new(), BTreeMap::new());
-            for (&(label, earlier), &overlap) in overlaps.iter().filter(open) {
-                let best: &mut u64 = best_earlier.entry(label).or_default();
-                *best = (*best).max(key(overlap, earlier));
-                let best: &mut u64 = best_label.entry(earlier).or_default();
-                *best = (*best).max(key(overlap, label));
-            }
-            for (label, choice) in best_earlier {
-                let earlier = (NONE - choice as u32) as usize;
-                if (NONE - best_label[&earlier] as u32) as usize == label {
-                    used[earlier] = true;
-                    tracks[label].id = last[earlier].id;
-                    tracks[label].age = last[earlier].age + 1;
-                    tracks[label].from = Some(earlier as u32);
-                }
-            }
         }
     }
 }

@@ -49,6 +49,7 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod identify;
 pub(crate) mod merged;
 
 use crate::algo::grid::Grid;
@@ -179,6 +180,12 @@ pub(crate) struct Track {
     pub velocity: [i32; 2],
     /// The last frame's label of the region that had the identity.
     pub from: Option<u32>,
+}
+
+/// As many of one value as wanted, in the memory that is there.
+fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
+    values.clear();
+    values.resize(count, value);
 }
 
 /// The motion of the picture in 1/16 px from the squared differences of all shifts, in raster order.
