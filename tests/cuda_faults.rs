@@ -51,6 +51,7 @@ fn machine_code_that_the_driver_does_not_take() {
     with_fault("no_machine_code", "EMULATOR_NO_CODE", "1");
     // None is there for it.
     with_fault("no_machine_code", "EMULATOR_CAPABILITY", "120");
+    with_fault("no_machine_code", "CUDA_FORCE_PTX_JIT", "1");
 }
 
 #[test]

@@ -277,9 +277,12 @@ impl Device {
         let multiprocessors = guarded("device size", || context.attribute(attribute))? as u32;
         let name = guarded("device name", || context.name())?;
         let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
+        // The driver's own switch, for programs in its format.
+        let compile = std::env::var_os("CUDA_FORCE_PTX_JIT").is_some_and(|value| value != "0");
         let mut modules = HashMap::new();
         for module in SHARED.into_iter().chain(OPTIONAL).chain(algo::MODULES) {
             let image = module.for_capability(capability);
+            let image = if compile { Image { code: None, ..image } } else { image };
             modules.insert(module.name, Module { image, loaded: OnceCell::new() });
         }
         for module in &SHARED {
@@ -319,7 +322,7 @@ fn load_module(context: &Arc<CudaContext>, image: Image) -> Result<Arc<CudaModul
     guarded("load kernels", || {
         if let Some(code) = image.code {
             match context.load_module(Ptx::from_binary(code.to_vec())) {
-                // Of another format, or one that the driver was told to leave: CUDA_FORCE_PTX_JIT.
+                // A format that this driver does not know, or a device that is not what its number says.
                 Err(DriverError(
                     sys::CUresult::CUDA_ERROR_INVALID_IMAGE | sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
                 )) => {}

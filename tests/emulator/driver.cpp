@@ -870,6 +870,7 @@ static bool takes_code(const Elf64_Ehdr &header) {
 API cuModuleLoadData(void **module, const void *image) {
   UNLESS_UNUSABLE;
   const bool code = std::memcmp(image, "\177ELF", 4) == 0;
+  if (code && std::getenv("CUDA_FORCE_PTX_JIT")) die("machine code is loaded in spite of CUDA_FORCE_PTX_JIT");
   if (code && !takes_code(*(const Elf64_Ehdr *)image)) return NO_BINARY_FOR_GPU;
   Module *made = new Module;
   const char *reject = std::getenv("EMULATOR_REJECT");
