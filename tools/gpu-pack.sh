@@ -134,8 +134,8 @@ ENV
 
 say "tests: $(ls "$folder/tests" | tr '\n' ' ')"
 # All but the suite's script as one archive, which the script opens. Every test program holds the same library and kernels: a
-# window over several of them makes the archive a third as large. The host need not have xz.
-archive=$(mktemp)
+# window over several of them makes the archive half as large. The host need not have xz.
+archive=$target/gpu-pack.tar.xz
 tar -C "$folder" --exclude=./gpu-suite.sh -cf - . | xz --lzma2=preset=6,dict=128MiB >"$archive"
 find "$folder" -mindepth 1 -maxdepth 1 ! -name gpu-suite.sh -exec rm -rf {} +
 mv "$archive" "$folder/pack.tar.xz"
