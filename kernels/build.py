@@ -206,7 +206,7 @@ def report(library, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare with kernels/ptx, write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with kernels/built, write nothing")
     parser.add_argument("--report", action="store_true", help="print registers, shared memory and spills")
     parser.add_argument("--line-info", action="store_true", help="add source lines, for a profiler; not to be committed")
     parser.add_argument("--kernels", default=HERE, metavar="DIR", help="folder with the .cu files")

@@ -128,7 +128,7 @@ fn every_format_overlay_and_stride_gives_what_the_cpu_gives() {
             let info = info(name, width, height);
             for (seed, overlay) in OVERLAYS.iter().enumerate() {
                 pair.set("overlay", overlay);
-                // Both anyway over all overlays and sizes.
+                // The short set takes one of the two for each overlay and size.
                 let alternate = if (seed + width as usize).is_multiple_of(2) { &[0][..] } else { &[13] };
                 for &padding in if short() { alternate } else { &[0, 13] } {
                     let case = format!("{name} {width}x{height} overlay={overlay} padding={padding}");

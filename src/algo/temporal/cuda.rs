@@ -426,3 +426,33 @@ impl backend::Temporal<Cuda> for Temporal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+
+    #[test]
+    fn the_kernels_have_the_same_constants() {
+        let header = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/temporal.cuh"));
+        let defined = |name: &str| {
+            let value =
+                |line: &'static str| line.strip_prefix("#define ")?.strip_prefix(name)?.strip_prefix(' ');
+            let value = header.lines().find_map(value).unwrap_or_else(|| panic!("no {name}"));
+            value.trim_end_matches('u').parse::<u32>().unwrap()
+        };
+        for (name, value) in [
+            ("PLACE", PLACE as u32),
+            ("SAME", SAME),
+            ("STILL", STILL),
+            ("TRACK_MARGIN", TRACK_MARGIN),
+            ("TRACK_NOISE", TRACK_NOISE),
+            ("TRACK_FLAT", TRACK_FLAT),
+            ("TRACK_FLAT_PX", TRACK_FLAT_PX),
+            ("TRACK_HOP", TRACK_HOPS[0] as u32),
+            ("CLAIM_ROUNDS", CLAIM_ROUNDS as u32),
+            ("MATCH_ROUNDS", MATCH_ROUNDS),
+        ] {
+            assert_eq!(defined(name), value, "{name}");
+        }
+    }
+}
