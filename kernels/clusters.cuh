@@ -30,13 +30,15 @@ __device__ __forceinline__ i32 sums_origin(const i32 *place, u32 cell, u32 step)
   return place[(cell == 0 ? 0 : cell - 1) * step];
 }
 
-// What a tile knows of the clusters in reach. Floats are exact: all values stay below 2^24.
-struct SharedClusters {
-  float4 color_x[MAX_SLOTS];
-  float y[MAX_SLOTS];
-  u32 spread[MAX_SLOTS];
-  u32 label[MAX_SLOTS];  // NO_SLOT outside the grid
+// What a tile knows of a cluster in reach. Floats are exact: all values stay below 2^24. Colors are lifted.
+struct __align__(16) Reach {
+  float4 color_x;
+  float y;
+  u32 spread;
+  u32 label;  // NO_SLOT outside the grid
+  u32 unused;
 };
+static_assert(sizeof(Reach) == 32, "mirrored in src/algo/slic/cuda.rs");
 
 __device__ __forceinline__ i32 mean_of(u32 sum, u32 n) { return (i32)((2 * sum + n) / (2 * n)); }
 

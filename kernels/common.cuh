@@ -53,6 +53,23 @@ __device__ __forceinline__ void after_last_kernel() {
 #endif
 }
 
+// Shared memory whose size the launch gives: `DYNAMIC_SHARED(type, name)` declares a pointer to it.
+#ifdef EMULATED_DEVICE
+#define DYNAMIC_SHARED(type, name)                                       \
+  static thread_local __attribute__((aligned(16))) u8 name##_bytes[48 << 10]; \
+  type *const name = (type *)name##_bytes
+#else
+#define DYNAMIC_SHARED(type, name)               \
+  extern __shared__ uint4 dynamic_shared_bytes[]; \
+  type *const name = (type *)dynamic_shared_bytes
+#endif
+
+// A whole number below 2^23 as a float that is LIFT more, without a conversion, which would be slow: differences of two such,
+// and of one and LIFT, are exact.
+#define LIFT 8388608.0f
+__device__ __forceinline__ float lifted(u32 value) { return __int_as_float((i32)(0x4b000000u | value)); }
+__device__ __forceinline__ u32 lowered(float value) { return (u32)__float_as_int(value) & 0x7fffffu; }
+
 __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
 

@@ -29,198 +29,253 @@ struct __align__(16) ComponentSums {
 };
 static_assert(sizeof(ComponentSums) == 32, "mirrored in src/cuda/work.rs");
 
+// Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists.
+#define FEW_COMPONENTS 96
+// Rows of a tile that a warp goes down.
+#define LABEL_WARPS (LABEL_THREADS / 32)
+#define LABEL_ROWS (TILE / LABEL_WARPS)
+// Touching pairs that a warp finds: a pixel has up to two.
+#define WAITING_EDGES (2 * TILE * LABEL_ROWS)
+// Sets of runs while a tile is scanned: the parent, the first pixel in the tile, the tag of the cluster. Nodes of a warp begin
+// with the pixel that it begins with, so that of two the lower has the earlier first pixel.
+#define NODE_BITS 10
+#define NODE_MASK ((1u << NODE_BITS) - 1)
+static_assert(TILE * TILE <= 1 << NODE_BITS, "a pixel of a tile in a node");
+
 struct TileShared {
-  u32 parent[TILE * TILE];
-  u32 starts[TILE];  // bit l: a run starts in lane l of the row
-  u32 roots[TILE];   // bit l: the run that starts in lane l is its component's first
-  u32 before[TILE];  // components that start in the rows above
-  u32 node[TILE_THREADS];  // nodes of the last row of each warp
-  u32 cluster[TILE * TILE];
-  u32 sums[4][TILE * TILE];  // per component: count, channels
-  u32 warp_total[TILE_THREADS / 32];
-  u32 total, first, first_edge;
+  u32 node[TILE * TILE];
+  u16 at[TILE * TILE];                 // node of each pixel
+  u16 component[TILE * TILE];          // of each node
+  u32 sums[4][FEW_COMPONENTS];         // per component: count, channels
+  u32 edges[LABEL_WARPS][WAITING_EDGES];  // two components of the tile, 16 bits each
+  u32 tag[LABEL_WARPS][TILE];          // of the warps' last rows
+  u32 starts[LABEL_WARPS], roots[LABEL_WARPS], waiting[LABEL_WARPS];
+  u32 first, first_edge;
 };
 
 __device__ __forceinline__ u32 run_start(u32 starts, u32 lane) { return 31u - __clz(starts & lanes_up_to(lane)); }
 
-__device__ __forceinline__ u32 find_shared(volatile u32 *parent, u32 i) {
-  while (parent[i] != i) i = parent[i];
+__device__ __forceinline__ u32 find_node(const volatile u32 *node, u32 i) {
+  for (u32 up = node[i] & NODE_MASK; up != i; up = node[i] & NODE_MASK) i = up;
   return i;
 }
 
-// Joins two sets; the lower root stays.
-__device__ __forceinline__ void unite_shared(u32 *parent, u32 a, u32 b) {
+// Joins two sets; the lower root stays, which is the one with the earlier first pixel.
+__device__ __forceinline__ void unite_nodes(u32 *node, u32 a, u32 b) {
   for (;;) {
-    a = find_shared(parent, a);
-    b = find_shared(parent, b);
+    a = find_node(node, a);
+    b = find_node(node, b);
     if (a == b) return;
-    if (a < b) {
-      const u32 swap = a;
-      a = b;
-      b = swap;
-    }
-    const u32 old = atomicMin(&parent[a], b);
-    if (old == a) return;
-    a = old;
+    const u32 low = min(a, b), high = max(a, b), word = *(volatile u32 *)(node + high);
+    if ((word & NODE_MASK) == high && atomicCAS(&node[high], word, (word & ~NODE_MASK) | low) == word) return;
   }
 }
 
-// Called by all threads of a block of TILE_THREADS for the tile at (left, top): lane = column, four rows a warp.
-__device__ __forceinline__ void tile_components(const Components &out, u32 width, u32 left, u32 top,
-                                                const u32 (&cluster)[4], const u32 (&feature)[4]) {
+// Writes a warp's pairs that wait.
+__device__ __forceinline__ void write_edges(const Components &out, const u32 *edges, u32 count, u32 place, u32 first) {
+  for (u32 i = lane_id(); i < count; i += 32) {
+    out.edges[place + i] = make_uint2(first + (edges[i] & 0xffffu), first + (edges[i] >> 16));
+  }
+}
+
+// What a lane has added up going down its column inside one component: pixels, the channels 0 and 1 in 16 bits each, which
+// those of 32 px fit, and channel 2.
+struct ColumnSums {
+  u32 component, count, low, high;
+
+  __device__ void add(TileShared &shared, const Components &out, bool few) const {
+    if (few) {
+      atomicAdd(&shared.sums[0][component], count);
+      atomicAdd(&shared.sums[1][component], low & 0xffffu);
+      atomicAdd(&shared.sums[2][component], low >> 16);
+      atomicAdd(&shared.sums[3][component], high);
+    } else {
+      ComponentSums *to = out.sums + shared.first + component;
+      atomicAdd(&to->count, count);
+      atomicAdd(&to->color[0], (u64)(low & 0xffffu));
+      atomicAdd(&to->color[1], (u64)(low >> 16));
+      atomicAdd(&to->color[2], (u64)high);
+    }
+  }
+};
+
+// The components of the tile of a block of LABEL_THREADS: a lane has a column, a warp some rows, which it goes down. `pixels`
+// says which cluster a pixel belongs to:
+//
+//     load(y, value)               what rows y to y + 3 of the tile need, asked for one step ahead
+//     assign(y, value, tag)        tags, equal where clusters are, below 1024 if `cluster` reads them
+//     cluster(tag, x, y)           the cluster of a tag, at a pixel of it
+template <class Pixels>
+__device__ __forceinline__ void tile_components(const Components &out, u32 width, u32 height, const u32 *features,
+                                                Pixels &pixels) {
   __shared__ TileShared shared;
-  const u32 lane = lane_id(), row0 = threadIdx.x / 32 * 4;
-  u32 starts[4], node[4];
+  const u32 lane = lane_id(), below = lanes_up_to(lane) >> 1, warp = threadIdx.x / 32;
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  const u32 begin = warp * LABEL_ROWS, end = min(begin + LABEL_ROWS, height - top);
+  const u32 first_node = begin * TILE;
+  const bool inside = left + lane < width;
+
+  // A run takes over the node of the first run above it that it touches; where it touches more they are united.
+  u32 nodes = first_node, above = NO_CLUSTER, above_node = 0, above_starts = 0, value[4];
+  u32 first_tag = NO_CLUSTER, first_starts = 0;
+  if (begin < end) pixels.load(begin, value);
+  for (u32 y = begin; y < end; y += 4) {
+    u32 tag[4];
+    const u32 own[4] = {value[0], value[1], value[2], value[3]};
+    if (y + 4 < end) pixels.load(y + 4, value);
+    pixels.assign(y, own, tag);
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 before = __shfl_up_sync(FULL_WARP, cluster[i], 1);
-    starts[i] = __ballot_sync(FULL_WARP, lane == 0 || before != cluster[i]);
-    const u32 at = (row0 + i) * TILE + lane;
-    shared.parent[at] = at;
-  }
-  shared.cluster[(row0 + 3) * TILE + lane] = cluster[3];
-  if (lane == 0) shared.starts[row0 + 3] = starts[3];
-  // Down the warp's own rows a run takes over the node of the run above it, without a look at memory; a second run above
-  // it is rare and is united below.
-  node[0] = row0 * TILE + run_start(starts[0], lane);
-  u32 merges = 0;
-#pragma unroll
-  for (int i = 1; i < 4; i++) {
-    const u32 start = run_start(starts[i], lane);
-    const u32 after = starts[i] & ~lanes_up_to(lane);
-    const u32 run = (after ? (1u << (__ffs(after) - 1)) - 1 : FULL_WARP) & ~((1u << start) - 1);
-    const u32 touching = __ballot_sync(FULL_WARP, cluster[i] == cluster[i - 1]) & run;
-    const u32 above = __shfl_sync(FULL_WARP, node[i - 1], touching ? __ffs(touching) - 1 : lane);
-    node[i] = touching ? above : (row0 + i) * TILE + start;
-    if (cluster[i] == cluster[i - 1] && node[i] != node[i - 1] && cluster[i] != NO_CLUSTER) merges |= 1u << i;
-  }
-  shared.node[row0 / 4 * TILE + lane] = node[3];
-  __syncthreads();
-  if (row0 > 0 && cluster[0] != NO_CLUSTER && shared.cluster[(row0 - 1) * TILE + lane] == cluster[0]) {
-    // Only where the two runs begin to overlap.
-    if ((starts[0] | shared.starts[row0 - 1]) >> lane & 1) {
-      unite_shared(shared.parent, node[0], shared.node[(row0 / 4 - 1) * TILE + lane]);
+    for (u32 i = 0; i < 4; i++) {
+      if (y + i >= end) break;
+      const u32 here = tag[i], before = __shfl_up_sync(FULL_WARP, here, 1);
+      const bool joins = inside && here == above && y + i > begin;
+      const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != here);
+      const u32 later = starts & ~lanes_up_to(lane);
+      const u32 run = ((later & (0u - later)) - 1) & FULL_WARP << run_start(starts, lane);
+      const u32 touching = __ballot_sync(FULL_WARP, joins) & run;
+      const u32 taken = __shfl_sync(FULL_WARP, above_node, touching ? __ffs(touching) - 1 : lane);
+      const u32 fresh = __ballot_sync(FULL_WARP, inside && !touching && (starts >> lane & 1));
+      const u32 node = touching ? taken : nodes + __popc(fresh & lanes_up_to(lane)) - 1;
+      if (fresh >> lane & 1) shared.node[node] = node | ((y + i) * TILE + lane) << NODE_BITS | here << (2 * NODE_BITS);
+      nodes += __popc(fresh);
+      shared.at[(y + i) * TILE + lane] = (u16)node;
+      const bool meets = joins && node != above_node && ((starts | above_starts) >> lane & 1);
+      if (__ballot_sync(FULL_WARP, meets)) {
+        __syncwarp();
+        if (meets) unite_nodes(shared.node, node, above_node);
+      }
+      if (y + i == begin) {
+        first_tag = here;
+        first_starts = starts;
+      }
+      above = here;
+      above_node = node;
+      above_starts = starts;
     }
   }
-#pragma unroll
-  for (int i = 1; i < 4; i++) {
-    if (merges >> i & 1) unite_shared(shared.parent, node[i], node[i - 1]);
-  }
+  shared.tag[warp][lane] = above;
+  if (lane == 0) shared.starts[warp] = above_starts;
   __syncthreads();
-  // A set's root is its lowest node, which is its first pixel: a run's node is never below its component's first.
-  u32 root[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    root[i] = find_shared(shared.parent, node[i]);
-    const u32 roots =
-        __ballot_sync(FULL_WARP, cluster[i] != NO_CLUSTER && root[i] == (row0 + i) * TILE + lane);
-    if (lane == 0) shared.roots[row0 + i] = roots;
-  }
-  __syncthreads();
-  // Both places in the lists are asked for early and looked at late: the answers take as long as many instructions.
-  u32 first_component = 0;
-  if (threadIdx.x < 32) {
-    const u32 here = __popc(shared.roots[lane]), sum = inclusive_sum(here);
-    shared.before[lane] = sum - here;
-    if (lane == 31) {
-      shared.total = sum;
-      first_component = atomicAdd(&out.counters[0], sum);
-    }
-  }
-  __syncthreads();
-  const u32 total = shared.total;
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) shared.sums[j][i] = 0;
-  }
-  u32 index[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 row = root[i] / TILE, column = root[i] % TILE;
-    index[i] = shared.before[row] + __popc(shared.roots[row] & ((1u << column) - 1));
-    if (cluster[i] == NO_CLUSTER) {
-      index[i] = 0xffffu;
-      continue;
-    }
-    out.local[(top + row0 + i) * width + left + lane] = (u16)index[i];
+  // The rows between two warps.
+  if (warp > 0 && begin < end && inside && shared.tag[warp - 1][lane] == first_tag &&
+      ((first_starts | shared.starts[warp - 1]) >> lane & 1)) {
+    unite_nodes(shared.node, shared.at[begin * TILE + lane], shared.at[begin * TILE - TILE + lane]);
   }
   __syncthreads();
 
-  // A run's sums are the difference of two prefix sums of its row; channels of 32 px fit 16 bits.
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 low = inclusive_sum(feature_0(feature[i]) | feature_1(feature[i]) << 16);
-    const u32 high = inclusive_sum(feature_2(feature[i]));
-    const u32 start = run_start(starts[i], lane);
-    const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
-    const bool ends = lane == 31 || starts[i] >> (lane + 1) & 1;
-    if (ends && cluster[i] != NO_CLUSTER) {
-      const u32 low_sum = start ? low - low_before : low;
-      atomicAdd(&shared.sums[0][index[i]], lane + 1 - start);
-      atomicAdd(&shared.sums[1][index[i]], low_sum & 0xffffu);
-      atomicAdd(&shared.sums[2][index[i]], low_sum >> 16);
-      atomicAdd(&shared.sums[3][index[i]], start ? high - high_before : high);
-    }
-    shared.cluster[(row0 + i) * TILE + lane] = index[i];
+  u32 roots = 0;
+  for (u32 base = first_node; base < nodes; base += 32) {
+    const u32 n = base + lane;
+    const u32 here = __ballot_sync(FULL_WARP, n < nodes && (shared.node[n] & NODE_MASK) == n);
+    if (n < nodes) shared.component[n] = (u16)(roots + __popc(here & below));
+    roots += __popc(here);
   }
-  if (threadIdx.x == 31) {
-    const u32 tile = blockIdx.y * gridDim.x + blockIdx.x;
-    shared.first = first_component;
-    out.tile_first[tile] = first_component;
-    out.tile_count[tile] = total;
+  if (lane == 0) shared.roots[warp] = roots;
+  __syncthreads();
+  u32 total = 0, before = 0;
+#pragma unroll
+  for (u32 i = 0; i < LABEL_WARPS; i++) {
+    if (i == warp) before = total;
+    total += shared.roots[i];
+  }
+  const bool few = total <= FEW_COMPONENTS;
+  u32 place = 0;
+  if (threadIdx.x == 0) place = atomicAdd(&out.counters[0], total);
+  for (u32 n = first_node + lane; n < nodes; n += 32) {
+    if ((shared.node[n] & NODE_MASK) == n) shared.component[n] += (u16)before;
+  }
+  if (few) {
+    for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) {
+#pragma unroll
+      for (int j = 0; j < 4; j++) shared.sums[j][i] = 0;
+    }
+  } else {
+    if (threadIdx.x == 0) shared.first = place;
+    __syncthreads();
+    const ComponentSums zero = {0, 0, {0, 0, 0}};
+    for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) out.sums[shared.first + i] = zero;
   }
   __syncthreads();
-  const u32 first = shared.first;
-  // Touching pairs inside the tile, once for each stretch of a shared boundary.
-  const u32 *grid = shared.cluster;
-  u32 pairs = 0;
+  for (u32 n = first_node + lane; n < nodes; n += 32) {
+    const u32 root = find_node(shared.node, n);
+    if (root != n) shared.component[n] = shared.component[root];
+  }
+  __syncwarp();
+
+  // Every pixel's component, their sums, and the pairs that touch, once for each stretch of a shared boundary.
+  ColumnSums sums = {0xffffu, 0, 0, 0};
+  u32 over = 0xffffu, over_left = 0xffffu, waiting = 0;
+  u32 *const edges = shared.edges[warp];
+  if (warp > 0 && begin < end) {
+    if (inside) over = shared.component[find_node(shared.node, shared.at[begin * TILE - TILE + lane])];
+    over_left = __shfl_up_sync(FULL_WARP, over, 1);
+  }
+  const size_t corner = (size_t)top * width + left + lane;
+  for (u32 y = begin; y < end; y += 4) {
+    u32 feature[4];
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 row = row0 + i, at = row * TILE + lane, here = index[i];
-    if (here == 0xffffu) continue;
-    if (lane < 31) {
-      const u32 beside = grid[at + 1];
-      const bool seen = row > 0 && grid[at - TILE] == here && grid[at - TILE + 1] == beside;
-      if (beside != here && beside != 0xffffu && !seen) pairs |= 1u << (2 * i);
-    }
-    if (row < TILE - 1) {
-      const u32 below = grid[at + TILE];
-      const bool seen = lane > 0 && grid[at - 1] == here && grid[at + TILE - 1] == below;
-      if (below != here && below != 0xffffu && !seen) pairs |= 2u << (2 * i);
+    for (u32 i = 0; i < 4; i++) feature[i] = inside && y + i < end ? features[corner + (size_t)(y + i) * width] : 0;
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      if (y + i >= end) break;
+      const u32 here = inside ? shared.component[shared.at[(y + i) * TILE + lane]] : 0xffffu;
+      if (inside) out.local[corner + (size_t)(y + i) * width] = (u16)here;
+      const u32 beside = __shfl_up_sync(FULL_WARP, here, 1);
+      const bool across = inside && lane > 0 && beside != here && !(over == here && over_left == beside);
+      const bool down = inside && y + i > 0 && over != here && !(lane > 0 && over_left == over && beside == here);
+      const u32 pairs_across = __ballot_sync(FULL_WARP, across), pairs_down = __ballot_sync(FULL_WARP, down);
+      if (pairs_across | pairs_down) {
+        if (across) edges[waiting + __popc(pairs_across & below)] = beside | here << 16;
+        waiting += __popc(pairs_across);
+        if (down) edges[waiting + __popc(pairs_down & below)] = over | here << 16;
+        waiting += __popc(pairs_down);
+      }
+      over = here;
+      over_left = beside;
+      if (here != sums.component) {
+        if (sums.count) sums.add(shared, out, few);
+        sums = {here, 0, 0, 0};
+      }
+      sums.count += inside;
+      sums.low += feature_0(feature[i]) | feature_1(feature[i]) << 16;
+      sums.high += feature_2(feature[i]);
     }
   }
-  const u32 mine = __popc(pairs), sum = inclusive_sum(mine);
-  if (lane == 31) shared.warp_total[threadIdx.x / 32] = sum;
+  if (sums.count) sums.add(shared, out, few);
+  if (lane == 0) shared.waiting[warp] = waiting;
+  if (threadIdx.x == 0) shared.first = place;
   __syncthreads();
+  u32 all = 0;
+#pragma unroll
+  for (u32 i = 0; i < LABEL_WARPS; i++) {
+    if (i == warp) before = all;
+    all += shared.waiting[i];
+  }
   u32 first_edge = 0;
-  if (threadIdx.x == 0) {
-    u32 all = 0;
-    for (u32 i = 0; i < TILE_THREADS / 32; i++) {
-      const u32 warp = shared.warp_total[i];
-      shared.warp_total[i] = all;
-      all += warp;
-    }
-    first_edge = all ? atomicAdd(&out.counters[1], all) : 0;
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    if (cluster[i] == NO_CLUSTER || root[i] != (row0 + i) * TILE + lane) continue;
-    const u32 component = first + index[i];
+  if (threadIdx.x == 0 && all) first_edge = atomicAdd(&out.counters[1], all);
+
+  const u32 first = shared.first;
+  for (u32 n = first_node + lane; n < nodes; n += 32) {
+    const u32 word = shared.node[n];
+    if ((word & NODE_MASK) != n) continue;
+    const u32 component = first + shared.component[n], pixel = word >> NODE_BITS & NODE_MASK;
+    const u32 x = left + pixel % TILE, y = top + pixel / TILE;
     out.parent[component] = component;
-    out.key[component] = (top + row0 + i) * width + left + lane;
-    out.cluster[component] = cluster[i];
+    out.key[component] = y * width + x;
+    out.cluster[component] = pixels.cluster(word >> (2 * NODE_BITS), x, y);
   }
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
-    const ComponentSums sums = {shared.sums[0][i], 0, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
-    out.sums[first + i] = sums;
+  if (few) {
+    for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) {
+      const ComponentSums own = {shared.sums[0][i], 0, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
+      out.sums[first + i] = own;
+    }
   }
-  if (threadIdx.x == 0) shared.first_edge = first_edge;
+  if (threadIdx.x == 0) {
+    const u32 tile = blockIdx.y * gridDim.x + blockIdx.x;
+    out.tile_first[tile] = first;
+    out.tile_count[tile] = total;
+    shared.first_edge = first_edge;
+  }
   __syncthreads();
-  u32 edge = shared.first_edge + shared.warp_total[threadIdx.x / 32] + sum - mine;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 at = (row0 + i) * TILE + lane;
-    if (pairs >> (2 * i) & 1) out.edges[edge++] = make_uint2(first + index[i], first + grid[at + 1]);
-    if (pairs >> (2 * i) & 2) out.edges[edge++] = make_uint2(first + index[i], first + grid[at + TILE]);
-  }
+  write_edges(out, edges, waiting, shared.first_edge + before, first);
 }

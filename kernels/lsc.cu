@@ -125,12 +125,9 @@ __device__ __forceinline__ Cluster cluster_of(const Sums &sums, const Mean &mean
   return cluster;
 }
 
-// The clusters in reach of a tile, a third of each in each row.
-template <int SLOTS>
-struct Reach {
-  float4 part[3][SLOTS];
-  __device__ u32 label(u32 slot) const { return (u32)__float_as_int(part[2][slot].w); }
-};
+static_assert(sizeof(Cluster) == 48, "mirrored in src/algo/lsc/cuda.rs");
+
+__device__ __forceinline__ u32 label_of(const Cluster &cluster) { return (u32)__float_as_int(cluster.part[2].w); }
 
 __device__ __forceinline__ Sums load(const Sums *from) {
   const uint4 a = ((const uint4 *)from)[0], b = ((const uint4 *)from)[1], c = ((const uint4 *)from)[2];
@@ -158,23 +155,20 @@ __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, co
 
 // Brings the clusters in reach of a tile into shared memory, one thread a cluster: `sums_of(x, y)` gives the sums of that of
 // a cell, stage `lsc/update`, and `keep(k, sums)` takes those of the tile's own cells.
-template <int SLOTS, class SumsOf, class Keep>
-__device__ __forceinline__ void load_clusters(Reach<SLOTS> &reach, const Mean &mean, const LscArgs &args,
+template <class SumsOf, class Keep>
+__device__ __forceinline__ void load_clusters(Cluster *reach, const Mean &mean, const LscArgs &args,
                                               const Slots &slots, SumsOf sums_of, Keep keep) {
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
     const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
     if (x >= args.nx || y >= args.ny) {
       // Never the nearest: weights are positive, so the score is infinite.
-      reach.part[0][slot] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      reach.part[1][slot] = make_float4(0.0f, 0.0f, INFINITE, 0.0f);
-      reach.part[2][slot] = make_float4(0.0f, 0.0f, 0.0f, __int_as_float((i32)NO_SLOT));
+      reach[slot] = {{make_float4(0.0f, 0.0f, 0.0f, 0.0f), make_float4(0.0f, 0.0f, INFINITE, 0.0f),
+                      make_float4(0.0f, 0.0f, 0.0f, __int_as_float((i32)NO_SLOT))}};
       continue;
     }
     const u32 k = y * args.nx + x;
     const Sums own = sums_of(x, y);
-    const Cluster cluster = cluster_of(own, mean, args.place_weight, k);
-#pragma unroll
-    for (int i = 0; i < 3; i++) reach.part[i][slot] = cluster.part[i];
+    reach[slot] = cluster_of(own, mean, args.place_weight, k);
     if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, own);
   }
 }
@@ -192,8 +186,8 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
 
 // The nearest of the nine clusters around a cell for N pixels of that cell in one column. Raster order and a strict
 // comparison: equal scores keep the lowest index.
-template <int SLOTS, int N>
-__device__ __forceinline__ void nearest(const Reach<SLOTS> &reach, const Mean &mean, u32 stride, u32 slot,
+template <int N>
+__device__ __forceinline__ void nearest(const Cluster *reach, const Mean &mean, u32 stride, u32 slot,
                                         const u32 (&color)[N][3], u32 x, const u32 (&y)[N], u32 (&best)[N]) {
   float f[N][6], weight[N], yc[N], ys[N], lowest[N];
   const float xc = (float)low(x), xs = (float)high(x);
@@ -201,8 +195,8 @@ __device__ __forceinline__ void nearest(const Reach<SLOTS> &reach, const Mean &m
   for (int i = 0; i < N; i++) {
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-      f[i][2 * j] = (float)(color[i][j] & 0xffffu);
-      f[i][2 * j + 1] = (float)(color[i][j] >> 16);
+      f[i][2 * j] = lifted(color[i][j] & 0xffffu) - LIFT;
+      f[i][2 * j + 1] = lifted(color[i][j] >> 16) - LIFT;
     }
     weight[i] = f[i][0] * mean.weights[0];
 #pragma unroll
@@ -217,7 +211,7 @@ __device__ __forceinline__ void nearest(const Reach<SLOTS> &reach, const Mean &m
 #pragma unroll
     for (u32 dx = 0; dx < 3; dx++) {
       const u32 candidate = slot + (dy - 1) * stride + (dx - 1);
-      const float4 a = reach.part[0][candidate], b = reach.part[1][candidate], c = reach.part[2][candidate];
+      const float4 a = reach[candidate].part[0], b = reach[candidate].part[1], c = reach[candidate].part[2];
       const float across = __fmaf_rn(xs, c.x, xc * b.w);
 #pragma unroll
       for (int i = 0; i < N; i++) {
@@ -239,27 +233,26 @@ __device__ __forceinline__ void nearest(const Reach<SLOTS> &reach, const Mean &m
 }
 
 // One pixel, out of line: it is called where a column of pixels crosses from one cell to the next.
-template <int SLOTS>
-__device__ __noinline__ u32 nearest_1(const Reach<SLOTS> &reach, const Mean &mean, u32 stride, u32 slot, u32 l, u32 a,
+__device__ __noinline__ u32 nearest_1(const Cluster *reach, const Mean &mean, u32 stride, u32 slot, u32 l, u32 a,
                                       u32 b, u32 x, u32 y) {
   const u32 color1[1][3] = {{l, a, b}}, y1[1] = {y};
   u32 best[1];
-  nearest<SLOTS, 1>(reach, mean, stride, slot, color1, x, y1, best);
+  nearest<1>(reach, mean, stride, slot, color1, x, y1, best);
   return best[0];
 }
 
 // Nearest clusters of N pixels of a column, which lie in one cell nearly always.
-template <int SLOTS, int N>
-__device__ __forceinline__ void nearest_column(const Reach<SLOTS> &reach, const Mean &mean, u32 stride,
+template <int N>
+__device__ __forceinline__ void nearest_column(const Cluster *reach, const Mean &mean, u32 stride,
                                                const u32 (&slot)[N], const u32 (&color)[N][3], u32 x,
                                                const u32 (&y)[N], u32 (&best)[N]) {
   if (slot[0] == slot[N - 1]) {
-    nearest<SLOTS, N>(reach, mean, stride, slot[0], color, x, y, best);
+    nearest<N>(reach, mean, stride, slot[0], color, x, y, best);
     return;
   }
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    best[i] = nearest_1<SLOTS>(reach, mean, stride, slot[i], color[i][0], color[i][1], color[i][2], x, y[i]);
+    best[i] = nearest_1(reach, mean, stride, slot[i], color[i][0], color[i][1], color[i][2], x, y[i]);
   }
 }
 
@@ -275,8 +268,7 @@ struct Pixel {
 
 // A pixel belongs to the nearest cluster.
 struct Nearest {
-  template <int SLOTS>
-  __device__ void choose(const Reach<SLOTS> &, const Mean &, const Slots &, const Pixel &, u32, u32 &) {}
+  __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel &, u32, u32 &) {}
   __device__ void end() {}
 };
 
@@ -286,7 +278,7 @@ template <class SumsOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, const u32 *px, const u32 *py,
                                        const u64 *total, Sums *sums_out, const LscArgs &args, SumsOf sums_of, Keep keep,
                                        Choice choice) {
-  __shared__ Reach<ROUND_SLOTS> reach;
+  __shared__ Cluster reach[ROUND_SLOTS];
   __shared__ u32 shared_sums[10][ROUND_SLOTS];
   __shared__ Mean mean;
   const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
@@ -317,7 +309,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
-  nearest_column<ROUND_SLOTS, ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
+  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
 
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
@@ -369,7 +361,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   // Neighboring threads add to neighboring words.
   for (u32 i = threadIdx.x; i < 10 * count; i += ROUND_THREADS) {
     const u32 to = i / 10, j = i - 10 * to, sum_here = shared_sums[j][to];
-    if (sum_here != 0) atomicAdd(&sums_out[reach.label(to)].value[j], sum_here);
+    if (sum_here != 0) atomicAdd(&sums_out[label_of(reach[to])].value[j], sum_here);
   }
 }
 
@@ -392,54 +384,73 @@ KERNEL __launch_bounds__(ROUND_THREADS)
       Nearest());
 }
 
-// The final assignment of every pixel, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
-// pixels of a column, a warp four rows of 32.
+// The final assignment of every pixel of a tile: a warp has 32 columns, its lanes four pixels of each at a time. Tags are
+// slots; where nothing is clustered, pixels.
+template <class Choice>
+struct Labels {
+  const u32 *features, *color;
+  const LscArgs &args;
+  const Cluster *reach;
+  const Mean &mean;
+  const Slots &slots;
+  Choice &choice;
+  // Of the lane's column, and of the row that is as far down as the lane is right.
+  u32 left, top, right, bottom, gx, row_slot, place_x, row_place;
+
+  __device__ void load(u32 y, u32 (&value)[4]) const {
+    const u32 *column = features + min(left + lane_id(), right);
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) value[i] = column[(size_t)min(top + y + i, bottom) * args.width];
+  }
+  __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
+    if (args.identity) {
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) tag[i] = (y + i) * TILE + lane_id();
+      return;
+    }
+    u32 pair[4][3], place_y[4], slot[4];
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      color_pairs(color, value[i], pair[i]);
+      place_y[i] = __shfl_sync(FULL_WARP, row_place, y + i);
+      slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
+    }
+    nearest_column<4>(reach, mean, slots.stride(), slot, pair, place_x, place_y, tag);
+    const u32 x = left + lane_id();
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      if (x > right || top + y + i > bottom) continue;
+      const Pixel pixel = {gx, home(args, top + y + i, args.ny), x, top + y + i, pair[i], place_x, place_y[i]};
+      choice.choose(reach, mean, slots, pixel, value[i], tag[i]);
+    }
+  }
+  __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : label_of(reach[tag]); }
+};
+
+// The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px.
 template <class SumsOf, class Keep, class Choice>
 __device__ __forceinline__ void label(const u32 *features, const u32 *color, const u32 *px, const u32 *py,
                                       const u64 *total, const Components &components, const LscArgs &args,
                                       SumsOf sums_of, Keep keep, Choice choice) {
-  __shared__ Reach<MAX_SLOTS> reach;
+  DYNAMIC_SHARED(Cluster, reach);
   __shared__ Mean mean;
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
-  const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
-
-  u32 feature[4], cluster[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const bool inside = x <= right && y + i <= bottom;
-    feature[i] = inside ? features[(size_t)(y + i) * args.width + x] : 0;
-    cluster[i] = inside ? (y + i) * args.width + x : NO_CLUSTER;
-  }
+  const Slots slots = slots_of(args, left, top, right, bottom);
   if (!args.identity) {
-    const Slots slots = slots_of(args, left, top, right, bottom);
     load_mean(mean, args, total);
     load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
-    u32 pair[4][3], place_y[4], slot[4], best[4];
-    const u32 column = min(x, right), gx = home(args, column, args.nx);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      color_pairs(color, feature[i], pair[i]);
-      const u32 row = min(y + i, bottom);
-      place_y[i] = py[row];
-      slot[i] = slots.of(gx, home(args, row, args.ny));
-    }
-    __syncthreads();
-    nearest_column<MAX_SLOTS, 4>(reach, mean, slots.stride(), slot, pair, px[column], place_y, best);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      if (cluster[i] == NO_CLUSTER) continue;
-      const Pixel pixel = {gx, home(args, y + i, args.ny), x, y + i, pair[i], px[column], place_y[i]};
-      choice.choose(reach, mean, slots, pixel, feature[i], best[i]);
-      cluster[i] = reach.label(best[i]);
-    }
-    choice.end();
   }
-  tile_components(components, args.width, left, top, cluster, feature);
+  const u32 column = min(left + lane_id(), right), row = min(top + lane_id(), bottom);
+  Labels<Choice> labels = {features, color, args, reach, mean, slots, choice, left, top, right, bottom,
+                           home(args, column, args.nx), (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
+                           px[column], py[row]};
+  __syncthreads();
+  tile_components(components, args.width, args.height, features, labels);
+  choice.end();
 }
 
-// Three blocks to a multiprocessor: the compiler would take more registers and leave it two.
-KERNEL __launch_bounds__(TILE_THREADS, 3)
+KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args) {

@@ -29,10 +29,9 @@ __device__ __forceinline__ Sums *state_of(const LscTemporal &own, u32 round) {
 }
 
 // Distance of a pixel and a cluster in whole quanta: the score, in the order of `nearest`, and what all candidates share.
-template <int SLOTS>
-__device__ __forceinline__ u32 distance(const Reach<SLOTS> &reach, const Mean &mean, float square, u32 slot,
+__device__ __forceinline__ u32 distance(const Cluster *reach, const Mean &mean, float square, u32 slot,
                                         const Pixel &pixel) {
-  const float4 a = reach.part[0][slot], b = reach.part[1][slot], c = reach.part[2][slot];
+  const float4 a = reach[slot].part[0], b = reach[slot].part[1], c = reach[slot].part[2];
   float f[6];
 #pragma unroll
   for (int j = 0; j < 3; j++) {
@@ -65,8 +64,7 @@ struct Inertia {
   u64 *total;  // in shared memory; none if nothing is to be added up
   u64 residual;
 
-  template <int SLOTS>
-  __device__ void choose(const Reach<SLOTS> &reach, const Mean &mean, const Slots &slots, const Pixel &pixel,
+  __device__ void choose(const Cluster *reach, const Mean &mean, const Slots &slots, const Pixel &pixel,
                          u32 feature, u32 &best) {
     const u32 least = distance(reach, mean, square, best, pixel);
     if (((pixel.x | pixel.y) & (args.sample_step - 1)) == 0) residual += least;
@@ -182,7 +180,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 }
 
 // As `lsc_label`, and leaves what the next frame needs. `round` is the last one's number.
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS)
     lsc_label_follow(const u32 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const u64 *__restrict__ mean_total, LscTemporal own, Temporal t, TemporalArgs temporal,
                      Components components, u32 round, u32 follows, LscArgs args) {
@@ -205,6 +203,6 @@ KERNEL __launch_bounds__(TILE_THREADS)
                        place_of(own, args, last.value[8], last.value[9], row)};
       },
       inertia);
-  // `label` has passed barriers since the last warp added.
+  __syncthreads();
   if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
 }

@@ -250,27 +250,34 @@ KERNEL __launch_bounds__(FLATTEN_THREADS)
   if (__syncthreads_or(far) && threadIdx.x == 0) counters[FLATTEN_COUNTER + pass] = 1;
 }
 
-// The root of every pixel as its cluster, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
-// pixels of a column.
-KERNEL __launch_bounds__(TILE_THREADS)
+// The root of every pixel as its cluster: the tags.
+struct Roots {
+  const u32 *parents;
+  u32 left, top, right, bottom, width;
+
+  __device__ u32 root_of(u32 at) const {
+    // Passes have come so far in all but the longest of trees.
+    for (u32 up = parents[at]; up != at; up = parents[at]) at = up;
+    return at;
+  }
+  __device__ void load(u32 y, u32 (&value)[4]) const {
+    const u32 *column = parents + min(left + lane_id(), right);
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) value[i] = column[(size_t)min(top + y + i, bottom) * width];
+  }
+  __device__ void assign(u32, const u32 (&value)[4], u32 (&tag)[4]) const {
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) tag[i] = root_of(value[i]);
+  }
+  __device__ u32 cluster(u32, u32 x, u32 y) const { return root_of(y * width + x); }
+};
+
+// The components of equal root inside each tile. Grid: tiles of 32 x 32 px.
+KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args) {
   after_last_kernel();
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
-  const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
-  u32 feature[4], cluster[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 pixel = (y + i) * args.width + x;
-    const bool inside = x < args.width && y + i < args.height;
-    feature[i] = inside ? features[pixel] : 0;
-    cluster[i] = inside ? parents[pixel] : NO_CLUSTER;
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    if (cluster[i] == NO_CLUSTER) continue;
-    // Passes have come so far in all but the longest of trees.
-    for (u32 up = parents[cluster[i]]; up != cluster[i]; up = parents[cluster[i]]) cluster[i] = up;
-  }
-  tile_components(components, args.width, left, top, cluster, feature);
+  Roots roots = {parents, left, top, min(left + TILE, args.width) - 1, min(top + TILE, args.height) - 1, args.width};
+  tile_components(components, args.width, args.height, features, roots);
 }

@@ -10,25 +10,20 @@
 // Brings the clusters in reach of a tile into shared memory, one thread a cluster: `center_of(x, y)` gives that of a cell,
 // `keep(k, center)` takes those of the tile's own cells.
 template <class CenterOf, class Keep>
-__device__ __forceinline__ void load_clusters(SharedClusters &shared, const SlicArgs &args, const Slots &slots,
+__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Slots &slots,
                                               CenterOf center_of, Keep keep) {
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
     const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
     if (x >= args.nx || y >= args.ny) {
       // Never the nearest: whatever is added, the distance stays infinite.
-      shared.color_x[slot] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      shared.y[slot] = INFINITE;
-      shared.spread[slot] = 1;
-      shared.label[slot] = NO_SLOT;
+      reach[slot] = {make_float4(0.0f, 0.0f, 0.0f, 0.0f), INFINITE, 1, NO_SLOT, 0};
       continue;
     }
     const Center center = center_of(x, y);
     const i32 *v = center.value;
     const u32 k = y * args.nx + x;
-    shared.color_x[slot] = make_float4((float)v[0], (float)v[1], (float)v[2], (float)v[3]);
-    shared.y[slot] = (float)v[4];
-    shared.spread[slot] = (u32)v[5];
-    shared.label[slot] = k;
+    reach[slot] = {make_float4(lifted((u32)v[0]), lifted((u32)v[1]), lifted((u32)v[2]), (float)v[3]), (float)v[4],
+                   (u32)v[5], k, 0};
     if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, center);
   }
 }
@@ -41,7 +36,7 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
 // The nearest of the nine clusters around a cell for N pixels of that cell in one column. Raster order and a strict
 // comparison: equal distances keep the lowest index. All values are exact integers below 2^24.
 template <bool ADAPTIVE, int N>
-__device__ __forceinline__ void nearest(const SharedClusters &clusters, const SlicArgs &args, u32 stride, u32 slot,
+__device__ __forceinline__ void nearest(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
                                         const float (&l)[N], const float (&a)[N], const float (&b)[N], float x,
                                         const float (&y)[N], u32 (&best)[N]) {
   float low[N];
@@ -57,10 +52,10 @@ __device__ __forceinline__ void nearest(const SharedClusters &clusters, const Sl
 #pragma unroll
     for (u32 dx = 0; dx < 3; dx++) {
       const u32 candidate = slot + (dy - 1) * stride + (dx - 1);
-      const float4 c = clusters.color_x[candidate];
-      const float cy = clusters.y[candidate];
+      const float4 c = reach[candidate].color_x;
+      const float cy = reach[candidate].y;
       const float x2 = (x - c.w) * (x - c.w);
-      const u32 weight = ADAPTIVE && cy < INFINITE ? (1u << 30) / max(clusters.spread[candidate], 1u) : 0;
+      const u32 weight = ADAPTIVE && cy < INFINITE ? (1u << 30) / max(reach[candidate].spread, 1u) : 0;
 #pragma unroll
       for (int i = 0; i < N; i++) {
         const float dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z, dyy = y[i] - cy;
@@ -88,32 +83,32 @@ __device__ __forceinline__ void nearest(const SharedClusters &clusters, const Sl
 
 // One pixel, out of line: it is called where a column of four crosses from one cell to the next.
 template <bool ADAPTIVE>
-__device__ __noinline__ u32 nearest_1(const SharedClusters &clusters, const SlicArgs &args, u32 stride, u32 slot, float l,
+__device__ __noinline__ u32 nearest_1(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot, float l,
                                       float a, float b, float x, float y) {
   const float l1[1] = {l}, a1[1] = {a}, b1[1] = {b}, y1[1] = {y};
   u32 best[1];
-  nearest<ADAPTIVE, 1>(clusters, args, stride, slot, l1, a1, b1, x, y1, best);
+  nearest<ADAPTIVE, 1>(reach, args, stride, slot, l1, a1, b1, x, y1, best);
   return best[0];
 }
 
 // Nearest clusters of N pixels of a column, which lie in one cell nearly always.
 template <bool ADAPTIVE, int N>
-__device__ __forceinline__ void nearest_column(const SharedClusters &clusters, const SlicArgs &args, u32 stride,
+__device__ __forceinline__ void nearest_column(const Reach *reach, const SlicArgs &args, u32 stride,
                                                const u32 (&slot)[N], const float (&l)[N], const float (&a)[N],
                                                const float (&b)[N], float x, const float (&y)[N], u32 (&best)[N]) {
   if (slot[0] == slot[N - 1]) {
-    nearest<ADAPTIVE, N>(clusters, args, stride, slot[0], l, a, b, x, y, best);
+    nearest<ADAPTIVE, N>(reach, args, stride, slot[0], l, a, b, x, y, best);
     return;
   }
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    best[i] = nearest_1<ADAPTIVE>(clusters, args, stride, slot[i], l[i], a[i], b[i], x, y[i]);
+    best[i] = nearest_1<ADAPTIVE>(reach, args, stride, slot[i], l[i], a[i], b[i], x, y[i]);
   }
 }
 
 struct RoundShared {
-  SharedClusters clusters;
-  u32 sums[7][MAX_SLOTS];
+  Reach reach[ROUND_SLOTS];
+  u32 sums[7][ROUND_SLOTS];
   i32 origin_x[ROUND_TILE_W + 4], origin_y[ROUND_TILE_H + 4];
 };
 
@@ -128,7 +123,7 @@ struct Pixel {
 
 // A pixel belongs to the nearest cluster.
 struct Nearest {
-  __device__ void choose(const SharedClusters &, const Slots &, const Pixel &, u32 &) {}
+  __device__ void choose(const Reach *, const Slots &, const Pixel &, u32 &) {}
   __device__ void end() {}
 };
 
@@ -167,7 +162,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     const u32 cell = slots.gy + threadIdx.x - 1;
     shared.origin_y[threadIdx.x] = cell < args.ny ? sums_origin(py, cell, args.step) : 0;
   }
-  load_clusters(shared.clusters, args, slots, center_of, keep);
+  load_clusters(shared.reach, args, slots, center_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -175,13 +170,13 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
   u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    l[i] = (float)(feature_0(feature[i]) >> args.color_shift);
-    a[i] = (float)(feature_1(feature[i]) >> args.color_shift);
-    b[i] = (float)(feature_2(feature[i]) >> args.color_shift);
+    l[i] = lifted(feature_0(feature[i]) >> args.color_shift);
+    a[i] = lifted(feature_1(feature[i]) >> args.color_shift);
+    b[i] = lifted(feature_2(feature[i]) >> args.color_shift);
     yy[i] = (float)place_y[i];
     slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
   }
-  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.clusters, args, slots.stride(), slot, l, a, b, (float)place_x, yy,
+  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, (float)place_x, yy,
                                           best);
 
 #pragma unroll
@@ -189,7 +184,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     if (sx > right || sy + i > bottom) continue;
     const u32 y = (sy + i) * st;
     const Pixel pixel = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], (float)place_x, yy[i]};
-    choice.choose(shared.clusters, slots, pixel, best[i]);
+    choice.choose(shared.reach, slots, pixel, best[i]);
   }
   choice.end();
 
@@ -210,13 +205,13 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     }
     const u32 row = target / slots.stride();
     sum[0] += 1;
-    sum[1] += (u32)l[i];
-    sum[2] += (u32)a[i];
-    sum[3] += (u32)b[i];
+    sum[1] += lowered(l[i]);
+    sum[2] += lowered(a[i]);
+    sum[3] += lowered(b[i]);
     sum[4] += (u32)(place_x - shared.origin_x[target - row * slots.stride()]);
     sum[5] += (u32)(place_y[i] - shared.origin_y[row]);
     if (ADAPTIVE) {
-      const float4 c = shared.clusters.color_x[target];
+      const float4 c = shared.reach[target].color_x;
       const float dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z;
       spread = max(spread, (u32)__fmaf_rn(dl, dl, __fmaf_rn(da, da, db * db)));
     }
@@ -239,7 +234,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
 
   for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
     if (shared.sums[0][i] == 0) continue;
-    u32 *to = sums_out[shared.clusters.label[i]].value;
+    u32 *to = sums_out[shared.reach[i].label].value;
 #pragma unroll
     for (int j = 0; j < 6; j++) atomicAdd(to + j, shared.sums[j][i]);
     if (ADAPTIVE) atomicMax(to + 6, shared.sums[6][i]);
@@ -282,51 +277,70 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
-// The final assignment of every pixel, and the components inside each tile. Grid: tiles of 32 x 32 px; a thread has four
-// pixels of a column, a warp four rows of 32.
+// The final assignment of every pixel of a tile: a warp has 32 columns, its lanes four pixels of each at a time. Tags are
+// slots; where nothing is clustered, pixels.
+template <bool ADAPTIVE, class Choice>
+struct Labels {
+  const u32 *features;
+  const SlicArgs &args;
+  const Reach *reach;
+  const Slots &slots;
+  Choice &choice;
+  // Of the lane's column, and of the row that is as far down as the lane is right.
+  u32 left, top, right, bottom, gx, row_slot;
+  float place_x, row_place;
+
+  __device__ void load(u32 y, u32 (&value)[4]) const {
+    const u32 *column = features + min(left + lane_id(), right);
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) value[i] = column[(size_t)min(top + y + i, bottom) * args.width];
+  }
+  __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
+    if (args.identity) {
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) tag[i] = (y + i) * TILE + lane_id();
+      return;
+    }
+    float l[4], a[4], b[4], yy[4];
+    u32 slot[4];
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      l[i] = lifted(feature_0(value[i]) >> args.color_shift);
+      a[i] = lifted(feature_1(value[i]) >> args.color_shift);
+      b[i] = lifted(feature_2(value[i]) >> args.color_shift);
+      yy[i] = __shfl_sync(FULL_WARP, row_place, y + i);
+      slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
+    }
+    nearest_column<ADAPTIVE, 4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag);
+    const u32 x = left + lane_id();
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      if (x > right || top + y + i > bottom) continue;
+      const Pixel pixel = {gx, home(args, top + y + i, args.ny), x, top + y + i, value[i], l[i], a[i], b[i], place_x,
+                           yy[i]};
+      choice.choose(reach, slots, pixel, tag[i]);
+    }
+  }
+  __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : reach[tag].label; }
+};
+
+// The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px.
 template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
 __device__ __forceinline__ void label(const u32 *features, const i32 *px, const i32 *py, const Components &components,
                                       const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
-  __shared__ SharedClusters clusters;
+  DYNAMIC_SHARED(Reach, reach);
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
-  const u32 x = left + lane_id(), y = top + threadIdx.x / 32 * 4;
-
-  u32 feature[4], cluster[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const bool inside = x <= right && y + i <= bottom;
-    feature[i] = inside ? features[(size_t)(y + i) * args.width + x] : 0;
-    cluster[i] = inside ? (y + i) * args.width + x : NO_CLUSTER;
-  }
-  if (!args.identity) {
-    const Slots slots = slots_of(args, left, top, right, bottom);
-    load_clusters(clusters, args, slots, center_of, keep);
-    __syncthreads();
-    float l[4], a[4], b[4], yy[4];
-    u32 slot[4], best[4];
-    const u32 column = min(x, right), gx = home(args, column, args.nx);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      l[i] = (float)(feature_0(feature[i]) >> args.color_shift);
-      a[i] = (float)(feature_1(feature[i]) >> args.color_shift);
-      b[i] = (float)(feature_2(feature[i]) >> args.color_shift);
-      const u32 row = min(y + i, bottom);
-      yy[i] = (float)py[row];
-      slot[i] = slots.of(gx, home(args, row, args.ny));
-    }
-    nearest_column<ADAPTIVE, 4>(clusters, args, slots.stride(), slot, l, a, b, (float)px[column], yy, best);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      if (cluster[i] == NO_CLUSTER) continue;
-      const Pixel pixel = {gx, home(args, y + i, args.ny), x, y + i, feature[i], l[i], a[i], b[i],
-                           (float)px[column], yy[i]};
-      choice.choose(clusters, slots, pixel, best[i]);
-      cluster[i] = clusters.label[best[i]];
-    }
-    choice.end();
-  }
-  tile_components(components, args.width, left, top, cluster, feature);
+  const Slots slots = slots_of(args, left, top, right, bottom);
+  if (!args.identity) load_clusters(reach, args, slots, center_of, keep);
+  const u32 column = min(left + lane_id(), right), row = min(top + lane_id(), bottom);
+  Labels<ADAPTIVE, Choice> labels = {features, args, reach, slots, choice, left, top, right, bottom,
+                                     home(args, column, args.nx),
+                                     (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
+                                     (float)px[column], (float)py[row]};
+  __syncthreads();
+  tile_components(components, args.width, args.height, features, labels);
+  choice.end();
 }
 
 // The labels of a frame by itself.
@@ -339,14 +353,14 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
       [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); }, [](u32, const Center &) {}, Nearest());
 }
 
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
   after_last_kernel();
   label_alone<false>(features, px, py, sums, old, components, args);
 }
 
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                         const Sums *__restrict__ sums, const Center *__restrict__ old, Components components,
                         SlicArgs args) {

@@ -27,14 +27,14 @@ __device__ __forceinline__ Center *centers_of(const SlicTemporal &own, u32 round
 
 // Squared distance of a pixel and a cluster, with SLICO in the fixed point of its scores.
 template <bool ADAPTIVE>
-__device__ __forceinline__ u64 distance(const SharedClusters &clusters, const SlicArgs &args, u32 slot,
+__device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args, u32 slot,
                                         const Pixel &pixel) {
-  const float4 c = clusters.color_x[slot];
+  const float4 c = reach[slot].color_x;
   const float dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z;
-  const float dx = pixel.place_x - c.w, dy = pixel.place_y - clusters.y[slot];
+  const float dx = pixel.place_x - c.w, dy = pixel.place_y - reach[slot].y;
   const u32 color = (u32)__fmaf_rn(dl, dl, __fmaf_rn(da, da, db * db)), place = (u32)__fmaf_rn(dx, dx, dy * dy);
   if (!ADAPTIVE) return color + place;
-  return (u64)color * ((1u << 30) / max(clusters.spread[slot], 1u)) + (u64)place * args.place_weight;
+  return (u64)color * ((1u << 30) / max(reach[slot].spread, 1u)) + (u64)place * args.place_weight;
 }
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
@@ -47,13 +47,13 @@ struct Inertia {
   u64 *total;  // in shared memory; none if nothing is to be added up
   u64 residual;
 
-  __device__ void choose(const SharedClusters &clusters, const Slots &slots, const Pixel &pixel, u32 &best) {
-    const u64 least = distance<ADAPTIVE>(clusters, args, best, pixel);
+  __device__ void choose(const Reach *reach, const Slots &slots, const Pixel &pixel, u32 &best) {
+    const u64 least = distance<ADAPTIVE>(reach, args, best, pixel);
     if (((pixel.x | pixel.y) & (args.sample_step - 1)) == 0) residual += ADAPTIVE ? least >> 20 : least;
     if (!warm) return;
     const Predicted own = predict(t, temporal, args, slots, pixel.gx, pixel.gy, pixel.x, pixel.y, pixel.feature);
     if (own.slot == NO_SLOT) return;
-    u64 spared = distance<ADAPTIVE>(clusters, args, own.slot, pixel);
+    u64 spared = distance<ADAPTIVE>(reach, args, own.slot, pixel);
     spared -= spared * own.part >> 8;
     if (spared < least || (spared == least && own.slot < best)) best = own.slot;
   }
@@ -148,18 +148,18 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
         t.places[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
       },
       inertia);
-  // `label` has passed barriers since the last warp added.
+  __syncthreads();
   if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
 }
 
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   after_last_kernel();
   label_and_leave<false>(px, py, own, t, temporal, components, round, follows, args);
 }
 
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   after_last_kernel();

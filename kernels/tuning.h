@@ -9,12 +9,12 @@
 #define ROUND_TILE_W 32
 #define ROUND_TILE_H 8
 #define ROUND_THREADS 128
-// A component tile in px: a row is one warp, so runs are found by ballots; 8 warps of 4 rows.
+// A component tile in px: a row is one warp, so runs are found by ballots. Where rows are independent, 8 warps have four
+// each; where labels are found and joined, a warp goes down eight, since what it joins by itself is cheap.
 #define TILE 32
 #define TILE_THREADS 256
-// Most cells in reach of a tile of either kind: cells of 1 px are not clustered, those of 2 px give 16 + 2 a side.
-#define MAX_SLOTS 384
-// The same for a round's tile: 16 + 2 by 4 + 2 at 2 px.
+#define LABEL_THREADS 128
+// Most cells in reach of a round's tile: cells of 1 px are not clustered, those of 2 px give 16 + 2 by 4 + 2.
 #define ROUND_SLOTS 128
 #define BORDER_THREADS 256
 // Quick shift's density: four pixels a thread share the reading of a neighbor. A cell is 20 bytes of shared memory; the

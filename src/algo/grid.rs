@@ -123,6 +123,12 @@ const _: () = assert!(size_of::<GridArgs>() == 4 * 10);
 
 #[cfg(feature = "cuda")]
 impl Grid {
+    /// Most cells that a square tile of `tile` px can reach: those that it lies in and one more all around.
+    pub(crate) fn reach(&self, tile: u32) -> usize {
+        let across = |cells: u32| ((tile - 1) / self.step + 2).min(cells) as usize + 2;
+        across(self.nx) * across(self.ny)
+    }
+
     /// What kernels need to know of the grid.
     pub(crate) fn device_args(&self) -> GridArgs {
         let (step, Geometry { width, height }) = (self.sample_step(), self.geometry);

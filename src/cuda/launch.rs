@@ -62,11 +62,18 @@ pub(crate) struct Kernel {
     pub stage: &'static str,
     /// Whether its grids may be set up while the one before runs: every kernel waits by itself.
     overlaps: bool,
+    /// Bytes of shared memory a block, beside what the kernel itself declares.
+    shared: u32,
 }
 
 impl Kernel {
     pub fn new(function: CudaFunction, stage: &'static str, overlaps: bool) -> Self {
-        Self { function, stage, overlaps }
+        Self { function, stage, overlaps, shared: 0 }
+    }
+
+    /// The same with so many bytes of shared memory a block for what the kernel declares as `DYNAMIC_SHARED`.
+    pub fn with_shared(self, bytes: usize) -> Self {
+        Self { shared: bytes as u32, ..self }
     }
 
     /// Most blocks of `threads` that a multiprocessor holds at once.
@@ -95,7 +102,7 @@ impl Kernel {
                 blockDimX: threads,
                 blockDimY: 1,
                 blockDimZ: 1,
-                sharedMemBytes: 0,
+                sharedMemBytes: self.shared,
                 hStream: stream.cu_stream(),
                 attrs: &mut attribute,
                 numAttrs: 1,
@@ -111,7 +118,7 @@ impl Kernel {
                 self.function.cu_function(),
                 (grid.0, grid.1, 1),
                 (threads, 1, 1),
-                0,
+                self.shared,
                 stream.cu_stream(),
                 args,
             )

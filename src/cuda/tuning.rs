@@ -36,6 +36,7 @@ pub(crate) const ROUND_TILE: (u32, u32) = (value("ROUND_TILE_W"), value("ROUND_T
 pub(crate) const ROUND_THREADS: u32 = value("ROUND_THREADS");
 pub(crate) const TILE: u32 = value("TILE");
 pub(crate) const TILE_THREADS: u32 = value("TILE_THREADS");
+pub(crate) const LABEL_THREADS: u32 = value("LABEL_THREADS");
 pub(crate) const DENSITY_TILE_H: u32 = value("DENSITY_TILE_H");
 pub(crate) const DENSITY_THREADS: u32 = value("DENSITY_THREADS");
 pub(crate) const DENSITY_CELLS: u32 = value("DENSITY_CELLS");
@@ -55,7 +56,7 @@ pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 
 // The kernels divide these without a rest.
-const _: () = assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE);
+const _: () = assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE && TILE.is_multiple_of(4 * (LABEL_THREADS / 32)));
 const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_multiple_of(ROUND_THREADS));
 const _: () =
     assert!(DENSITY_TILE_H.is_multiple_of(DENSITY_THREADS / 32) && DENSITY_CELLS > DENSITY_CELLS_SMALL);

@@ -8,7 +8,7 @@ use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE_THREADS};
+use crate::cuda::tuning::{LABEL_THREADS, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -57,6 +57,9 @@ struct Follow {
 const SUMS_WORDS: usize = 12;
 /// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
 const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;
+/// `Cluster` of kernels/lsc.cu.
+const REACH_BYTES: usize = 48;
+
 /// Most blocks of stage `lsc/mean`; with these a block of the largest frame still has less than 2^20 samples.
 const MEAN_BLOCKS: u32 = 1024;
 
@@ -86,11 +89,12 @@ impl Lsc {
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, work: &Work) -> Result<Self> {
         let grid = plan.grid;
         let what = "device memory";
+        let reach = grid.reach(TILE) * REACH_BYTES;
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
         let follow = || -> Result<Follow> {
             Ok(Follow {
                 assign: cuda.device.kernel("lsc", "lsc_follow", "lsc/assign")?,
-                label: cuda.device.kernel("lsc", "lsc_label_follow", "lsc/label")?,
+                label: cuda.device.kernel("lsc", "lsc_label_follow", "lsc/label")?.with_shared(reach),
                 carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
                 turn: Memory::with(cuda, what, &lsc.turn)?,
                 square: lsc.square,
@@ -99,7 +103,7 @@ impl Lsc {
         Ok(Self {
             mean: cuda.device.kernel("lsc", "lsc_mean", "lsc/mean")?,
             assign: cuda.device.kernel("lsc", "lsc_assign", "lsc/assign")?,
-            label: cuda.device.kernel("lsc", "lsc_label", "lsc/label")?,
+            label: cuda.device.kernel("lsc", "lsc_label", "lsc/label")?.with_shared(reach),
             args: LscArgs { grid: grid.device_args(), place_weight: lsc.place_weight },
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
             total: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
@@ -188,7 +192,7 @@ impl Segmenter<Cuda> for Lsc {
             let list =
                 &mut args![color, px, py, total, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
-            return unsafe { work.launch(&follow.label, work.tiles, TILE_THREADS, list) };
+            return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, state) = (sums[last % 3], state[last % 2]);
@@ -197,7 +201,7 @@ impl Segmenter<Cuda> for Lsc {
             work.launch(
                 &self.label,
                 work.tiles,
-                TILE_THREADS,
+                LABEL_THREADS,
                 &mut args![features, color, px, py, total, sums, state, components, self.args],
             )
         }

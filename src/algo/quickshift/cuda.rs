@@ -7,7 +7,7 @@ use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
-    LINK_THREADS, TILE_THREADS,
+    LABEL_THREADS, LINK_THREADS,
 };
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
@@ -131,7 +131,7 @@ impl Segmenter<Cuda> for QuickShift {
             work.launch(
                 &self.label,
                 work.tiles,
-                TILE_THREADS,
+                LABEL_THREADS,
                 &mut args![features, parents, components, shape],
             )
         }

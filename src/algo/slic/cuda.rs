@@ -8,7 +8,7 @@ use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{ROUND_THREADS, ROUND_TILE, TILE_THREADS};
+use crate::cuda::tuning::{LABEL_THREADS, ROUND_THREADS, ROUND_TILE, TILE};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -52,6 +52,8 @@ struct Follow {
     scale: [i64; 2],
 }
 
+/// `Reach` of kernels/clusters.cuh.
+const REACH_BYTES: usize = 32;
 /// Words of the accumulators of one cluster: `Sums` of kernels/clusters.cuh.
 const SUMS_WORDS: usize = 8;
 
@@ -84,17 +86,18 @@ impl Slic {
             Some(_) => ("slic_follow_adaptive", "slic_label_follow_adaptive"),
         };
         let what = "device memory";
+        let reach = grid.reach(TILE) * REACH_BYTES;
         let follow = || -> Result<Follow> {
             Ok(Follow {
                 assign: cuda.device.kernel("slic", follow_assign, "slic/assign")?,
-                label: cuda.device.kernel("slic", follow_label, "slic/label")?,
+                label: cuda.device.kernel("slic", follow_label, "slic/label")?.with_shared(reach),
                 carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
                 scale: slic.place_scale,
             })
         };
         Ok(Self {
             assign: cuda.device.kernel("slic", assign, "slic/assign")?,
-            label: cuda.device.kernel("slic", label, "slic/label")?,
+            label: cuda.device.kernel("slic", label, "slic/label")?.with_shared(reach),
             args: SlicArgs {
                 grid: grid.device_args(),
                 color_shift: slic.color_shift,
@@ -171,7 +174,7 @@ impl Segmenter<Cuda> for Slic {
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let list = &mut args![px, py, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
-            return unsafe { work.launch(&follow.label, work.tiles, TILE_THREADS, list) };
+            return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, centers) = (sums[last % 3], centers[last % 2]);
@@ -180,7 +183,7 @@ impl Segmenter<Cuda> for Slic {
             work.launch(
                 &self.label,
                 work.tiles,
-                TILE_THREADS,
+                LABEL_THREADS,
                 &mut args![features, px, py, sums, centers, components, self.args],
             )
         }

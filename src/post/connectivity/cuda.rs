@@ -10,8 +10,9 @@ use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 use crate::plan::Plan;
 
-/// A frame of this size gives one block of [`CONNECT_THREADS`] about an edge a thread.
-const PIXELS_A_BLOCK: u32 = 2048;
+/// A frame of this size gives one block of [`CONNECT_THREADS`] less than an edge a thread: a second one would wait for memory
+/// as long again.
+const PIXELS_A_BLOCK: u32 = 512;
 
 /// Rounds with launches of their own; photographs take three or four, and an idle launch costs up to 3 us.
 const LAUNCHED_ROUNDS: u32 = 4;
@@ -92,7 +93,7 @@ impl Connectivity {
             },
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
             number_blocks: (width * height)
-                .div_ceil(8 * PIXELS_A_BLOCK)
+                .div_ceil(32 * PIXELS_A_BLOCK)
                 .clamp(1, cuda.device.multiprocessors.min(1024)),
         })
     }
