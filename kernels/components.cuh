@@ -243,7 +243,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   }
   if (sums.count) sums.add(shared, out, few);
   if (lane == 0) shared.waiting[warp] = waiting;
-  if (threadIdx.x == 0) shared.first = place;
+  if (few && threadIdx.x == 0) shared.first = place;
   __syncthreads();
   u32 all = 0;
 #pragma unroll

@@ -94,6 +94,8 @@ sanitize() {
         case $tool:$program in
             # Their bounds on memory are not for a process that is watched.
             *:cuda_cycles | *:cuda_memory) continue ;;
+            # Every fault has a process of its own; this one does not touch the device, which the tools take for an error.
+            *:cuda_faults) continue ;;
             # What the decoder's hardware writes counts as never written.
             initcheck:cuda_decoder) continue ;;
         esac

@@ -123,8 +123,12 @@ const _: () = assert!(size_of::<GridArgs>() == 4 * 10);
 
 #[cfg(feature = "cuda")]
 impl Grid {
-    /// Most cells that a square tile of `tile` px can reach: those that it lies in and one more all around.
+    /// Most cells that a square tile of `tile` px can reach: those that it lies in and one more all around. None where
+    /// nothing is clustered.
     pub(crate) fn reach(&self, tile: u32) -> usize {
+        if self.step == 1 {
+            return 0;
+        }
         let across = |cells: u32| ((tile - 1) / self.step + 2).min(cells) as usize + 2;
         across(self.nx) * across(self.ny)
     }
@@ -185,6 +189,17 @@ mod tests {
             assert!(s * s * u64::from(k) >= n || s == u64::from(w.max(h)));
             assert!(s == 1 || (s - 1) * (s - 1) * u64::from(k) < n);
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn a_tile_reaches_few_cells() {
+        let geometry = Geometry::new(320, 240).unwrap();
+        let reach = |step| Grid::with_step(geometry, step).reach(32);
+        assert_eq!((reach(2), reach(16), reach(32), reach(320)), (19 * 19, 25, 16, 9));
+        assert_eq!(Grid::with_step(Geometry::new(64, 48).unwrap(), 1).reach(32), 0);
+        // With what kernels declare themselves, blocks have 48 KiB; a cell takes up to 48 bytes.
+        assert!((2..320).all(|step| 48 * reach(step) <= 28 << 10));
     }
 
     #[test]

@@ -103,6 +103,9 @@ struct Args {
     /// Mean colors of light instead of code values.
     #[arg(long)]
     linear_light: bool,
+    /// Go on from frame to frame.
+    #[arg(long)]
+    temporal: bool,
     /// Threads of the CPU backend; 0 takes all cores.
     #[arg(long, default_value_t = THREADS.default)]
     threads: u32,
@@ -252,6 +255,7 @@ impl Case {
                     passes: args.merge_passes,
                 },
                 algorithm: algorithm_params,
+                temporal: args.temporal,
                 ..Default::default()
             },
             info: FrameInfo::new(size.0, args.format.pixel()),

@@ -56,7 +56,8 @@ pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 
 // The kernels divide these without a rest.
-const _: () = assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE && TILE.is_multiple_of(4 * (LABEL_THREADS / 32)));
+const _: () =
+    assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE && TILE.is_multiple_of(4 * (LABEL_THREADS / 32)));
 const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_multiple_of(ROUND_THREADS));
 const _: () =
     assert!(DENSITY_TILE_H.is_multiple_of(DENSITY_THREADS / 32) && DENSITY_CELLS > DENSITY_CELLS_SMALL);

@@ -911,9 +911,11 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *, in
   *blocks = 1;
   return SUCCESS;
 }
-API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned,
-                   void *stream, void **arguments, void **) {
-  if (gz != 1) return INVALID_VALUE;
+// A block has 48 KiB of shared memory, and the kernels that ask for some with the launch declare 20 of them.
+constexpr unsigned MOST_SHARED = 28 << 10;
+API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **arguments, void **) {
+  if (gz != 1 || shared > MOST_SHARED) return INVALID_VALUE;
   return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
 }
 struct LaunchConfig {
@@ -925,7 +927,7 @@ struct LaunchConfig {
 // Grids do not overlap here, whatever the attributes allow.
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
-  if (c.gz != 1) return INVALID_VALUE;
+  if (c.gz != 1 || c.shared > MOST_SHARED) return INVALID_VALUE;
   return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, false);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
