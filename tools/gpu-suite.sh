@@ -6,6 +6,7 @@
 #   parity    CPU and CUDA give the same, test by test
 #   jit       the short set of it with kernels that the driver compiles
 #   element   the elements' own tests, on the GPU
+#   clips     temporal mode over the clips of $SUPERPIXEL_CLIPS: H.264 in MP4, or folders of pictures; skipped without
 #   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the parity tests
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
 #   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus
@@ -19,7 +20,7 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-all=(parity jit element memcheck racecheck initcheck synccheck pipelines zero-copy cycles first bench fps toolkit)
+all=(parity jit element clips memcheck racecheck initcheck synccheck pipelines zero-copy cycles first bench fps toolkit)
 sections=("$@")
 [ $# -gt 0 ] || sections=("${all[@]}")
 for name in "${sections[@]}"; do
@@ -27,7 +28,7 @@ for name in "${sections[@]}"; do
         *" $name "*) ;;
         *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
     esac
-    case $name in -h | --help) sed -n '3,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
+    case $name in -h | --help) sed -n '3,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -55,7 +56,7 @@ parity() {
     local program status=0
     for program in $(programs '^(parity|cuda|gpu)' | grep -vE '^cuda_(cycles|decoder)$'); do
         echo "== $program"
-        "$here/tests/$program" || status=1
+        env -u SUPERPIXEL_CLIPS "$here/tests/$program" || status=1
     done
     if [ -x "$here/tests/unit" ]; then
         echo "== unit"
@@ -79,6 +80,30 @@ element() {
     for program in $(programs '^element'); do
         echo "== $program"
         "$here/tests/$program" || status=1
+    done
+    return $status
+}
+# Every clip by itself, side by side: the CPU's quick shift takes longest.
+clips() {
+    local folder=${SUPERPIXEL_CLIPS:-} clip name status=0 process processes=()
+    [ -n "$folder" ] || { echo "SUPERPIXEL_CLIPS names no folder"; return $skipped; }
+    for clip in "$folder"/*; do
+        name=$(basename "$clip" .mp4)
+        mkdir -p "$scratch/clips/$name/$name"
+        if [ -d "$clip" ]; then
+            cp "$clip"/* "$scratch/clips/$name/$name/"
+        else
+            gst-launch-1.0 -q filesrc location="$clip" ! qtdemux ! h264parse ! openh264dec ! videoconvert ! jpegenc quality=90 ! \
+                multifilesink location="$scratch/clips/$name/$name/%05d.jpg" || { echo "$name: not decoded"; status=1; continue; }
+        fi
+        SUPERPIXEL_CLIPS=$scratch/clips/$name "$here/tests/cuda_temporal" clips_of_a_folder >"$scratch/clips/$name.log" 2>&1 &
+        processes+=("$!:$name")
+    done
+    for process in "${processes[@]}"; do
+        wait "${process%%:*}" || status=1
+        name=${process#*:}
+        echo "== $name, $(find "$scratch/clips/$name/$name" -type f | wc -l) frames"
+        cat "$scratch/clips/$name.log"
     done
     return $status
 }
