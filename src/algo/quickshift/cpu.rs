@@ -359,7 +359,7 @@ mod tests {
                 let one = f64::from(8_388_608.0 / plan.weight.unit);
                 let error = |(&e, w): (&u32, &f64)| (f64::from(e) / one / w - 1.0).abs();
                 let worst = density.iter().zip(&want).map(error).fold(0.0, f64::max);
-                // Weights are whole units: the error of a sum depends on the picture, 1.03e-5 is the most that was seen.
+                // Weights are whole units: the error of a sum depends on the picture; 1.03e-5 was seen.
                 assert!(worst < 5e-5, "density is wrong by {worst:e} with {params:?}");
                 let sure = links.iter().filter(|link| link.is_some()).count();
                 let same = links.iter().zip(&parents).filter(|&(l, &p)| *l == Some(p as usize)).count();
