@@ -74,11 +74,6 @@ __device__ __forceinline__ void count_overlap(const Temporal &t, const TemporalA
   }
 }
 
-struct ResolveShared {
-  u32 warp_total[IDENTIFY_THREADS / 32];
-  u32 total;
-};
-
 // Regions without an identity and free identities choose each other: those pairs unite that are each other's best.
 __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &args) {
   const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
@@ -111,7 +106,7 @@ __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &arg
   __syncthreads();
 }
 
-// Leaves the table and what belongs to its pairs as the next frame wants to find it.
+// Leaves the table and what belongs to its pairs as the next frame wants to find it; who reads `taken` clears that.
 __device__ __forceinline__ void forget_pairs(const Temporal &t, const TemporalArgs &args) {
   const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
   for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
@@ -119,86 +114,39 @@ __device__ __forceinline__ void forget_pairs(const Temporal &t, const TemporalAr
     for (u32 turn = 0; turn < 2; turn++) {
       t.best[2 * turn * (size_t)most + label] = t.best[(2 * turn + 1) * (size_t)most + earlier] = 0;
     }
-    t.taken[label] = t.taken[most + earlier] = 0;
+    t.taken[most + earlier] = 0;
     t.pairs[at] = make_uint2(0, 0);
   }
 }
 
-// The first identity of a thread that gives `born` of them, after those of the threads before; 0 is no identity.
-__device__ __forceinline__ u32 first_id(ResolveShared &shared, u32 next, u32 born) {
-  const u32 sum = inclusive_sum(born), warp = threadIdx.x / 32;
-  if (lane_id() == 31) shared.warp_total[warp] = sum;
+// Sum of a block's values before this thread's, and of all.
+template <u32 THREADS>
+__device__ __forceinline__ u32 sum_before(u32 value, u32 &total) {
+  __shared__ u32 warp_total[32], all;
+  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32, lane = lane_id();
+  if (lane == 31) warp_total[warp] = sum;
   __syncthreads();
   if (warp == 0) {
-    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
-    shared.warp_total[lane_id()] = up - here;
-    if (lane_id() == 31) shared.total = up;
+    const u32 here = lane < THREADS / 32 ? warp_total[lane] : 0, up = inclusive_sum(here);
+    warp_total[lane] = up - here;
+    if (lane == 31) all = up;
   }
   __syncthreads();
-  const u32 id = next + shared.warp_total[warp] + sum - born;
+  total = all;
+  return warp_total[warp] + sum - value;
+}
+
+// The identity that comes `rank` after `next`; 0 is no identity.
+__device__ __forceinline__ u32 id_after(u32 next, u32 rank) {
+  const u32 id = next + rank;
   return id < next ? id + 1 : id;
 }
 
-// The first identity that is left once `born` have been given from `next` on.
-__device__ __forceinline__ u32 id_after(u32 next, u32 born) {
-  const u32 after = next + born;
-  return after < next ? after + 1 : after;
-}
-
-// Names all regions; new ones in label order. Called by one block.
-__device__ __forceinline__ void name(ResolveShared &shared, const Components &c, const Temporal &t,
-                                     const TemporalArgs &args, bool warm) {
-  const u32 regions = c.counters[2], each = (regions + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
-  const u32 begin = min(threadIdx.x * each, regions), end = min(begin + each, regions);
-  u32 born = 0;
-  for (u32 label = begin; label < end; label++) {
-    const u32 k = owner_of(t, args, label);
-    u32 from = NONE;
-    Track track = {0, 0, {warm ? t.state->shift[0] : 0, warm ? t.state->shift[1] : 0}};
-    if (k != NONE) {
-      const Slot &slot = t.slots[k];
-      if (warm) {
-        track.velocity[0] += slot.velocity[0];
-        track.velocity[1] += slot.velocity[1];
-      }
-      if (slot.id != 0) {
-        track.id = slot.id;
-        track.age = t.tracks_last[slot.region].age + 1;
-        from = slot.region;
-      }
-    }
-    const u32 earlier = track.id == 0 && warm ? __ldcg(&t.taken[label]) : 0;
-    if (earlier != 0) {
-      track.id = t.tracks_last[earlier - 1].id;
-      track.age = t.tracks_last[earlier - 1].age + 1;
-      from = earlier - 1;
-    }
-    born += track.id == 0;
-    t.tracks[label] = track;
-    t.from[label] = from;
-    t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
-  }
-  const u32 next = t.state->next_id;
-  u32 id = first_id(shared, next, born);
-  for (u32 label = begin; label < end; label++) {
-    if (t.tracks[label].id != 0) continue;
-    t.tracks[label].id = id;
-    if (++id == 0) id = 1;
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    t.state->next_id = id_after(next, shared.total);
-    t.state->regions = regions;
-    if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
-  }
-}
-
 // Overlaps of regions without an identity with the last frame's, and what regions without a cluster hold; the last block
-// then names all. Grid: any number of blocks over the sample lattice.
+// then lets both choose. Grid: any number of blocks over the sample lattice.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   after_last_kernel();
-  __shared__ ResolveShared shared;
   const bool warm = follows && !is_cut(*t.state, args);
   const u32 samples = grid.sample_width * grid.sample_height, step = grid.sample_step;
   for (u32 base = FIRST / 32 * 32; base < samples; base += ALL) {
@@ -229,27 +177,43 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
     const u32 same = __match_any_sync(FULL_WARP, pair);
     if (earlier != NONE && (u32)__ffs(same) - 1 == lane_id()) count_overlap(t, args, label, earlier, __popc(same));
   }
-  if (!is_last_block(&t.state->tickets[1])) return;
-  if (warm) match(t, args);
-  name(shared, c, t, args, warm);
+  if (!warm || !is_last_block(&t.state->tickets[1])) return;
+  match(t, args);
   forget_pairs(t, args);
 }
 
-// What the slots hold from here on, and which of the free ones regions without a cluster want. Grid: a thread for each
-// slot and region.
-KERNEL __launch_bounds__(TEMPORAL_THREADS)
-    temporal_finish(Components c, Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel();
-  const u32 i = FIRST, cells = grid.nx * grid.ny;
-  if (i < cells) {
-    const bool own = owns(t, i);
-    const u32 label = t.main_label[i];
-    t.slots[i].size = (u32)(t.mains[i] >> 32);
-    t.slots[i].id = own ? t.tracks[label].id : 0;
-    t.slots[i].region = own ? label : NONE;
+// Names a region as far as it has been there before; whether it is new.
+__device__ __forceinline__ bool name(const Temporal &t, const TemporalArgs &args, bool warm, u32 label) {
+  const u32 k = owner_of(t, args, label), earlier = warm ? t.taken[label] : 0;
+  u32 from = NONE;
+  Track track = {0, 0, {warm ? t.state->shift[0] : 0, warm ? t.state->shift[1] : 0}};
+  if (k != NONE) {
+    Slot &slot = t.slots[k];
+    if (warm) {
+      track.velocity[0] += slot.velocity[0];
+      track.velocity[1] += slot.velocity[1];
+    }
+    if (slot.id != 0) from = slot.region;
+    slot.region = label;
   }
-  if (i >= c.counters[2]) return;
-  const u64 *sums = t.sums + 6 * (size_t)i, n = sums[0];
+  if (earlier != 0) {
+    from = earlier - 1;
+    t.taken[label] = 0;
+  }
+  if (from != NONE) {
+    track.id = t.tracks_last[from].id;
+    track.age = t.tracks_last[from].age + 1;
+  }
+  if (k != NONE) t.slots[k].id = track.id;
+  t.tracks[label] = track;
+  t.from[label] = from;
+  t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
+  return track.id == 0;
+}
+
+// Which of the free slots a region without a cluster wants.
+__device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &grid, u32 label) {
+  const u64 *sums = t.sums + 6 * (size_t)label, n = sums[0];
   if (n == 0) return;
   const i32 at[2] = {(i32)((2 * PLACE * sums[1] + n) / (2 * n)), (i32)((2 * PLACE * sums[2] + n) / (2 * n))};
   const i32 gx = min(at[0] / PLACE / (i32)grid.step, (i32)grid.nx - 1);
@@ -268,8 +232,59 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
       }
     }
   }
-  t.plant_wanted[i] = nearest;
-  if (nearest != NONE) atomicMax(&t.plant_claims[nearest], key_of((u32)n, i));
+  t.plant_wanted[label] = nearest;
+  if (nearest != NONE) atomicMax(&t.plant_claims[nearest], key_of((u32)n, label));
+}
+
+// What regions are called and slots hold from here on; the last block then gives new identities, in label order. Grid: a
+// thread for each slot and region.
+KERNEL __launch_bounds__(TEMPORAL_THREADS)
+    temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
+  after_last_kernel();
+  const bool warm = follows && !is_cut(*t.state, args);
+  const u32 i = FIRST, regions = c.counters[2];
+  if (args.in_slots && i < grid.nx * grid.ny) {
+    t.slots[i].size = (u32)(t.mains[i] >> 32);
+    if (!owns(t, i)) {
+      t.slots[i].id = 0;
+      t.slots[i].region = NONE;
+    }
+  }
+  bool is_new = false;
+  if (i < regions) {
+    is_new = name(t, args, warm, i);
+    want_slot(t, grid, i);
+  }
+  const u32 bits = __ballot_sync(FULL_WARP, is_new);
+  if (lane_id() == 0 && i < regions) t.born[i / 32] = bits;
+  if (!is_last_block(&t.state->tickets[2])) return;
+  __shared__ u32 born[MAX_REGIONS / 32], before[MAX_REGIONS / 32];
+  const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
+  const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
+  u32 count = 0, total;
+  for (u32 word = begin; word < end; word++) {
+    born[word] = __ldcg(&t.born[word]);
+    before[word] = count;
+    count += __popc(born[word]);
+  }
+  const u32 first = sum_before<TEMPORAL_THREADS>(count, total);
+  for (u32 word = begin; word < end; word++) before[word] += first;
+  __syncthreads();
+  const u32 next = t.state->next_id;
+  for (u32 label = threadIdx.x; label < regions; label += TEMPORAL_THREADS) {
+    const u32 word = born[label / 32], bit = 1u << label % 32;
+    if ((word & bit) == 0) continue;
+    const u32 id = id_after(next, before[label / 32] + __popc(word & (bit - 1)));
+    t.tracks[label].id = id;
+    const u32 k = owner_of(t, args, label);
+    if (k != NONE) t.slots[k].id = id;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    t.state->next_id = id_after(next, total);
+    t.state->regions = regions;
+    if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
+  }
 }
 
 // Names of merged regions; mirrors src/algo/temporal/merged.rs.
@@ -302,7 +317,6 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
                     Merged merged) {
   after_last_kernel();
-  __shared__ ResolveShared shared;
   const u32 superpixels = *forest.count, count = counters[2], thread = threadIdx.x;
   if (thread == 0) t.state->pairs = 0;
   for (u32 i = thread; i < 3 * count; i += IDENTIFY_THREADS) merged.totals[i] = 0;
@@ -319,9 +333,10 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   match(t, args);
   const u32 each = (count + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
   const u32 begin = min(thread * each, count), end = min(begin + each, count);
-  u32 born = 0;
+  u32 born = 0, total;
   for (u32 label = begin; label < end; label++) {
     const u32 earlier = __ldcg(&t.taken[label]);
+    t.taken[label] = 0;
     const i64 n = (i64)__ldcg(&merged.totals[3 * label]);
     Track track = {0, 0, {0, 0}};
 #pragma unroll
@@ -337,13 +352,11 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
     t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
   }
   const u32 next = *merged.next_id;
-  u32 id = first_id(shared, next, born);
+  u32 rank = sum_before<IDENTIFY_THREADS>(born, total);
   for (u32 label = begin; label < end; label++) {
-    if (merged.tracks[label].id != 0) continue;
-    merged.tracks[label].id = id;
-    if (++id == 0) id = 1;
+    if (merged.tracks[label].id == 0) merged.tracks[label].id = id_after(next, rank++);
   }
   for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
-  if (thread == 0) *merged.next_id = id_after(next, shared.total);
+  if (thread == 0) *merged.next_id = id_after(next, total);
   forget_pairs(t, args);
 }

@@ -261,14 +261,19 @@ __device__ __forceinline__ void nearest_column(const Cluster *reach, const Mean 
 
 // A pixel and what is known of it.
 struct Pixel {
-  u32 gx, gy, x, y;
-  const u32 (&color)[3];
+  u32 gx, gy, x, y, feature;
+  u32 color[3];
   u32 place_x, place_y;
+  bool inside;  // the frame
 };
 
 // A pixel belongs to the nearest cluster.
 struct Nearest {
-  __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel &, u32, u32 &) {}
+  template <int N>
+  __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
+  template <int N>
+  __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel (&)[N], const u32 (&)[N],
+                         u32 (&)[N]) {}
   __device__ void end() {}
 };
 
@@ -287,11 +292,12 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   const u32 st = args.sample_step, lane = lane_id();
   const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
 
-  u32 pair[ROUND_SAMPLES][3], place_y[ROUND_SAMPLES];
+  u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], place_y[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     const u32 row = min(sy + i, bottom);
-    color_pairs(color, samples[(size_t)row * args.sample_width + min(sx, right)], pair[i]);
+    feature[i] = samples[(size_t)row * args.sample_width + min(sx, right)];
+    color_pairs(color, feature[i], pair[i]);
     place_y[i] = py[row * st];
   }
   const u32 place_x = px[x];
@@ -309,15 +315,18 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
-  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
-
+  Pixel pixel[ROUND_SAMPLES];
+  u32 last[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (sx > right || sy + i > bottom) continue;
-    const u32 y = (sy + i) * st;
-    const Pixel pixel = {gx, home(args, y, args.ny), x, y, pair[i], place_x, place_y[i]};
-    choice.choose(reach, mean, slots, pixel, samples[(size_t)(sy + i) * args.sample_width + sx], best[i]);
+    const u32 y = min(sy + i, bottom) * st;
+    const bool inside = sx <= right && sy + i <= bottom;
+    const u32(&of)[3] = pair[i];
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {of[0], of[1], of[2]}, place_x, place_y[i], inside};
   }
+  choice.look_back(pixel, last);
+  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
+  choice.choose(reach, mean, slots, pixel, last, best);
   choice.end();
 
   u32 target = NO_SLOT, sum[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -415,14 +424,19 @@ struct Labels {
       place_y[i] = __shfl_sync(FULL_WARP, row_place, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
     }
-    nearest_column<4>(reach, mean, slots.stride(), slot, pair, place_x, place_y, tag);
     const u32 x = left + lane_id();
+    Pixel pixel[4];
+    u32 last[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-      if (x > right || top + y + i > bottom) continue;
-      const Pixel pixel = {gx, home(args, top + y + i, args.ny), x, top + y + i, pair[i], place_x, place_y[i]};
-      choice.choose(reach, mean, slots, pixel, value[i], tag[i]);
+      const u32 at = min(x, right), row = min(top + y + i, bottom);
+      const bool inside = x <= right && top + y + i <= bottom;
+      const u32(&of)[3] = pair[i];
+      pixel[i] = {gx, home(args, row, args.ny), at, row, value[i], {of[0], of[1], of[2]}, place_x, place_y[i], inside};
     }
+    choice.look_back(pixel, last);
+    nearest_column<4>(reach, mean, slots.stride(), slot, pair, place_x, place_y, tag);
+    choice.choose(reach, mean, slots, pixel, last, tag);
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : label_of(reach[tag]); }
 };

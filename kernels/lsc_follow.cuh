@@ -64,16 +64,34 @@ struct Inertia {
   u64 *total;  // in shared memory; none if nothing is to be added up
   u64 residual;
 
-  __device__ void choose(const Cluster *reach, const Mean &mean, const Slots &slots, const Pixel &pixel,
-                         u32 feature, u32 &best) {
-    const u32 least = distance(reach, mean, square, best, pixel);
-    if (((pixel.x | pixel.y) & (args.sample_step - 1)) == 0) residual += least;
-    if (!warm) return;
-    const Predicted own = predict(t, temporal, args, slots, pixel.gx, pixel.gy, pixel.x, pixel.y, feature);
-    if (own.slot == NO_SLOT) return;
-    u64 spared = distance(reach, mean, square, own.slot, pixel);
-    spared -= spared * own.part >> 8;
-    if (spared < least || (spared == least && own.slot < best)) best = own.slot;
+  template <int N>
+  __device__ void look_back(const Pixel (&pixel)[N], u32 (&last)[N]) {
+    if (warm) look(t, args, pixel, last);
+  }
+  template <int N>
+  __device__ void choose(const Cluster *reach, const Mean &mean, const Slots &slots, const Pixel (&pixel)[N],
+                         const u32 (&last)[N], u32 (&best)[N]) {
+    Predicted own[N];
+    if (warm) {
+      predict(t, temporal, args, slots, pixel, last, own);
+    } else {
+#pragma unroll
+      for (int i = 0; i < N; i++) own[i] = {NO_SLOT, 0};
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      if (!pixel[i].inside) continue;
+      // What is nearest stays so when it is spared something.
+      const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
+      const bool sampled = ((pixel[i].x | pixel[i].y) & (args.sample_step - 1)) == 0;
+      if (!asked && !sampled) continue;
+      const u32 least = distance(reach, mean, square, best[i], pixel[i]);
+      if (sampled) residual += least;
+      if (!asked) continue;
+      u64 spared = distance(reach, mean, square, own[i].slot, pixel[i]);
+      spared -= spared * own[i].part >> 8;
+      if (spared < least || (spared == least && own[i].slot < best[i])) best[i] = own[i].slot;
+    }
   }
   __device__ void end() {
     if (!total) return;

@@ -119,11 +119,15 @@ struct RoundShared {
 struct Pixel {
   u32 gx, gy, x, y, feature;
   float l, a, b, place_x, place_y;
+  bool inside;  // the frame
 };
 
 // A pixel belongs to the nearest cluster.
 struct Nearest {
-  __device__ void choose(const Reach *, const Slots &, const Pixel &, u32 &) {}
+  template <int N>
+  __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
+  template <int N>
+  __device__ void choose(const Reach *, const Slots &, const Pixel (&)[N], const u32 (&)[N], u32 (&)[N]) {}
   __device__ void end() {}
 };
 
@@ -176,16 +180,18 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     yy[i] = (float)place_y[i];
     slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
   }
-  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, (float)place_x, yy,
-                                          best);
-
+  Pixel pixel[ROUND_SAMPLES];
+  u32 last[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (sx > right || sy + i > bottom) continue;
-    const u32 y = (sy + i) * st;
-    const Pixel pixel = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], (float)place_x, yy[i]};
-    choice.choose(shared.reach, slots, pixel, best[i]);
+    const u32 y = min(sy + i, bottom) * st;
+    const bool inside = sx <= right && sy + i <= bottom;
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], (float)place_x, yy[i], inside};
   }
+  choice.look_back(pixel, last);
+  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, (float)place_x, yy,
+                                          best);
+  choice.choose(shared.reach, slots, pixel, last, best);
   choice.end();
 
   u32 target = NO_SLOT, sum[6] = {0, 0, 0, 0, 0, 0}, spread = 0;
@@ -311,15 +317,18 @@ struct Labels {
       yy[i] = __shfl_sync(FULL_WARP, row_place, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
     }
-    nearest_column<ADAPTIVE, 4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag);
     const u32 x = left + lane_id();
+    Pixel pixel[4];
+    u32 last[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-      if (x > right || top + y + i > bottom) continue;
-      const Pixel pixel = {gx, home(args, top + y + i, args.ny), x, top + y + i, value[i], l[i], a[i], b[i], place_x,
-                           yy[i]};
-      choice.choose(reach, slots, pixel, tag[i]);
+      const u32 at = min(x, right), row = min(top + y + i, bottom);
+      const bool inside = x <= right && top + y + i <= bottom;
+      pixel[i] = {gx, home(args, row, args.ny), at, row, value[i], l[i], a[i], b[i], place_x, yy[i], inside};
     }
+    choice.look_back(pixel, last);
+    nearest_column<ADAPTIVE, 4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag);
+    choice.choose(reach, slots, pixel, last, tag);
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : reach[tag].label; }
 };

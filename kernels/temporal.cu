@@ -12,7 +12,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     TemporalState &state = *t.state;
     state.residual_last = state.residual;
     state.residual_first = state.residual = 0;
-    state.pairs = state.tickets[0] = state.tickets[1] = 0;
+    state.pairs = state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
       state.shift[0] = state.shift[1] = 0;
       state.unlike = 0;

@@ -17,6 +17,8 @@
 #define TRACK_HOP 2
 #define CLAIM_ROUNDS 2
 #define MATCH_ROUNDS 4
+// That of src/post/connectivity.
+#define MAX_REGIONS 65536u
 
 // A cluster as the next frame needs to know it.
 struct __align__(16) Slot {
@@ -52,9 +54,9 @@ struct TemporalState {
   u32 next_id;
   u32 regions;                                  // of the last frame
   u32 pairs;                                    // in the list
-  u32 tickets[2];                               // blocks that are done: of the shifts, of the overlaps
+  u32 tickets[3];                               // blocks that are done: of the shifts, of the overlaps, of the names
 };
-static_assert(sizeof(TemporalState) == 72, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(TemporalState) == 80, "mirrored in src/algo/temporal/cuda.rs");
 
 struct TemporalArgs {
   u32 square_log;    // of the side of a thumbnail's squares
@@ -95,11 +97,12 @@ struct Temporal {
   u32 *plant_wanted;           // [regions]
   u64 *best;                   // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
   u32 *taken;                  // [2][regions] earlier region that a region has taken, plus one; whether one is taken
+  u32 *born;                   // [regions / 32] a bit for each new region
   u32 *from;                   // [regions] the last frame's region that had the identity, or NONE
   uint2 *pairs;                // the table: region and earlier region, plus one; overlap
   u32 *pair_list;              // used slots of the table
 };
-static_assert(sizeof(Temporal) == 8 * 29, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(Temporal) == 8 * 30, "mirrored in src/algo/temporal/cuda.rs");
 
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
@@ -165,20 +168,39 @@ struct Predicted {
   u32 slot, part;
 };
 
-__device__ __forceinline__ Predicted predict(const Temporal &t, const TemporalArgs &args, const GridArgs &grid,
-                                             const Slots &slots, u32 gx, u32 gy, u32 x, u32 y, u32 feature) {
-  const size_t still = (size_t)y * grid.width + x;
-  u32 difference = feature_difference(feature, t.features_last[still]), label;
-  if (difference < STILL) {
-    label = t.labels[still];
-  } else {
-    const int2 move = t.moves[gy * grid.nx + gx];
-    const size_t from = (size_t)clamp_place((i32)y - move.y, grid.height) * grid.width +
-                        clamp_place((i32)x - move.x, grid.width);
-    difference = feature_difference(feature, t.features_last[from]);
-    label = t.labels[from];
+// The same for N pixels of a column, whose loads wait for each other once instead of N times. `last` is what `look` gave.
+template <class Pixel, int N>
+__device__ __forceinline__ void predict(const Temporal &t, const TemporalArgs &args, const GridArgs &grid,
+                                        const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
+                                        Predicted (&own)[N]) {
+  u32 difference[N], label[N], cell[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    const Pixel &here = pixel[i];
+    label[i] = here.y * grid.width + here.x;
+    difference[i] = feature_difference(here.feature, last[i]);
+    if (difference[i] < STILL) continue;
+    const int2 move = t.moves[here.gy * grid.nx + here.gx];
+    label[i] = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
+               clamp_place((i32)here.x - move.x, grid.width);
+    difference[i] = feature_difference(here.feature, t.features_last[label[i]]);
   }
-  const u32 cell = t.cells[label], cx = cell & 0xffffu, cy = cell >> 16;
-  if (cx - gx + 1 > 2 || cy - gy + 1 > 2) return {NO_SLOT, 0};
-  return {slots.of(cx, cy), difference <= SAME ? args.sure : args.inertia};
+#pragma unroll
+  for (int i = 0; i < N; i++) label[i] = t.labels[label[i]];
+#pragma unroll
+  for (int i = 0; i < N; i++) cell[i] = t.cells[label[i]];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
+    const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
+    own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
+    own[i].part = difference[i] <= SAME ? args.sure : args.inertia;
+  }
+}
+
+// What the last frame had in the place of N pixels.
+template <class Pixel, int N>
+__device__ __forceinline__ void look(const Temporal &t, const GridArgs &grid, const Pixel (&pixel)[N], u32 (&last)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) last[i] = t.features_last[pixel[i].y * grid.width + pixel[i].x];
 }

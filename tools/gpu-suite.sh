@@ -125,16 +125,45 @@ sanitize() {
             initcheck:cuda_decoder) continue ;;
         esac
         echo "== $program"
-        SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" $([ "$tool" != racecheck ] || echo "$race_set") ||
-            status=1
+        SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" \
+            $([ "$tool" != racecheck ] || echo "$race_set") >"$scratch/sanitized" 2>&1 || check_found "$scratch/sanitized" || status=1
+        # Of what is found the first tells most; initcheck is asked for all, to count them.
+        grep -vE '^=========     ' "$scratch/sanitized" | uniq | head -n 60
     done
     return $status
+}
+# Whether all that is found in log $1 is of GStreamer: the frames of libgstcuda have rows below the planes that nothing writes,
+# and a map for the host brings them down with the others. The section shows the same without our element.
+check_found() {
+    local all own
+    all=$(sed -n 's/^========= ERROR SUMMARY: \([0-9]*\) errors$/\1/p' "$1" | tail -n 1)
+    own=$((${all:-0} - $(gstreamers_reads "$1")))
+    echo "found: ${all:-no summary}, of them not by GStreamer's maps: $own"
+    [ -n "$all" ] && [ "$own" = 0 ] && grep -q '^test result: ok' "$1"
+}
+gstreamers_reads() {
+    awk '/^========= [^ ]/ { kind = /Host API memory access error/; frames = 0 }
+        kind && /Host Frame:/ {
+            frames++
+            if (frames == 1) copies = /Host Frame: cuMemcpy2D_v2 /
+            if (frames == 2 && copies && / in libgstcuda-1\.0\.so\.0$/) found++
+        }
+        END { print found + 0 }' "$1"
 }
 memcheck() { sanitize '^(parity|cuda)' memcheck; }
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
 race_set="drawn_parameters ingest_matches"
 racecheck() { sanitize '^parity' racecheck --racecheck-report all; }
-initcheck() { sanitize '^(parity|cuda)' initcheck; }
+initcheck() {
+    local checker status=0
+    sanitize '^(parity|cuda)' initcheck --print-limit 100000 || status=$?
+    checker=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+    [ -n "$checker" ] || return $status
+    GST_REGISTRY_FORK=no "$checker" --tool initcheck --print-limit 100000 gst-launch-1.0 -q videotestsrc num-buffers=3 ! \
+        video/x-raw,format=NV12,width=96,height=64 ! cudaupload ! identity dump=true ! fakesink >"$scratch/without" 2>&1
+    echo "without our element, 3 frames: $(gstreamers_reads "$scratch/without") reads by GStreamer's maps"
+    return $status
+}
 synccheck() { sanitize '^(parity|cuda)' synccheck; }
 
 # Checksum of what a pipeline writes; $1 names it.

@@ -47,7 +47,7 @@ unsafe impl Argument for GridArgs {}
 /// `Temporal` of kernels/temporal.cuh: where everything is in this frame.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Addresses([u64; 29]);
+pub(crate) struct Addresses([u64; 30]);
 
 // SAFETY: repr(C), addresses in the order of `Temporal`.
 unsafe impl Argument for Addresses {}
@@ -94,7 +94,7 @@ impl Merged {
 }
 
 /// Words of `TemporalState`, and where in it the next identity stands.
-const STATE_WORDS: usize = 18;
+const STATE_WORDS: usize = 20;
 const NEXT_ID: usize = 13;
 
 /// Device memory of what a frame leaves to the next.
@@ -128,6 +128,7 @@ pub(crate) struct State {
     plant_wanted: Memory<u32>,
     best: Memory<u64>,
     taken: Memory<u32>,
+    born: Memory<u32>,
     from: Memory<u32>,
     merged: Option<Merged>,
     pairs: Memory<[u32; 2]>,
@@ -187,6 +188,7 @@ impl State {
             plant_wanted: Memory::new(cuda, what, max_regions)?,
             best: Memory::new(cuda, what, 4 * max_regions)?,
             taken: Memory::new(cuda, what, 2 * max_regions)?,
+            born: Memory::new(cuda, what, max_regions.div_ceil(32))?,
             from: Memory::new(cuda, what, max_regions)?,
             merged: match plan.merge {
                 Some(_) => Some(Merged::new(cuda, n, max_regions)?),
@@ -261,6 +263,7 @@ impl State {
             self.plant_wanted.address(),
             self.best.address(),
             self.taken.address(),
+            self.born.address(),
             self.from.address(),
             self.pairs.address(),
             self.pair_list.address(),
@@ -317,7 +320,7 @@ pub(crate) struct Temporal {
     rehome: Kernel,
     own: Kernel,
     identify: Kernel,
-    finish: Kernel,
+    name: Kernel,
     shifts: u32,
     begin_blocks: u32,
     identify_blocks: u32,
@@ -337,7 +340,7 @@ impl Temporal {
             rehome: kernel("temporal_rehome", "temporal/rehome")?,
             own: identity("temporal_own")?,
             identify: identity("temporal_identify")?,
-            finish: identity("temporal_finish")?,
+            name: identity("temporal_name")?,
             shifts: plan.shifts() as u32,
             begin_blocks: squares.div_ceil(TEMPORAL_THREADS / 32).clamp(1, 2 * most),
             identify_blocks: (plan.samples as u32).div_ceil(IDENTIFY_THREADS).clamp(1, most),
@@ -392,11 +395,8 @@ impl backend::Temporal<Cuda> for Temporal {
                 IDENTIFY_THREADS,
                 &mut args![components, labels, all, grid, shape, follows],
             )?;
-            if shape.in_slots != 0 {
-                work.launch(&self.finish, all_of, threads, &mut args![components, all, grid, shape])?;
-            }
+            work.launch(&self.name, all_of, threads, &mut args![components, all, grid, shape, follows])
         }
-        Ok(())
     }
 
     fn reset(&mut self, work: &mut Work) {
@@ -451,6 +451,7 @@ mod tests {
             ("TRACK_HOP", TRACK_HOPS[0] as u32),
             ("CLAIM_ROUNDS", CLAIM_ROUNDS as u32),
             ("MATCH_ROUNDS", MATCH_ROUNDS),
+            ("MAX_REGIONS", crate::post::connectivity::MAX_REGIONS as u32),
         ] {
             assert_eq!(defined(name), value, "{name}");
         }
