@@ -198,7 +198,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 }
 
 // As `lsc_label`, and leaves what the next frame needs. `round` is the last one's number.
-KERNEL __launch_bounds__(LABEL_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label_follow(const u32 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const u64 *__restrict__ mean_total, LscTemporal own, Temporal t, TemporalArgs temporal,
                      Components components, u32 round, u32 follows, LscArgs args) {

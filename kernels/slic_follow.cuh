@@ -171,14 +171,14 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
   if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
 }
 
-KERNEL __launch_bounds__(LABEL_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   after_last_kernel();
   label_and_leave<false>(px, py, own, t, temporal, components, round, follows, args);
 }
 
-KERNEL __launch_bounds__(LABEL_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   after_last_kernel();

@@ -183,12 +183,12 @@ __device__ __forceinline__ void predict(const Temporal &t, const TemporalArgs &a
     const int2 move = t.moves[here.gy * grid.nx + here.gx];
     label[i] = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
                clamp_place((i32)here.x - move.x, grid.width);
-    difference[i] = feature_difference(here.feature, t.features_last[label[i]]);
+    difference[i] = feature_difference(here.feature, __ldg(&t.features_last[label[i]]));
   }
 #pragma unroll
-  for (int i = 0; i < N; i++) label[i] = t.labels[label[i]];
+  for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[label[i]]);
 #pragma unroll
-  for (int i = 0; i < N; i++) cell[i] = t.cells[label[i]];
+  for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
 #pragma unroll
   for (int i = 0; i < N; i++) {
     const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
@@ -202,5 +202,5 @@ __device__ __forceinline__ void predict(const Temporal &t, const TemporalArgs &a
 template <class Pixel, int N>
 __device__ __forceinline__ void look(const Temporal &t, const GridArgs &grid, const Pixel (&pixel)[N], u32 (&last)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; i++) last[i] = t.features_last[pixel[i].y * grid.width + pixel[i].x];
+  for (int i = 0; i < N; i++) last[i] = __ldg(&t.features_last[pixel[i].y * grid.width + pixel[i].x]);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend and GStreamer's CUDA
-// library (1.22) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be
+// library (1.22 to 1.26) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be
 // tested without a GPU, and fail on demand. It says nothing about speed, nor about the memory model of a real device.
 //
 // A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls.
@@ -839,6 +839,76 @@ NOT_HERE(cuGraphicsSubResourceGetMappedArray)
 NOT_HERE(cuGraphicsResourceGetMappedPointer_v2)
 NOT_HERE(cuTexObjectCreate)
 NOT_HERE(cuTexObjectDestroy)
+// What the library of GStreamer 1.26 asks for, too.
+NOT_HERE(cuCtxGetLimit)
+NOT_HERE(cuCtxSetLimit)
+NOT_HERE(cuDestroyExternalMemory)
+NOT_HERE(cuDestroyExternalSemaphore)
+NOT_HERE(cuExternalMemoryGetMappedBuffer)
+NOT_HERE(cuExternalMemoryGetMappedMipmappedArray)
+NOT_HERE(cuImportExternalMemory)
+NOT_HERE(cuImportExternalSemaphore)
+NOT_HERE(cuIpcCloseMemHandle)
+NOT_HERE(cuIpcGetEventHandle)
+NOT_HERE(cuIpcGetMemHandle)
+NOT_HERE(cuIpcOpenEventHandle)
+NOT_HERE(cuIpcOpenMemHandle)
+NOT_HERE(cuMemAddressFree)
+NOT_HERE(cuMemAddressReserve)
+NOT_HERE(cuMemAllocAsync)
+NOT_HERE(cuMemAllocFromPoolAsync)
+NOT_HERE(cuMemCreate)
+NOT_HERE(cuMemExportToShareableHandle)
+NOT_HERE(cuMemFreeAsync)
+NOT_HERE(cuMemGetAccess)
+NOT_HERE(cuMemGetAllocationGranularity)
+NOT_HERE(cuMemGetAllocationPropertiesFromHandle)
+NOT_HERE(cuMemImportFromShareableHandle)
+NOT_HERE(cuMemMap)
+NOT_HERE(cuMemPoolCreate)
+NOT_HERE(cuMemPoolDestroy)
+NOT_HERE(cuMemPoolGetAttribute)
+NOT_HERE(cuMemPoolSetAttribute)
+NOT_HERE(cuMemRelease)
+NOT_HERE(cuMemRetainAllocationHandle)
+NOT_HERE(cuMemSetAccess)
+NOT_HERE(cuMemUnmap)
+NOT_HERE(cuSignalExternalSemaphoresAsync)
+NOT_HERE(cuWaitExternalSemaphoresAsync)
+API cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) { return copy(nullptr, to, from, bytes, true, true); }
+// Rows of equal items.
+template <class T>
+static Result set_rows(void *stream, uint64_t to, size_t pitch, T value, size_t width, size_t height) {
+  UNLESS_UNUSABLE;
+  const Context *context = bound();
+  const Result result = submit(stream, [=] {
+    if (height == 0 || width == 0) return (Result)SUCCESS;
+    if (!holds(to, (height - 1) * pitch + width * sizeof(T), context)) return (Result)INVALID_VALUE;
+    for (size_t y = 0; y < height; y++) {
+      for (size_t x = 0; x < width; x++) std::memcpy((void *)(to + y * pitch + x * sizeof(T)), &value, sizeof(T));
+    }
+    return (Result)SUCCESS;
+  });
+  return result || stream ? result : work_off(stream_of(stream));
+}
+API cuMemsetD2D8_v2(uint64_t to, size_t pitch, uint8_t value, size_t width, size_t height) {
+  return set_rows(nullptr, to, pitch, value, width, height);
+}
+API cuMemsetD2D8Async(uint64_t to, size_t pitch, uint8_t value, size_t width, size_t height, void *stream) {
+  return set_rows(stream, to, pitch, value, width, height);
+}
+API cuMemsetD2D16_v2(uint64_t to, size_t pitch, uint16_t value, size_t width, size_t height) {
+  return set_rows(nullptr, to, pitch, value, width, height);
+}
+API cuMemsetD2D16Async(uint64_t to, size_t pitch, uint16_t value, size_t width, size_t height, void *stream) {
+  return set_rows(stream, to, pitch, value, width, height);
+}
+API cuMemsetD2D32_v2(uint64_t to, size_t pitch, uint32_t value, size_t width, size_t height) {
+  return set_rows(nullptr, to, pitch, value, width, height);
+}
+API cuMemsetD2D32Async(uint64_t to, size_t pitch, uint32_t value, size_t width, size_t height, void *stream) {
+  return set_rows(stream, to, pitch, value, width, height);
+}
 API cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) { return set(stream, to, value, bytes); }
 API cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) { return set(nullptr, to, value, bytes); }
 // The names of the kernels in PTX.
