@@ -4,6 +4,10 @@
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `total_of_warp` is one instruction.
 #include "temporal.cuh"
 
+// Samples that a lane asks for at once while a region's are looked for: a cell of 16 px has 24 x 24 around it.
+#define TRACK_AT_ONCE 6
+static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
+
 // Means of channel 0 over squares, and what the frame starts with. Grid: any number of blocks; a warp takes a square.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
   after_last_kernel();
@@ -206,14 +210,29 @@ KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid
     const u32 bottom = gy + 2 >= grid.ny ? grid.height : (gy + 2) * grid.step;
     const u32 x0 = (left + step - 1) / step, y0 = (top + step - 1) / step;
     const u32 columns = (right + step - 1) / step - x0, rows = (bottom + step - 1) / step - y0;
+    // Exact below TRACK_POINTS for as many columns as that allows.
+    const u32 inverse = 65536 / columns + 1, all = columns * rows;
     u32 count = 0;
-    for (u32 base = 0; base < columns * rows; base += 32) {
-      const u32 i = base + lane, row = i / columns, x = (x0 + i - row * columns) * step, y = (y0 + row) * step;
-      const size_t at = (size_t)y * grid.width + x;
-      const bool member = i < columns * rows && t.labels[at] == slot.region;
-      const u32 members = __ballot_sync(FULL_WARP, member);
-      if (member) points[count + __popc(members & (lanes_up_to(lane) >> 1))] = make_uint2(x | y << 16, t.features_last[at]);
-      count += __popc(members);
+    for (u32 base = 0; base < all; base += 32 * TRACK_AT_ONCE) {
+      u32 point[TRACK_AT_ONCE], label[TRACK_AT_ONCE];
+#pragma unroll
+      for (u32 j = 0; j < TRACK_AT_ONCE; j++) {
+        const u32 i = base + 32 * j + lane, row = i * inverse >> 16;
+        point[j] = (x0 + i - row * columns) * step | (y0 + row) * step << 16;
+        label[j] = i < all ? t.labels[(size_t)(point[j] >> 16) * grid.width + (point[j] & 0xffffu)] : NONE;
+      }
+#pragma unroll
+      for (u32 j = 0; j < TRACK_AT_ONCE; j++) {
+        const bool member = label[j] == slot.region;
+        const u32 members = __ballot_sync(FULL_WARP, member);
+        if (member) points[count + __popc(members & (lanes_up_to(lane) >> 1))].x = point[j];
+        count += __popc(members);
+      }
+    }
+    __syncwarp();
+    for (u32 i = lane; i < count; i += 32) {
+      const u32 point = points[i].x;
+      points[i].y = t.features_last[(size_t)(point >> 16) * grid.width + (point & 0xffffu)];
     }
     __syncwarp();
     const i32 *shift = t.state->shift;
