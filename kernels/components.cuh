@@ -99,6 +99,26 @@ struct ColumnSums {
   }
 };
 
+// A tile's part of a plane of the frame; a lane has a column of it. In the place of what is outside the frame stands its border.
+struct TilePlane {
+  const u32 *plane;
+  u32 width;
+  u32 left, top, right, bottom;  // of the tile, right and bottom inside the frame
+
+  __device__ u32 column() const { return min(left + lane_id(), right); }
+  __device__ u32 row(u32 y) const { return min(top + y, bottom); }
+  __device__ bool inside(u32 y) const { return left + lane_id() <= right && top + y <= bottom; }
+  __device__ void load(u32 y, u32 (&value)[4]) const {
+    const u32 *down = plane + column();
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) value[i] = down[(size_t)row(y + i) * width];
+  }
+};
+__device__ __forceinline__ TilePlane tile_plane(const u32 *plane, u32 width, u32 height) {
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  return {plane, width, left, top, min(left + TILE, width) - 1, min(top + TILE, height) - 1};
+}
+
 // The components of the tile of a block of LABEL_THREADS: a lane has a column, a warp some rows, which it goes down. `pixels`
 // says which cluster a pixel belongs to:
 //

@@ -396,21 +396,16 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 // The final assignment of every pixel of a tile: a warp has 32 columns, its lanes four pixels of each at a time. Tags are
 // slots; where nothing is clustered, pixels.
 template <class Choice>
-struct Labels {
-  const u32 *features, *color;
+struct Labels : TilePlane {
+  const u32 *color;
   const LscArgs &args;
   const Cluster *reach;
   const Mean &mean;
   const Slots &slots;
   Choice &choice;
   // Of the lane's column, and of the row that is as far down as the lane is right.
-  u32 left, top, right, bottom, gx, row_slot, place_x, row_place;
+  u32 gx, row_slot, place_x, row_place;
 
-  __device__ void load(u32 y, u32 (&value)[4]) const {
-    const u32 *column = features + min(left + lane_id(), right);
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) value[i] = column[(size_t)min(top + y + i, bottom) * args.width];
-  }
   __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
     if (args.identity) {
 #pragma unroll
@@ -424,15 +419,13 @@ struct Labels {
       place_y[i] = __shfl_sync(FULL_WARP, row_place, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
     }
-    const u32 x = left + lane_id();
     Pixel pixel[4];
     u32 last[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-      const u32 at = min(x, right), row = min(top + y + i, bottom);
-      const bool inside = x <= right && top + y + i <= bottom;
-      const u32(&of)[3] = pair[i];
-      pixel[i] = {gx, home(args, row, args.ny), at, row, value[i], {of[0], of[1], of[2]}, place_x, place_y[i], inside};
+      const u32 at = row(y + i), (&of)[3] = pair[i];
+      pixel[i] = {gx,      home(args, at, args.ny), column(), at, value[i], {of[0], of[1], of[2]},
+                  place_x, place_y[i],              inside(y + i)};
     }
     choice.look_back(pixel, last);
     nearest_column<4>(reach, mean, slots.stride(), slot, pair, place_x, place_y, tag);
@@ -448,17 +441,15 @@ __device__ __forceinline__ void label(const u32 *features, const u32 *color, con
                                       SumsOf sums_of, Keep keep, Choice choice) {
   DYNAMIC_SHARED(Cluster, reach);
   __shared__ Mean mean;
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
-  const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
-  const Slots slots = slots_of(args, left, top, right, bottom);
+  const TilePlane tile = tile_plane(features, args.width, args.height);
+  const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   if (!args.identity) {
     load_mean(mean, args, total);
     load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
   }
-  const u32 column = min(left + lane_id(), right), row = min(top + lane_id(), bottom);
-  Labels<Choice> labels = {features, color, args, reach, mean, slots, choice, left, top, right, bottom,
-                           home(args, column, args.nx), (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
-                           px[column], py[row]};
+  const u32 column = tile.column(), row = tile.row(lane_id());
+  Labels<Choice> labels = {tile, color, args, reach, mean, slots, choice, home(args, column, args.nx),
+                           (home(args, row, args.ny) - slots.gy + 1) * slots.stride(), px[column], py[row]};
   __syncthreads();
   tile_components(components, args.width, args.height, features, labels);
   choice.end();

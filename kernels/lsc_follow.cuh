@@ -54,49 +54,14 @@ __device__ __forceinline__ u32 distance(const Cluster *reach, const Mean &mean, 
   return whole > 0.0f ? (u32)whole : 0;
 }
 
-// A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
-struct Inertia {
-  const Temporal &t;
-  const TemporalArgs &temporal;
-  const LscArgs &args;
+struct LscInertia : Inertia {
   float square;
-  bool warm;
-  u64 *total;  // in shared memory; none if nothing is to be added up
-  u64 residual;
 
-  template <int N>
-  __device__ void look_back(const Pixel (&pixel)[N], u32 (&last)[N]) {
-    if (warm) look(t, args, pixel, last);
-  }
   template <int N>
   __device__ void choose(const Cluster *reach, const Mean &mean, const Slots &slots, const Pixel (&pixel)[N],
                          const u32 (&last)[N], u32 (&best)[N]) {
-    Predicted own[N];
-    if (warm) {
-      predict(t, temporal, args, slots, pixel, last, own);
-    } else {
-#pragma unroll
-      for (int i = 0; i < N; i++) own[i] = {NO_SLOT, 0};
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      if (!pixel[i].inside) continue;
-      // What is nearest stays so when it is spared something.
-      const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
-      const bool sampled = ((pixel[i].x | pixel[i].y) & (args.sample_step - 1)) == 0;
-      if (!asked && !sampled) continue;
-      const u32 least = distance(reach, mean, square, best[i], pixel[i]);
-      if (sampled) residual += least;
-      if (!asked) continue;
-      u64 spared = distance(reach, mean, square, own[i].slot, pixel[i]);
-      spared -= spared * own[i].part >> 8;
-      if (spared < least || (spared == least && own[i].slot < best[i])) best[i] = own[i].slot;
-    }
-  }
-  __device__ void end() {
-    if (!total) return;
-    for (u32 step = 16; step > 0; step /= 2) residual += __shfl_down_sync(FULL_WARP, residual, step);
-    if (lane_id() == 0) atomicAdd(total, residual);
+    prefer(slots, pixel, last, best, 0,
+           [&](u32 slot, const Pixel &of) { return distance(reach, mean, square, slot, of); });
   }
 };
 
@@ -180,7 +145,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   const Pairs pairs = {color, px, py};
   Sums *clear = sums_of(own, round + 1), *out = state_of(own, round);
   if (threadIdx.x == 0) total = 0;
-  const Inertia inertia = {t, temporal, args, own.square, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0};
+  const LscInertia inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, own.square};
   assign(
       samples, color, px, py, mean_total, sums_of(own, round), args,
       [&](const Mean &mean, u32 x, u32 y) {
@@ -208,7 +173,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   round += cut;
   const Sums *sums = sums_of(own, round), *old = state_of(own, round);
   if (threadIdx.x == 0) total = 0;
-  const Inertia inertia = {t, temporal, args, own.square, follows && !cut, &total, 0};
+  const LscInertia inertia = {{t, temporal, args, follows && !cut, &total, 0}, own.square};
   label(
       t.features, color, px, py, mean_total, components, args,
       [&](const Mean &mean, u32 x, u32 y) { return update(mean, sums, old, y * args.nx + x); },

@@ -251,19 +251,11 @@ KERNEL __launch_bounds__(FLATTEN_THREADS)
 }
 
 // The root of every pixel as its cluster: the tags.
-struct Roots {
-  const u32 *parents;
-  u32 left, top, right, bottom, width;
-
+struct Roots : TilePlane {
   __device__ u32 root_of(u32 at) const {
     // Passes have come so far in all but the longest of trees.
-    for (u32 up = parents[at]; up != at; up = parents[at]) at = up;
+    for (u32 up = plane[at]; up != at; up = plane[at]) at = up;
     return at;
-  }
-  __device__ void load(u32 y, u32 (&value)[4]) const {
-    const u32 *column = parents + min(left + lane_id(), right);
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) value[i] = column[(size_t)min(top + y + i, bottom) * width];
   }
   __device__ void assign(u32, const u32 (&value)[4], u32 (&tag)[4]) const {
 #pragma unroll
@@ -277,7 +269,6 @@ KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args) {
   after_last_kernel();
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
-  Roots roots = {parents, left, top, min(left + TILE, args.width) - 1, min(top + TILE, args.height) - 1, args.width};
+  Roots roots = {tile_plane(parents, args.width, args.height)};
   tile_components(components, args.width, args.height, features, roots);
 }

@@ -286,21 +286,15 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 // The final assignment of every pixel of a tile: a warp has 32 columns, its lanes four pixels of each at a time. Tags are
 // slots; where nothing is clustered, pixels.
 template <bool ADAPTIVE, class Choice>
-struct Labels {
-  const u32 *features;
+struct Labels : TilePlane {
   const SlicArgs &args;
   const Reach *reach;
   const Slots &slots;
   Choice &choice;
   // Of the lane's column, and of the row that is as far down as the lane is right.
-  u32 left, top, right, bottom, gx, row_slot;
+  u32 gx, row_slot;
   float place_x, row_place;
 
-  __device__ void load(u32 y, u32 (&value)[4]) const {
-    const u32 *column = features + min(left + lane_id(), right);
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) value[i] = column[(size_t)min(top + y + i, bottom) * args.width];
-  }
   __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
     if (args.identity) {
 #pragma unroll
@@ -317,14 +311,12 @@ struct Labels {
       yy[i] = __shfl_sync(FULL_WARP, row_place, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
     }
-    const u32 x = left + lane_id();
     Pixel pixel[4];
     u32 last[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-      const u32 at = min(x, right), row = min(top + y + i, bottom);
-      const bool inside = x <= right && top + y + i <= bottom;
-      pixel[i] = {gx, home(args, row, args.ny), at, row, value[i], l[i], a[i], b[i], place_x, yy[i], inside};
+      const u32 at = row(y + i);
+      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], l[i], a[i], b[i], place_x, yy[i], inside(y + i)};
     }
     choice.look_back(pixel, last);
     nearest_column<ADAPTIVE, 4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag);
@@ -338,13 +330,11 @@ template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
 __device__ __forceinline__ void label(const u32 *features, const i32 *px, const i32 *py, const Components &components,
                                       const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
   DYNAMIC_SHARED(Reach, reach);
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
-  const u32 right = min(left + TILE, args.width) - 1, bottom = min(top + TILE, args.height) - 1;
-  const Slots slots = slots_of(args, left, top, right, bottom);
+  const TilePlane tile = tile_plane(features, args.width, args.height);
+  const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   if (!args.identity) load_clusters(reach, args, slots, center_of, keep);
-  const u32 column = min(left + lane_id(), right), row = min(top + lane_id(), bottom);
-  Labels<ADAPTIVE, Choice> labels = {features, args, reach, slots, choice, left, top, right, bottom,
-                                     home(args, column, args.nx),
+  const u32 column = tile.column(), row = tile.row(lane_id());
+  Labels<ADAPTIVE, Choice> labels = {tile, args, reach, slots, choice, home(args, column, args.nx),
                                      (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
                                      (float)px[column], (float)py[row]};
   __syncthreads();

@@ -37,49 +37,15 @@ __device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args
   return (u64)color * ((1u << 30) / max(reach[slot].spread, 1u)) + (u64)place * args.place_weight;
 }
 
-// A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
 template <bool ADAPTIVE>
-struct Inertia {
-  const Temporal &t;
-  const TemporalArgs &temporal;
-  const SlicArgs &args;
-  bool warm;
-  u64 *total;  // in shared memory; none if nothing is to be added up
-  u64 residual;
+struct SlicInertia : Inertia {
+  const SlicArgs &own;
 
-  template <int N>
-  __device__ void look_back(const Pixel (&pixel)[N], u32 (&last)[N]) {
-    if (warm) look(t, args, pixel, last);
-  }
   template <int N>
   __device__ void choose(const Reach *reach, const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                          u32 (&best)[N]) {
-    Predicted own[N];
-    if (warm) {
-      predict(t, temporal, args, slots, pixel, last, own);
-    } else {
-#pragma unroll
-      for (int i = 0; i < N; i++) own[i] = {NO_SLOT, 0};
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      if (!pixel[i].inside) continue;
-      // What is nearest stays so when it is spared something.
-      const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
-      const bool sampled = ((pixel[i].x | pixel[i].y) & (args.sample_step - 1)) == 0;
-      if (!asked && !sampled) continue;
-      const u64 least = distance<ADAPTIVE>(reach, args, best[i], pixel[i]);
-      if (sampled) residual += ADAPTIVE ? least >> 20 : least;
-      if (!asked) continue;
-      u64 spared = distance<ADAPTIVE>(reach, args, own[i].slot, pixel[i]);
-      spared -= spared * own[i].part >> 8;
-      if (spared < least || (spared == least && own[i].slot < best[i])) best[i] = own[i].slot;
-    }
-  }
-  __device__ void end() {
-    if (!total) return;
-    for (u32 step = 16; step > 0; step /= 2) residual += __shfl_down_sync(FULL_WARP, residual, step);
-    if (lane_id() == 0) atomicAdd(total, residual);
+    prefer(slots, pixel, last, best, ADAPTIVE ? 20 : 0,
+           [&](u32 slot, const Pixel &of) { return distance<ADAPTIVE>(reach, own, slot, of); });
   }
 };
 
@@ -115,7 +81,7 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
   Sums *clear = sums_of(own, round + 1);
   Center *out = centers_of(own, round);
   if (threadIdx.x == 0) total = 0;
-  const Inertia<ADAPTIVE> inertia = {t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0};
+  const SlicInertia<ADAPTIVE> inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, args};
   assign<ADAPTIVE>(
       samples, px, py, sums_of(own, round), args,
       [&](u32 x, u32 y) {
@@ -159,7 +125,7 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
   const Sums *sums = sums_of(own, round);
   const Center *old = centers_of(own, round);
   if (threadIdx.x == 0) total = 0;
-  const Inertia<ADAPTIVE> inertia = {t, temporal, args, follows && !cut, &total, 0};
+  const SlicInertia<ADAPTIVE> inertia = {{t, temporal, args, follows && !cut, &total, 0}, args};
   label<ADAPTIVE>(
       t.features, px, py, components, args, [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); },
       [&](u32 k, const Center &center) {

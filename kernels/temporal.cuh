@@ -168,39 +168,82 @@ struct Predicted {
   u32 slot, part;
 };
 
-// The same for N pixels of a column, whose loads wait for each other once instead of N times. `last` is what `look` gave.
-template <class Pixel, int N>
-__device__ __forceinline__ void predict(const Temporal &t, const TemporalArgs &args, const GridArgs &grid,
-                                        const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
-                                        Predicted (&own)[N]) {
-  u32 difference[N], label[N], cell[N];
-#pragma unroll
-  for (int i = 0; i < N; i++) {
-    const Pixel &here = pixel[i];
-    label[i] = here.y * grid.width + here.x;
-    difference[i] = feature_difference(here.feature, last[i]);
-    if (difference[i] < STILL) continue;
-    const int2 move = t.moves[here.gy * grid.nx + here.gx];
-    label[i] = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
-               clamp_place((i32)here.x - move.x, grid.width);
-    difference[i] = feature_difference(here.feature, __ldg(&t.features_last[label[i]]));
-  }
-#pragma unroll
-  for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[label[i]]);
-#pragma unroll
-  for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
-#pragma unroll
-  for (int i = 0; i < N; i++) {
-    const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
-    const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
-    own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
-    own[i].part = difference[i] <= SAME ? args.sure : args.inertia;
-  }
-}
+// A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
+// Works on N pixels of a column at once, whose loads then wait for each other once instead of N times.
+struct Inertia {
+  const Temporal &t;
+  const TemporalArgs &args;
+  const GridArgs &grid;
+  bool warm;
+  u64 *total;  // in shared memory; none if nothing is to be added up
+  u64 residual;
 
-// What the last frame had in the place of N pixels.
-template <class Pixel, int N>
-__device__ __forceinline__ void look(const Temporal &t, const GridArgs &grid, const Pixel (&pixel)[N], u32 (&last)[N]) {
+  // What the last frame had in the place of the pixels: asked for ahead.
+  template <class Pixel, int N>
+  __device__ __forceinline__ void look_back(const Pixel (&pixel)[N], u32 (&last)[N]) const {
+    if (!warm) return;
 #pragma unroll
-  for (int i = 0; i < N; i++) last[i] = __ldg(&t.features_last[pixel[i].y * grid.width + pixel[i].x]);
-}
+    for (int i = 0; i < N; i++) last[i] = __ldg(&t.features_last[pixel[i].y * grid.width + pixel[i].x]);
+  }
+
+  template <class Pixel, int N>
+  __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
+                                          Predicted (&own)[N]) const {
+    u32 difference[N], label[N], cell[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const Pixel &here = pixel[i];
+      label[i] = here.y * grid.width + here.x;
+      difference[i] = feature_difference(here.feature, last[i]);
+      if (difference[i] < STILL) continue;
+      const int2 move = t.moves[here.gy * grid.nx + here.gx];
+      label[i] = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
+                 clamp_place((i32)here.x - move.x, grid.width);
+      difference[i] = feature_difference(here.feature, __ldg(&t.features_last[label[i]]));
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[label[i]]);
+#pragma unroll
+    for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
+      const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
+      own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
+      own[i].part = difference[i] <= SAME ? args.sure : args.inertia;
+    }
+  }
+
+  // `best` are the nearest slots; `distance` is that of a slot and a pixel, and `residual_bits` of it are not added up.
+  template <class Pixel, int N, class Distance>
+  __device__ __forceinline__ void prefer(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
+                                         u32 (&best)[N], u32 residual_bits, Distance distance) {
+    Predicted own[N];
+    if (warm) {
+      predict(slots, pixel, last, own);
+    } else {
+#pragma unroll
+      for (int i = 0; i < N; i++) own[i] = {NO_SLOT, 0};
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      if (!pixel[i].inside) continue;
+      // What is nearest stays so when it is spared something.
+      const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
+      const bool sampled = ((pixel[i].x | pixel[i].y) & (grid.sample_step - 1)) == 0;
+      if (!asked && !sampled) continue;
+      const u64 least = distance(best[i], pixel[i]);
+      if (sampled) residual += least >> residual_bits;
+      if (!asked) continue;
+      u64 spared = distance(own[i].slot, pixel[i]);
+      spared -= spared * own[i].part >> 8;
+      if (spared < least || (spared == least && own[i].slot < best[i])) best[i] = own[i].slot;
+    }
+  }
+
+  __device__ void end() {
+    if (!total) return;
+    for (u32 step = 16; step > 0; step /= 2) residual += __shfl_down_sync(FULL_WARP, residual, step);
+    if (lane_id() == 0) atomicAdd(total, residual);
+  }
+};

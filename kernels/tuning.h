@@ -44,5 +44,5 @@
 // A warp a region; with its samples, at most 37 a side, four fit a block's shared memory.
 #define TRACK_THREADS 128
 #define TRACK_POINTS 1369
-// One block names all regions at the end.
+// The last block lets regions and free identities choose each other; of what is merged, one block names all.
 #define IDENTIFY_THREADS 1024
