@@ -258,7 +258,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   const u32 bits = __ballot_sync(FULL_WARP, is_new);
   if (lane_id() == 0 && i < regions) t.born[i / 32] = bits;
   if (!is_last_block(&t.state->tickets[2])) return;
-  __shared__ u32 born[MAX_REGIONS / 32], before[MAX_REGIONS / 32];
+  __shared__ u32 born[(MAX_REGIONS + 31) / 32], before[(MAX_REGIONS + 31) / 32];
   const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
   const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
   u32 count = 0, total;

@@ -18,7 +18,7 @@
 #define CLAIM_ROUNDS 2
 #define MATCH_ROUNDS 4
 // That of src/post/connectivity.
-#define MAX_REGIONS 65536u
+#define MAX_REGIONS 65535u
 
 // A cluster as the next frame needs to know it.
 struct __align__(16) Slot {

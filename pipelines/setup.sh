@@ -68,7 +68,7 @@ install_rust() {
     fi
     say "no cargo $rust_wanted or newer (found: ${version:-none}): installing Rust with rustup"
     if ! command -v rustup >/dev/null; then
-        if apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        if apt-cache policy rustup 2>/dev/null | grep 'Candidate: [0-9]' >/dev/null; then
             install_packages rustup
         else
             install_packages curl ca-certificates

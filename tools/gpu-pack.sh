@@ -126,7 +126,7 @@ gpu_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PATH="$gpu_folder/bin:$PATH"
 export LD_LIBRARY_PATH="$gpu_folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 for gpu_spare in libstdc++.so.6 libgcc_s.so.1; do
-    if ! ldconfig -p 2>/dev/null | grep -q "$gpu_spare"; then LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$gpu_folder/lib-spare"; fi
+    if ! ldconfig -p 2>/dev/null | grep "$gpu_spare" >/dev/null; then LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$gpu_folder/lib-spare"; fi
 done
 export GST_PLUGIN_SYSTEM_PATH="$gpu_folder/gst" GST_PLUGIN_PATH="$gpu_folder/plugin"
 export GST_PLUGIN_SCANNER="$gpu_folder/bin/gst-plugin-scanner" GST_REGISTRY="${TMPDIR:-/tmp}/superpixel-gpu-registry.bin"
