@@ -26,7 +26,13 @@ pub(crate) struct DeviceRows {
 }
 
 impl DeviceRows {
-    /// First row and number of rows of each piece.
+    /// Rows of a piece that one of so many threads copies up: all of them get one where the frame is large enough.
+    fn rows_of_a_copy(self, threads: usize) -> usize {
+        let bytes = (self.stride * self.rows / threads).clamp(COPY, PIECE);
+        (bytes / self.stride.max(1)).max(1)
+    }
+
+    /// First row and number of rows of each piece on the way down.
     fn pieces(self) -> impl Iterator<Item = (usize, usize)> {
         let step = (PIECE / self.stride.max(1)).max(1);
         (0..self.rows).step_by(step).map(move |first| (first, step.min(self.rows - first)))
@@ -89,31 +95,29 @@ impl Bounce {
     /// The device holds `to.rows` rows at `to.address`. [`Bounce::ready`] has been called since the last frame.
     pub unsafe fn up(&mut self, host: &[u8], host_stride: usize, to: DeviceRows) -> Result<()> {
         let stage = "upload";
-        let (cuda, together) = (self.cuda.clone(), to.copied_together());
+        let cuda = self.cuda.clone();
+        let step = to.rows_of_a_copy(cuda.pool.current_num_threads());
         self.busy = true;
-        // As a whole among the copying threads: each change of threads is a sleep and a wake.
-        cuda.pool.install(|| -> Result<()> {
-            check(stage, cuda.device.context.bind_to_thread())?;
-            for (first, rows) in to.pieces() {
-                let piece =
-                    &mut self.host()[to.place + first * to.stride..][..(rows - 1) * to.stride + to.row];
-                piece.par_chunks_mut(to.stride * together).enumerate().for_each(|(i, rows)| {
-                    for (j, row) in rows.chunks_mut(to.stride).enumerate() {
-                        let from = (first + i * together + j) * host_stride;
-                        row[..to.row].copy_from_slice(&host[from..from + to.row]);
-                    }
-                });
-                let (source, bytes) = (piece.as_ptr(), piece.len());
+        let plane = &mut self.host()[to.place..][..(to.rows - 1) * to.stride + to.row];
+        // Whoever has copied a piece sends it off: nobody waits for the others before the end.
+        cuda.pool.install(|| {
+            plane.par_chunks_mut(step * to.stride).enumerate().try_for_each(|(i, piece)| {
+                check(stage, cuda.device.context.bind_to_thread())?;
+                let first = i * step;
+                for (j, row) in piece.chunks_mut(to.stride).enumerate() {
+                    row[..to.row].copy_from_slice(&host[(first + j) * host_stride..][..to.row]);
+                }
+                let bytes = (piece.len().div_ceil(to.stride) - 1) * to.stride + to.row;
                 let target = to.address + (first * to.stride) as u64;
                 // SAFETY: promised by the caller; the pinned bytes stay until `busy` has passed.
                 let result = unsafe {
-                    sys::cuMemcpyHtoDAsync_v2(target, source.cast(), bytes, cuda.stream.cu_stream())
+                    sys::cuMemcpyHtoDAsync_v2(target, piece.as_ptr().cast(), bytes, cuda.stream.cu_stream())
                 };
-                check(stage, result.result())?;
                 Traffic::add(&cuda.traffic.pixels_up, bytes);
-            }
-            check(stage, self.read.record(&cuda.stream))
-        })
+                check(stage, result.result())
+            })
+        })?;
+        check(stage, self.read.record(&cuda.stream))
     }
 
     /// Puts a piece's way down on the stream; returns its bytes.

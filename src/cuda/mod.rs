@@ -100,7 +100,7 @@ impl Cuda {
     pub fn new(ordinal: i32) -> Result<Self> {
         let device = Device::open(ordinal)?;
         /// More threads than this do not copy faster.
-        const COPIERS: usize = 4;
+        const COPIERS: usize = 8;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(std::thread::available_parallelism().map_or(1, |n| n.get().min(COPIERS)))
             .thread_name(|i| format!("superpixel-copy{i}"))
