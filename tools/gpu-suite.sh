@@ -154,7 +154,7 @@ gstreamers_reads() {
 }
 memcheck() { sanitize '^(parity|cuda)' memcheck; }
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
-race_set="drawn_parameters ingest_matches"
+race_set="drawn_parameters ingest_matches quickshift_matches"
 racecheck() { sanitize '^parity' racecheck --racecheck-report all; }
 initcheck() {
     local checker own status=0
