@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stage `temporal/identify`; mirrors src/algo/temporal/cpu.rs. It knows regions by the final label of each component, however
-// that came about. All choices are maxima of keys, so the order of threads does not matter.
+// Stage `temporal/identify`; mirrors identify.rs, matching.rs and merged.rs of src/algo/temporal. It knows regions by the
+// final label of each component, however that came about. All choices are maxima of keys, so the order of threads does not
+// matter.
 #include "components.cuh"
 #include "regions.cuh"
 #include "temporal.cuh"

@@ -2,7 +2,8 @@
 //! Identities of regions over time, on the CPU: the reference of the stage `temporal/identify`.
 
 use super::cpu::{NONE, Slot, State};
-use super::{MATCH_ROUNDS, PLACE, Track, refill};
+use super::matching::{Matching, index, key, number_new};
+use super::{PLACE, Track, refill};
 use crate::color::unpack;
 use crate::image::Labels;
 
@@ -15,28 +16,14 @@ pub(super) struct Naming {
     used: Vec<bool>,
     /// The cluster that owns each region, with its size; 0 is none.
     owners: Vec<u64>,
-    /// Samples of regions without an identity, as label and earlier label; then each pair once with its number.
-    overlaps: Vec<(u32, u32)>,
-    pairs: Vec<(usize, usize, u32)>,
-    /// The best earlier region of each region, and the best region of each earlier one.
-    best_earlier: Vec<u64>,
-    best_label: Vec<u64>,
+    /// Overlaps of regions without an identity with earlier ones, in samples.
+    overlaps: Matching,
     /// Number, place and features of the samples of each region without a cluster.
     sums: Vec<[u64; 6]>,
     /// The largest claim on each slot.
     claims: Vec<u64>,
     /// The slot that each region without a cluster wants, and its centroid.
     wanted: Vec<Option<(usize, [i32; 2])>>,
-}
-
-/// What orders by a number and, where that is equal, prefers the lower index.
-fn key(number: u64, index: usize) -> u64 {
-    number << 32 | u64::from(NONE - index as u32)
-}
-
-/// The index in a key.
-fn index(key: u64) -> usize {
-    (NONE - key as u32) as usize
 }
 
 impl State {
@@ -69,11 +56,7 @@ impl State {
         if self.warm {
             self.adopt(labels);
         }
-        for track in self.tracks.iter_mut().filter(|track| track.id == 0) {
-            track.id = self.next_id;
-            // 0 is no identity.
-            self.next_id = self.next_id.wrapping_add(1).max(1);
-        }
+        number_new(&mut self.tracks, &mut self.next_id);
         if self.in_slots {
             let Self { naming, tracks, slots, mains, shift, warm, .. } = self;
             for (k, slot) in slots.iter_mut().enumerate() {
@@ -154,7 +137,7 @@ impl State {
     /// Regions without an identity take over free ones.
     fn adopt(&mut self, labels: &Labels<'_>) {
         let Self { grid, tracks, naming, moves, labels: before, .. } = self;
-        let Naming { last, used, overlaps, pairs, best_earlier, best_label, .. } = naming;
+        let Naming { last, used, overlaps, .. } = naming;
         let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
         let (step, nx) = (grid.step as usize, grid.nx as usize);
         overlaps.clear();
@@ -170,32 +153,10 @@ impl State {
                 let from_y = (y as i32 - move_y).clamp(0, height as i32 - 1) as usize;
                 let earlier = usize::from(before[from_y * width + from_x]);
                 if !used[earlier] {
-                    overlaps.push((label as u32, earlier as u32));
+                    overlaps.add(label as u32, earlier as u32, 1);
                 }
             }
         }
-        overlaps.sort_unstable();
-        pairs.clear();
-        let same = overlaps.chunk_by(|a, b| a == b);
-        pairs.extend(same.map(|all| (all[0].0 as usize, all[0].1 as usize, all.len() as u32)));
-        for _ in 0..MATCH_ROUNDS {
-            refill(best_earlier, tracks.len(), 0);
-            refill(best_label, last.len(), 0);
-            for &(label, earlier, overlap) in &*pairs {
-                let (there, back) = (&mut best_earlier[label], &mut best_label[earlier]);
-                *there = key(u64::from(overlap), earlier).max(*there);
-                *back = key(u64::from(overlap), label).max(*back);
-            }
-            for (label, &choice) in best_earlier.iter().enumerate().filter(|(_, choice)| **choice != 0) {
-                let earlier = index(choice);
-                if index(best_label[earlier]) == label {
-                    used[earlier] = true;
-                    let track = &mut tracks[label];
-                    (track.id, track.age) = (last[earlier].id, last[earlier].age + 1);
-                    track.from = Some(earlier as u32);
-                }
-            }
-            pairs.retain(|&(label, earlier, _)| tracks[label].id == 0 && !used[earlier]);
-        }
+        overlaps.unite(tracks, last, used);
     }
 }

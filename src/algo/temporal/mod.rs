@@ -50,6 +50,7 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod identify;
+mod matching;
 pub(crate) mod merged;
 
 use crate::algo::grid::Grid;
