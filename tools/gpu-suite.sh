@@ -107,11 +107,12 @@ clips() {
     done
     return $status
 }
+sanitizer() { command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1; }
 # compute-sanitizer's tool $2 over the short set of the programs whose name matches $1. One test at a time: the tools slow
 # every kernel down.
 sanitize() {
     local wanted=$1 tool=$2 program status=0 checker
-    checker=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+    checker=$(sanitizer)
     [ -n "$checker" ] || { echo "compute-sanitizer is not on this host"; return $skipped; }
     shift 2
     [ -n "$(programs "$wanted")" ] || { echo "no parity test is packed"; return 1; }
@@ -162,7 +163,7 @@ racecheck() { sanitize '^parity' racecheck --racecheck-report all; }
 initcheck() {
     local checker own status=0
     sanitize '^(parity|cuda)' initcheck --print-limit 100000 || status=$?
-    checker=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+    checker=$(sanitizer)
     [ -n "$checker" ] || return $status
     GST_REGISTRY_FORK=no "$checker" --tool initcheck --print-limit 100000 gst-launch-1.0 -q videotestsrc num-buffers=3 ! \
         video/x-raw,format=NV12,width=96,height=64 ! cudaupload ! 'video/x-raw(memory:CUDAMemory)' ! identity dump=true ! \

@@ -100,7 +100,7 @@ impl Bounce {
         self.busy = true;
         let plane = &mut self.host()[to.place..][..(to.rows - 1) * to.stride + to.row];
         // Whoever has copied a piece sends it off: nobody waits for the others before the end.
-        cuda.pool.install(|| {
+        let sent = cuda.pool.install(|| {
             plane.par_chunks_mut(step * to.stride).enumerate().try_for_each(|(i, piece)| {
                 check(stage, cuda.device.context.bind_to_thread())?;
                 let first = i * step;
@@ -113,11 +113,13 @@ impl Bounce {
                 let result = unsafe {
                     sys::cuMemcpyHtoDAsync_v2(target, piece.as_ptr().cast(), bytes, cuda.stream.cu_stream())
                 };
+                check(stage, result.result())?;
                 Traffic::add(&cuda.traffic.pixels_up, bytes);
-                check(stage, result.result())
+                Ok(())
             })
-        })?;
-        check(stage, self.read.record(&cuda.stream))
+        });
+        // Where one piece failed, others are on their way all the same.
+        sent.and(check(stage, self.read.record(&cuda.stream)))
     }
 
     /// Puts a piece's way down on the stream; returns its bytes.
