@@ -2,15 +2,16 @@
 //! Frames of real clips in device memory, from the hardware's decoders where they are: labels, table, neighbors and drawn
 //! pixels of every frame equal those of the CPU backend on the same frames brought down, and no pixel goes over the bus.
 //!
-//! `SUPERPIXEL_MEDIA` names a folder with more clips than the bundled one (`tools/gpu-pack.sh` makes it). On the emulated
-//! device, which decodes nothing, frames of a small size come from `cudaupload`. Without a device each test prints that it
-//! was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
+//! `SUPERPIXEL_MEDIA` names a folder with more clips than the bundled one (`tools/gpu-pack.sh` makes it), and
+//! `SUPERPIXEL_CLIPS` one whose clips, H.264 or H.265 in MP4, are compared, too. On the emulated device, which decodes
+//! nothing, frames of a small size come from `cudaupload`. Without a device each test prints that it was skipped;
+//! `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
 mod device;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::{PATIENCE, error_on, launch, pixels};
 use device::{flag, or_skip, short};
@@ -33,7 +34,7 @@ fn device(test: &str) -> bool {
 
 /// What makes frames on the device of a clip.
 struct Source {
-    name: &'static str,
+    name: String,
     line: String,
 }
 
@@ -53,7 +54,7 @@ fn sources() -> Vec<Source> {
              video/x-raw,format=NV12,width=160,height=90 ! cudaupload ! {ON_DEVICE}",
             path("bigbuckbunny.mp4").display()
         );
-        return vec![Source { name: "bigbuckbunny.mp4, uploaded", line }];
+        return vec![Source { name: "bigbuckbunny.mp4, uploaded".into(), line }];
     }
     let wanted = [
         ("bigbuckbunny.mp4", "qtdemux ! h264parse", "nvh264dec"),
@@ -62,19 +63,50 @@ fn sources() -> Vec<Source> {
         ("1080p-h265.mp4", "qtdemux ! h265parse", "nvh265dec"),
         ("clip.avi", "avidemux ! jpegparse", "nvjpegdec"),
     ];
+    let wanted = wanted.map(|(file, parser, decoder)| (path(file), parser, decoder));
     let mut found = Vec::new();
-    for (file, parser, decoder) in wanted {
-        if !path(file).exists() || gst::ElementFactory::find(decoder).is_none() {
-            println!("skipped: {file} through {decoder}: no such file or decoder here");
+    for (file, parser, decoder) in wanted.into_iter().chain(clips_of_a_folder()) {
+        let shown = file.file_name().unwrap_or_default().to_string_lossy();
+        if !file.exists() || gst::ElementFactory::find(decoder).is_none() {
+            println!("skipped: {shown} through {decoder}: no such file or decoder here");
             continue;
         }
         // What the device writes in another layout is not brought into one by anything that moves it.
-        let line =
-            format!("filesrc location=\"{}\" ! {parser} ! {decoder} ! {ON_DEVICE}", path(file).display());
-        found.push(Source { name: decoder, line });
+        let line = format!("filesrc location=\"{}\" ! {parser} ! {decoder} ! {ON_DEVICE}", file.display());
+        found.push(Source { name: format!("{shown} through {decoder}"), line });
     }
     assert!(!found.is_empty(), "no decoder of the device (nvh264dec) and no clip for it");
     found
+}
+
+/// The clips of the folder that `SUPERPIXEL_CLIPS` names, with what parses and decodes each.
+fn clips_of_a_folder() -> Vec<(PathBuf, &'static str, &'static str)> {
+    let Some(folder) = std::env::var_os("SUPERPIXEL_CLIPS").map(PathBuf::from) else {
+        return Vec::new();
+    };
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|e| e == "mp4"));
+    files.sort();
+    let with_decoder = |file: PathBuf| {
+        let kinds = [("qtdemux ! h264parse", "nvh264dec"), ("qtdemux ! h265parse", "nvh265dec")];
+        let kind = kinds.into_iter().find(|(parser, _)| is_parsed(&file, parser));
+        let (parser, decoder) =
+            kind.unwrap_or_else(|| panic!("{}: neither H.264 nor H.265 in MP4", file.display()));
+        (file, parser, decoder)
+    };
+    files.into_iter().map(with_decoder).collect()
+}
+
+/// Whether a parser gives a frame of a file.
+fn is_parsed(file: &Path, parser: &str) -> bool {
+    let pipeline =
+        launch(&format!("filesrc location=\"{}\" ! {parser} ! fakesink num-buffers=1", file.display()));
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let bus = pipeline.bus().unwrap();
+    let end = bus.timed_pop_filtered(PATIENCE, &[gst::MessageType::Eos, gst::MessageType::Error]);
+    pipeline.set_state(gst::State::Null).unwrap();
+    end.unwrap_or_else(|| panic!("{}: nothing comes of it", file.display())).type_() == gst::MessageType::Eos
 }
 
 /// All that a frame is and carries.

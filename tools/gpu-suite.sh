@@ -9,7 +9,8 @@
 #   clips     temporal mode over the clips of $SUPERPIXEL_CLIPS: H.264 in MP4, or folders of pictures; skipped without
 #   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the parity tests
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
-#   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus
+#   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus; also of the
+#             clips of $SUPERPIXEL_CLIPS, H.264 or H.265 in MP4
 #   cycles    many starts, stops and elements leave no memory, files or threads behind
 #   first     time to the first frame, with an empty and a warm cache of the driver's compiler
 #   bench     superpixel-bench on every backend
@@ -28,7 +29,7 @@ for name in "${sections[@]}"; do
         *" $name "*) ;;
         *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
     esac
-    case $name in -h | --help) sed -n '3,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
+    case $name in -h | --help) sed -n '3,22s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -156,7 +157,7 @@ gstreamers_reads() {
         }
         END { print found + 0 }' "$1"
 }
-memcheck() { sanitize '^(parity|cuda)' memcheck; }
+memcheck() { sanitize '^(parity|cuda|element)' memcheck; }
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
 race_set="drawn_parameters ingest_matches quickshift_matches"
 racecheck() { sanitize '^parity' racecheck --racecheck-report all; }
