@@ -107,11 +107,16 @@ fn latency_is_that_of_the_frames_under_way() {
         return;
     }
     for (backend, depth, frames) in [("cuda", 0, 0), ("cuda", 1, 1), ("cuda", 4, 4), ("cpu", 4, 0)] {
-        let (_element, mut h, _bus) = element(backend, depth);
-        let mut caps = caps("NV12", 64, 48);
-        caps.make_mut().set("framerate", gst::Fraction::new(50, 1));
-        h.set_src_caps(caps);
-        assert_eq!(h.query_latency(), Some(gst::ClockTime::from_mseconds(20) * frames), "{backend} {depth}");
+        // A stream of no fixed rate counts as one of 25 frames a second.
+        for (rate, ms) in [((50, 1), 20), ((0, 1), 40), ((1, i32::MAX), i32::MAX as u64 * 1000)] {
+            let (_element, mut h, bus) = element(backend, depth);
+            let mut caps = caps("NV12", 64, 48);
+            caps.make_mut().set("framerate", gst::Fraction::new(rate.0, rate.1));
+            h.set_src_caps(caps);
+            let expected = gst::ClockTime::from_mseconds(ms) * frames;
+            assert_eq!(h.query_latency(), Some(expected), "{backend} {depth} {rate:?}");
+            assert_eq!(error_on(&bus), None, "{backend} {depth} {rate:?}");
+        }
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
 });
 
+/// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
+const VARIABLE_RATE: (u64, u64) = (25, 1);
+
 /// A frame that a device works on, and what it takes to finish it.
 struct Started {
     pending: Pending,
@@ -300,11 +303,11 @@ impl Superpixel {
         if !cuda {
             return gst::ClockTime::ZERO;
         }
-        let fps = stream.info.fps();
-        let (Ok(frames), Ok(seconds)) = (u64::try_from(fps.numer()), u64::try_from(fps.denom())) else {
-            return gst::ClockTime::ZERO;
+        let rate = stream.info.fps();
+        let (frames, seconds) = match (u64::try_from(rate.numer()), u64::try_from(rate.denom())) {
+            (Ok(frames), Ok(seconds)) if frames > 0 => (frames, seconds),
+            _ => VARIABLE_RATE,
         };
-        // Without a rate, nobody knows.
         gst::ClockTime::SECOND.mul_div_floor(seconds * depth, frames).unwrap_or(gst::ClockTime::ZERO)
     }
 

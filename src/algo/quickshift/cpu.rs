@@ -312,7 +312,11 @@ mod tests {
         let mut crops: Vec<_> = [(20, 30), (150, 100), (330, 180)].map(|at| crop(&film, at)).into();
         if let Some(folder) = std::env::var_os("SUPERPIXEL_IMAGES") {
             for file in std::fs::read_dir(folder).unwrap() {
-                let photograph = image::open(file.unwrap().path()).unwrap().to_rgb8();
+                let path = file.unwrap().path();
+                if !path.extension().is_some_and(|e| e == "jpg" || e == "png") {
+                    continue;
+                }
+                let photograph = image::open(path).unwrap().to_rgb8();
                 let middle = |side: u32, of: u32| (side - of) / 2;
                 let (width, height) = photograph.dimensions();
                 crops.push(crop(
