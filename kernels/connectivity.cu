@@ -44,13 +44,20 @@ __device__ __forceinline__ void find_settled(const u32 *parent, u32 &a, u32 &b) 
   }
 }
 
-// Joins two sets; the root of the lower key stays.
+// Joins the sets of two components; the root of the lower key stays. Most are roots themselves, so that their parents and keys
+// are asked for together.
 __device__ __forceinline__ void unite(const Components &c, u32 a, u32 b) {
   for (;;) {
-    a = find(c.parent, a);
-    b = find(c.parent, b);
-    if (a == b) return;
-    if (c.key[a] < c.key[b]) {
+    u32 key_a = c.key[a], key_b = c.key[b];
+    const u32 up_a = load_relaxed(c.parent + a), up_b = load_relaxed(c.parent + b);
+    if (up_a != a || up_b != b) {
+      a = find(c.parent, up_a);
+      b = find(c.parent, up_b);
+      if (a == b) return;
+      key_a = c.key[a];
+      key_b = c.key[b];
+    }
+    if (key_a < key_b) {
       const u32 swap = a;
       a = b;
       b = swap;
