@@ -262,6 +262,23 @@ fn awkward_sizes_match_cpu() {
     }
 }
 
+/// Frames that take many rounds of absorption, smaller than the grid that does the last of them, with more pairs that touch
+/// than pixels.
+#[test]
+fn many_rounds_match_cpu() {
+    let Some(cuda) = device("many_rounds_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    for (w, h) in [(257, 193), (64, 96), (3, 73)] {
+        let buffer = Buffer::new(info(w, h, PixelFormat::Rgb), Picture::Noise, 1, 0);
+        for (superpixel_size, min_region) in [(33, 0.25), (40, 1.0), (24, 4.0)] {
+            for algorithm in algorithms() {
+                let params = Params { superpixel_size, min_region, algorithm, ..Params::default() };
+                compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], "many rounds");
+            }
+        }
+    }
+}
+
 /// Default parameters of every algorithm.
 fn algorithms() -> [AlgorithmParams; 2] {
     [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]

@@ -8,8 +8,10 @@
 // were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
 //   EMULATOR_LAZY=1            what is on a stream is done when somebody waits for it: a missing wait shows
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
+//   EMULATOR_BACKWARDS=1       the blocks of a grid run from the last to the first
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
+//   EMULATOR_MULTIPROCESSORS=N multiprocessors (default: 2); blocks that wait for each other are as many threads of the host
 //   EMULATOR_NO_CODE=1         machine code does not load, only PTX
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
@@ -450,11 +452,13 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
   const size_t blocks = (size_t)grid.x * grid.y;
   size_t threads = (size_t)setting("EMULATOR_THREADS", (long)std::thread::hardware_concurrency());
   threads = together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
+  const bool backwards = setting("EMULATOR_BACKWARDS", 0);
   std::atomic<size_t> next{0};
   auto work = [&] {
     std::vector<void *> pointers;
     for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
-    for (size_t i; (i = next++) < blocks;) {
+    for (size_t n; (n = next++) < blocks;) {
+      const size_t i = backwards ? blocks - 1 - n : n;
       run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
     }
   };
@@ -546,7 +550,7 @@ API cuDeviceTotalMem_v2(size_t *bytes, int) {
 API cuDeviceGetAttribute(int *value, int attribute, int) {
   switch (attribute) {
     case 14: *value = 512; break;  // alignment of textures
-    case 16: *value = 2; break;    // multiprocessors: blocks that wait for each other are threads of the host
+    case 16: *value = (int)setting("EMULATOR_MULTIPROCESSORS", 2); break;
     case 75: *value = (int)setting("EMULATOR_CAPABILITY", 75) / 10; break;  // major
     case 76: *value = (int)setting("EMULATOR_CAPABILITY", 75) % 10; break;  // minor
     case 1: *value = 1024; break;  // threads a block
