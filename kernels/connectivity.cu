@@ -172,17 +172,20 @@ __device__ __forceinline__ u64 *picks_of(const ConnectArgs &args, u64 *picks, u3
   return picks + (size_t)(round & 1) * args.width * args.height;
 }
 
+// Places in the lists of components; that of edges has twice as many.
+__device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
+
 // What stands in a list at a thread's first place, asked for together with how many places there are: memory that no component
 // has yet is read, too, and not used.
 template <class T>
-__device__ __forceinline__ T ask(const T *list, u32 first, const ConnectArgs &args) {
-  return __ldcg(list + min(first, args.width * args.height - 1));
+__device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
+  return __ldcg(list + min(first, places - 1));
 }
 
 // Moves the sums of components that borders have joined, and clears what the rounds start with.
 __device__ __forceinline__ void settle(const Components &c, const ConnectArgs &args, u64 *picks, u32 *bitmap,
                                        u32 first, u32 all) {
-  const u32 asked = ask(c.parent, first, args), components = c.counters[COMPONENTS];
+  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
   for (u32 i = first; i < components; i += all) {
     picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
     if (args.connectivity) {
@@ -200,7 +203,7 @@ __device__ __forceinline__ void settle(const Components &c, const ConnectArgs &a
 // nothing if `wanted` is there and zero.
 __device__ __forceinline__ bool pick(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region,
                                      u32 first, u32 all, const u32 *wanted) {
-  const uint2 asked = ask(c.edges, first, args);
+  const uint2 asked = ask(c.edges, first, 2 * pixels(args));
   const u32 edges = c.counters[EDGES];
   if (wanted && *wanted == 0) return false;
   bool any = false;
@@ -230,7 +233,7 @@ __device__ __forceinline__ bool pick(const Components &c, const ConnectArgs &arg
 // Second half: all picks are united at once. Clears the picks of the next round. Does nothing if `wanted` is there and zero.
 __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const u64 *picks, u64 *next_picks,
                                      u32 first, u32 all, const u32 *wanted) {
-  const u64 asked = ask(picks, first, args), asked_next = ask((const u64 *)next_picks, first, args);
+  const u64 asked = ask(picks, first, pixels(args)), asked_next = ask((const u64 *)next_picks, first, pixels(args));
   const u32 components = c.counters[COMPONENTS];
   if (wanted && *wanted == 0) return;
   for (u32 i = first; i < components; i += all) {
@@ -291,7 +294,7 @@ __device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
 
 // Marks the first pixel of every region, or its cluster.
 __device__ __forceinline__ void mark(const Components &c, const ConnectArgs &args, u32 *bitmap, u32 first, u32 all) {
-  const u32 asked = ask(c.parent, first, args), components = c.counters[COMPONENTS];
+  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
   for (u32 i = first; i < components; i += all) {
     if (args.connectivity && (i == first ? asked : __ldcg(&c.parent[i])) != i) continue;
     const u32 at = mark_at(c, args, i);
@@ -348,7 +351,7 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
                                        const u32 *bitmap, const u32 *word_before, const u32 *block_total, u16 *labels,
                                        RegionSums *regions) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  const u32 asked = ask(c.parent, first, args), components = c.counters[COMPONENTS];
+  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
   // All that does not take the sum over the blocks is under way while they are added up.
   Place place = {0, 0, 0};
   if (first < components) place = place_of(c, args, bitmap, word_before, first, asked);
