@@ -7,7 +7,8 @@
 #   jit       the short set of it with kernels that the driver compiles
 #   element   the elements' own tests, on the GPU
 #   clips     temporal mode over the clips of $SUPERPIXEL_CLIPS: H.264 in MP4, or folders of pictures; skipped without
-#   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the parity tests
+#   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the CUDA tests,
+#             memcheck over the elements' own, too
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
 #   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus; also of the
 #             clips of $SUPERPIXEL_CLIPS, H.264 or H.265 in MP4
@@ -29,7 +30,7 @@ for name in "${sections[@]}"; do
         *" $name "*) ;;
         *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
     esac
-    case $name in -h | --help) sed -n '3,22s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
+    case $name in -h | --help) sed -n '3,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
