@@ -44,13 +44,20 @@ __device__ __forceinline__ void find_settled(const u32 *parent, u32 &a, u32 &b) 
   }
 }
 
-// Joins two sets; the root of the lower key stays.
+// Joins the sets of two components; the root of the lower key stays. Most are roots themselves, so that their parents and keys
+// are asked for together.
 __device__ __forceinline__ void unite(const Components &c, u32 a, u32 b) {
   for (;;) {
-    a = find(c.parent, a);
-    b = find(c.parent, b);
-    if (a == b) return;
-    if (c.key[a] < c.key[b]) {
+    u32 key_a = c.key[a], key_b = c.key[b];
+    const u32 up_a = load_relaxed(c.parent + a), up_b = load_relaxed(c.parent + b);
+    if (up_a != a || up_b != b) {
+      a = find(c.parent, up_a);
+      b = find(c.parent, up_b);
+      if (a == b) return;
+      key_a = c.key[a];
+      key_b = c.key[b];
+    }
+    if (key_a < key_b) {
       const u32 swap = a;
       a = b;
       b = swap;
@@ -153,8 +160,7 @@ __device__ __forceinline__ void mean(const ComponentSums &sums, i32 (&out)[3]) {
 }
 
 // Adds what a component holds to its root.
-__device__ __forceinline__ void move_sums(const Components &c, u32 i, u32 root) {
-  const ComponentSums sums = load_sums(c, i);
+__device__ __forceinline__ void move_sums(const Components &c, const ComponentSums &sums, u32 i, u32 root) {
   c.sums[i].count = 0;
   atomicAdd(&c.sums[root].count, sums.count);
 #pragma unroll
@@ -166,27 +172,43 @@ __device__ __forceinline__ u64 *picks_of(const ConnectArgs &args, u64 *picks, u3
   return picks + (size_t)(round & 1) * args.width * args.height;
 }
 
+// Places in the lists of components; that of edges has twice as many.
+__device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
+
+// What stands in a list at a thread's first place, asked for together with how many places there are: memory that no component
+// has yet is read, too, and not used.
+template <class T>
+__device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
+  return __ldcg(list + min(first, places - 1));
+}
+
 // Moves the sums of components that borders have joined, and clears what the rounds start with.
 __device__ __forceinline__ void settle(const Components &c, const ConnectArgs &args, u64 *picks, u32 *bitmap,
                                        u32 first, u32 all) {
-  const u32 components = c.counters[COMPONENTS];
+  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
   for (u32 i = first; i < components; i += all) {
     picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
     if (args.connectivity) {
-      const u32 root = find_settled(c.parent, i);
+      const u32 up = i == first ? asked : __ldcg(&c.parent[i]), root = up == i ? i : find_settled(c.parent, up);
+      if (root == i) continue;
+      const ComponentSums sums = load_sums(c, i);
       // One that was absorbed earlier holds nothing any more.
-      if (root != i && __ldcg(&c.sums[i].count) != 0) move_sums(c, i, root);
+      if (sums.count != 0) move_sums(c, sums, i, root);
     }
   }
   for (u32 i = first; i < args.words; i += all) bitmap[i] = 0;
 }
 
-// First half of a round: every small component finds the neighbor of nearest color. Returns whether this thread saw one.
-__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, u32 first, u32 all) {
+// First half of a round: every small component finds the neighbor of nearest color. Returns whether this thread saw one. Does
+// nothing if `wanted` is there and zero.
+__device__ __forceinline__ bool pick(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region,
+                                     u32 first, u32 all, const u32 *wanted) {
+  const uint2 asked = ask(c.edges, first, 2 * pixels(args));
   const u32 edges = c.counters[EDGES];
+  if (wanted && *wanted == 0) return false;
   bool any = false;
   for (u32 i = first; i < edges; i += all) {
-    const uint2 edge = c.edges[i];
+    const uint2 edge = i == first ? asked : __ldcg(&c.edges[i]);
     if (edge.x == edge.y) continue;
     u32 a = edge.x, b = edge.y;
     find_settled(c.parent, a, b);
@@ -208,14 +230,18 @@ __device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_re
   return any;
 }
 
-// Second half: all picks are united at once. Clears the picks of the next round.
+// Second half: all picks are united at once. Clears the picks of the next round. Does nothing if `wanted` is there and zero.
 __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const u64 *picks, u64 *next_picks,
-                                     u32 first, u32 all) {
+                                     u32 first, u32 all, const u32 *wanted) {
+  const u64 asked = ask(picks, first, pixels(args)), asked_next = ask((const u64 *)next_picks, first, pixels(args));
   const u32 components = c.counters[COMPONENTS];
+  if (wanted && *wanted == 0) return;
   for (u32 i = first; i < components; i += all) {
-    if (__ldcg(&next_picks[i]) != ~0ull) next_picks[i] = ~0ull;
-    const u64 own = __ldcg(&picks[i]);
+    const u64 own = i == first ? asked : __ldcg(&picks[i]);
+    if ((i == first ? asked_next : __ldcg(&next_picks[i])) != ~0ull) next_picks[i] = ~0ull;
     if (own == ~0ull) continue;
+    const ComponentSums sums = load_sums(c, i);
+    const u32 key = __ldcg(&c.key[i]);
     // Picks lead to a component that is large enough, or into a pair that picked each other. All who get there must
     // agree on the one that stays: of a pair, the first in the lists. Its key becomes the lowest of all.
     u32 before = i, to = find(c.parent, component_at(c, args, (u32)own));
@@ -232,16 +258,16 @@ __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &arg
       to = next;
     }
     if (to == i) continue;
-    atomicMin(&c.key[to], __ldcg(&c.key[i]));
-    move_sums(c, i, to);
+    atomicMin(&c.key[to], key);
+    move_sums(c, sums, i, to);
     store_relaxed(c.parent + i, to);
   }
 }
 
-// Where a component's label is found: its root's first pixel, or its cluster.
-__device__ __forceinline__ u32 mark_of(const Components &c, const ConnectArgs &args, u32 i) {
-  if (!args.connectivity) return c.cluster[i];
-  const u32 pixel = __ldcg(&c.key[find_settled(c.parent, i)]), row_words = (args.width + 31) / 32;
+// Where a root's label is found: its first pixel, or its cluster.
+__device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root) {
+  if (!args.connectivity) return c.cluster[root];
+  const u32 pixel = __ldcg(&c.key[root]), row_words = (args.width + 31) / 32;
   return pixel / args.width * row_words * 32 + pixel % args.width;
 }
 
@@ -268,10 +294,10 @@ __device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
 
 // Marks the first pixel of every region, or its cluster.
 __device__ __forceinline__ void mark(const Components &c, const ConnectArgs &args, u32 *bitmap, u32 first, u32 all) {
-  const u32 components = c.counters[COMPONENTS];
+  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
   for (u32 i = first; i < components; i += all) {
-    if (args.connectivity && __ldcg(&c.parent[i]) != i) continue;
-    const u32 at = mark_of(c, args, i);
+    if (args.connectivity && (i == first ? asked : __ldcg(&c.parent[i])) != i) continue;
+    const u32 at = mark_at(c, args, i);
     atomicOr(&bitmap[at / 32], 1u << at % 32);
   }
 }
@@ -306,19 +332,36 @@ __device__ __forceinline__ u32 sum_blocks(NumberShared &shared, const u32 *block
   return shared.total;
 }
 
+// A component's root, and where its mark is: the word, and the marks before it from the word's share on.
+struct Place {
+  u32 root, word, before;
+};
+
+// The place of a component whose parent is `up`.
+__device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const u32 *bitmap,
+                                          const u32 *word_before, u32 i, u32 up) {
+  const u32 root = !args.connectivity || up == i ? i : find_settled(c.parent, up);
+  const u32 at = mark_at(c, args, root), word = at / 32;
+  return {root, word, __ldcg(&word_before[word]) + __popc(__ldcg(&bitmap[word]) & ((1u << at % 32) - 1))};
+}
+
 // Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
 // pixels and features, or without connectivity empty.
-__device__ __forceinline__ void number(const NumberShared &shared, const Components &c, const ConnectArgs &args,
-                                       const u32 *bitmap, const u32 *word_before, u16 *labels, RegionSums *regions,
-                                       u32 total, u32 blocks, u32 first, u32 all) {
-  const u32 components = c.counters[COMPONENTS], share = words_a_block(args, blocks);
+__device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args,
+                                       const u32 *bitmap, const u32 *word_before, const u32 *block_total, u16 *labels,
+                                       RegionSums *regions) {
+  const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
+  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
+  // All that does not take the sum over the blocks is under way while they are added up.
+  Place place = {0, 0, 0};
+  if (first < components) place = place_of(c, args, bitmap, word_before, first, asked);
+  const u32 total = sum_blocks(shared, block_total, gridDim.x), share = words_a_block(args, gridDim.x);
   for (u32 i = first; i < components; i += all) {
-    const u32 at = mark_of(c, args, i), word = at / 32;
-    const u32 below = __popc(__ldcg(&bitmap[word]) & ((1u << at % 32) - 1));
-    const u32 label = shared.blocks[word / share] + __ldcg(&word_before[word]) + below;
+    if (i != first) place = place_of(c, args, bitmap, word_before, i, __ldcg(&c.parent[i]));
+    const u32 label = shared.blocks[place.word / share] + place.before;
     // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
     labels[i] = (u16)min(label, args.max_regions - 1);
-    if (args.connectivity && label < args.max_regions && __ldcg(&c.parent[i]) == i) {
+    if (args.connectivity && label < args.max_regions && place.root == i) {
       const ComponentSums sums = load_sums(c, i);
       regions[label] = region_of(sums.count, sums.color);
     }
@@ -342,16 +385,15 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *pick
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick(Components c, u64 *picks, u32 round, ConnectArgs args) {
   after_last_kernel();
-  // Nothing small was left in the round before.
-  if (round > 0 && c.counters[ROUNDS + round - 1] == 0) return;
-  const bool any = pick(c, picks_of(args, picks, round), args.min_region, FIRST, ALL);
+  // Whether anything small was left in the round before.
+  const u32 *wanted = round > 0 ? c.counters + ROUNDS + round - 1 : nullptr;
+  const bool any = pick(c, args, picks_of(args, picks, round), args.min_region, FIRST, ALL, wanted);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks, u32 round, ConnectArgs args) {
   after_last_kernel();
-  if (c.counters[ROUNDS + round] == 0) return;
-  hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
+  hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL, c.counters + ROUNDS + round);
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_mark(Components c, u32 *bitmap, ConnectArgs args) {
@@ -371,8 +413,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
                    RegionSums *regions, ConnectArgs args) {
   after_last_kernel();
   __shared__ NumberShared shared;
-  const u32 total = sum_blocks(shared, block_total, gridDim.x);
-  number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
+  number(shared, c, args, bitmap, word_before, block_total, labels, regions);
 }
 
 // Rounds until nothing small is left, of one grid with barriers between their halves. `flags` are three words; that of the
@@ -380,24 +421,25 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region, u32 round,
                                        volatile u32 *flags) {
   for (;; round++) {
-    const bool any = pick(c, picks_of(args, picks, round), min_region, FIRST, ALL);
+    const bool any = pick(c, args, picks_of(args, picks, round), min_region, FIRST, ALL, nullptr);
     if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
     grid_barrier(c.counters);
     const bool again = flags[round % 3];
     // The flag of the round after; those of this one and the last may still be being read.
     if (FIRST == 0) flags[(round + 1) % 3] = 0;
     if (!again) break;
-    hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL);
+    hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL, nullptr);
     grid_barrier(c.counters);
   }
 }
 
-// The rounds from `round` on, which few frames need. Returns at once if nothing small was left in the one before. Grid:
+// The rounds from `round` on, which few frames need, if something small was left in the one before; and marks. Grid:
 // cooperative, at most 1024 blocks.
-KERNEL __launch_bounds__(NUMBER_THREADS) connect_rest(Components c, u64 *picks, u32 round, ConnectArgs args) {
+KERNEL __launch_bounds__(NUMBER_THREADS)
+    connect_rest(Components c, u64 *picks, u32 round, u32 *bitmap, ConnectArgs args) {
   after_last_kernel();
-  if (c.counters[ROUNDS + round - 1] == 0) return;
-  absorb(c, args, picks, args.min_region, round, c.counters + REST);
+  if (c.counters[ROUNDS + round - 1] != 0) absorb(c, args, picks, args.min_region, round, c.counters + REST);
+  mark(c, args, bitmap, FIRST, ALL);
 }
 
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
@@ -423,5 +465,5 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     grid_barrier(c.counters);
     total = sum_blocks(shared, block_total, gridDim.x);
   } while (total > args.max_regions);
-  number(shared, c, args, bitmap, word_before, labels, regions, total, gridDim.x, FIRST, ALL);
+  number(shared, c, args, bitmap, word_before, block_total, labels, regions);
 }

@@ -145,6 +145,7 @@ template <class T> T __reduce_add_sync(unsigned mask, T value) {
 
 template <class T> T __ldcg(const T *at) { return *(const volatile T *)at; }
 inline uint4 __ldcg(const uint4 *at) { return *at; }
+inline uint2 __ldcg(const uint2 *at) { return *at; }
 template <class T> T __ldg(const T *at) { return *at; }
 template <class T> void __stcg(T *at, T value) { *(volatile T *)at = value; }
 

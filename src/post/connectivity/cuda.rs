@@ -130,11 +130,12 @@ impl backend::Connectivity<Cuda> for Connectivity {
                     &work.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
-                    &mut args![components, picks, LAUNCHED_ROUNDS, shape],
+                    &mut args![components, picks, LAUNCHED_ROUNDS, bitmap, shape],
                 )?;
                 work.mark(self.rest.stage)?;
+            } else {
+                work.launch(&self.mark, grid, CONNECT_THREADS, &mut args![components, bitmap, shape])?;
             }
-            work.launch(&self.mark, grid, CONNECT_THREADS, &mut args![components, bitmap, shape])?;
             work.launch(&self.count, number_grid, NUMBER_THREADS, &mut args![bitmap, before, totals, shape])?;
             work.launch(
                 &self.number,
