@@ -14,17 +14,17 @@ struct Components {
   u32 *tile_first;  // [tiles] first component of a tile
   u32 *tile_count;  // [tiles]
   u32 *parent;      // [components] union-find; a parent's key is never above its child's
-  u32 *key;
   u32 *cluster;
   struct ComponentSums *sums;  // moved to the root as components are joined
   uint2 *edges;
   u32 *counters;  // components, edges, regions, rounds' flags
 };
 
-// Pixels and features of a component: one sector of memory.
+// Pixels and features of a component: one sector of memory. One that holds nothing has been joined to another, whose place
+// stands in that of its key.
 struct __align__(16) ComponentSums {
   u32 count;
-  u32 unused;
+  u32 key;
   u64 color[3];
 };
 static_assert(sizeof(ComponentSums) == 32, "mirrored in src/cuda/work.rs");
@@ -281,13 +281,13 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     const u32 component = first + shared.component[n], pixel = word >> NODE_BITS & NODE_MASK;
     const u32 x = left + pixel % TILE, y = top + pixel / TILE;
     out.parent[component] = component;
-    out.key[component] = y * width + x;
     out.cluster[component] = pixels.cluster(word >> (2 * NODE_BITS), x, y);
-  }
-  if (few) {
-    for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) {
-      const ComponentSums own = {shared.sums[0][i], 0, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
-      out.sums[first + i] = own;
+    if (few) {
+      const u32 i = component - first;
+      const ComponentSums own = {shared.sums[0][i], y * width + x, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
+      out.sums[component] = own;
+    } else {
+      out.sums[component].key = y * width + x;
     }
   }
   if (threadIdx.x == 0) {

@@ -30,39 +30,38 @@ __device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
   }
 }
 
-// The root of a set while nothing is joined; of two sets at once, since each step waits for memory.
+// The root of a set while nothing is joined.
 __device__ __forceinline__ u32 find_settled(const u32 *parent, u32 i) {
   for (u32 up = __ldcg(parent + i); up != i; up = __ldcg(parent + i)) i = up;
   return i;
 }
-__device__ __forceinline__ void find_settled(const u32 *parent, u32 &a, u32 &b) {
-  for (;;) {
-    const u32 up_a = __ldcg(parent + a), up_b = __ldcg(parent + b);
-    if (up_a == a && up_b == b) return;
-    a = up_a;
-    b = up_b;
-  }
+
+// A component as it was asked for to be joined.
+struct Joined {
+  u32 at, up, key;
+};
+__device__ __forceinline__ Joined load_joined(const Components &c, u32 i) {
+  return {i, load_relaxed(c.parent + i), c.sums[i].key};
 }
 
-// Joins the sets of two components; the root of the lower key stays. Most are roots themselves, so that their parents and keys
-// are asked for together.
-__device__ __forceinline__ void unite(const Components &c, u32 a, u32 b) {
+// Joins the sets of two components; the root of the lower key stays.
+__device__ __forceinline__ void unite(const Components &c, Joined a, Joined b) {
   for (;;) {
-    u32 key_a = c.key[a], key_b = c.key[b];
-    const u32 up_a = load_relaxed(c.parent + a), up_b = load_relaxed(c.parent + b);
-    if (up_a != a || up_b != b) {
-      a = find(c.parent, up_a);
-      b = find(c.parent, up_b);
-      if (a == b) return;
-      key_a = c.key[a];
-      key_b = c.key[b];
+    if (a.up != a.at || b.up != b.at) {
+      a.at = find(c.parent, a.up);
+      b.at = find(c.parent, b.up);
+      if (a.at == b.at) return;
+      a.key = c.sums[a.at].key;
+      b.key = c.sums[b.at].key;
     }
-    if (key_a < key_b) {
-      const u32 swap = a;
+    if (a.key < b.key) {
+      const Joined swap = a;
       a = b;
       b = swap;
     }
-    if (atomicCAS(&c.parent[a], a, b) == a) return;
+    if (atomicCAS(&c.parent[a.at], a.at, b.at) == a.at) return;
+    a.up = load_relaxed(c.parent + a.at);
+    b.up = load_relaxed(c.parent + b.at);
   }
 }
 
@@ -79,7 +78,7 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectAr
   const u32 vertical = borders_x * args.height, all = vertical + borders_y * args.width;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
   u32 a = 0, b = 0;
-  bool other = false, along = false;
+  bool along = false;
   if (i < all) {
     u32 pixel, step;
     if (i < vertical) {
@@ -94,15 +93,20 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectAr
     }
     a = component_at(c, args, pixel);
     b = component_at(c, args, pixel + step);
-    other = c.cluster[a] != c.cluster[b];
   }
   const u32 a_before = __shfl_up_sync(FULL_WARP, a, 1), b_before = __shfl_up_sync(FULL_WARP, b, 1);
   const bool seen = lane > 0 && along && i != vertical && a_before == a && b_before == b;
-  if (i < all && !other && !seen && args.connectivity) unite(c, a, b);
+  bool edge = false;
+  if (i < all && !seen) {
+    // Most pairs are of one cluster, and most of those roots: all is asked for at once.
+    const u32 cluster_a = c.cluster[a], cluster_b = c.cluster[b];
+    const Joined join_a = load_joined(c, a), join_b = load_joined(c, b);
+    edge = cluster_a != cluster_b;
+    if (!edge && args.connectivity) unite(c, join_a, join_b);
+  }
 
   __shared__ u32 warp_total[BORDER_THREADS / 32];
   __shared__ u32 first;
-  const bool edge = i < all && other && !seen;
   const u32 edges = __ballot_sync(FULL_WARP, edge);
   if (lane == 0) warp_total[threadIdx.x / 32] = __popc(edges);
   __syncthreads();
@@ -144,6 +148,7 @@ __device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
   const uint4 low = __ldcg(at), high = __ldcg(at + 1);
   ComponentSums sums;
   sums.count = low.x;
+  sums.key = low.y;
   sums.color[0] = (u64)low.w << 32 | low.z;
   sums.color[1] = (u64)high.y << 32 | high.x;
   sums.color[2] = (u64)high.w << 32 | high.z;
@@ -159,9 +164,19 @@ __device__ __forceinline__ void mean(const ComponentSums &sums, i32 (&out)[3]) {
   }
 }
 
+// What stands at `i` or, once that has been joined to another, at its root, which `i` becomes. While nothing is joined.
+__device__ __forceinline__ ComponentSums root_sums(const Components &c, u32 &i) {
+  ComponentSums sums = load_sums(c, i);
+  while (sums.count == 0) {
+    i = sums.key;
+    sums = load_sums(c, i);
+  }
+  return sums;
+}
+
 // Adds what a component holds to its root.
 __device__ __forceinline__ void move_sums(const Components &c, const ComponentSums &sums, u32 i, u32 root) {
-  c.sums[i].count = 0;
+  *(uint2 *)(c.sums + i) = make_uint2(0, root);
   atomicAdd(&c.sums[root].count, sums.count);
 #pragma unroll
   for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
@@ -189,9 +204,10 @@ __device__ __forceinline__ void settle(const Components &c, const ConnectArgs &a
   for (u32 i = first; i < components; i += all) {
     picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
     if (args.connectivity) {
-      const u32 up = i == first ? asked : __ldcg(&c.parent[i]), root = up == i ? i : find_settled(c.parent, up);
-      if (root == i) continue;
+      const u32 up = i == first ? asked : __ldcg(&c.parent[i]);
+      if (up == i) continue;
       const ComponentSums sums = load_sums(c, i);
+      const u32 root = find_settled(c.parent, up);
       // One that was absorbed earlier holds nothing any more.
       if (sums.count != 0) move_sums(c, sums, i, root);
     }
@@ -211,23 +227,35 @@ __device__ __forceinline__ bool pick(const Components &c, const ConnectArgs &arg
     const uint2 edge = i == first ? asked : __ldcg(&c.edges[i]);
     if (edge.x == edge.y) continue;
     u32 a = edge.x, b = edge.y;
-    find_settled(c.parent, a, b);
-    if (a != edge.x || b != edge.y) c.edges[i] = make_uint2(a, b);
-    if (a == b) continue;
-    const ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
-    if (sums_a.count >= min_region && sums_b.count >= min_region) continue;
-    const u32 key_a = __ldcg(&c.key[a]), key_b = __ldcg(&c.key[b]);
+    ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
+    if (sums_a.count == 0 || sums_b.count == 0) {
+      sums_a = root_sums(c, a);
+      sums_b = root_sums(c, b);
+      c.edges[i] = make_uint2(a, b);
+    }
+    if (a == b || (sums_a.count >= min_region && sums_b.count >= min_region)) continue;
     i32 mean_a[3], mean_b[3];
     u32 distance = 0;
     mean(sums_a, mean_a);
     mean(sums_b, mean_b);
 #pragma unroll
     for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
-    if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | key_b);
-    if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | key_a);
+    if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | sums_b.key);
+    if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | sums_a.key);
     any = true;
   }
   return any;
+}
+
+// The root that holds the pixel of a pick, and what it picked itself. Most hold it from the start, so that their parents and
+// picks are asked for together.
+__device__ __forceinline__ u32 picked(const Components &c, const ConnectArgs &args, const u64 *picks, u64 pick, u64 &onward) {
+  const u32 i = component_at(c, args, (u32)pick), up = load_relaxed(c.parent + i);
+  onward = __ldcg(&picks[i]);
+  if (up == i) return i;
+  const u32 root = find(c.parent, up);
+  onward = __ldcg(&picks[root]);
+  return root;
 }
 
 // Second half: all picks are united at once. Clears the picks of the next round. Does nothing if `wanted` is there and zero.
@@ -241,14 +269,13 @@ __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &arg
     if ((i == first ? asked_next : __ldcg(&next_picks[i])) != ~0ull) next_picks[i] = ~0ull;
     if (own == ~0ull) continue;
     const ComponentSums sums = load_sums(c, i);
-    const u32 key = __ldcg(&c.key[i]);
     // Picks lead to a component that is large enough, or into a pair that picked each other. All who get there must
     // agree on the one that stays: of a pair, the first in the lists. Its key becomes the lowest of all.
-    u32 before = i, to = find(c.parent, component_at(c, args, (u32)own));
+    u64 onward;
+    u32 before = i, to = picked(c, args, picks, own, onward);
     for (;;) {
-      const u64 onward = __ldcg(&picks[to]);
       if (onward == ~0ull) break;
-      const u32 next = find(c.parent, component_at(c, args, (u32)onward));
+      const u32 next = picked(c, args, picks, onward, onward);
       if (next == to) break;
       if (next == before) {
         to = min(to, before);
@@ -258,18 +285,21 @@ __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &arg
       to = next;
     }
     if (to == i) continue;
-    atomicMin(&c.key[to], key);
+    atomicMin(&c.sums[to].key, sums.key);
     move_sums(c, sums, i, to);
     store_relaxed(c.parent + i, to);
   }
 }
 
 // Where a root's label is found: its first pixel, or its cluster.
-__device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root) {
+__device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
   if (!args.connectivity) return c.cluster[root];
-  const u32 pixel = __ldcg(&c.key[root]), row_words = (args.width + 31) / 32;
-  return pixel / args.width * row_words * 32 + pixel % args.width;
+  const u32 row_words = (args.width + 31) / 32;
+  return key / args.width * row_words * 32 + key % args.width;
 }
+
+// Pixels and key of a component, asked for alone.
+__device__ __forceinline__ uint2 load_head(const Components &c, u32 i) { return __ldcg((const uint2 *)(c.sums + i)); }
 
 struct NumberShared {
   u32 warp_total[NUMBER_THREADS / 32];
@@ -294,10 +324,12 @@ __device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
 
 // Marks the first pixel of every region, or its cluster.
 __device__ __forceinline__ void mark(const Components &c, const ConnectArgs &args, u32 *bitmap, u32 first, u32 all) {
-  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
+  const uint2 asked = load_head(c, min(first, pixels(args) - 1));
+  const u32 components = c.counters[COMPONENTS];
   for (u32 i = first; i < components; i += all) {
-    if (args.connectivity && (i == first ? asked : __ldcg(&c.parent[i])) != i) continue;
-    const u32 at = mark_at(c, args, i);
+    const uint2 head = i == first ? asked : load_head(c, i);
+    if (args.connectivity && head.x == 0) continue;
+    const u32 at = mark_at(c, args, i, head.y);
     atomicOr(&bitmap[at / 32], 1u << at % 32);
   }
 }
@@ -337,11 +369,15 @@ struct Place {
   u32 root, word, before;
 };
 
-// The place of a component whose parent is `up`.
+// The place of a component that begins with `head`.
 __device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const u32 *bitmap,
-                                          const u32 *word_before, u32 i, u32 up) {
-  const u32 root = !args.connectivity || up == i ? i : find_settled(c.parent, up);
-  const u32 at = mark_at(c, args, root), word = at / 32;
+                                          const u32 *word_before, u32 i, uint2 head) {
+  u32 root = i;
+  while (args.connectivity && head.x == 0) {
+    root = head.y;
+    head = load_head(c, root);
+  }
+  const u32 at = mark_at(c, args, root, head.y), word = at / 32;
   return {root, word, __ldcg(&word_before[word]) + __popc(__ldcg(&bitmap[word]) & ((1u << at % 32) - 1))};
 }
 
@@ -351,13 +387,14 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
                                        const u32 *bitmap, const u32 *word_before, const u32 *block_total, u16 *labels,
                                        RegionSums *regions) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
+  const uint2 asked = load_head(c, min(first, pixels(args) - 1));
+  const u32 components = c.counters[COMPONENTS];
   // All that does not take the sum over the blocks is under way while they are added up.
   Place place = {0, 0, 0};
   if (first < components) place = place_of(c, args, bitmap, word_before, first, asked);
   const u32 total = sum_blocks(shared, block_total, gridDim.x), share = words_a_block(args, gridDim.x);
   for (u32 i = first; i < components; i += all) {
-    if (i != first) place = place_of(c, args, bitmap, word_before, i, __ldcg(&c.parent[i]));
+    if (i != first) place = place_of(c, args, bitmap, word_before, i, load_head(c, i));
     const u32 label = shared.blocks[place.word / share] + place.before;
     // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
     labels[i] = (u16)min(label, args.max_regions - 1);

@@ -12,9 +12,10 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal
   after_last_kernel();
   const u32 components = c.counters[0];
   for (u32 i = FIRST; i < components; i += ALL) {
-    const u32 size = args.connectivity ? c.sums[i].count : 1;
+    const uint2 head = *(const uint2 *)(c.sums + i);
+    const u32 size = args.connectivity ? head.x : 1;
     // What has been joined holds nothing.
-    if (size != 0) atomicMax(&t.mains[c.cluster[i]], key_of(size, c.key[i]));
+    if (size != 0) atomicMax(&t.mains[c.cluster[i]], key_of(size, head.y));
   }
 }
 

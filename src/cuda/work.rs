@@ -120,15 +120,14 @@ pub(crate) struct Components {
     tile_first: u64,
     tile_count: u64,
     parent: u64,
-    key: u64,
     cluster: u64,
     sums: u64,
     edges: u64,
     counters: u64,
 }
 
-const _: () = assert!(size_of::<Components>() == 72);
-// SAFETY: repr(C), nine addresses in the order of `Components`.
+const _: () = assert!(size_of::<Components>() == 64);
+// SAFETY: repr(C), eight addresses in the order of `Components`.
 unsafe impl Argument for Components {}
 
 /// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
@@ -188,7 +187,6 @@ pub struct Work {
     tile_first: Memory<u32>,
     tile_count: Memory<u32>,
     parent: Memory<u32>,
-    key: Memory<u32>,
     cluster: Memory<u32>,
     component_sums: Memory<[u64; 4]>,
     edges: Memory<u64>,
@@ -256,7 +254,6 @@ impl Work {
             tile_first: Memory::new(cuda, what, tile_count)?,
             tile_count: Memory::new(cuda, what, tile_count)?,
             parent: Memory::new(cuda, what, n)?,
-            key: Memory::new(cuda, what, n)?,
             cluster: Memory::new(cuda, what, n)?,
             component_sums: Memory::new(cuda, what, n)?,
             edges: Memory::new(cuda, what, 2 * n)?,
@@ -286,7 +283,6 @@ impl Work {
             tile_first: self.tile_first.address(),
             tile_count: self.tile_count.address(),
             parent: self.parent.address(),
-            key: self.key.address(),
             cluster: self.cluster.address(),
             sums: self.component_sums.address(),
             edges: self.edges.address(),
