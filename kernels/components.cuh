@@ -123,6 +123,7 @@ __device__ __forceinline__ TilePlane tile_plane(const u32 *plane, u32 width, u32
 // says which cluster a pixel belongs to:
 //
 //     load(y, value)               what rows y to y + 3 of the tile need, asked for one step ahead
+//     ready()                      once, when the first rows have been asked for: what the block has to wait for
 //     assign(y, value, tag)        tags, equal where clusters are, below 1024 if `cluster` reads them
 //     cluster(tag, x, y)           the cluster of a tag, at a pixel of it
 template <class Pixels>
@@ -139,15 +140,21 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   u32 nodes = first_node, above = NO_CLUSTER, above_node = 0, above_starts = 0, value[4];
   u32 first_tag = NO_CLUSTER, first_starts = 0;
   if (begin < end) pixels.load(begin, value);
+  pixels.ready();
+#pragma unroll 1
   for (u32 y = begin; y < end; y += 4) {
     u32 tag[4];
     const u32 own[4] = {value[0], value[1], value[2], value[3]};
     if (y + 4 < end) pixels.load(y + 4, value);
     pixels.assign(y, own, tag);
-#pragma unroll
+    // Rolled, here and below: unrolled, the kernel is larger than what an instruction cache holds, and warps wait for code.
+#pragma unroll 1
     for (u32 i = 0; i < 4; i++) {
       if (y + i >= end) break;
-      const u32 here = tag[i], before = __shfl_up_sync(FULL_WARP, here, 1);
+      const u32 here = tag[0], before = __shfl_up_sync(FULL_WARP, here, 1);
+      tag[0] = tag[1];
+      tag[1] = tag[2];
+      tag[2] = tag[3];
       const bool joins = inside && here == above && y + i > begin;
       const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != here);
       const u32 later = starts & ~lanes_up_to(lane);
@@ -231,13 +238,18 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     over_left = __shfl_up_sync(FULL_WARP, over, 1);
   }
   const size_t corner = (size_t)top * width + left + lane;
+#pragma unroll 1
   for (u32 y = begin; y < end; y += 4) {
     u32 feature[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) feature[i] = inside && y + i < end ? features[corner + (size_t)(y + i) * width] : 0;
-#pragma unroll
+#pragma unroll 1
     for (u32 i = 0; i < 4; i++) {
       if (y + i >= end) break;
+      const u32 own = feature[0];
+      feature[0] = feature[1];
+      feature[1] = feature[2];
+      feature[2] = feature[3];
       const u32 here = inside ? shared.component[shared.at[(y + i) * TILE + lane]] : 0xffffu;
       if (inside) out.local[corner + (size_t)(y + i) * width] = (u16)here;
       const u32 beside = __shfl_up_sync(FULL_WARP, here, 1);
@@ -257,8 +269,8 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
         sums = {here, 0, 0, 0};
       }
       sums.count += inside;
-      sums.low += feature_0(feature[i]) | feature_1(feature[i]) << 16;
-      sums.high += feature_2(feature[i]);
+      sums.low += feature_0(own) | feature_1(own) << 16;
+      sums.high += feature_2(own);
     }
   }
   if (sums.count) sums.add(shared, out, few);

@@ -395,7 +395,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 
 // The final assignment of every pixel of a tile: a warp has 32 columns, its lanes four pixels of each at a time. Tags are
 // slots; where nothing is clustered, pixels.
-template <class Choice>
+template <class Choice, class Prepare>
 struct Labels : TilePlane {
   const u32 *color;
   const LscArgs &args;
@@ -403,6 +403,7 @@ struct Labels : TilePlane {
   const Mean &mean;
   const Slots &slots;
   Choice &choice;
+  const Prepare &ready;
   // Of the lane's column, and of the row that is as far down as the lane is right.
   u32 gx, row_slot, place_x, row_place;
 
@@ -443,14 +444,18 @@ __device__ __forceinline__ void label(const u32 *features, const u32 *color, con
   __shared__ Mean mean;
   const TilePlane tile = tile_plane(features, args.width, args.height);
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
-  if (!args.identity) {
-    load_mean(mean, args, total);
-    load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
-  }
   const u32 column = tile.column(), row = tile.row(lane_id());
-  Labels<Choice> labels = {tile, color, args, reach, mean, slots, choice, home(args, column, args.nx),
-                           (home(args, row, args.ny) - slots.gy + 1) * slots.stride(), px[column], py[row]};
-  __syncthreads();
+  const auto ready = [&] {
+    if (!args.identity) {
+      load_mean(mean, args, total);
+      load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
+    }
+    __syncthreads();
+  };
+  Labels<Choice, decltype(ready)> labels = {tile, color, args, reach, mean, slots, choice, ready,
+                                            home(args, column, args.nx),
+                                            (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
+                                            px[column], py[row]};
   tile_components(components, args.width, args.height, features, labels);
   choice.end();
 }

@@ -257,6 +257,7 @@ struct Roots : TilePlane {
     for (u32 up = plane[at]; up != at; up = plane[at]) at = up;
     return at;
   }
+  __device__ void ready() const {}
   __device__ void assign(u32, const u32 (&value)[4], u32 (&tag)[4]) const {
 #pragma unroll
     for (u32 i = 0; i < 4; i++) tag[i] = root_of(value[i]);

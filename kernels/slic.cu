@@ -285,12 +285,13 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 
 // The final assignment of every pixel of a tile: a warp has 32 columns, its lanes four pixels of each at a time. Tags are
 // slots; where nothing is clustered, pixels.
-template <bool ADAPTIVE, class Choice>
+template <bool ADAPTIVE, class Choice, class Prepare>
 struct Labels : TilePlane {
   const SlicArgs &args;
   const Reach *reach;
   const Slots &slots;
   Choice &choice;
+  const Prepare &ready;
   // Of the lane's column, and of the row that is as far down as the lane is right.
   u32 gx, row_slot;
   float place_x, row_place;
@@ -332,12 +333,14 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
   DYNAMIC_SHARED(Reach, reach);
   const TilePlane tile = tile_plane(features, args.width, args.height);
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
-  if (!args.identity) load_clusters(reach, args, slots, center_of, keep);
   const u32 column = tile.column(), row = tile.row(lane_id());
-  Labels<ADAPTIVE, Choice> labels = {tile, args, reach, slots, choice, home(args, column, args.nx),
-                                     (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
-                                     (float)px[column], (float)py[row]};
-  __syncthreads();
+  const auto ready = [&] {
+    if (!args.identity) load_clusters(reach, args, slots, center_of, keep);
+    __syncthreads();
+  };
+  Labels<ADAPTIVE, Choice, decltype(ready)> labels = {tile, args, reach, slots, choice, ready, home(args, column, args.nx),
+                                                      (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
+                                                      (float)px[column], (float)py[row]};
   tile_components(components, args.width, args.height, features, labels);
   choice.end();
 }
