@@ -14,12 +14,14 @@ struct ConnectArgs {
   u32 connectivity;
   // Words of the bitmap that numbering marks.
   u32 words;
+  // Places in the list of pairs that a small component is in.
+  u32 small_places;
 };
-static_assert(sizeof(ConnectArgs) == 4 * 7, "mirrored in src/post/connectivity/cuda.rs");
+static_assert(sizeof(ConnectArgs) == 4 * 8, "mirrored in src/post/connectivity/cuda.rs");
 
-// Counters: components, edges, regions, whether a round found anything small, the same for rounds inside a grid, and the
-// two of the grid's barrier, which alone are not cleared with each frame.
-enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, REST = 33, ARRIVED = 40, GENERATION = 41 };
+// Counters: components, edges, regions, whether a round found anything small, pairs that something small is in, rounds inside
+// a grid, and the two of the grid's barrier, which alone are not cleared with each frame.
+enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2, ROUNDS = 3, SMALL = 32, REST = 33, ARRIVED = 40, GENERATION = 41 };
 
 // The root of a set while others are joined.
 __device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
@@ -215,36 +217,51 @@ __device__ __forceinline__ void settle(const Components &c, const ConnectArgs &a
   for (u32 i = first; i < args.words; i += all) bitmap[i] = 0;
 }
 
-// First half of a round: every small component finds the neighbor of nearest color. Returns whether this thread saw one. Does
-// nothing if `wanted` is there and zero.
-__device__ __forceinline__ bool pick(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region,
-                                     u32 first, u32 all, const u32 *wanted) {
-  const uint2 asked = ask(c.edges, first, 2 * pixels(args));
-  const u32 edges = c.counters[EDGES];
-  if (wanted && *wanted == 0) return false;
-  bool any = false;
-  for (u32 i = first; i < edges; i += all) {
-    const uint2 edge = i == first ? asked : __ldcg(&c.edges[i]);
-    if (edge.x == edge.y) continue;
-    u32 a = edge.x, b = edge.y;
-    ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
-    if (sums_a.count == 0 || sums_b.count == 0) {
-      sums_a = root_sums(c, a);
-      sums_b = root_sums(c, b);
-      c.edges[i] = make_uint2(a, b);
-    }
-    if (a == b || (sums_a.count >= min_region && sums_b.count >= min_region)) continue;
-    i32 mean_a[3], mean_b[3];
-    u32 distance = 0;
-    mean(sums_a, mean_a);
-    mean(sums_b, mean_b);
+// A list of pairs that touch.
+struct PairList {
+  uint2 *pairs;
+  u32 count;
+};
+
+// A pair's part in the first half of a round, in which every small component finds the neighbor of nearest color. The pair's
+// components become roots, here and at its place in the list. Returns whether one of them is small.
+__device__ __forceinline__ bool pick_pair(const Components &c, u64 *picks, u32 min_region, uint2 &pair, uint2 *at) {
+  if (pair.x == pair.y) return false;
+  u32 a = pair.x, b = pair.y;
+  ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
+  if (sums_a.count == 0 || sums_b.count == 0) {
+    sums_a = root_sums(c, a);
+    sums_b = root_sums(c, b);
+    *at = pair = make_uint2(a, b);
+  }
+  if (a == b || (sums_a.count >= min_region && sums_b.count >= min_region)) return false;
+  i32 mean_a[3], mean_b[3];
+  u32 distance = 0;
+  mean(sums_a, mean_a);
+  mean(sums_b, mean_b);
 #pragma unroll
-    for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
-    if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | sums_b.key);
-    if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | sums_a.key);
-    any = true;
+  for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
+  if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | sums_b.key);
+  if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | sums_a.key);
+  return true;
+}
+
+// The same for all pairs of a list, of which `asked` is the thread's first. Returns whether this thread saw anything small.
+__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, const PairList &list, uint2 asked,
+                                     u32 first, u32 all) {
+  bool any = false;
+  for (u32 i = first; i < list.count; i += all) {
+    uint2 pair = i == first ? asked : __ldcg(&list.pairs[i]);
+    any |= pick_pair(c, picks, min_region, pair, &list.pairs[i]);
   }
   return any;
+}
+
+// The pairs that rounds after the first go over: what is small by then was small from the start. Where the list is too short
+// for them, all.
+__device__ __forceinline__ PairList small_pairs(const Components &c, const ConnectArgs &args, uint2 *small) {
+  const u32 count = c.counters[SMALL];
+  return count <= args.small_places ? PairList{small, count} : PairList{c.edges, c.counters[EDGES]};
 }
 
 // The root that holds the pixel of a pick, and what it picked itself. Most hold it from the start, so that their parents and
@@ -420,11 +437,48 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *pick
   settle(c, args, picks, bitmap, FIRST, ALL);
 }
 
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick(Components c, u64 *picks, u32 round, ConnectArgs args) {
+// The first round, which also lists the pairs for the others.
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick_first(Components c, u64 *picks, uint2 *small, ConnectArgs args) {
   after_last_kernel();
+  __shared__ uint2 kept[CONNECT_THREADS];
+  __shared__ u32 waiting, place;
+  const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
+  const u32 edges = c.counters[EDGES];
+  for (u32 base = blockIdx.x * CONNECT_THREADS; base < edges; base += ALL) {
+    const u32 i = base + threadIdx.x;
+    uint2 pair = asked;
+    bool keep = false;
+    if (threadIdx.x == 0) waiting = 0;
+    __syncthreads();
+    if (i < edges) {
+      if (i != FIRST) pair = __ldcg(&c.edges[i]);
+      keep = pick_pair(c, picks_of(args, picks, 0), args.min_region, pair, &c.edges[i]);
+    }
+    const u32 lanes = __ballot_sync(FULL_WARP, keep);
+    u32 before = 0;
+    if (lanes && lane_id() == 0) before = atomicAdd(&waiting, __popc(lanes));
+    before = __shfl_sync(FULL_WARP, before, 0) + __popc(lanes & (lanes_up_to(lane_id()) >> 1));
+    if (keep) kept[before] = pair;
+    __syncthreads();
+    if (threadIdx.x == 0 && waiting) {
+      place = atomicAdd(&c.counters[SMALL], waiting);
+      c.counters[ROUNDS] = 1;
+    }
+    __syncthreads();
+    if (threadIdx.x < waiting && place + threadIdx.x < args.small_places) small[place + threadIdx.x] = kept[threadIdx.x];
+    __syncthreads();
+  }
+}
+
+KERNEL __launch_bounds__(CONNECT_THREADS)
+    connect_pick(Components c, u64 *picks, uint2 *small, u32 round, ConnectArgs args) {
+  after_last_kernel();
+  const uint2 asked = ask(small, FIRST, args.small_places);
+  const PairList list = small_pairs(c, args, small);
   // Whether anything small was left in the round before.
-  const u32 *wanted = round > 0 ? c.counters + ROUNDS + round - 1 : nullptr;
-  const bool any = pick(c, args, picks_of(args, picks, round), args.min_region, FIRST, ALL, wanted);
+  if (c.counters[ROUNDS + round - 1] == 0) return;
+  const uint2 pair = list.pairs == small ? asked : ask(list.pairs, FIRST, 2 * pixels(args));
+  const bool any = pick(c, picks_of(args, picks, round), args.min_region, list, pair, FIRST, ALL);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
@@ -455,10 +509,11 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 
 // Rounds until nothing small is left, of one grid with barriers between their halves. `flags` are three words; that of the
 // first round is clear.
-__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, u64 *picks, u32 min_region, u32 round,
-                                       volatile u32 *flags) {
+__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, u64 *picks, const PairList &list,
+                                       u32 min_region, u32 round, volatile u32 *flags) {
   for (;; round++) {
-    const bool any = pick(c, args, picks_of(args, picks, round), min_region, FIRST, ALL, nullptr);
+    const uint2 asked = FIRST < list.count ? __ldcg(&list.pairs[FIRST]) : make_uint2(0, 0);
+    const bool any = pick(c, picks_of(args, picks, round), min_region, list, asked, FIRST, ALL);
     if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
     grid_barrier(c.counters);
     const bool again = flags[round % 3];
@@ -473,9 +528,11 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 // The rounds from `round` on, which few frames need, if something small was left in the one before; and marks. Grid:
 // cooperative, at most 1024 blocks.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_rest(Components c, u64 *picks, u32 round, u32 *bitmap, ConnectArgs args) {
+    connect_rest(Components c, u64 *picks, uint2 *small, u32 round, u32 *bitmap, ConnectArgs args) {
   after_last_kernel();
-  if (c.counters[ROUNDS + round - 1] != 0) absorb(c, args, picks, args.min_region, round, c.counters + REST);
+  if (c.counters[ROUNDS + round - 1] != 0) {
+    absorb(c, args, picks, small_pairs(c, args, small), args.min_region, round, c.counters + REST);
+  }
   mark(c, args, bitmap, FIRST, ALL);
 }
 
@@ -495,7 +552,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     settle(c, args, picks, bitmap, FIRST, ALL);
     if (FIRST < 3) flags[FIRST] = 0;
     grid_barrier(c.counters);
-    absorb(c, args, picks, min_region, 0, flags);
+    absorb(c, args, picks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, flags);
     mark(c, args, bitmap, FIRST, ALL);
     grid_barrier(c.counters);
     count(shared, args, bitmap, word_before, block_total);

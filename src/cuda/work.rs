@@ -21,6 +21,7 @@ use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::post::connectivity::MAX_REGIONS;
+use crate::post::connectivity::cuda::small_pair_places;
 
 /// An array in device memory.
 pub(crate) struct Memory<T> {
@@ -175,6 +176,7 @@ pub struct Work {
     results: Pool,
     pub(crate) component_labels: Memory<u16>,
     pub(crate) picks: Memory<u64>,
+    pub(crate) small_pairs: Memory<[u32; 2]>,
     pub(crate) bitmap: Memory<u32>,
     pub(crate) word_before: Memory<u32>,
     pub(crate) block_total: Memory<u32>,
@@ -240,6 +242,7 @@ impl Work {
             results: Pool::default(),
             component_labels: Memory::new(cuda, what, n)?,
             picks: Memory::new(cuda, what, 2 * n)?,
+            small_pairs: Memory::new(cuda, what, small_pair_places(n))?,
             bitmap: Memory::new(cuda, what, words)?,
             word_before: Memory::new(cuda, what, words)?,
             block_total: Memory::new(cuda, what, 1024)?,

@@ -27,15 +27,17 @@ struct ConnectArgs {
     max_regions: u32,
     connectivity: u32,
     words: u32,
+    small_places: u32,
 }
 
-const _: () = assert!(size_of::<ConnectArgs>() == 4 * 7);
+const _: () = assert!(size_of::<ConnectArgs>() == 4 * 8);
 // SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connectivity.cu.
 unsafe impl Argument for ConnectArgs {}
 
 pub(crate) struct Connectivity {
     borders: Kernel,
     settle: Kernel,
+    pick_first: Kernel,
     pick: Kernel,
     hook: Kernel,
     rest: Kernel,
@@ -50,8 +52,16 @@ pub(crate) struct Connectivity {
     may_overflow: bool,
     border_blocks: u32,
     blocks: u32,
+    /// Of the launches over pairs with something small.
+    small_blocks: u32,
     number_blocks: u32,
     resident: u32,
+}
+
+/// Places in the list of pairs that a small component is in: photographs have one for 100 pixels or less. Where there are
+/// more, rounds go over all pairs.
+pub(crate) fn small_pair_places(pixels: usize) -> usize {
+    (pixels / 2).max(1)
 }
 
 impl Connectivity {
@@ -65,6 +75,7 @@ impl Connectivity {
         Ok(Self {
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
+            pick_first: kernel("connect_pick_first")?,
             pick: kernel("connect_pick")?,
             hook: kernel("connect_hook")?,
             rest,
@@ -81,6 +92,7 @@ impl Connectivity {
                 max_regions: MAX_REGIONS as u32,
                 connectivity: u32::from(plan.connectivity),
                 words: if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) },
+                small_places: small_pair_places(plan.frame.geometry.pixels()) as u32,
             },
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
             may_overflow: plan.connectivity
@@ -92,6 +104,7 @@ impl Connectivity {
                 0
             },
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
+            small_blocks: (width * height).div_ceil(2 * PIXELS_A_BLOCK).clamp(1, 4 * cuda.device.multiprocessors),
             number_blocks: (width * height)
                 .div_ceil(32 * PIXELS_A_BLOCK)
                 .clamp(1, cuda.device.multiprocessors.min(1024)),
@@ -103,11 +116,11 @@ impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
         let (components, shape) = (work.components(), self.args);
         let (grid, number_grid) = ((self.blocks, 1), (self.number_blocks, 1));
-        let (picks, bitmap) = (work.picks.address(), work.bitmap.address());
+        let (picks, small, bitmap) = (work.picks.address(), work.small_pairs.address(), work.bitmap.address());
         let (before, totals) = (work.word_before.address(), work.block_total.address());
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
-        // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, the
-        // bitmaps `words`, totals 1024, regions one for each of the most regions.
+        // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, pairs
+        // with something small `small_places`, the bitmaps `words`, totals 1024, regions one for each of the most regions.
         unsafe {
             if self.border_blocks > 0 {
                 work.launch(
@@ -122,7 +135,14 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 state.find_mains(work, self.blocks)?;
             }
             for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
-                work.launch(&self.pick, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
+                if round == 0 {
+                    let pairs = &mut args![components, picks, small, shape];
+                    work.launch(&self.pick_first, grid, CONNECT_THREADS, pairs)?;
+                } else {
+                    let (grid, pairs) =
+                        ((self.small_blocks, 1), &mut args![components, picks, small, round, shape]);
+                    work.launch(&self.pick, grid, CONNECT_THREADS, pairs)?;
+                }
                 work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
             }
             if self.rounds > LAUNCHED_ROUNDS {
@@ -130,7 +150,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
                     &work.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
-                    &mut args![components, picks, LAUNCHED_ROUNDS, bitmap, shape],
+                    &mut args![components, picks, small, LAUNCHED_ROUNDS, bitmap, shape],
                 )?;
                 work.mark(self.rest.stage)?;
             } else {
