@@ -45,7 +45,7 @@ __device__ __forceinline__ void ingest_pieces(const FrameArgs &frame, const Inge
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest(const u32 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
            u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
-  after_last_kernel();
+  after_last_kernel(tables, args);
   __shared__ u32 words[WIDE_TABLE_WORDS];
   const u32 table_words = frame.layout == LAYOUT_P010 ? WIDE_TABLE_WORDS : TABLE_WORDS;
   for (u32 i = threadIdx.x; i < table_words; i += INGEST_THREADS) words[i] = tables[i];

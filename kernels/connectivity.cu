@@ -75,7 +75,7 @@ __device__ __forceinline__ u32 component_at(const Components &c, const ConnectAr
 // Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
 // pairs across vertical borders, then those across horizontal ones.
 KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   const u32 borders_x = (args.width - 1) / TILE, borders_y = (args.height - 1) / TILE;
   const u32 vertical = borders_x * args.height, all = vertical + borders_y * args.width;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
@@ -433,13 +433,13 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
 #define ALL (gridDim.x * blockDim.x)
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *picks, u32 *bitmap, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   settle(c, args, picks, bitmap, FIRST, ALL);
 }
 
 // The first round, which also lists the pairs for the others.
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick_first(Components c, u64 *picks, uint2 *small, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, place;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
@@ -472,7 +472,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick_first(Components c, u64 *
 
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_pick(Components c, u64 *picks, uint2 *small, u32 round, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   const uint2 asked = ask(small, FIRST, args.small_places);
   const PairList list = small_pairs(c, args, small);
   // Whether anything small was left in the round before.
@@ -483,18 +483,18 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks, u32 round, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   hook(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), FIRST, ALL, c.counters + ROUNDS + round);
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_mark(Components c, u32 *bitmap, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   mark(c, args, bitmap, FIRST, ALL);
 }
 
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_count(const u32 *bitmap, u32 *word_before, u32 *block_total, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(bitmap, args);
   __shared__ NumberShared shared;
   count(shared, args, bitmap, word_before, block_total);
 }
@@ -502,7 +502,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, const u32 *bitmap, const u32 *word_before, const u32 *block_total, u16 *labels,
                    RegionSums *regions, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   __shared__ NumberShared shared;
   number(shared, c, args, bitmap, word_before, block_total, labels, regions);
 }
@@ -529,7 +529,7 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 // cooperative, at most 1024 blocks.
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_rest(Components c, u64 *picks, uint2 *small, u32 round, u32 *bitmap, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   if (c.counters[ROUNDS + round - 1] != 0) {
     absorb(c, args, picks, small_pairs(c, args, small), args.min_region, round, c.counters + REST);
   }
@@ -541,7 +541,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_fit(Components c, u64 *picks, u32 *bitmap, u32 *word_before, u32 *block_total, u16 *labels,
                 RegionSums *regions, ConnectArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
   volatile u32 *flags = c.counters + REST;

@@ -9,7 +9,7 @@
 // The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components
 // and their absorption. Grid: any number of blocks.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal t, TemporalArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   const u32 components = c.counters[0];
   for (u32 i = FIRST; i < components; i += ALL) {
     const uint2 head = *(const uint2 *)(c.sums + i);
@@ -29,7 +29,7 @@ __device__ __forceinline__ u32 label_at(const Components &c, const u16 *componen
 // Who owns the regions, and this frame's slots before that. Grid: a thread a slot.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
-  after_last_kernel();
+  after_last_kernel(c, warm);
   const u32 k = FIRST;
   if (k >= grid.nx * grid.ny) return;
   const u64 main = t.mains[k];
@@ -148,7 +148,7 @@ __device__ __forceinline__ u32 id_after(u32 next, u32 rank) {
 // then lets both choose. Grid: any number of blocks over the sample lattice.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
-  after_last_kernel();
+  after_last_kernel(c, follows);
   const bool warm = follows && !is_cut(*t.state, args);
   const u32 samples = grid.sample_width * grid.sample_height, step = grid.sample_step;
   for (u32 base = FIRST / 32 * 32; base < samples; base += ALL) {
@@ -242,7 +242,7 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
 // thread for each slot and region.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
-  after_last_kernel();
+  after_last_kernel(c, follows);
   const bool warm = follows && !is_cut(*t.state, args);
   const u32 i = FIRST, regions = c.counters[2];
   if (args.in_slots && i < grid.nx * grid.ny) {
@@ -318,7 +318,7 @@ __device__ __forceinline__ i32 mean_velocity(i64 sum, i64 n) {
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
                     Merged merged) {
-  after_last_kernel();
+  after_last_kernel(regions, merged);
   const u32 superpixels = *forest.count, count = counters[2], thread = threadIdx.x;
   if (thread == 0) t.state->pairs = 0;
   for (u32 i = thread; i < 3 * count; i += IDENTIFY_THREADS) merged.totals[i] = 0;

@@ -40,7 +40,7 @@ __device__ __forceinline__ void color_pairs(const u32 *color, u32 feature, u32 (
 // Deterministic: all sums are integers.
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, u64 *__restrict__ total, u32 count) {
-  after_last_kernel();
+  after_last_kernel(samples, count);
   __shared__ u32 shared[6];
   if (threadIdx.x < 6) shared[threadIdx.x] = 0;
   __syncthreads();
@@ -379,7 +379,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                const u32 *__restrict__ px, const u32 *__restrict__ py, const u64 *__restrict__ total,
                const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
                const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   const Pairs pairs = {color, px, py};
   assign(
       samples, color, px, py, total, sums_out, args,
@@ -464,7 +464,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   label(
       features, color, px, py, total, components, args,
       [&](const Mean &mean, u32 x, u32 y) { return update(mean, sums, old, y * args.nx + x); },

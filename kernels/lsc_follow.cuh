@@ -137,7 +137,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
     lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
                const u32 *__restrict__ py, const u64 *__restrict__ mean_total, LscTemporal own, Temporal t,
                TemporalArgs temporal, u32 begin, u32 round, LscArgs args) {
-  after_last_kernel();
+  after_last_kernel(samples, args);
   __shared__ u64 total;
   const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
   if (begin == BEGIN_AGAIN && !cut) return;
@@ -167,7 +167,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label_follow(const u32 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const u64 *__restrict__ mean_total, LscTemporal own, Temporal t, TemporalArgs temporal,
                      Components components, u32 round, u32 follows, LscArgs args) {
-  after_last_kernel();
+  after_last_kernel(color, args);
   __shared__ u64 total;
   const bool cut = follows && is_cut(*t.state, temporal);
   round += cut;

@@ -70,7 +70,7 @@ __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const Compon
 // of blocks.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
-  after_last_kernel();
+  after_last_kernel(c, regions);
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; i < components; i += ALL) {
     const ComponentSums held = c.sums[i];
@@ -83,7 +83,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
-  after_last_kernel();
+  after_last_kernel(m, counters);
   const u32 count = counters[REGIONS];
   if (FIRST == 0) *m.count = count;
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -96,7 +96,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 }
 
 KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
-  after_last_kernel();
+  after_last_kernel(m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
     const ComponentSums sums = m.sums[i];
@@ -108,7 +108,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
 // pairs of roots afterwards.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
-  after_last_kernel();
+  after_last_kernel(c, pass);
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
@@ -125,7 +125,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 
 // Unites what is near enough.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
@@ -139,7 +139,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
 
 // What was united gives its sums to its root.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
-  after_last_kernel();
+  after_last_kernel(m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
     const u32 root = find(m.parent, i);
@@ -154,7 +154,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
 
 // Grid: one block. Numbers the roots in their order.
 KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
-  after_last_kernel();
+  after_last_kernel(m, counters);
   __shared__ u32 warp_total[NUMBER_THREADS / 32];
   const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
   const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
@@ -179,7 +179,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
 // four rows a thread.
 KERNEL __launch_bounds__(TILE_THREADS)
     merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height) {
-  after_last_kernel();
+  after_last_kernel(c, height);
   const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   const u32 first = c.tile_first[blockIdx.y * gridDim.x + blockIdx.x];
   for (u32 y = top; y < min(top + 4, height); y++) {
@@ -190,7 +190,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
 // Components take the label of what their own became, and regions begin with what they hold.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
-  after_last_kernel();
+  after_last_kernel(c, regions);
   const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
     component_label[i] = (u16)m.number[find(m.parent, component_label[i])];

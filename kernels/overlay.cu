@@ -50,7 +50,7 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
 KERNEL __launch_bounds__(TILE_THREADS)
     draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
          DrawArgs args) {
-  after_last_kernel();
+  after_last_kernel(labels, args);
   // Bit b: the thin boundary passes the pixel in column left + b - REACH; the second array: the line covers it.
   __shared__ u64 thin[TILE + 2 * REACH];
   __shared__ u32 line[TILE];

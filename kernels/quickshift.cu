@@ -161,7 +161,7 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density(const u32 *__restrict__ features, const float *__restrict__ column,
                        const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   density_of<DENSITY_CELLS>(features, column, row, density, args);
 }
 
@@ -169,7 +169,7 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
                              const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
 }
 
@@ -188,7 +188,7 @@ __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
                     const Offset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   __shared__ Offset near[LINK_OFFSETS];
   for (u32 i = threadIdx.x; i < min(args.offsets, (u32)LINK_OFFSETS); i += LINK_THREADS) near[i] = offsets[i];
   __syncthreads();
@@ -229,7 +229,7 @@ KERNEL __launch_bounds__(LINK_THREADS)
 // thread a pixel. The pass sets its counter if a root is further away.
 KERNEL __launch_bounds__(FLATTEN_THREADS)
     quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels) {
-  after_last_kernel();
+  after_last_kernel(parents, pixels);
   if (pass > 0 && counters[FLATTEN_COUNTER + pass - 1] == 0) return;
   const u32 pixel = blockIdx.x * FLATTEN_THREADS + threadIdx.x;
   bool far = false;
@@ -269,7 +269,7 @@ struct Roots : TilePlane {
 KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   Roots roots = {tile_plane(parents, args.width, args.height)};
   tile_components(components, args.width, args.height, features, roots);
 }

@@ -270,7 +270,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                 const i32 *__restrict__ py, const Sums *__restrict__ sums, Sums *__restrict__ sums_out,
                 Sums *__restrict__ sums_clear, const Center *__restrict__ old, Center *__restrict__ out, u32 seeds,
                 SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -279,7 +279,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                          const i32 *__restrict__ px, const i32 *__restrict__ py, const Sums *__restrict__ sums,
                          Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear, const Center *__restrict__ old,
                          Center *__restrict__ out, u32 seeds, SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -358,7 +358,7 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
 KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   label_alone<false>(features, px, py, sums, old, components, args);
 }
 
@@ -366,7 +366,7 @@ KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                         const Sums *__restrict__ sums, const Center *__restrict__ old, Components components,
                         SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(features, args);
   label_alone<true>(features, px, py, sums, old, components, args);
 }
 

@@ -101,14 +101,14 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                 SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(samples, args);
   follow<false>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow_adaptive(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                          SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(samples, args);
   follow<true>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
@@ -140,13 +140,13 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(px, args);
   label_and_leave<false>(px, py, own, t, temporal, components, round, follows, args);
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  after_last_kernel();
+  after_last_kernel(px, args);
   label_and_leave<true>(px, py, own, t, temporal, components, round, follows, args);
 }

@@ -119,7 +119,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
 KERNEL __launch_bounds__(TILE_THREADS)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   measure_tile<false>(c, component_label, labels, regions, frame, 0, args);
 }
 
@@ -127,7 +127,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_light(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                   RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ light, MeasureArgs args) {
-  after_last_kernel();
+  after_last_kernel(c, args);
   measure_tile<true>(c, component_label, labels, regions, frame, light, args);
 }
 
@@ -159,7 +159,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
                  const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ light,
                  u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
                  u32 light_codes) {
-  after_last_kernel();
+  after_last_kernel(counters, light_codes);
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x;
   if (label >= counters[2]) return;
   const RegionSums sums = regions[label];
@@ -217,7 +217,7 @@ struct NeighborArgs {
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_clear(u32 *__restrict__ keys, u32 *__restrict__ lengths, u32 *__restrict__ degree, u32 labels,
                     NeighborArgs args) {
-  after_last_kernel();
+  after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     keys[i] = 0xffffffffu;
@@ -243,7 +243,7 @@ __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u
 KERNEL __launch_bounds__(TILE_THREADS)
     neighbors_count(const u16 *__restrict__ labels, u32 *__restrict__ keys, u32 *__restrict__ lengths,
                     NeighborArgs args) {
-  after_last_kernel();
+  after_last_kernel(labels, args);
   const u32 lane = lane_id(), x = blockIdx.x * TILE + lane, top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   u32 right_a = 0, right_b = 0, right_length = 0;
   for (u32 i = 0; i < 4; i++) {
@@ -274,7 +274,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
 
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args) {
-  after_last_kernel();
+  after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] != 0xffffffffu) atomicAdd(&degree[keys[i] >> 16], 1);
@@ -283,7 +283,7 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 
 // Grid: one block of 1024. Turns degrees into the places where buckets start; the last is the number of pairs.
 KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels) {
-  after_last_kernel();
+  after_last_kernel(degree, labels);
   __shared__ u32 warp_total[32];
   __shared__ u32 carry;
   if (threadIdx.x == 0) carry = 0;
@@ -309,7 +309,7 @@ KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labe
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_place(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
                     uint2 *__restrict__ placed, u32 labels, NeighborArgs args) {
-  after_last_kernel();
+  after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] == 0xffffffffu) continue;
@@ -327,7 +327,7 @@ struct Pair {
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ placed, Pair *__restrict__ pairs,
                    u32 labels) {
-  after_last_kernel();
+  after_last_kernel(degree, labels);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   const u32 count = degree[labels];
   for (u32 i = first; i < count; i += all) {

@@ -10,7 +10,7 @@ static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most
 
 // Means of channel 0 over squares, and what the frame starts with. Grid: any number of blocks; a warp takes a square.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
-  after_last_kernel();
+  after_last_kernel(t, warm);
   const u32 cells = grid.nx * grid.ny, regions = t.state->regions;
   if (FIRST == 0) {
     TemporalState &state = *t.state;
@@ -70,7 +70,7 @@ __device__ __forceinline__ i32 vertex(const u64 *differences, u32 best, u32 step
 // The motion of the picture. Grid: a block for each shift, and one for the thumbnail's own measures; the last to end
 // chooses.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel();
+  after_last_kernel(t, args);
   __shared__ u64 total[2];
   const i32 columns = args.thumbnail[0], rows = args.thumbnail[1], rx = args.reach[0], ry = args.reach[1];
   const i32 across = 2 * rx + 1, w = max(columns - 2 * rx, 0), h = max(rows - 2 * ry, 0);
@@ -197,7 +197,7 @@ struct Best {
 
 // Where the pixels of every slot's region went, and the slot's first claim. Grid: a warp for each slot.
 KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel();
+  after_last_kernel(t, args);
   __shared__ uint2 shared[TRACK_THREADS / 32][TRACK_POINTS];
   const u32 k = FIRST / 32, lane = lane_id();
   if (k >= grid.nx * grid.ny) return;
@@ -271,7 +271,7 @@ KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid
 
 // Slots that did not get the cell that they claimed last want the nearest free one around it. Grid: a thread a slot.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round) {
-  after_last_kernel();
+  after_last_kernel(t, round);
   const u32 k = FIRST, cells = grid.nx * grid.ny;
   if (k >= cells) return;
   const u32 cell = t.wanted[k];
@@ -306,7 +306,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_claim(Temporal t, GridArgs g
 
 // Hands every cell to whom it went. Grid: a thread a cell.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_rehome(Temporal t, GridArgs grid) {
-  after_last_kernel();
+  after_last_kernel(t, grid);
   const u32 c = FIRST, cells = grid.nx * grid.ny;
   if (c >= cells) return;
   u64 claim = 0;

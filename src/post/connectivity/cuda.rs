@@ -58,7 +58,7 @@ pub(crate) struct Connectivity {
     resident: u32,
 }
 
-/// Places in the list of pairs that a small component is in: photographs have one for 100 pixels or less. Where there are
+/// Places in the list of pairs that a small component is in: of small ragged photographs one for eight pixels is too few. Where there are
 /// more, rounds go over all pairs.
 pub(crate) fn small_pair_places(pixels: usize) -> usize {
     (pixels / 2).max(1)
