@@ -417,7 +417,7 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
     labels[i] = (u16)min(label, args.max_regions - 1);
     if (args.connectivity && label < args.max_regions && place.root == i) {
       const ComponentSums sums = load_sums(c, i);
-      regions[label] = region_of(sums.count, sums.color);
+      store_region(regions + label, region_of(sums.count, sums.color));
     }
   }
   if (!args.connectivity) {

@@ -180,7 +180,7 @@ pub struct Work {
     pub(crate) bitmap: Memory<u32>,
     pub(crate) word_before: Memory<u32>,
     pub(crate) block_total: Memory<u32>,
-    pub(crate) regions: Memory<[u64; 11]>,
+    pub(crate) regions: Memory<[u64; 12]>,
     pub(crate) means: Memory<u32>,
     pub(crate) records: Memory<crate::regions::Region>,
     pub(crate) neighbors: Option<NeighborMemory>,

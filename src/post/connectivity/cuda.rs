@@ -14,8 +14,11 @@ use crate::plan::Plan;
 /// as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
-/// Rounds with launches of their own; photographs take three or four, and an idle launch costs up to 3 us.
-const LAUNCHED_ROUNDS: u32 = 4;
+/// Rounds with launches of their own; photographs take three or four. In small frames an idle launch costs less than the
+/// look for a fourth round's rest by the launch for all further ones; in large ones more.
+fn launched_rounds(pixels: usize) -> u32 {
+    if pixels < 1 << 20 { 5 } else { 4 }
+}
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -48,12 +51,14 @@ pub(crate) struct Connectivity {
     args: ConnectArgs,
     /// Rounds of absorption: a component that is still small has doubled in each.
     rounds: u32,
+    /// Those with launches of their own.
+    launched_rounds: u32,
     /// Whether a map of the smallest regions could have more than labels can name.
     may_overflow: bool,
     border_blocks: u32,
     blocks: u32,
-    /// Of the launches over pairs with something small.
-    small_blocks: u32,
+    /// Of the launches after the first round's.
+    later_blocks: u32,
     number_blocks: u32,
     resident: u32,
 }
@@ -95,6 +100,7 @@ impl Connectivity {
                 small_places: small_pair_places(plan.frame.geometry.pixels()) as u32,
             },
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
+            launched_rounds: launched_rounds(plan.frame.geometry.pixels()),
             may_overflow: plan.connectivity
                 && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
             // Merging wants the pairs that touch across tiles, too.
@@ -104,7 +110,9 @@ impl Connectivity {
                 0
             },
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
-            small_blocks: (width * height).div_ceil(2 * PIXELS_A_BLOCK).clamp(1, 4 * cuda.device.multiprocessors),
+            later_blocks: (width * height)
+                .div_ceil(2 * PIXELS_A_BLOCK)
+                .clamp(1, 4 * cuda.device.multiprocessors),
             number_blocks: (width * height)
                 .div_ceil(32 * PIXELS_A_BLOCK)
                 .clamp(1, cuda.device.multiprocessors.min(1024)),
@@ -116,7 +124,8 @@ impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
         let (components, shape) = (work.components(), self.args);
         let (grid, number_grid) = ((self.blocks, 1), (self.number_blocks, 1));
-        let (picks, small, bitmap) = (work.picks.address(), work.small_pairs.address(), work.bitmap.address());
+        let (picks, small, bitmap) =
+            (work.picks.address(), work.small_pairs.address(), work.bitmap.address());
         let (before, totals) = (work.word_before.address(), work.block_total.address());
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
         // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, pairs
@@ -134,23 +143,28 @@ impl backend::Connectivity<Cuda> for Connectivity {
             if let Some(state) = &work.temporal {
                 state.find_mains(work, self.blocks)?;
             }
-            for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
+            for round in 0..self.rounds.min(self.launched_rounds) {
+                let blocks = if round == 0 { grid } else { (self.later_blocks, 1) };
                 if round == 0 {
                     let pairs = &mut args![components, picks, small, shape];
-                    work.launch(&self.pick_first, grid, CONNECT_THREADS, pairs)?;
+                    work.launch(&self.pick_first, blocks, CONNECT_THREADS, pairs)?;
                 } else {
-                    let (grid, pairs) =
-                        ((self.small_blocks, 1), &mut args![components, picks, small, round, shape]);
-                    work.launch(&self.pick, grid, CONNECT_THREADS, pairs)?;
+                    let pairs = &mut args![components, picks, small, round, shape];
+                    work.launch(&self.pick, blocks, CONNECT_THREADS, pairs)?;
                 }
-                work.launch(&self.hook, grid, CONNECT_THREADS, &mut args![components, picks, round, shape])?;
+                work.launch(
+                    &self.hook,
+                    blocks,
+                    CONNECT_THREADS,
+                    &mut args![components, picks, round, shape],
+                )?;
             }
-            if self.rounds > LAUNCHED_ROUNDS {
+            if self.rounds > self.launched_rounds {
                 self.rest.launch_cooperative(
                     &work.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
-                    &mut args![components, picks, small, LAUNCHED_ROUNDS, bitmap, shape],
+                    &mut args![components, picks, small, self.launched_rounds, bitmap, shape],
                 )?;
                 work.mark(self.rest.stage)?;
             } else {
