@@ -125,6 +125,19 @@ fn too_little_memory_to_take_turns() {
     play_to_end(&launch(&line("cuda", (320, 240), 8).replace("name=s", "name=s async-depth=4"))).unwrap();
 }
 
+/// The first start ends with the error that says what to do, the next two play to the end.
+fn breaks_once(pipeline: &gst::Pipeline) {
+    for start in 0..3 {
+        match play_to_end(pipeline) {
+            Err(error) => {
+                assert_eq!(start, 0, "{error}");
+                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
+            }
+            Ok(()) => assert!(start > 0, "the device did not break"),
+        }
+    }
+}
+
 #[test]
 fn a_device_that_breaks_under_way() {
     // The first launch, one in a frame's first recording, one in a replayed frame, one near the end.
@@ -136,16 +149,7 @@ fn a_device_that_breaks_under_way() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_device() {
-    let pipeline = launch(&line("cuda", (120, 90), 16));
-    for start in 0..3 {
-        match play_to_end(&pipeline) {
-            Err(error) => {
-                assert_eq!(start, 0, "{error}");
-                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
-            }
-            Ok(()) => assert!(start > 0, "the device did not break"),
-        }
-    }
+    breaks_once(&launch(&line("cuda", (120, 90), 16)));
 }
 
 fn on_device(frames: u32) -> String {
@@ -167,16 +171,7 @@ fn a_device_that_breaks_under_frames_of_its_own() {
 #[ignore = "a case of its own process"]
 fn broken_under_its_frames() {
     // The same each time: GStreamer keeps a pipeline's context from start to start, and has to be made to forget it.
-    let pipeline = launch(&on_device(16));
-    for start in 0..3 {
-        match play_to_end(&pipeline) {
-            Err(error) => {
-                assert_eq!(start, 0, "{error}");
-                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
-            }
-            Ok(()) => assert!(start > 0, "the device did not break"),
-        }
-    }
+    breaks_once(&launch(&on_device(16)));
 }
 
 #[test]
@@ -189,16 +184,7 @@ fn a_device_that_breaks_with_frames_under_way() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_with_frames_under_way() {
-    let pipeline = launch(&line("cuda", (120, 90), 16).replace("name=s", "name=s async-depth=3"));
-    for start in 0..3 {
-        match play_to_end(&pipeline) {
-            Err(error) => {
-                assert_eq!(start, 0, "{error}");
-                assert!(error.contains("CUDA failed in") && error.contains("NULL"), "{error}");
-            }
-            Ok(()) => assert!(start > 0, "the device did not break"),
-        }
-    }
+    breaks_once(&launch(&line("cuda", (120, 90), 16).replace("name=s", "name=s async-depth=3")));
 }
 
 #[test]
