@@ -45,8 +45,8 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 
 // The first statement of every kernel. From compute capability 9.0 on a grid is set up while the one before it still runs:
 // it waits here for that one's end and lets its own follower be set up. Before, and on a stream that does not ask for it,
-// this is nothing. The parameters named are asked for before the wait, and with them come those between: the first look at
-// constant memory takes as long as one at other memory.
+// this is nothing. The parameters named, the first and the last, are asked for before the wait: a frame of 3840x2160 takes 1 %
+// less.
 template <class First, class Last>
 __device__ __forceinline__ void after_last_kernel(const First &first, const Last &last) {
 #if __CUDA_ARCH__ >= 900
