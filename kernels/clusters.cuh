@@ -30,14 +30,18 @@ __device__ __forceinline__ i32 sums_origin(const i32 *place, u32 cell, u32 step)
   return place[(cell == 0 ? 0 : cell - 1) * step];
 }
 
-// What a tile knows of a cluster in reach. Floats are exact: all values stay below 2^24. Colors are lifted.
+// What a tile knows of a cluster in reach; places count from the middle of the tile. For distances d = |p - c|^2 the parts of
+// 16 (d - |p|^2) = 16 |c|^2 - 32 p c: -32 c, and 16 |c|^2 as `rest`; d is below 2^24 and |p|^2 below 2^26, so that 32 bits
+// hold the sum, whatever its parts do. With SLICO c itself, and M_k.
 struct __align__(16) Reach {
-  float4 color_x;
-  float y;
-  u32 spread;
+  int4 color_x;
+  i32 y;
+  i32 rest;
   u32 label;  // NO_SLOT outside the grid
   u32 unused;
 };
+// The `rest` of a cluster outside the grid, all else being zero: never the nearest.
+#define FAR (1 << 30)
 static_assert(sizeof(Reach) == 32, "mirrored in src/algo/slic/cuda.rs");
 
 __device__ __forceinline__ i32 mean_of(u32 sum, u32 n) { return (i32)((2 * sum + n) / (2 * n)); }

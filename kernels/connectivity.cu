@@ -223,9 +223,16 @@ struct PairList {
   u32 count;
 };
 
-// A pair's part in the first half of a round, in which every small component finds the neighbor of nearest color. The pair's
+// What it costs a small component to join a neighbor, small itself or not; mirrors `cost` in src/post/connectivity/mod.rs.
+__device__ __forceinline__ u32 cost(u32 distance, bool small, u32 round) {
+  if (round < LIKE_ROUNDS) return small ? distance >> 2 : distance;
+  return small ? 1u << 31 | distance >> 2 : distance >> 1;
+}
+
+// A pair's part in the first half of a round, in which every small component finds the neighbor of least cost. The pair's
 // components become roots, here and at its place in the list. Returns whether one of them is small.
-__device__ __forceinline__ bool pick_pair(const Components &c, u64 *picks, u32 min_region, uint2 &pair, uint2 *at) {
+__device__ __forceinline__ bool pick_pair(const Components &c, u64 *picks, u32 min_region, u32 round, uint2 &pair,
+                                          uint2 *at) {
   if (pair.x == pair.y) return false;
   u32 a = pair.x, b = pair.y;
   ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
@@ -234,25 +241,26 @@ __device__ __forceinline__ bool pick_pair(const Components &c, u64 *picks, u32 m
     sums_b = root_sums(c, b);
     *at = pair = make_uint2(a, b);
   }
-  if (a == b || (sums_a.count >= min_region && sums_b.count >= min_region)) return false;
+  const bool small_a = sums_a.count < min_region, small_b = sums_b.count < min_region;
+  if (a == b || !(small_a || small_b)) return false;
   i32 mean_a[3], mean_b[3];
   u32 distance = 0;
   mean(sums_a, mean_a);
   mean(sums_b, mean_b);
 #pragma unroll
   for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
-  if (sums_a.count < min_region) atomicMin(&picks[a], (u64)distance << 32 | sums_b.key);
-  if (sums_b.count < min_region) atomicMin(&picks[b], (u64)distance << 32 | sums_a.key);
+  if (small_a) atomicMin(&picks[a], (u64)cost(distance, small_b, round) << 32 | sums_b.key);
+  if (small_b) atomicMin(&picks[b], (u64)cost(distance, small_a, round) << 32 | sums_a.key);
   return true;
 }
 
 // The same for all pairs of a list, of which `asked` is the thread's first. Returns whether this thread saw anything small.
-__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, const PairList &list, uint2 asked,
-                                     u32 first, u32 all) {
+__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, u32 round, const PairList &list,
+                                     uint2 asked, u32 first, u32 all) {
   bool any = false;
   for (u32 i = first; i < list.count; i += all) {
     uint2 pair = i == first ? asked : __ldcg(&list.pairs[i]);
-    any |= pick_pair(c, picks, min_region, pair, &list.pairs[i]);
+    any |= pick_pair(c, picks, min_region, round, pair, &list.pairs[i]);
   }
   return any;
 }
@@ -452,7 +460,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick_first(Components c, u64 *
     __syncthreads();
     if (i < edges) {
       if (i != FIRST) pair = __ldcg(&c.edges[i]);
-      keep = pick_pair(c, picks_of(args, picks, 0), args.min_region, pair, &c.edges[i]);
+      keep = pick_pair(c, picks_of(args, picks, 0), args.min_region, 0, pair, &c.edges[i]);
     }
     const u32 lanes = __ballot_sync(FULL_WARP, keep);
     u32 before = 0;
@@ -478,7 +486,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   // Whether anything small was left in the round before.
   if (c.counters[ROUNDS + round - 1] == 0) return;
   const uint2 pair = list.pairs == small ? asked : ask(list.pairs, FIRST, 2 * pixels(args));
-  const bool any = pick(c, picks_of(args, picks, round), args.min_region, list, pair, FIRST, ALL);
+  const bool any = pick(c, picks_of(args, picks, round), args.min_region, round, list, pair, FIRST, ALL);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
@@ -513,7 +521,7 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
                                        u32 min_region, u32 round, volatile u32 *flags) {
   for (;; round++) {
     const uint2 asked = FIRST < list.count ? __ldcg(&list.pairs[FIRST]) : make_uint2(0, 0);
-    const bool any = pick(c, picks_of(args, picks, round), min_region, list, asked, FIRST, ALL);
+    const bool any = pick(c, picks_of(args, picks, round), min_region, round, list, asked, FIRST, ALL);
     if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
     grid_barrier(c.counters);
     const bool again = flags[round % 3];

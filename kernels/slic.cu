@@ -5,25 +5,32 @@
 #include "clusters.cuh"
 #include "components.cuh"
 
-#define INFINITE __int_as_float(0x7f800000)
+// The middle of a tile, from which places count.
+struct Origin {
+  i32 x, y;
+};
 
 // Brings the clusters in reach of a tile into shared memory, one thread a cluster: `center_of(x, y)` gives that of a cell,
 // `keep(k, center)` takes those of the tile's own cells.
-template <class CenterOf, class Keep>
-__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Slots &slots,
+template <bool ADAPTIVE, class CenterOf, class Keep>
+__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Slots &slots, const Origin &origin,
                                               CenterOf center_of, Keep keep) {
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
     const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
     if (x >= args.nx || y >= args.ny) {
-      // Never the nearest: whatever is added, the distance stays infinite.
-      reach[slot] = {make_float4(0.0f, 0.0f, 0.0f, 0.0f), INFINITE, 1, NO_SLOT, 0};
+      reach[slot] = {make_int4(0, 0, 0, 0), 0, FAR, NO_SLOT, 0};
       continue;
     }
     const Center center = center_of(x, y);
     const i32 *v = center.value;
     const u32 k = y * args.nx + x;
-    reach[slot] = {make_float4(lifted((u32)v[0]), lifted((u32)v[1]), lifted((u32)v[2]), (float)v[3]), (float)v[4],
-                   (u32)v[5], k, 0};
+    const i32 cx = v[3] - origin.x, cy = v[4] - origin.y;
+    if (ADAPTIVE) {
+      reach[slot] = {make_int4(v[0], v[1], v[2], cx), cy, v[5], k, 0};
+    } else {
+      reach[slot] = {make_int4(-32 * v[0], -32 * v[1], -32 * v[2], -32 * cx), -32 * cy,
+                     16 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + cx * cx + cy * cy), k, 0};
+    }
     if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, center);
   }
 }
@@ -33,71 +40,89 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
   *sums = zero;
 }
 
-// The nearest of the nine clusters around a cell for N pixels of that cell in one column. Raster order and a strict
-// comparison: equal distances keep the lowest index. All values are exact integers below 2^24.
-template <bool ADAPTIVE, int N>
-__device__ __forceinline__ void nearest(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
-                                        const float (&l)[N], const float (&a)[N], const float (&b)[N], float x,
-                                        const float (&y)[N], u32 (&best)[N]) {
-  float low[N];
-  u64 low_adaptive[N];
+// The nearest of the nine clusters around a cell for N pixels of that cell in one column: in raster order, equal distances
+// keep the lowest index. The number of the cluster stands in the four bits that scores leave free.
+template <int N>
+__device__ __forceinline__ void nearest(const Reach *reach, u32 stride, u32 slot, const i32 (&l)[N], const i32 (&a)[N],
+                                        const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N]) {
+  const u32 first = slot - stride - 1;
+  i32 least[N];
+#pragma unroll
+  for (u32 k = 0; k < 9; k++) {
+    const Reach &cluster = reach[first + k / 3 * stride + k % 3];
+    const int4 c = cluster.color_x;
+    const u32 cy = (u32)cluster.y, column = (u32)x * (u32)c.w + (u32)cluster.rest + k;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const u32 color = (u32)l[i] * (u32)c.x + (u32)a[i] * (u32)c.y + (u32)b[i] * (u32)c.z;
+      const i32 score = (i32)(color + ((u32)y[i] * cy + column));
+      least[i] = k == 0 ? score : min(least[i], score);
+    }
+  }
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    low[i] = INFINITE;
-    low_adaptive[i] = ~0ull;
+    const u32 k = (u32)least[i] & 15, down = k * 11 >> 5;
+    best[i] = first + k + down * (stride - 3);
+  }
+}
+
+// The same with SLICO's weights.
+template <int N>
+__device__ __forceinline__ void nearest_weighed(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
+                                                const i32 (&l)[N], const i32 (&a)[N], const i32 (&b)[N], i32 x,
+                                                const i32 (&y)[N], u32 (&best)[N]) {
+  u64 least[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    least[i] = ~0ull;
     best[i] = slot;
   }
 #pragma unroll
-  for (u32 dy = 0; dy < 3; dy++) {
+  for (u32 k = 0; k < 9; k++) {
+    const u32 candidate = slot - stride - 1 + k / 3 * stride + k % 3;
+    const Reach &cluster = reach[candidate];
+    if (cluster.label == NO_SLOT) continue;
+    const int4 c = cluster.color_x;
+    const i32 dx = x - c.w;
+    const u32 weight = (1u << 30) / max((u32)cluster.rest, 1u);
 #pragma unroll
-    for (u32 dx = 0; dx < 3; dx++) {
-      const u32 candidate = slot + (dy - 1) * stride + (dx - 1);
-      const float4 c = reach[candidate].color_x;
-      const float cy = reach[candidate].y;
-      const float x2 = (x - c.w) * (x - c.w);
-      const u32 weight = ADAPTIVE && cy < INFINITE ? (1u << 30) / max(reach[candidate].spread, 1u) : 0;
-#pragma unroll
-      for (int i = 0; i < N; i++) {
-        const float dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z, dyy = y[i] - cy;
-        if (ADAPTIVE) {
-          const float color = __fmaf_rn(dl, dl, __fmaf_rn(da, da, db * db));
-          const float place = __fmaf_rn(dyy, dyy, x2);
-          if (place < INFINITE) {
-            const u64 score = (u64)(u32)color * weight + (u64)(u32)place * args.place_weight;
-            if (score < low_adaptive[i]) {
-              low_adaptive[i] = score;
-              best[i] = candidate;
-            }
-          }
-        } else {
-          const float d = __fmaf_rn(dl, dl, __fmaf_rn(da, da, __fmaf_rn(db, db, __fmaf_rn(dyy, dyy, x2))));
-          if (d < low[i]) {
-            low[i] = d;
-            best[i] = candidate;
-          }
-        }
+    for (int i = 0; i < N; i++) {
+      const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z, dy = y[i] - cluster.y;
+      const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
+      const u64 score = (u64)color * weight + (u64)place * args.place_weight;
+      if (score < least[i]) {
+        least[i] = score;
+        best[i] = candidate;
       }
     }
   }
 }
 
+template <bool ADAPTIVE, int N>
+__device__ __forceinline__ void nearest_in_cell(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
+                                                const i32 (&l)[N], const i32 (&a)[N], const i32 (&b)[N], i32 x,
+                                                const i32 (&y)[N], u32 (&best)[N]) {
+  if (ADAPTIVE) nearest_weighed(reach, args, stride, slot, l, a, b, x, y, best);
+  else nearest(reach, stride, slot, l, a, b, x, y, best);
+}
+
 // One pixel, out of line: it is called where a column of four crosses from one cell to the next.
 template <bool ADAPTIVE>
-__device__ __noinline__ u32 nearest_1(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot, float l,
-                                      float a, float b, float x, float y) {
-  const float l1[1] = {l}, a1[1] = {a}, b1[1] = {b}, y1[1] = {y};
+__device__ __noinline__ u32 nearest_1(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot, i32 l, i32 a, i32 b,
+                                      i32 x, i32 y) {
+  const i32 l1[1] = {l}, a1[1] = {a}, b1[1] = {b}, y1[1] = {y};
   u32 best[1];
-  nearest<ADAPTIVE, 1>(reach, args, stride, slot, l1, a1, b1, x, y1, best);
+  nearest_in_cell<ADAPTIVE>(reach, args, stride, slot, l1, a1, b1, x, y1, best);
   return best[0];
 }
 
 // Nearest clusters of N pixels of a column, which lie in one cell nearly always.
 template <bool ADAPTIVE, int N>
 __device__ __forceinline__ void nearest_column(const Reach *reach, const SlicArgs &args, u32 stride,
-                                               const u32 (&slot)[N], const float (&l)[N], const float (&a)[N],
-                                               const float (&b)[N], float x, const float (&y)[N], u32 (&best)[N]) {
+                                               const u32 (&slot)[N], const i32 (&l)[N], const i32 (&a)[N],
+                                               const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N]) {
   if (slot[0] == slot[N - 1]) {
-    nearest<ADAPTIVE, N>(reach, args, stride, slot[0], l, a, b, x, y, best);
+    nearest_in_cell<ADAPTIVE>(reach, args, stride, slot[0], l, a, b, x, y, best);
     return;
   }
 #pragma unroll
@@ -115,10 +140,10 @@ struct RoundShared {
 // Samples of a column that a thread has.
 #define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
 
-// A pixel and what is known of it.
+// A pixel and what is known of it; places count from the middle of the tile.
 struct Pixel {
   u32 gx, gy, x, y, feature;
-  float l, a, b, place_x, place_y;
+  i32 l, a, b, place_x, place_y;
   bool inside;  // the frame
 };
 
@@ -152,6 +177,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     place_y[i] = py[row * st];
   }
   const i32 place_x = px[x];
+  const Origin origin = {px[min(left + ROUND_TILE_W / 2, right) * st], py[min(top + ROUND_TILE_H / 2, bottom) * st]};
   const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
   const u32 count = slots.count();
   for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
@@ -166,18 +192,19 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     const u32 cell = slots.gy + threadIdx.x - 1;
     shared.origin_y[threadIdx.x] = cell < args.ny ? sums_origin(py, cell, args.step) : 0;
   }
-  load_clusters(shared.reach, args, slots, center_of, keep);
+  load_clusters<ADAPTIVE>(shared.reach, args, slots, origin, center_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
-  float l[ROUND_SAMPLES], a[ROUND_SAMPLES], b[ROUND_SAMPLES], yy[ROUND_SAMPLES];
+  const i32 beside = place_x - origin.x;
+  i32 l[ROUND_SAMPLES], a[ROUND_SAMPLES], b[ROUND_SAMPLES], below[ROUND_SAMPLES];
   u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    l[i] = lifted(feature_0(feature[i]) >> args.color_shift);
-    a[i] = lifted(feature_1(feature[i]) >> args.color_shift);
-    b[i] = lifted(feature_2(feature[i]) >> args.color_shift);
-    yy[i] = (float)place_y[i];
+    l[i] = (i32)(feature_0(feature[i]) >> args.color_shift);
+    a[i] = (i32)(feature_1(feature[i]) >> args.color_shift);
+    b[i] = (i32)(feature_2(feature[i]) >> args.color_shift);
+    below[i] = place_y[i] - origin.y;
     slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
   }
   Pixel pixel[ROUND_SAMPLES];
@@ -186,11 +213,10 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     const u32 y = min(sy + i, bottom) * st;
     const bool inside = sx <= right && sy + i <= bottom;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], (float)place_x, yy[i], inside};
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], beside, below[i], inside};
   }
   choice.look_back(pixel, last);
-  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, (float)place_x, yy,
-                                          best);
+  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, beside, below, best);
   choice.choose(shared.reach, slots, pixel, last, best);
   choice.end();
 
@@ -211,15 +237,15 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     }
     const u32 row = target / slots.stride();
     sum[0] += 1;
-    sum[1] += lowered(l[i]);
-    sum[2] += lowered(a[i]);
-    sum[3] += lowered(b[i]);
+    sum[1] += (u32)l[i];
+    sum[2] += (u32)a[i];
+    sum[3] += (u32)b[i];
     sum[4] += (u32)(place_x - shared.origin_x[target - row * slots.stride()]);
     sum[5] += (u32)(place_y[i] - shared.origin_y[row]);
     if (ADAPTIVE) {
-      const float4 c = shared.reach[target].color_x;
-      const float dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z;
-      spread = max(spread, (u32)__fmaf_rn(dl, dl, __fmaf_rn(da, da, db * db)));
+      const int4 c = shared.reach[target].color_x;
+      const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z;
+      spread = max(spread, (u32)(dl * dl + da * da + db * db));
     }
   }
   // In large cells all lanes end on one cluster: add them up before they queue for it.
@@ -291,24 +317,30 @@ struct Labels : TilePlane {
   const Reach *reach;
   const Slots &slots;
   Choice &choice;
-  const Prepare &ready;
+  const Prepare &prepare;
+  const Origin &origin;
   // Of the lane's column, and of the row that is as far down as the lane is right.
   u32 gx, row_slot;
-  float place_x, row_place;
+  i32 place_x, row_place;
 
+  __device__ void ready() {
+    prepare();
+    place_x -= origin.x;
+    row_place -= origin.y;
+  }
   __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
     if (args.identity) {
 #pragma unroll
       for (u32 i = 0; i < 4; i++) tag[i] = (y + i) * TILE + lane_id();
       return;
     }
-    float l[4], a[4], b[4], yy[4];
+    i32 l[4], a[4], b[4], yy[4];
     u32 slot[4];
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
-      l[i] = lifted(feature_0(value[i]) >> args.color_shift);
-      a[i] = lifted(feature_1(value[i]) >> args.color_shift);
-      b[i] = lifted(feature_2(value[i]) >> args.color_shift);
+      l[i] = (i32)(feature_0(value[i]) >> args.color_shift);
+      a[i] = (i32)(feature_1(value[i]) >> args.color_shift);
+      b[i] = (i32)(feature_2(value[i]) >> args.color_shift);
       yy[i] = __shfl_sync(FULL_WARP, row_place, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
     }
@@ -334,13 +366,14 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
   const TilePlane tile = tile_plane(features, args.width, args.height);
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   const u32 column = tile.column(), row = tile.row(lane_id());
-  const auto ready = [&] {
-    if (!args.identity) load_clusters(reach, args, slots, center_of, keep);
+  const Origin origin = {px[min(tile.left + TILE / 2, tile.right)], py[tile.row(TILE / 2)]};
+  const auto prepare = [&] {
+    if (!args.identity) load_clusters<ADAPTIVE>(reach, args, slots, origin, center_of, keep);
     __syncthreads();
   };
-  Labels<ADAPTIVE, Choice, decltype(ready)> labels = {tile, args, reach, slots, choice, ready, home(args, column, args.nx),
-                                                      (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
-                                                      (float)px[column], (float)py[row]};
+  Labels<ADAPTIVE, Choice, decltype(prepare)> labels = {
+      tile, args, reach, slots, choice, prepare, origin, home(args, column, args.nx),
+      (home(args, row, args.ny) - slots.gy + 1) * slots.stride(), px[column], py[row]};
   tile_components(components, args.width, args.height, features, labels);
   choice.end();
 }
@@ -355,7 +388,7 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
       [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); }, [](u32, const Center &) {}, Nearest());
 }
 
-KERNEL __launch_bounds__(LABEL_THREADS)
+KERNEL __launch_bounds__(LABEL_THREADS, 8)
     slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
   after_last_kernel(features, args);

@@ -29,12 +29,16 @@ __device__ __forceinline__ Center *centers_of(const SlicTemporal &own, u32 round
 template <bool ADAPTIVE>
 __device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args, u32 slot,
                                         const Pixel &pixel) {
-  const float4 c = reach[slot].color_x;
-  const float dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z;
-  const float dx = pixel.place_x - c.w, dy = pixel.place_y - reach[slot].y;
-  const u32 color = (u32)__fmaf_rn(dl, dl, __fmaf_rn(da, da, db * db)), place = (u32)__fmaf_rn(dx, dx, dy * dy);
-  if (!ADAPTIVE) return color + place;
-  return (u64)color * ((1u << 30) / max(reach[slot].spread, 1u)) + (u64)place * args.place_weight;
+  const Reach &cluster = reach[slot];
+  const int4 c = cluster.color_x;
+  const i32 l = pixel.l, a = pixel.a, b = pixel.b, x = pixel.place_x, y = pixel.place_y;
+  if (!ADAPTIVE) {
+    const u32 parts = (u32)l * (u32)c.x + (u32)a * (u32)c.y + (u32)b * (u32)c.z + (u32)x * (u32)c.w + (u32)y * (u32)cluster.y;
+    return (u32)(((i32)(parts + (u32)cluster.rest) >> 4) + (l * l + a * a + b * b + x * x + y * y));
+  }
+  const i32 dl = l - c.x, da = a - c.y, db = b - c.z, dx = x - c.w, dy = y - cluster.y;
+  const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
+  return (u64)color * ((1u << 30) / max((u32)cluster.rest, 1u)) + (u64)place * args.place_weight;
 }
 
 template <bool ADAPTIVE>

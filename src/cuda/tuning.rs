@@ -46,6 +46,7 @@ pub(crate) const FLATTEN_THREADS: u32 = value("FLATTEN_THREADS");
 pub(crate) const FLATTEN_PASSES: u32 = value("FLATTEN_PASSES");
 pub(crate) const BORDER_THREADS: u32 = value("BORDER_THREADS");
 pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
+pub(crate) const LIKE_ROUNDS: u32 = value("LIKE_ROUNDS");
 pub(crate) const MERGE_THREADS: u32 = value("MERGE_THREADS");
 pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");

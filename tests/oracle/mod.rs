@@ -286,7 +286,7 @@ pub fn connect<T: PartialEq>(
 ) -> Vec<u16> {
     let (w, n) = (geometry.width as usize, geometry.pixels());
     let mut root = components(geometry, labels);
-    loop {
+    for round in 0.. {
         let mut sums: BTreeMap<usize, (u64, [u64; 3])> = BTreeMap::new();
         for i in 0..n {
             let entry = sums.entry(root[i]).or_default();
@@ -302,23 +302,31 @@ pub fn connect<T: PartialEq>(
             return root.iter().map(|r| number[r]).collect();
         }
         let mean = |r: usize| sums[&r].1.map(|s| (32 * s + sums[&r].0) / (2 * sums[&r].0));
-        let mut pick: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+        let mut pick: BTreeMap<usize, (bool, u64, usize)> = BTreeMap::new();
         for i in 0..n {
             for j in neighbors(i, w, n).filter(|&j| root[j] != root[i] && small.contains(&root[i])) {
                 let (a, b) = (mean(root[i]), mean(root[j]));
-                let key = (a.iter().zip(b).map(|(&a, b)| a.abs_diff(b).pow(2)).sum(), root[j]);
+                let distance: u64 = a.iter().zip(b).map(|(&a, b)| a.abs_diff(b).pow(2)).sum();
+                let small = small.contains(&root[j]);
+                let key = match (small, round < 2) {
+                    (false, true) => (false, distance, root[j]),
+                    (true, true) => (false, distance / 4, root[j]),
+                    (false, false) => (false, distance / 2, root[j]),
+                    (true, false) => (true, distance / 4, root[j]),
+                };
                 let entry = pick.entry(root[i]).or_insert(key);
                 *entry = (*entry).min(key);
             }
         }
         let mut name: BTreeMap<usize, usize> = sums.keys().map(|&r| (r, r)).collect();
-        for (&a, &(_, b)) in &pick {
+        for (&a, &(_, _, b)) in &pick {
             let (a, b) = (name[&a], name[&b]);
             let low = a.min(b);
             name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
         }
         root.iter_mut().for_each(|r| *r = name[r]);
     }
+    unreachable!("rounds end when nothing is small")
 }
 
 /// Quick shift by its definition, with the weights' chain of operations: every pair in full, one after the other. The root

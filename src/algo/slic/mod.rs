@@ -13,8 +13,9 @@
 //! exact and every backend finds the same minimum; a cluster without members keeps its center.
 //!
 //! The distance is `(L-Lc)² + (a-ac)² + (b-bc)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and
-//! `PX[x] = round(x * 8m/S)`. It stays below 2^24 for m <= 64, so f32 holds it exactly in any order of operations; a
-//! larger m halves the quanta (`color_shift`) until it does, with `temporal` one above 56. Ties: the lowest cluster index.
+//! `PX[x] = round(x * 8m/S)`. It stays below 2^24 for m <= 64, so f32 holds it exactly in any order of operations, and 32
+//! bits hold 16 times it with the number of a candidate below, which is what a CUDA device takes the minimum of; a larger
+//! m halves the quanta (`color_shift`) until it does, with `temporal` one above 56. Ties: the lowest cluster index.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]

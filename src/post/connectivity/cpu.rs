@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::MAX_REGIONS;
+use super::{MAX_REGIONS, cost};
 use crate::algo::temporal::cpu::Main;
 use crate::backend;
 use crate::color::unpack;
@@ -386,8 +386,8 @@ impl Connectivity {
         }
     }
 
-    /// One round: every small component joins the neighbor of nearest color. Returns whether any did.
-    fn absorb(&mut self, min_region: u32) -> bool {
+    /// One round: every small component joins a neighbor. Returns whether any did.
+    fn absorb(&mut self, min_region: u32, round: u32) -> bool {
         let Self { parents, sums, means, picks, edges, small, .. } = self;
         means.resize(sums.len(), [0; 3]);
         picks.resize(sums.len(), u64::MAX);
@@ -399,14 +399,16 @@ impl Connectivity {
             }
         }
         for &(a, b) in &*edges {
-            let distance = u64::from(distance(means[a as usize], means[b as usize])) << 32;
-            for (from, to) in [(a, b), (b, a)] {
-                if sums[from as usize].count < min_region {
+            let distance = distance(means[a as usize], means[b as usize]);
+            let small_ones = [a, b].map(|c| sums[c as usize].count < min_region);
+            for (i, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
+                if small_ones[i] {
                     let pick = &mut picks[from as usize];
                     if *pick == u64::MAX {
                         small.push(from);
                     }
-                    *pick = (*pick).min(distance | u64::from(to));
+                    let cost = cost(distance, small_ones[1 - i], round);
+                    *pick = (*pick).min(u64::from(cost) << 32 | u64::from(to));
                 }
             }
         }
@@ -470,7 +472,10 @@ impl backend::Connectivity<Cpu> for Connectivity {
         let count = loop {
             if min_region > 1 {
                 self.list_edges(min_region);
-                while self.absorb(min_region) {}
+                let mut round = 0;
+                while self.absorb(min_region, round) {
+                    round += 1;
+                }
             }
             let count = self.number();
             if count <= MAX_REGIONS {

@@ -4,7 +4,7 @@
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
+use crate::cuda::tuning::{self, BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -14,10 +14,11 @@ use crate::plan::Plan;
 /// as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
-/// Rounds with launches of their own; photographs take three or four. Five were faster at 640x480, four at 3840x2160.
-fn launched_rounds(pixels: usize) -> u32 {
-    if pixels < 1 << 20 { 5 } else { 4 }
-}
+/// Rounds with launches of their own: photographs take three, or four where something small had nothing large beside it.
+const LAUNCHED_ROUNDS: u32 = 4;
+
+// Part of the result on both sides.
+const _: () = assert!(tuning::LIKE_ROUNDS == super::LIKE_ROUNDS);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -50,8 +51,6 @@ pub(crate) struct Connectivity {
     args: ConnectArgs,
     /// Rounds of absorption: a component that is still small has doubled in each.
     rounds: u32,
-    /// Those with launches of their own.
-    launched_rounds: u32,
     /// Whether a map of the smallest regions could have more than labels can name.
     may_overflow: bool,
     border_blocks: u32,
@@ -99,7 +98,6 @@ impl Connectivity {
                 small_places: small_pair_places(plan.frame.geometry.pixels()) as u32,
             },
             rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
-            launched_rounds: launched_rounds(plan.frame.geometry.pixels()),
             may_overflow: plan.connectivity
                 && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
             // Merging wants the pairs that touch across tiles, too.
@@ -142,7 +140,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
             if let Some(state) = &work.temporal {
                 state.find_mains(work, self.blocks)?;
             }
-            for round in 0..self.rounds.min(self.launched_rounds) {
+            for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
                 let blocks = if round == 0 { grid } else { (self.later_blocks, 1) };
                 if round == 0 {
                     let pairs = &mut args![components, picks, small, shape];
@@ -158,12 +156,12 @@ impl backend::Connectivity<Cuda> for Connectivity {
                     &mut args![components, picks, round, shape],
                 )?;
             }
-            if self.rounds > self.launched_rounds {
+            if self.rounds > LAUNCHED_ROUNDS {
                 self.rest.launch_cooperative(
                     &work.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
-                    &mut args![components, picks, small, self.launched_rounds, bitmap, shape],
+                    &mut args![components, picks, small, LAUNCHED_ROUNDS, bitmap, shape],
                 )?;
                 work.mark(self.rest.stage)?;
             } else {
