@@ -224,8 +224,8 @@ struct PairList {
 };
 
 // What it costs a small component to join a neighbor, small itself or not; mirrors `cost` in src/post/connectivity/mod.rs.
-__device__ __forceinline__ u32 cost(u32 distance, bool small, u32 round) {
-  if (round < LIKE_ROUNDS) return small ? distance >> 2 : distance;
+__device__ __forceinline__ u32 cost(u32 distance, bool small, u32 min_region, u32 round) {
+  if (round < (min_region > LIKE_REGION ? 3 : 2)) return small ? distance >> 2 : distance;
   return small ? 1u << 31 | distance >> 2 : distance >> 1;
 }
 
@@ -249,8 +249,8 @@ __device__ __forceinline__ bool pick_pair(const Components &c, u64 *picks, u32 m
   mean(sums_b, mean_b);
 #pragma unroll
   for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
-  if (small_a) atomicMin(&picks[a], (u64)cost(distance, small_b, round) << 32 | sums_b.key);
-  if (small_b) atomicMin(&picks[b], (u64)cost(distance, small_a, round) << 32 | sums_a.key);
+  if (small_a) atomicMin(&picks[a], (u64)cost(distance, small_b, min_region, round) << 32 | sums_b.key);
+  if (small_b) atomicMin(&picks[b], (u64)cost(distance, small_a, min_region, round) << 32 | sums_a.key);
   return true;
 }
 

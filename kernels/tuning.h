@@ -34,8 +34,9 @@
 #define FLATTEN_COUNTER 36
 // Phases over components and edges wait for memory most of the time: small blocks, many of them.
 #define CONNECT_THREADS 256
-// Rounds of absorption in which what is small may join its like: part of the result, as in src/post/connectivity/mod.rs.
-#define LIKE_ROUNDS 2
+// Largest smallest region for which what is small may join its like in two rounds only: part of the result, as in
+// src/post/connectivity/mod.rs.
+#define LIKE_REGION 64
 #define MERGE_THREADS 256
 #define NUMBER_THREADS 1024
 #define TABLE_THREADS 128

@@ -308,7 +308,7 @@ pub fn connect<T: PartialEq>(
                 let (a, b) = (mean(root[i]), mean(root[j]));
                 let distance: u64 = a.iter().zip(b).map(|(&a, b)| a.abs_diff(b).pow(2)).sum();
                 let small = small.contains(&root[j]);
-                let key = match (small, round < 2) {
+                let key = match (small, round < 2 || round == 2 && min_region > 64) {
                     (false, true) => (false, distance, root[j]),
                     (true, true) => (false, distance / 4, root[j]),
                     (false, false) => (false, distance / 2, root[j]),

@@ -407,7 +407,7 @@ impl Connectivity {
                     if *pick == u64::MAX {
                         small.push(from);
                     }
-                    let cost = cost(distance, small_ones[1 - i], round);
+                    let cost = cost(distance, small_ones[1 - i], min_region, round);
                     *pick = (*pick).min(u64::from(cost) << 32 | u64::from(to));
                 }
             }

@@ -14,11 +14,11 @@ use crate::plan::Plan;
 /// as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
-/// Rounds with launches of their own: photographs take three, or four where something small had nothing large beside it.
+/// Rounds with launches of their own: photographs take three or four, few of them one more.
 const LAUNCHED_ROUNDS: u32 = 4;
 
 // Part of the result on both sides.
-const _: () = assert!(tuning::LIKE_ROUNDS == super::LIKE_ROUNDS);
+const _: () = assert!(tuning::LIKE_REGION == super::LIKE_REGION);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]

@@ -7,8 +7,8 @@
 //! while a component is below M and there are two or more:
 //!     the mean of every component, in 1/16 quantum, rounded half up
 //!     every component below M picks the neighbor of least (cost, root); with d the squared distance of means, the cost is
-//!         in the first two rounds: d, for a neighbor that is below M, too, floor(d / 4)
-//!         in later rounds:         floor(d / 2), for a neighbor that is below M, too, 2^31 + floor(d / 4)
+//!         in the first two rounds, or three if M is above 64: d, for a neighbor that is below M, too, floor(d / 4)
+//!         in later rounds: floor(d / 2), for a neighbor that is below M, too, 2^31 + floor(d / 4)
 //!     all picks are united at once; sums add, the lower root stays
 //! labels: components numbered by raster order of their roots
 //! ```
@@ -16,23 +16,25 @@
 //! Picks cannot form a cycle longer than two: what is picked in a cycle is small, so that the cost is the same both ways;
 //! around a cycle costs cannot rise, so they are equal, and then roots would fall all the way around. So the result does
 //! not depend on the order of the unions. Every component that is still small after a round has at least doubled, so
-//! there are at most ceil(log2 M) rounds; nearly all frames need three or four. No pixel ever leaves its component, an
+//! there are at most ceil(log2 M) rounds; most frames need three or four. No pixel ever leaves its component, an
 //! image below M pixels becomes one region, and running the stage on its own output changes nothing.
 //!
 //! Differs from Achanta's clean-up, which hands a fragment to whichever neighbor its scan met last: color decides here.
-//! Two rounds are what fragments of a thin thing take to become a region of their own instead of parts of what is around
-//! them (docs/quality.md). Should more than 65535 regions be left, M doubles and the rounds begin anew until they fit.
+//! Two or three rounds are what fragments of a thin thing take to become a region of their own instead of parts of what is
+//! around them (docs/quality.md). Should more than 65535 regions be left, M doubles and the rounds begin anew until they fit.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 
-/// Rounds in which a small component may pick any neighbor; in later ones it picks a large one if there is one.
-const LIKE_ROUNDS: u32 = 2;
+/// Largest M that takes only two rounds in which a small component may pick any neighbor. In later ones it picks a large one
+/// if there is one.
+const LIKE_REGION: u32 = 64;
 
-/// What it costs a small component to join a neighbor, small itself or not: the first half of a pick's key.
-fn cost(distance: u32, small: bool, round: u32) -> u32 {
-    match (round < LIKE_ROUNDS, small) {
+/// What it costs a component below `min_region` to join a neighbor, small itself or not: the first half of a pick's key.
+fn cost(distance: u32, small: bool, min_region: u32, round: u32) -> u32 {
+    let alike = round < if min_region > LIKE_REGION { 3 } else { 2 };
+    match (alike, small) {
         (true, false) => distance,
         (true, true) => distance >> 2,
         (false, false) => distance >> 1,
