@@ -73,7 +73,7 @@ pub const PLACE: i32 = 16;
 pub const INERTIA_ONE: u32 = 256;
 
 /// Most that a distance is spared for looks, in 1/256.
-const MOST_INERTIA: u32 = 230;
+const MOST_INERTIA: u32 = 252;
 /// Feature difference up to which a pixel looks as it did, in quanta over all channels.
 pub(crate) const SAME: u32 = 64;
 /// Feature difference to the pixel in the same place below which a pixel stays with the region that was there, however
@@ -143,7 +143,7 @@ impl Plan {
         let inertia = (f64::from(inertia) * f64::from(INERTIA_ONE) + 0.5) as u32;
         Self {
             inertia,
-            sure: (9 * inertia / 2).min(MOST_INERTIA).max(inertia),
+            sure: (5 * inertia).min(MOST_INERTIA).max(inertia),
             square,
             thumbnail,
             reach: thumbnail.map(|side| REACH.min(side / 4)),
