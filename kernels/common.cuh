@@ -75,7 +75,6 @@ __device__ __forceinline__ void after_last_kernel(const Only &only) {
 // and of one and LIFT, are exact.
 #define LIFT 8388608.0f
 __device__ __forceinline__ float lifted(u32 value) { return __int_as_float((i32)(0x4b000000u | value)); }
-__device__ __forceinline__ u32 lowered(float value) { return (u32)__float_as_int(value) & 0x7fffffu; }
 
 __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }

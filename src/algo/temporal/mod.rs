@@ -72,7 +72,7 @@ pub const PLACE: i32 = 16;
 /// One in the fixed point of inertia.
 pub const INERTIA_ONE: u32 = 256;
 
-/// Most that a distance is spared for looks, in 1/256.
+/// Most that a distance is spared for looks, in 1/256: 32 bits hold this times a distance below 2^24.
 const MOST_INERTIA: u32 = 252;
 /// Feature difference up to which a pixel looks as it did, in quanta over all channels.
 pub(crate) const SAME: u32 = 64;
