@@ -66,7 +66,8 @@ pub struct Params {
     pub min_region: f32,
     /// Which regions are merged.
     pub merge: merge::Params,
-    /// Go on from the last frame and keep identities.
+    /// Go on from the last frame and keep identities. Off, because pictures given one after another need not belong together;
+    /// the element, which is given a stream, has it on.
     pub temporal: bool,
     /// How strongly a pixel keeps its region, 0 to 0.9.
     pub temporal_inertia: f32,

@@ -300,22 +300,25 @@ fn timestamps_and_flags_stay() {
 
 #[test]
 fn frames_after_flush_segment_and_discont_are_segmented_as_any_other() {
-    let info = info("RGB", WIDTH, HEIGHT);
-    let element = superpixel();
-    element.set_property_from_str("overlay", "none");
-    let (mut h, _bus) = harness(&element);
-    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
-    let input = picture(&info, 1, 0);
-    let expected = library(&input, &info, frame_info(&info), &params(), None).labels;
-    assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected);
-    assert!(h.push_event(gst::event::FlushStart::new()));
-    assert_eq!(h.push(picture(&info, 2, 0)), Err(gst::FlowError::Flushing));
-    assert!(h.push_event(gst::event::FlushStop::new(true)));
-    assert!(h.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new())));
-    assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected);
-    let mut discont = input.copy();
-    discont.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
-    assert!(labels(&h.push_and_pull(discont).unwrap()) == expected);
+    for temporal in [false, true] {
+        let info = info("RGB", WIDTH, HEIGHT);
+        let element = superpixel();
+        element.set_property("temporal", temporal);
+        element.set_property_from_str("overlay", "none");
+        let (mut h, _bus) = harness(&element);
+        h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+        let input = picture(&info, 1, 0);
+        let expected = library(&input, &info, frame_info(&info), &params(), None).labels;
+        assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected);
+        assert!(h.push_event(gst::event::FlushStart::new()));
+        assert_eq!(h.push(picture(&info, 2, 0)), Err(gst::FlowError::Flushing));
+        assert!(h.push_event(gst::event::FlushStop::new(true)));
+        assert!(h.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new())));
+        assert!(labels(&h.push_and_pull(input.clone()).unwrap()) == expected);
+        let mut discont = input.copy();
+        discont.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
+        assert!(labels(&h.push_and_pull(discont).unwrap()) == expected);
+    }
 }
 
 #[test]
@@ -323,6 +326,29 @@ fn identities_last_until_the_stream_is_another() {
     // A device where there is one.
     for backend in ["cpu", "auto"] {
         identities_last(backend);
+    }
+}
+
+/// Without any property, nearly all regions of a still picture are those of the frame before.
+#[test]
+fn streams_go_on_by_default() {
+    common::init();
+    for backend in ["cpu", "auto"] {
+        let element =
+            gst::ElementFactory::make("superpixel").property_from_str("backend", backend).build().unwrap();
+        let (mut h, _bus) = harness(&element);
+        h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+        let input = picture(&info("RGB", WIDTH, HEIGHT), 1, 0);
+        let ids = [0, 1].map(|age| {
+            let output = h.push_and_pull(input.copy_deep().unwrap()).unwrap();
+            let meta = SuperpixelMeta::from_buffer(&output).unwrap();
+            let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
+            let old = motion.iter().filter(|motion| motion.age == age).count();
+            assert!(10 * old >= 9 * table.len(), "{backend}, frame {age}: {old} of {}", table.len());
+            table.iter().map(|region| region.track_id).collect::<std::collections::BTreeSet<_>>()
+        });
+        let kept = ids[0].intersection(&ids[1]).count();
+        assert!(10 * kept >= 9 * ids[1].len(), "{backend}: {kept} of {}", ids[1].len());
     }
 }
 

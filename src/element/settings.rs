@@ -197,14 +197,7 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let Params {
-            superpixel_size,
-            superpixels,
-            connectivity,
-            min_region,
-            merge,
-            temporal,
-            temporal_inertia,
-            ..
+            superpixel_size, superpixels, connectivity, min_region, merge, temporal_inertia, ..
         } = Params::default();
         Self {
             algo: Algorithm::default(),
@@ -226,7 +219,8 @@ impl Default for Settings {
             min_region,
             merge,
             iterations: ITERATIONS.default,
-            temporal,
+            // A stream is one scene after another; the library cannot know that of what it is given.
+            temporal: true,
             temporal_inertia,
             slic: slic::Params::default(),
             lsc: lsc::Params::default(),

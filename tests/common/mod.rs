@@ -239,12 +239,13 @@ pub fn harness(element: &gst::Element) -> (gst_check::Harness, TestBus) {
     (gst_check::Harness::with_element(element, Some("sink"), Some("src")), bus)
 }
 
-/// The element `superpixel` with small superpixels.
+/// The element `superpixel` with small superpixels, each frame by itself, as [`library`] has it.
 pub fn superpixel() -> gst::Element {
     init();
     gst::ElementFactory::make("superpixel")
         .property("threads", 2u32)
         .property("superpixel-size", 8u32)
+        .property("temporal", false)
         .build()
         .expect("superpixel")
 }
