@@ -3,6 +3,7 @@
 // src/post/connectivity/cpu.rs. The result does not depend on the order in which threads run: unions keep the lowest
 // key, sums are integers, picks are minima.
 #include "components.cuh"
+#include "mains.cuh"
 #include "regions.cuh"
 
 struct ConnectArgs {
@@ -445,8 +446,9 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *pick
   settle(c, args, picks, bitmap, FIRST, ALL);
 }
 
-// The first round, which also lists the pairs for the others.
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick_first(Components c, u64 *picks, uint2 *small, ConnectArgs args) {
+// The first round, which also lists the pairs for the others, and finds the main components if somebody wants them.
+KERNEL __launch_bounds__(CONNECT_THREADS)
+    connect_pick_first(Components c, u64 *picks, uint2 *small, u64 *mains, ConnectArgs args) {
   after_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, place;
@@ -476,6 +478,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_pick_first(Components c, u64 *
     if (threadIdx.x < waiting && place + threadIdx.x < args.small_places) small[place + threadIdx.x] = kept[threadIdx.x];
     __syncthreads();
   }
+  if (mains) find_mains(c, mains, args.connectivity, FIRST, ALL);
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS)

@@ -6,17 +6,11 @@
 #include "regions.cuh"
 #include "temporal.cuh"
 
-// The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components
-// and their absorption. Grid: any number of blocks.
+// The main component of every cluster where nothing is absorbed: else the first round of that finds them. Grid: any number of
+// blocks.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal t, TemporalArgs args) {
   after_last_kernel(c, args);
-  const u32 components = c.counters[0];
-  for (u32 i = FIRST; i < components; i += ALL) {
-    const uint2 head = *(const uint2 *)(c.sums + i);
-    const u32 size = args.connectivity ? head.x : 1;
-    // What has been joined holds nothing.
-    if (size != 0) atomicMax(&t.mains[c.cluster[i]], key_of(size, head.y));
-  }
+  find_mains(c, t.mains, args.connectivity, FIRST, ALL);
 }
 
 // Final label of a pixel.
@@ -76,48 +70,59 @@ __device__ __forceinline__ void count_overlap(const Temporal &t, const TemporalA
   }
 }
 
-// Regions without an identity and free identities choose each other: those pairs unite that are each other's best.
+// A pair of the table.
+struct Overlap {
+  u32 at, label, earlier, size;
+};
+__device__ __forceinline__ Overlap load_overlap(const Temporal &t, u32 i) {
+  const u32 at = __ldcg(&t.pair_list[i]);
+  const uint2 pair = __ldcg(&t.pairs[at]);
+  return {at, (pair.x - 1) >> 16, (pair.x - 1) & 0xffffu, pair.y};
+}
+
+// Regions without an identity and free identities choose each other: those pairs unite that are each other's best. Leaves the
+// table and what belongs to its pairs as the next frame wants to find it; who reads `taken` clears that. One block.
 __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &args) {
   const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
   u32 *taken = t.taken, *free_no_more = t.taken + most;
+  // Few frames have more pairs than one a thread.
+  const Overlap first = threadIdx.x < pairs ? load_overlap(t, threadIdx.x) : Overlap{0, 0, 0, 0};
+  const auto pair_at = [&](u32 i) { return i == threadIdx.x ? first : load_overlap(t, i); };
   for (u32 round = 0; round < MATCH_ROUNDS; round++) {
     u64 *best_earlier = t.best + (round & 1) * 2 * (size_t)most, *best_label = best_earlier + most;
     u64 *next_earlier = t.best + (~round & 1) * 2 * (size_t)most, *next_label = next_earlier + most;
-    for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
-      const uint2 *at = &t.pairs[__ldcg(&t.pair_list[i])];
-      const u32 key = __ldcg(&at->x) - 1, label = key >> 16, earlier = key & 0xffffu, overlap = __ldcg(&at->y);
-      if (__ldcg(&taken[label]) == 0 && __ldcg(&free_no_more[earlier]) == 0) {
-        atomicMax(&best_earlier[label], key_of(overlap, earlier));
-        atomicMax(&best_label[earlier], key_of(overlap, label));
-      }
-    }
-    __syncthreads();
     bool any = false;
     for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
-      const u32 key = __ldcg(&t.pairs[__ldcg(&t.pair_list[i])].x) - 1, label = key >> 16, earlier = key & 0xffffu;
-      const u64 there = __ldcg(&best_earlier[label]), back = __ldcg(&best_label[earlier]);
-      next_earlier[label] = next_label[earlier] = 0;
-      if (there != 0 && back != 0 && index_of(there) == earlier && index_of(back) == label) {
-        taken[label] = earlier + 1;
-        free_no_more[earlier] = 1;
+      const Overlap pair = pair_at(i);
+      // At first nothing is taken.
+      if (round == 0 || (__ldcg(&taken[pair.label]) == 0 && __ldcg(&free_no_more[pair.earlier]) == 0)) {
+        atomicMax(&best_earlier[pair.label], key_of(pair.size, pair.earlier));
+        atomicMax(&best_label[pair.earlier], key_of(pair.size, pair.label));
+        any = true;
+      }
+    }
+    if (!__syncthreads_or(any)) break;
+    any = false;
+    for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
+      const Overlap pair = pair_at(i);
+      const u64 there = __ldcg(&best_earlier[pair.label]), back = __ldcg(&best_label[pair.earlier]);
+      next_earlier[pair.label] = next_label[pair.earlier] = 0;
+      if (there != 0 && back != 0 && index_of(there) == pair.earlier && index_of(back) == pair.label) {
+        taken[pair.label] = pair.earlier + 1;
+        free_no_more[pair.earlier] = 1;
         any = true;
       }
     }
     if (!__syncthreads_or(any)) break;
   }
   __syncthreads();
-}
-
-// Leaves the table and what belongs to its pairs as the next frame wants to find it; who reads `taken` clears that.
-__device__ __forceinline__ void forget_pairs(const Temporal &t, const TemporalArgs &args) {
-  const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
   for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
-    const u32 at = __ldcg(&t.pair_list[i]), key = __ldcg(&t.pairs[at].x) - 1, label = key >> 16, earlier = key & 0xffffu;
+    const Overlap pair = pair_at(i);
     for (u32 turn = 0; turn < 2; turn++) {
-      t.best[2 * turn * (size_t)most + label] = t.best[(2 * turn + 1) * (size_t)most + earlier] = 0;
+      t.best[2 * turn * (size_t)most + pair.label] = t.best[(2 * turn + 1) * (size_t)most + pair.earlier] = 0;
     }
-    t.taken[most + earlier] = 0;
-    t.pairs[at] = make_uint2(0, 0);
+    free_no_more[pair.earlier] = 0;
+    t.pairs[pair.at] = make_uint2(0, 0);
   }
 }
 
@@ -181,12 +186,11 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   }
   if (!warm || !is_last_block(&t.state->tickets[1])) return;
   match(t, args);
-  forget_pairs(t, args);
 }
 
-// Names a region as far as it has been there before; whether it is new.
-__device__ __forceinline__ bool name(const Temporal &t, const TemporalArgs &args, bool warm, u32 label) {
-  const u32 k = owner_of(t, args, label), earlier = warm ? t.taken[label] : 0;
+// Names a region as far as it has been there before; whether it is new. `k` is the slot that owns it, or NONE, `earlier` the
+// region of the last frame that it has taken, plus one, or 0.
+__device__ __forceinline__ bool name(const Temporal &t, bool warm, u32 label, u32 k, u32 earlier) {
   u32 from = NONE;
   Track track = {0, 0, {warm ? t.state->shift[0] : 0, warm ? t.state->shift[1] : 0}};
   if (k != NONE) {
@@ -213,25 +217,37 @@ __device__ __forceinline__ bool name(const Temporal &t, const TemporalArgs &args
   return track.id == 0;
 }
 
-// Which of the free slots a region without a cluster wants.
-__device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &grid, u32 label) {
-  const u64 *sums = t.sums + 6 * (size_t)label, n = sums[0];
-  if (n == 0) return;
+// Which of the free slots a region without a cluster wants, which has `n` samples.
+__device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &grid, u32 label, u64 n) {
+  const u64 *sums = t.sums + 6 * (size_t)label;
   const i32 at[2] = {(i32)((2 * PLACE * sums[1] + n) / (2 * n)), (i32)((2 * PLACE * sums[2] + n) / (2 * n))};
   const i32 gx = min(at[0] / PLACE / (i32)grid.step, (i32)grid.nx - 1);
   const i32 gy = min(at[1] / PLACE / (i32)grid.step, (i32)grid.ny - 1);
+  // All nine are asked for at once.
+  u32 main[9];
+  bool taken[9];
+#pragma unroll
+  for (i32 i = 0; i < 9; i++) {
+    const i32 x = gx + i % 3 - 1, y = gy + i / 3 - 1;
+    taken[i] = x < 0 || y < 0 || x >= (i32)grid.nx || y >= (i32)grid.ny;
+    main[i] = taken[i] ? NONE : t.main_label[y * grid.nx + x];
+  }
+#pragma unroll
+  for (i32 i = 0; i < 9; i++) {
+    const u32 k = (gy + i / 3 - 1) * grid.nx + gx + i % 3 - 1;
+    taken[i] = taken[i] || (main[i] != NONE && index_of(t.owners[main[i]]) == k);
+  }
   u32 nearest = NONE;
   u64 least = ~0ull;
-  for (i32 y = max(gy - 1, 0); y <= min(gy + 1, (i32)grid.ny - 1); y++) {
-    for (i32 x = max(gx - 1, 0); x <= min(gx + 1, (i32)grid.nx - 1); x++) {
-      const u32 k = y * grid.nx + x;
-      i32 center[2];
-      center_of(grid, x, y, center);
-      const u64 d = square_of(at[0] - center[0]) + square_of(at[1] - center[1]);
-      if (d < least && !owns(t, k)) {
-        least = d;
-        nearest = k;
-      }
+#pragma unroll
+  for (i32 i = 0; i < 9; i++) {
+    const i32 x = gx + i % 3 - 1, y = gy + i / 3 - 1;
+    i32 center[2];
+    center_of(grid, x, y, center);
+    const u64 d = square_of(at[0] - center[0]) + square_of(at[1] - center[1]);
+    if (d < least && !taken[i]) {
+      least = d;
+      nearest = y * grid.nx + x;
     }
   }
   t.plant_wanted[label] = nearest;
@@ -243,45 +259,49 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   after_last_kernel(c, follows);
+  // What depends on nothing is asked for at once, and what it leads to: waiting for one after the other takes longer than all else.
+  const u32 i = FIRST, regions = c.counters[2], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1);
   const bool warm = follows && !is_cut(*t.state, args);
-  const u32 i = FIRST, regions = c.counters[2];
-  if (args.in_slots && i < grid.nx * grid.ny) {
-    t.slots[i].size = (u32)(t.mains[i] >> 32);
-    if (!owns(t, i)) {
+  const u32 earlier = t.taken[label];
+  u32 k = NONE, size = 0;
+  u64 n = 0;
+  bool owning = false;
+  if (args.in_slots) {
+    const u32 cell = min(i, cells - 1), main = t.main_label[cell];
+    const u64 owner = t.owners[label];
+    n = t.sums[6 * (size_t)label];
+    size = (u32)(t.mains[cell] >> 32);
+    owning = main != NONE && index_of(t.owners[main]) == i;
+    if (owner != 0) k = index_of(owner);
+  }
+  bool is_new = false;
+  if (i < regions) {
+    is_new = name(t, warm, i, k, warm ? earlier : 0);
+    if (n != 0) want_slot(t, grid, i, n);
+  }
+  if (args.in_slots && i < cells) {
+    t.slots[i].size = size;
+    if (!owning) {
       t.slots[i].id = 0;
       t.slots[i].region = NONE;
     }
   }
-  bool is_new = false;
-  if (i < regions) {
-    is_new = name(t, args, warm, i);
-    want_slot(t, grid, i);
-  }
   const u32 bits = __ballot_sync(FULL_WARP, is_new);
   if (lane_id() == 0 && i < regions) t.born[i / 32] = bits;
   if (!is_last_block(&t.state->tickets[2])) return;
-  __shared__ u32 born[(MAX_REGIONS + 31) / 32], before[(MAX_REGIONS + 31) / 32];
+  const u32 next = t.state->next_id;
   const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
   const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
   u32 count = 0, total;
-  for (u32 word = begin; word < end; word++) {
-    born[word] = __ldcg(&t.born[word]);
-    before[word] = count;
-    count += __popc(born[word]);
+  for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.born[word]));
+  u32 rank = sum_before<TEMPORAL_THREADS>(count, total);
+  for (u32 word = begin; count != 0 && word < end; word++) {
+    for (u32 bits = __ldcg(&t.born[word]); bits; bits &= bits - 1) {
+      const u32 region = 32 * word + __ffs(bits) - 1, slot = owner_of(t, args, region), id = id_after(next, rank++);
+      t.tracks[region].id = id;
+      if (slot != NONE) t.slots[slot].id = id;
+    }
   }
-  const u32 first = sum_before<TEMPORAL_THREADS>(count, total);
-  for (u32 word = begin; word < end; word++) before[word] += first;
-  __syncthreads();
-  const u32 next = t.state->next_id;
-  for (u32 label = threadIdx.x; label < regions; label += TEMPORAL_THREADS) {
-    const u32 word = born[label / 32], bit = 1u << label % 32;
-    if ((word & bit) == 0) continue;
-    const u32 id = id_after(next, before[label / 32] + __popc(word & (bit - 1)));
-    t.tracks[label].id = id;
-    const u32 k = owner_of(t, args, label);
-    if (k != NONE) t.slots[k].id = id;
-  }
-  __syncthreads();
   if (threadIdx.x == 0) {
     t.state->next_id = id_after(next, total);
     t.state->regions = regions;
@@ -360,5 +380,4 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   }
   for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
   if (thread == 0) *merged.next_id = id_after(next, total);
-  forget_pairs(t, args);
 }

@@ -6,6 +6,9 @@
 
 // Samples that a lane asks for at once while a region's are looked for: a cell of 16 px has 24 x 24 around it.
 #define TRACK_AT_ONCE 6
+// Cells a side that a slot without one looks for another in.
+#define CLAIM_SIDE 5
+static_assert(CLAIM_SIDE * CLAIM_SIDE <= 32, "a lane a cell");
 static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
 
 // Means of channel 0 over squares, and what the frame starts with. Grid: any number of blocks; a warp takes a square.
@@ -62,33 +65,45 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
 // How far the least of three differences in a row lies from the middle one, in 1/16 px.
 __device__ __forceinline__ i32 vertex(const u64 *differences, u32 best, u32 step, bool at_end, i32 half, u64 least) {
   if (at_end) return 0;
-  const i64 before = (i64)__ldcg(&differences[best - step]), after = (i64)__ldcg(&differences[best + step]);
+  const i64 before = (i64)differences[best - step], after = (i64)differences[best + step];
   const i64 bend = before + after - 2 * (i64)least;
   return bend > 0 ? (i32)(half * (before - after) / bend) : 0;
 }
 
 // The motion of the picture. Grid: a block for each shift, and one for the thumbnail's own measures; the last to end
 // chooses.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
+KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
   after_last_kernel(t, args);
-  __shared__ u64 total[2];
+  __shared__ u64 total[2], least_of[SHIFT_THREADS / 32], differences[SHIFTS + 2];
+  const u32 lane = lane_id(), warp = threadIdx.x / 32;
   const i32 columns = args.thumbnail[0], rows = args.thumbnail[1], rx = args.reach[0], ry = args.reach[1];
   const i32 across = 2 * rx + 1, w = max(columns - 2 * rx, 0), h = max(rows - 2 * ry, 0);
   const u32 shifts = across * (2 * ry + 1);
   const i32 dx = (i32)blockIdx.x % across - rx, dy = (i32)blockIdx.x / across - ry;
   if (threadIdx.x < 2) total[threadIdx.x] = 0;
   __syncthreads();
+  // 4096 squared differences, more than a warp has, fit a word.
   u32 sum = 0, squares = 0;
-  for (i32 i = threadIdx.x; i < w * h; i += TEMPORAL_THREADS) {
-    const i32 v = ry + i / w, u = rx + i % w;
-    const i32 own = t.thumbnail[v * columns + u];
-    const i32 d = blockIdx.x == shifts ? own : own - t.thumbnail_last[(v - dy) * columns + u - dx];
-    sum += (u32)own;
-    squares += (u32)(d * d);
+  for (i32 v = ry + (i32)warp; v < ry + h; v += SHIFT_THREADS / 32) {
+    for (i32 from = rx + (i32)lane; from < rx + w; from += 4 * 32) {
+      i32 own[4], last[4];
+#pragma unroll
+      for (i32 j = 0; j < 4; j++) {
+        const i32 u = from + 32 * j;
+        const bool inside = u < rx + w;
+        own[j] = inside ? t.thumbnail[v * columns + u] : 0;
+        last[j] = inside && blockIdx.x != shifts ? t.thumbnail_last[(v - dy) * columns + u - dx] : 0;
+      }
+#pragma unroll
+      for (i32 j = 0; j < 4; j++) {
+        sum += (u32)own[j];
+        squares += (u32)((own[j] - last[j]) * (own[j] - last[j]));
+      }
+    }
   }
   sum = total_of_warp(sum);
   squares = total_of_warp(squares);
-  if (lane_id() == 0) {
+  if (lane == 0) {
     atomicAdd(&total[0], (u64)squares);
     atomicAdd(&total[1], (u64)sum);
   }
@@ -99,25 +114,28 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_shift(Temporal t, GridArgs g
   }
   if (!is_last_block(&t.state->tickets[0])) return;
   // Least difference; ties: the shorter shift, then the first. 17 bits hold both.
-  if (threadIdx.x == 0) total[0] = ~0ull;
-  __syncthreads();
-  for (u32 i = threadIdx.x; i < shifts; i += TEMPORAL_THREADS) {
+  u64 chosen = ~0ull;
+  for (u32 i = threadIdx.x; i < shifts + 2; i += SHIFT_THREADS) {
     const i32 x = (i32)i % across - rx, y = (i32)i / across - ry;
-    atomicMin(&total[0], __ldcg(&t.differences[i]) << 17 | (u64)(x * x + y * y) << 9 | i);
+    differences[i] = __ldcg(&t.differences[i]);
+    if (i < shifts) chosen = min(chosen, differences[i] << 17 | (u64)(x * x + y * y) << 9 | i);
   }
+  chosen = least_of_warp(chosen);
+  if (lane == 0) least_of[warp] = chosen;
   __syncthreads();
   if (threadIdx.x != 0) return;
+  for (u32 i = 1; i < SHIFT_THREADS / 32; i++) chosen = min(chosen, least_of[i]);
   TemporalState &state = *t.state;
-  const u64 least = total[0] >> 17, still = __ldcg(&t.differences[shifts / 2]);
-  const u32 best = (u32)total[0] & 511u;
+  const u64 least = chosen >> 17, still = differences[shifts / 2];
+  const u32 best = (u32)chosen & 511u;
   const i32 x = (i32)best % across - rx, y = (i32)best / across - ry;
   i32 shift[2] = {0, 0};
   if ((x == 0 && y == 0) || 8 * least <= 7 * still) {
     const i32 whole = PLACE << args.square_log;
-    shift[0] = whole * x + vertex(t.differences, best, 1, x == rx || x == -rx, whole / 2, least);
-    shift[1] = whole * y + vertex(t.differences, best, across, y == ry || y == -ry, whole / 2, least);
+    shift[0] = whole * x + vertex(differences, best, 1, x == rx || x == -rx, whole / 2, least);
+    shift[1] = whole * y + vertex(differences, best, across, y == ry || y == -ry, whole / 2, least);
   }
-  const u64 count = (u64)w * h, own = __ldcg(&t.differences[shifts]), mean = __ldcg(&t.differences[shifts + 1]);
+  const u64 count = (u64)w * h, own = differences[shifts], mean = differences[shifts + 1];
   state.unlike = 8 * least * count > args.unlike[0] * (count * own - mean * mean) + 8 * args.unlike[1] * count * count;
   const i32 cell = PLACE * (i32)grid.step;
 #pragma unroll
@@ -195,13 +213,14 @@ struct Best {
   }
 };
 
-// Where the pixels of every slot's region went, and the slot's first claim. Grid: a warp for each slot.
-KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
+// Where the pixels of every slot's region went, and the slot's first claim. Grid: a warp for each slot, with shared memory for
+// as many samples as a slot's surroundings have at most.
+KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
   after_last_kernel(t, args);
-  __shared__ uint2 shared[TRACK_THREADS / 32][TRACK_POINTS];
+  DYNAMIC_SHARED(uint2, shared);
   const u32 k = FIRST / 32, lane = lane_id();
   if (k >= grid.nx * grid.ny) return;
-  uint2 *points = shared[threadIdx.x / 32];
+  uint2 *points = shared + threadIdx.x / 32 * args.track_points;
   Slot slot = t.slots_last[k];
   if (slot.region != NONE) {
     const u32 gx = k % grid.nx, gy = k / grid.nx, step = args.track_step;
@@ -269,39 +288,43 @@ KERNEL __launch_bounds__(TRACK_THREADS) temporal_track(Temporal t, GridArgs grid
   if (lane == 0) claim_first(t, grid, slot, k);
 }
 
+// The nearest free cell around one, in the first lane that has it: a lane looks at a cell. Of two as near, the first.
+__device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &grid, u32 round, u32 cell, i32 at_x, i32 at_y) {
+  const u32 lane = lane_id(), cells = grid.nx * grid.ny;
+  const i32 x = cell % grid.nx + lane % CLAIM_SIDE - CLAIM_SIDE / 2, y = cell / grid.nx + lane / CLAIM_SIDE - CLAIM_SIDE / 2;
+  const u32 around = y * grid.nx + x;
+  bool free = lane < CLAIM_SIDE * CLAIM_SIDE && x >= 0 && y >= 0 && x < (i32)grid.nx && y < (i32)grid.ny;
+  for (u32 r = 0; r < round; r++) free = free && t.claims[r * cells + around] == 0;
+  i32 center[2];
+  center_of(grid, x, y, center);
+  // Places within 2^14 px, in sixteenths: 37 bits hold the square of the distance.
+  const u64 distance = square_of(at_x - center[0]) + square_of(at_y - center[1]);
+  const u64 least = least_of_warp(free ? distance << 5 | lane : ~0ull);
+  return least == ~0ull ? NONE : __shfl_sync(FULL_WARP, around, (u32)least & 31u);
+}
+
 // Slots that did not get the cell that they claimed last want the nearest free one around it. Grid: a thread a slot.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round) {
   after_last_kernel(t, round);
-  const u32 k = FIRST, cells = grid.nx * grid.ny;
-  if (k >= cells) return;
-  const u32 cell = t.wanted[k];
-  if (cell == NONE) return;
-  const Slot slot = t.slots_last[k];
-  const u64 own = key_of(slot.size, k);
-  for (u32 r = 0; r < round; r++) {
-    if (t.claims[r * cells + cell] == own) return;
+  const u32 k = FIRST, cells = grid.nx * grid.ny, cell = k < cells ? t.wanted[k] : NONE;
+  bool again = cell != NONE;
+  u64 own = 0;
+  i32 at[2] = {0, 0};
+  if (again) {
+    const Slot slot = t.slots_last[k];
+    own = key_of(slot.size, k);
+    for (u32 r = 0; r < round; r++) again = again && t.claims[r * cells + cell] != own;
+    place_now(slot, *t.state, at);
   }
-  i32 at[2];
-  place_now(slot, *t.state, at);
-  const i32 gx = cell % grid.nx, gy = cell / grid.nx;
-  u32 nearest = NONE;
-  u64 least = ~0ull;
-  for (i32 y = max(gy - 2, 0); y <= min(gy + 2, (i32)grid.ny - 1); y++) {
-    for (i32 x = max(gx - 2, 0); x <= min(gx + 2, (i32)grid.nx - 1); x++) {
-      const u32 c = y * grid.nx + x;
-      bool free = true;
-      for (u32 r = 0; r < round; r++) free = free && t.claims[r * cells + c] == 0;
-      i32 center[2];
-      center_of(grid, x, y, center);
-      const u64 d = square_of(at[0] - center[0]) + square_of(at[1] - center[1]);
-      if (free && d < least) {
-        least = d;
-        nearest = c;
-      }
-    }
+  // Few have to look: all lanes do it for one at a time.
+  for (u32 left = __ballot_sync(FULL_WARP, again); left; left &= left - 1) {
+    const u32 who = __ffs(left) - 1;
+    const u32 nearest = nearest_free(t, grid, round, __shfl_sync(FULL_WARP, cell, who), __shfl_sync(FULL_WARP, at[0], who),
+                                     __shfl_sync(FULL_WARP, at[1], who));
+    if (lane_id() != who) continue;
+    t.wanted[k] = nearest;
+    if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
   }
-  t.wanted[k] = nearest;
-  if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
 }
 
 // Hands every cell to whom it went. Grid: a thread a cell.

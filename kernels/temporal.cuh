@@ -2,10 +2,9 @@
 // What lasts from frame to frame, and what rounds ask of it; mirrors src/algo/temporal.
 #pragma once
 #include "grid.cuh"
+#include "mains.cuh"
 #include "tracks.cuh"
 
-// No slot, region or cell.
-#define NONE 0xffffffffu
 // Those of src/algo/temporal/mod.rs.
 #define PLACE 16
 #define SAME 64u
@@ -15,6 +14,8 @@
 #define TRACK_FLAT 30u
 #define TRACK_FLAT_PX 6u
 #define TRACK_HOP 2
+// Most shifts of the picture that are looked at.
+#define SHIFTS 289
 #define CLAIM_ROUNDS 2
 #define MATCH_ROUNDS 4
 // That of src/post/connectivity.
@@ -64,14 +65,14 @@ struct TemporalArgs {
   u32 reach[2];      // largest shift in squares
   u32 inertia, sure;
   u32 samples;
-  u32 track_step;
+  u32 track_step, track_points;
   u32 tiles_x, max_regions;
   u32 pair_mask;     // slots of the table of pairs less one; a power of two
   u32 in_slots;      // clusters are those of the slots
   u32 connectivity;
   u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
 };
-static_assert(sizeof(TemporalArgs) == 4 * 16, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(TemporalArgs) == 4 * 17, "mirrored in src/algo/temporal/cuda.rs");
 
 // Device memory, in the order of `Addresses` in src/algo/temporal/cuda.rs. `last` is of the frame before.
 struct Temporal {
@@ -117,9 +118,11 @@ __device__ __forceinline__ u32 total_of_warp(u32 value) {
 #endif
 }
 
-// The index in a key, whose lower half holds it so that the lower one wins.
-__device__ __forceinline__ u32 index_of(u64 key) { return NONE - (u32)key; }
-__device__ __forceinline__ u64 key_of(u32 size, u32 index) { return (u64)size << 32 | (NONE - index); }
+// Least over a whole warp, in every lane.
+__device__ __forceinline__ u64 least_of_warp(u64 value) {
+  for (u32 step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(FULL_WARP, value, step));
+  return value;
+}
 
 // Whether this block is the last of the grid to come here: it then sees what all others wrote before.
 __device__ __forceinline__ bool is_last_block(u32 *ticket) {

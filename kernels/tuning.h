@@ -44,6 +44,8 @@
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
 #define TEMPORAL_THREADS 256
+// A warp takes every sixteenth row of a thumbnail: with half as many warps the rows take longer than the launch.
+#define SHIFT_THREADS 512
 // A warp a region; with its samples, at most 37 a side, four fit a block's shared memory.
 #define TRACK_THREADS 128
 #define TRACK_POINTS 1369

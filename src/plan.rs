@@ -8,6 +8,7 @@ use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::Params;
+use crate::post::connectivity::MAX_REGIONS;
 use crate::post::merge;
 
 /// Everything about the frames of one stream that does not depend on their pixels.
@@ -67,6 +68,16 @@ impl Plan {
     /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.
     pub fn clusters_are_pixels(&self) -> bool {
         !self.algorithm.uses_grid()
+    }
+
+    /// Most regions that a frame can have.
+    pub fn max_regions(&self) -> usize {
+        let most = if self.connectivity {
+            self.frame.geometry.pixels() / self.min_region as usize
+        } else {
+            self.max_clusters()
+        };
+        most.clamp(1, MAX_REGIONS)
     }
 
     /// Upper bound of cluster labels before connectivity.

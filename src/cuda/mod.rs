@@ -253,7 +253,7 @@ impl Backend for Cuda {
 
     fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
         let Some(temporal) = &plan.temporal else { return Ok(None) };
-        Ok(Some(Box::new(temporal::cuda::Temporal::new(self, temporal)?)))
+        Ok(Some(Box::new(temporal::cuda::Temporal::new(self, plan, temporal)?)))
     }
 
     fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {

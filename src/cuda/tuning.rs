@@ -52,7 +52,9 @@ pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
 pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
 pub(crate) const TEMPORAL_THREADS: u32 = value("TEMPORAL_THREADS");
+pub(crate) const SHIFT_THREADS: u32 = value("SHIFT_THREADS");
 pub(crate) const TRACK_THREADS: u32 = value("TRACK_THREADS");
+pub(crate) const TRACK_POINTS: u32 = value("TRACK_POINTS");
 pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 

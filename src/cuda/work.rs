@@ -20,7 +20,6 @@ use crate::error::Result;
 use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::connectivity::MAX_REGIONS;
 use crate::post::connectivity::cuda::small_pair_places;
 
 /// An array in device memory.
@@ -205,7 +204,7 @@ impl Work {
         let n = geometry.pixels();
         let tiles = (geometry.width.div_ceil(TILE), geometry.height.div_ceil(TILE));
         let tile_count = tiles.0 as usize * tiles.1 as usize;
-        let max_regions = n.min(MAX_REGIONS);
+        let max_regions = plan.max_regions();
         let clusters = plan.max_clusters();
         let words =
             (geometry.height as usize * geometry.width.div_ceil(32) as usize).max(clusters.div_ceil(32));

@@ -11,7 +11,9 @@ use crate::algo::grid::GridArgs;
 use crate::backend::{self, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{IDENTIFY_THREADS, TEMPORAL_THREADS, TILE, TRACK_THREADS};
+use crate::cuda::tuning::{
+    IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TILE, TRACK_POINTS, TRACK_THREADS,
+};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -30,6 +32,7 @@ pub(crate) struct TemporalArgs {
     sure: u32,
     samples: u32,
     track_step: u32,
+    track_points: u32,
     tiles_x: u32,
     max_regions: u32,
     pair_mask: u32,
@@ -38,7 +41,7 @@ pub(crate) struct TemporalArgs {
     unlike: [u32; 2],
 }
 
-const _: () = assert!(size_of::<TemporalArgs>() == 4 * 16);
+const _: () = assert!(size_of::<TemporalArgs>() == 4 * 17);
 // SAFETY: repr(C), the fields of `TemporalArgs` in kernels/temporal.cuh.
 unsafe impl Argument for TemporalArgs {}
 // SAFETY: repr(C), the fields of `GridArgs` in kernels/grid.cuh.
@@ -156,6 +159,7 @@ impl State {
                 sure: temporal.sure,
                 samples: temporal.samples as u32,
                 track_step: super::track_step(&plan.grid) as u32,
+                track_points: super::track_points(&plan.grid, plan.frame.geometry) as u32,
                 tiles_x: plan.frame.geometry.width.div_ceil(TILE),
                 max_regions: max_regions as u32,
                 pair_mask: pairs as u32 - 1,
@@ -294,7 +298,12 @@ impl State {
         unsafe { work.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
     }
 
-    /// Finds the main component of every cluster. Components are joined by then, none is absorbed.
+    /// Where the first round of absorption leaves the main component of every cluster; 0 if nobody wants them.
+    pub fn mains(&self) -> u64 {
+        if self.args.in_slots == 0 { 0 } else { self.main.address() }
+    }
+
+    /// Finds the main component of every cluster where there is no such round. Components are joined by then.
     pub fn find_mains(&self, work: &Work, blocks: u32) -> Result<()> {
         if self.args.in_slots == 0 {
             return Ok(());
@@ -327,23 +336,27 @@ pub(crate) struct Temporal {
 }
 
 impl Temporal {
-    pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
         let kernel = |name, stage| cuda.device.kernel("temporal", name, stage);
         let identity = |name| cuda.device.kernel("identity", name, "temporal/identify");
         let most = 4 * cuda.device.multiprocessors;
-        let squares = plan.thumbnail[0] * plan.thumbnail[1];
+        let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
+        let points = super::track_points(&plan.grid, plan.frame.geometry);
+        debug_assert!(points <= TRACK_POINTS as usize);
+        // Two words a sample.
+        let track_bytes = 8 * points * (TRACK_THREADS / 32) as usize;
         Ok(Self {
             begin: kernel("temporal_begin", "temporal/motion")?,
             shift: kernel("temporal_shift", "temporal/motion")?,
-            track: kernel("temporal_track", "temporal/track")?,
+            track: kernel("temporal_track", "temporal/track")?.with_shared(track_bytes),
             claim: kernel("temporal_claim", "temporal/rehome")?,
             rehome: kernel("temporal_rehome", "temporal/rehome")?,
             own: identity("temporal_own")?,
             identify: identity("temporal_identify")?,
             name: identity("temporal_name")?,
-            shifts: plan.shifts() as u32,
+            shifts: temporal.shifts() as u32,
             begin_blocks: squares.div_ceil(TEMPORAL_THREADS / 32).clamp(1, 2 * most),
-            identify_blocks: (plan.samples as u32).div_ceil(IDENTIFY_THREADS).clamp(1, most),
+            identify_blocks: (temporal.samples as u32).div_ceil(IDENTIFY_THREADS).clamp(1, most),
         })
     }
 }
@@ -362,7 +375,7 @@ impl backend::Temporal<Cuda> for Temporal {
             if !state.warm {
                 return Ok(());
             }
-            work.launch(&self.shift, (self.shifts + 1, 1), threads, &mut args![all, grid, shape])?;
+            work.launch(&self.shift, (self.shifts + 1, 1), SHIFT_THREADS, &mut args![all, grid, shape])?;
             if shape.in_slots == 0 {
                 return Ok(());
             }
@@ -430,6 +443,19 @@ impl backend::Temporal<Cuda> for Temporal {
 #[cfg(test)]
 mod tests {
     use super::super::*;
+    use super::TRACK_POINTS;
+
+    /// The kernels divide by a multiplication that is exact below so many.
+    #[test]
+    fn surroundings_of_slots_have_few_samples() {
+        for step in (2..200).chain([1000, 8192]) {
+            for (width, height) in [(1, 1), (16, 7), (640, 480), (1921, 1081), (7680, 4320)] {
+                let geometry = Geometry::new(width, height).unwrap();
+                let points = track_points(&Grid::with_step(geometry, step), geometry);
+                assert!(points <= TRACK_POINTS as usize, "{points} for {step} in {width}x{height}");
+            }
+        }
+    }
 
     #[test]
     fn the_kernels_have_the_same_constants() {
@@ -451,6 +477,7 @@ mod tests {
             ("TRACK_HOP", TRACK_HOPS[0] as u32),
             ("CLAIM_ROUNDS", CLAIM_ROUNDS as u32),
             ("MATCH_ROUNDS", MATCH_ROUNDS),
+            ("SHIFTS", (2 * REACH + 1).pow(2)),
             ("MAX_REGIONS", crate::post::connectivity::MAX_REGIONS as u32),
         ] {
             assert_eq!(defined(name), value, "{name}");

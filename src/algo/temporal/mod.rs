@@ -95,6 +95,20 @@ pub(crate) fn track_step(grid: &Grid) -> usize {
     step * (grid.step as usize / 8).div_ceil(step).max(1)
 }
 
+/// Most samples of a step `track_step` in the cells around a slot's.
+#[cfg(feature = "cuda")]
+pub(crate) fn track_points(grid: &Grid, geometry: Geometry) -> usize {
+    let (cell, step) = (grid.step as usize, track_step(grid));
+    let most = |cells: u32, side: u32| {
+        let along = (0..cells as usize).map(|at| {
+            let end = if at + 2 >= cells as usize { side as usize } else { (at + 2) * cell };
+            end.div_ceil(step) - (at.saturating_sub(1) * cell).div_ceil(step)
+        });
+        along.max().unwrap_or(0)
+    };
+    most(grid.nx, geometry.width) * most(grid.ny, geometry.height)
+}
+
 /// 1/16 px in whole px, rounded half up.
 pub(crate) fn whole_px(place: [i32; 2]) -> [i32; 2] {
     place.map(|v| (v + PLACE / 2) >> 4)

@@ -2,6 +2,7 @@
 //! Stage `connectivity` on a CUDA device: one launch a phase of the rounds that frames need, one for all further rounds.
 
 use super::MAX_REGIONS;
+use crate::algo::temporal::cuda::State;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{self, BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
@@ -137,13 +138,16 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 )?;
             }
             work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
-            if let Some(state) = &work.temporal {
+            let mains = work.temporal.as_ref().map_or(0, State::mains);
+            if let Some(state) = &work.temporal
+                && self.rounds == 0
+            {
                 state.find_mains(work, self.blocks)?;
             }
             for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
                 let blocks = if round == 0 { grid } else { (self.later_blocks, 1) };
                 if round == 0 {
-                    let pairs = &mut args![components, picks, small, shape];
+                    let pairs = &mut args![components, picks, small, mains, shape];
                     work.launch(&self.pick_first, blocks, CONNECT_THREADS, pairs)?;
                 } else {
                     let pairs = &mut args![components, picks, small, round, shape];

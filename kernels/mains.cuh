@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MPL-2.0
+// Keys that keep the larger of what several threads offer, and with them the main components of clusters; mirrors `find_mains`
+// in src/algo/temporal/cpu.rs.
+#pragma once
+#include "components.cuh"
+
+// No slot, region or cell.
+#define NONE 0xffffffffu
+
+// The index in a key, whose lower half holds it so that the lower one wins.
+__device__ __forceinline__ u32 index_of(u64 key) { return NONE - (u32)key; }
+__device__ __forceinline__ u64 key_of(u32 size, u32 index) { return (u64)size << 32 | (NONE - index); }
+
+// The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components and
+// their absorption.
+__device__ __forceinline__ void find_mains(const Components &c, u64 *mains, u32 connectivity, u32 first, u32 all) {
+  const u32 components = c.counters[0];
+  for (u32 i = first; i < components; i += all) {
+    const uint2 head = *(const uint2 *)(c.sums + i);
+    const u32 size = connectivity ? head.x : 1;
+    // What has been joined holds nothing.
+    if (size != 0) atomicMax(&mains[c.cluster[i]], key_of(size, head.y));
+  }
+}
