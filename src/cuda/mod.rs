@@ -117,7 +117,6 @@ impl Cuda {
     }
 
     /// The same device with a stream of its own, on which work overlaps with that on the others.
-    #[cfg(feature = "gst")]
     pub(crate) fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
         let produced = Arc::new(check("stream", self.device.context.new_event(None))?);
@@ -173,19 +172,16 @@ impl Cuda {
     }
 
     /// An event that nothing has been noted with yet.
-    #[cfg(feature = "gst")]
     pub(crate) fn event(&self) -> Result<CudaEvent> {
         check("mark", self.device.context.new_event(None))
     }
 
     /// Notes what is on the stream by now.
-    #[cfg(feature = "gst")]
     pub(crate) fn mark(&self, event: &CudaEvent) -> Result<()> {
         check("mark", event.record(&self.stream))
     }
 
     /// Lets the stream wait for what was noted on another of ours.
-    #[cfg(feature = "gst")]
     pub(crate) fn follow(&self, event: &CudaEvent) -> Result<()> {
         check("mark", self.stream.wait(event))
     }

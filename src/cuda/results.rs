@@ -186,7 +186,7 @@ impl Pool {
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
             srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-            srcDevice: work.labels.address(),
+            srcDevice: work.labels().address(),
             srcPitch: row,
             dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
             dstDevice: to(0),

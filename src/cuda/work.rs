@@ -168,7 +168,8 @@ pub struct Work {
     /// SLIC's accumulators in the first round, or quick shift's densities, with the counters behind them, all of which
     /// ingest clears; then SLIC's two more sets.
     pub(crate) sums: [Memory<u32>; 3],
-    pub(crate) labels: Memory<u16>,
+    /// The label plane; where something lasts, frames take turns between this and another.
+    pub(crate) first_labels: Memory<u16>,
     bounce: Mutex<Option<Bounce>>,
     /// The lengths of a frame's results: labels, pairs.
     counts: Mutex<Pinned>,
@@ -192,7 +193,24 @@ pub struct Work {
     component_sums: Memory<[u64; 4]>,
     edges: Memory<u64>,
     graphs: Vec<Recorded>,
+    beside: Beside,
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
+}
+
+/// A stream for launches beside those of the frame's stages, and what both note for each other.
+struct Beside {
+    begin: CudaEvent,
+    end: CudaEvent,
+    /// Whether the frame's stream has yet to wait for the end.
+    under_way: bool,
+    /// Last: it may hold the context.
+    cuda: Cuda,
+}
+
+impl Beside {
+    fn new(cuda: &Cuda) -> Result<Self> {
+        Ok(Self { begin: cuda.event()?, end: cuda.event()?, under_way: false, cuda: cuda.lane()? })
+    }
 }
 
 // SAFETY: the graphs' raw handles may be used from any thread; `&mut self` keeps that to one at a time.
@@ -235,7 +253,7 @@ impl Work {
                 Memory::new(cuda, what, sums_words)?,
                 Memory::new(cuda, what, sums_words)?,
             ],
-            labels: Memory::new(cuda, what, n)?,
+            first_labels: Memory::new(cuda, what, n)?,
             bounce: Mutex::new(None),
             counts: Mutex::new(Pinned::new(cuda, what, 8)?),
             results: Pool::default(),
@@ -260,6 +278,7 @@ impl Work {
             component_sums: Memory::new(cuda, what, n)?,
             edges: Memory::new(cuda, what, 2 * n)?,
             graphs: Vec::new(),
+            beside: Beside::new(cuda)?,
             profile: None,
         })
     }
@@ -268,6 +287,11 @@ impl Work {
     pub(crate) fn features(&self) -> u64 {
         let plane = self.temporal.as_ref().map(State::features).or(self.features.as_ref());
         plane.map_or(0, Memory::address)
+    }
+
+    /// The label plane of this frame.
+    pub(crate) fn labels(&self) -> &Memory<u16> {
+        self.temporal.as_ref().and_then(State::labels).unwrap_or(&self.first_labels)
     }
 
     /// Where the identities of regions stand; 0 where nothing lasts.
@@ -364,6 +388,29 @@ impl Work {
         self.mark(kernel.stage)
     }
 
+    /// Puts launches beside those that follow, until [`Work::join`]. While profiling, stages come one after the other.
+    pub(crate) fn fork(&mut self, launches: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        if self.profile.is_some() {
+            return launches(self);
+        }
+        self.cuda.mark(&self.beside.begin)?;
+        self.beside.cuda.follow(&self.beside.begin)?;
+        std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
+        let launched = launches(self);
+        std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
+        self.beside.cuda.mark(&self.beside.end)?;
+        self.beside.under_way = true;
+        launched
+    }
+
+    /// What follows waits for the launches of [`Work::fork`].
+    pub(crate) fn join(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.beside.under_way) {
+            return Ok(());
+        }
+        self.cuda.follow(&self.beside.end)
+    }
+
     /// Notes on the stream that a stage ends here, while profiling.
     pub(crate) fn mark(&self, stage: &'static str) -> Result<()> {
         if let Some(marks) = &self.profile {
@@ -399,7 +446,7 @@ impl Work {
         crate::cpu::check_labels(self.geometry, labels)?;
         let (row, stride) = (2 * self.geometry.width as usize, 2 * labels.stride());
         let from = DeviceRows {
-            address: self.labels.address(),
+            address: self.labels().address(),
             stride: row,
             row,
             rows: self.geometry.height as usize,

@@ -242,6 +242,7 @@ enum : Result {
   ILLEGAL_ADDRESS = 700,
   CONTEXT_DESTROYED = 709,
   NOT_SUPPORTED = 801,
+  CAPTURE_UNJOINED = 904,
 };
 
 struct Function {
@@ -259,6 +260,9 @@ struct Context {
 };
 struct Stream {
   Graph *recording = nullptr;
+  // Has come into another stream's recording by an event, with calls that are put off until it comes together again with it.
+  bool branch = false;
+  std::vector<std::function<Result()>> aside;
   Context *context = nullptr;
   std::deque<std::function<Result()>> waiting;
 };
@@ -266,6 +270,8 @@ struct Stream {
 struct Mark {
   bool passed = false;
   Stream *stream = nullptr;
+  // Where it is noted in a recording and not for the host.
+  Graph *recording = nullptr;
   std::chrono::steady_clock::time_point time;
 };
 struct Event {
@@ -340,13 +346,20 @@ Result submit(void *handle, std::function<Result()> call) {
   Stream &stream = stream_of(handle);
   if (handle && stream.context != bound()) return INVALID_CONTEXT;
   if (stream.recording) {
-    stream.recording->calls.push_back(std::move(call));
+    const bool late = stream.branch && setting("EMULATOR_BACKWARDS", 0);
+    (late ? stream.aside : stream.recording->calls).push_back(std::move(call));
     return SUCCESS;
   }
   if (!setting("EMULATOR_LAZY", 0)) return call();
   std::lock_guard<std::recursive_mutex> guard(at_work);
   stream.waiting.push_back(std::move(call));
   return SUCCESS;
+}
+
+void leave_recording(Stream &branch) {
+  branch.recording = nullptr;
+  branch.branch = false;
+  branch.aside.clear();
 }
 
 // Does what waits on a stream, up to a mark if there is one.
@@ -661,6 +674,17 @@ API cuStreamSynchronize(void *stream) {
 }
 API cuStreamWaitEvent(void *stream, void *event, unsigned) {
   const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
+  if (mark && mark->recording) {
+    Stream &own = stream_of(stream), &other = *mark->stream;
+    if (!own.recording) {
+      own.recording = mark->recording;
+      own.branch = true;
+    } else if (other.branch) {
+      own.recording->calls.insert(own.recording->calls.end(), other.aside.begin(), other.aside.end());
+      leave_recording(other);
+    }
+    return SUCCESS;
+  }
   return submit(stream, [mark] { return !mark || mark->passed ? (Result)SUCCESS : work_off(*mark->stream, mark.get()); });
 }
 API cuStreamIsCapturing(void *stream, int *status) {
@@ -676,7 +700,14 @@ API cuStreamEndCapture(void *stream, void **graph) {
   *graph = stream_of(stream).recording;
   stream_of(stream).recording = nullptr;
   UNLESS_BROKEN;
-  return SUCCESS;
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  bool whole = true;
+  for (Stream *other : streams) {
+    if (!other->branch || other->recording != *graph) continue;
+    leave_recording(*other);
+    whole = false;
+  }
+  return whole ? SUCCESS : CAPTURE_UNJOINED;
 }
 API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
   *exec = new Graph(*(Graph *)graph);
@@ -712,7 +743,9 @@ API cuEventDestroy_v2(void *event) {
 API cuEventRecord(void *event, void *stream) {
   const auto mark = std::make_shared<Mark>();
   mark->stream = &stream_of(stream);
+  mark->recording = mark->stream->recording;
   ((Event *)event)->mark = mark;
+  if (mark->recording) return SUCCESS;
   return submit(stream, [mark] {
     mark->time = std::chrono::steady_clock::now();
     mark->passed = true;

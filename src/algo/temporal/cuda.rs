@@ -118,6 +118,9 @@ pub(crate) struct State {
     wanted: Memory<u32>,
     region_cells: Memory<u32>,
     features: [Memory<u32>; 2],
+    /// The second label plane: what was seen in the last frame is looked at while this one's labels are written. Where
+    /// regions are merged, labels are of merged regions, and those from before stand in `merged`.
+    labels: Option<Memory<u16>>,
     thumbnails: [Memory<u16>; 2],
     differences: Memory<u64>,
     main: Memory<u64>,
@@ -179,6 +182,10 @@ impl State {
             wanted: Memory::new(cuda, what, cells)?,
             region_cells: Memory::new(cuda, what, max_regions)?,
             features: [Memory::new(cuda, what, n)?, Memory::new(cuda, what, n)?],
+            labels: match plan.merge {
+                Some(_) => None,
+                None => Some(Memory::new(cuda, what, n)?),
+            },
             thumbnails: [Memory::new(cuda, what, squares)?, Memory::new(cuda, what, squares)?],
             differences: Memory::new(cuda, what, temporal.shifts() + 2)?,
             main: Memory::new(cuda, what, cells)?,
@@ -249,7 +256,7 @@ impl State {
             self.claims.address(),
             self.wanted.address(),
             self.region_cells.address(),
-            self.kept_labels(work),
+            self.last_labels(work),
             self.features[last].address(),
             self.features[now].address(),
             self.thumbnails[last].address(),
@@ -274,9 +281,20 @@ impl State {
         ])
     }
 
-    /// Where the labels stand that the next frame goes on from: those before merging.
-    pub fn kept_labels(&self, work: &Work) -> u64 {
-        self.merged.as_ref().map_or(work.labels.address(), |merged| merged.labels.address())
+    /// This frame's labels, if it is the second plane's turn.
+    pub fn labels(&self) -> Option<&Memory<u16>> {
+        self.labels.as_ref().filter(|_| self.turn == 1)
+    }
+
+    /// Where labels from before merging stand for the next frame, which alone reads them.
+    pub fn unmerged_labels(&self) -> Option<&Memory<u16>> {
+        self.merged.as_ref().map(|merged| &merged.labels)
+    }
+
+    /// The last frame's labels, before merging.
+    fn last_labels(&self, work: &Work) -> u64 {
+        let second = self.labels.as_ref().filter(|_| self.turn == 0);
+        self.unmerged_labels().or(second).unwrap_or(&work.first_labels).address()
     }
 
     /// Names merged regions. `forest` has the addresses of the superpixels' parents, of the roots' merged labels and of the
@@ -361,6 +379,34 @@ impl Temporal {
     }
 }
 
+impl Temporal {
+    /// Puts the launches of the stage on the stream.
+    fn put_identify(&self, work: &Work) -> Result<()> {
+        let Some(state) = &work.temporal else { return Ok(()) };
+        let (all, grid, shape) = (state.addresses(work), state.grid, state.args);
+        let (components, labels) = (work.components(), work.component_labels.address());
+        let follows = u32::from(state.warm);
+        let threads = TEMPORAL_THREADS;
+        let slots = (state.cells.div_ceil(threads), 1);
+        let all_of = (state.cells.max(shape.max_regions).div_ceil(threads), 1);
+        // SAFETY: arrays have one entry for each cell or region as their names say; the table of pairs has twice as many
+        // slots as there are samples.
+        unsafe {
+            if shape.in_slots != 0 {
+                let own = &mut args![components, labels, all, grid, shape, follows];
+                work.launch(&self.own, slots, threads, own)?;
+            }
+            work.launch(
+                &self.identify,
+                (self.identify_blocks, 1),
+                IDENTIFY_THREADS,
+                &mut args![components, labels, all, grid, shape, follows],
+            )?;
+            work.launch(&self.name, all_of, threads, &mut args![components, all, grid, shape, follows])
+        }
+    }
+}
+
 impl backend::Temporal<Cuda> for Temporal {
     fn begin(&mut self, work: &mut Work, _: &mut StageTimes) -> Result<()> {
         let Some(state) = &work.temporal else { return Ok(()) };
@@ -389,26 +435,11 @@ impl backend::Temporal<Cuda> for Temporal {
     }
 
     fn identify(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let Some(state) = &work.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(work), state.grid, state.args);
-        let (components, labels) = (work.components(), work.component_labels.address());
-        let follows = u32::from(state.warm);
-        let threads = TEMPORAL_THREADS;
-        let slots = (state.cells.div_ceil(threads), 1);
-        let all_of = (state.cells.max(shape.max_regions).div_ceil(threads), 1);
-        // SAFETY: as above; the table of pairs has twice as many slots as there are samples.
-        unsafe {
-            if shape.in_slots != 0 {
-                let own = &mut args![components, labels, all, grid, shape, follows];
-                work.launch(&self.own, slots, threads, own)?;
-            }
-            work.launch(
-                &self.identify,
-                (self.identify_blocks, 1),
-                IDENTIFY_THREADS,
-                &mut args![components, labels, all, grid, shape, follows],
-            )?;
-            work.launch(&self.name, all_of, threads, &mut args![components, all, grid, shape, follows])
+        match &work.temporal {
+            // Merging goes on from what is found here.
+            Some(State { merged: Some(_), .. }) => self.put_identify(work),
+            Some(_) => work.fork(|work| self.put_identify(work)),
+            None => Ok(()),
         }
     }
 

@@ -132,8 +132,8 @@ impl backend::Merge<Cuda> for Merge {
             }
             work.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
             if let Some(state) = &work.temporal {
-                let (kept, width, height) =
-                    (state.kept_labels(work), work.geometry.width, work.geometry.height);
+                let kept = state.unmerged_labels().map_or(0, Memory::address);
+                let (width, height) = (work.geometry.width, work.geometry.height);
                 let planes = &mut args![components, labels, kept, width, height];
                 work.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
                 state.name_merged(work, [memory.parent, memory.number, memory.count])?;

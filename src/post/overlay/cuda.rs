@@ -68,7 +68,7 @@ impl backend::Overlay<Cuda> for Overlay {
             return Ok(());
         }
         check("overlay", work.cuda.device.context.bind_to_thread())?;
-        let (labels, means, tracks) = (work.labels.address(), work.means.address(), work.tracks());
+        let (labels, means, tracks) = (work.labels().address(), work.means.address(), work.tracks());
         // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
         unsafe {
             work.launch(

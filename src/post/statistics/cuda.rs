@@ -88,7 +88,7 @@ impl Statistics {
             NeighborArgs { width, height: work.geometry.height, label_stride: width, slots: memory.slots };
         let most = work.max_regions as u32;
         let (labels, keys, lengths) =
-            (work.labels.address(), memory.keys.address(), memory.lengths.address());
+            (work.labels().address(), memory.keys.address(), memory.lengths.address());
         let (degree, placed, pairs) =
             (memory.degree.address(), memory.placed.address(), memory.pairs.address());
         let [clear, count, degrees, scan, place, rank] = &self.neighbors;
@@ -119,7 +119,7 @@ impl backend::Statistics<Cuda> for Statistics {
             components_hold: self.components_hold,
         };
         let (components, component_labels) = (work.components(), work.component_labels.address());
-        let (labels, regions) = (work.labels.address(), work.regions.address());
+        let (labels, regions) = (work.labels().address(), work.regions.address());
         let light = self.light.address();
         // SAFETY: planes are of the plan's size; there is one accumulator for each of the most regions, and a light for
         // each code.
@@ -140,6 +140,7 @@ impl backend::Statistics<Cuda> for Statistics {
                 )?;
             }
         }
+        work.join()?;
         if with_sums {
             let (counters, tables) = (work.counters(), self.lab_tables.address());
             let (means, records) = (work.means.address(), work.records.address());
