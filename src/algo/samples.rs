@@ -6,6 +6,14 @@ use super::temporal::cpu::{NO_CANDIDATE, State};
 
 /// Pixels that are scored together.
 pub(crate) const LANES: usize = 8;
+
+/// A whole number from 0 to 2^32 - 1, without the checks of `as`, which vectors do not have.
+#[inline(always)]
+pub(crate) fn whole(v: f32) -> u32 {
+    /// 2^52: what is added to it stands in the low bits.
+    const LIFT: f64 = 4_503_599_627_370_496.0;
+    (f64::from(v) + LIFT).to_bits() as u32
+}
 /// Cell rows that one task works on.
 pub(crate) const BAND: usize = 4;
 /// Most clusters a pixel can choose from.

@@ -312,9 +312,12 @@ trait Job {
 
 /// The median of each stage.
 fn medians(samples: &[Vec<(&'static str, f64)>]) -> Vec<(&'static str, f64)> {
-    let Some(first) = samples.first() else { return Vec::new() };
-    let times = |i: usize| samples.iter().filter_map(|sample| sample.get(i)).map(|(_, time)| *time).collect();
-    first.iter().enumerate().map(|(i, (name, _))| (*name, median(times(i)))).collect()
+    // The first frame of a stream has other stages than those that go on from it.
+    let Some(last) = samples.last() else { return Vec::new() };
+    let of = |stage: &str| {
+        median(samples.iter().flatten().filter(|(name, _)| *name == stage).map(|(_, time)| *time).collect())
+    };
+    last.iter().map(|(name, _)| (*name, of(name))).collect()
 }
 
 fn ms(time: std::time::Duration) -> f64 {

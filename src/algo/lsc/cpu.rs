@@ -300,18 +300,22 @@ fn assign_band(
             let pixels = Pixels::new(&plan.color, mean, features);
             let (fx, fy) = (floats(x), floats(y));
             let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
-            let (mut own, real) = ([0.0; LANES], LANES.min(len - at));
-            let predicted = inertia.map_or(&[][..], |_| &samples.predicted[start + at..][..real]);
+            let (mut own, mut predicted, real) = ([0.0; LANES], [NO_CANDIDATE; LANES], LANES.min(len - at));
+            if inertia.is_some() {
+                predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
+            }
             for i in 0..candidates.len {
                 let cluster = &candidates.clusters[i];
                 let mut score = score_x(cluster, &fx);
                 add_score_y(&mut score, cluster, &fy);
                 pixels.score(cluster, &mut score);
-                keep_own(&mut own, predicted, &score, i as u32);
+                if inertia.is_some() {
+                    keep_own(&mut own, &predicted, &score, i as u32);
+                }
                 keep_lower(&mut best, &mut index, &score, i as u32);
             }
             if let Some(inertia) = inertia {
-                let least = prefer(plan, mean, inertia, &pixels, (predicted, &own), (&best, &mut index));
+                let least = prefer(plan, mean, inertia, &pixels, (&predicted, &own), (&best, &mut index));
                 residual += least[..real].iter().map(|&d| u64::from(d)).sum::<u64>();
             }
             let [l, a, b] = &pixels.pairs;
@@ -348,6 +352,10 @@ fn label_band(
     let mut residual = 0;
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
+    let mut predicted = vec![NO_CANDIDATE; if state.is_some() { band.rows() * width } else { 0 }];
+    if let Some(state) = state {
+        state.predict_rows(gy, band.first_row..band.first_row + band.rows(), features, &mut predicted);
+    }
     for gx in 0..grid.nx as usize {
         let candidates = Candidates::new(grid, clusters, gx, gy);
         let cell = grid.columns(gx);
@@ -365,17 +373,18 @@ fn label_band(
             for y in 0..band.rows() {
                 let row = band.first_row + y;
                 let place = floats(&[plan.py[row]; LANES]);
-                let mut predicted = [NO_CANDIDATE; BLOCK];
-                if let Some(state) = state {
-                    state.predict((gx, gy), row, columns.clone(), features, &mut predicted);
-                }
                 let sampled = grid.samples(&(row..row + 1)).next().is_some();
                 let pixels = features[row * width..][columns.clone()].chunks(LANES);
                 let out = band.row_mut(y)[columns.clone()].chunks_mut(LANES);
                 for (i, ((pixels, out), across)) in pixels.zip(out).zip(&across).enumerate() {
                     let mut padded = [0; LANES];
                     padded[..pixels.len()].copy_from_slice(pixels);
-                    let inertia = state.map(|state| (state.plan(), &predicted[i * LANES..][..pixels.len()]));
+                    let mut own = [NO_CANDIDATE; LANES];
+                    if state.is_some() {
+                        let first = y * width + columns.start + i * LANES;
+                        own[..pixels.len()].copy_from_slice(&predicted[first..][..pixels.len()]);
+                    }
+                    let inertia = state.map(|state| (state.plan(), &own));
                     let (labels, least) = nearest(plan, mean, &candidates, across, &place, &padded, inertia);
                     out.copy_from_slice(&labels[..out.len()]);
                     if inertia.is_some() && sampled {
@@ -399,17 +408,19 @@ fn nearest(
     across: &[[f32; LANES]; CANDIDATES],
     y: &[[f32; LANES]; 2],
     features: &[u32; LANES],
-    inertia: Option<(&temporal::Plan, &[u8])>,
+    inertia: Option<(&temporal::Plan, &[u8; LANES])>,
 ) -> ([u16; LANES], [u32; LANES]) {
     let pixels = Pixels::new(&plan.color, mean, features);
     let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
-    let (mut own, predicted) = ([0.0; LANES], inertia.map_or(&[][..], |(_, predicted)| predicted));
+    let mut own = [0.0; LANES];
     for i in 0..candidates.len {
         let cluster = &candidates.clusters[i];
         let mut score = across[i];
         add_score_y(&mut score, cluster, y);
         pixels.score(cluster, &mut score);
-        keep_own(&mut own, predicted, &score, i as u32);
+        if let Some((_, predicted)) = inertia {
+            keep_own(&mut own, predicted, &score, i as u32);
+        }
         keep_lower(&mut best, &mut index, &score, i as u32);
     }
     let mut least = [0; LANES];

@@ -7,7 +7,7 @@
 
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES};
+use crate::algo::samples::{CANDIDATES, LANES, whole};
 use crate::algo::temporal;
 use crate::algo::temporal::cpu::SURE;
 use crate::color::unpack;
@@ -142,45 +142,50 @@ impl Pixels {
     }
 }
 
-/// A distance in whole quanta from a score, and from what all candidates of a pixel share.
+/// A distance in whole quanta from a score, and from what all candidates of a pixel share; as `as u32`, which vectors do not
+/// have.
 #[inline(always)]
-pub(super) fn distance(plan: &Plan, mean: &Mean, weight: f32, score: f32) -> u32 {
+fn distance(plan: &Plan, mean: &Mean, weight: f32, score: f32) -> u32 {
+    const END: f32 = 4_294_967_296.0;
     let shared = plan.square / weight - mean.norm as f32 * weight;
-    (shared + score) as u32
+    let distance = shared + score;
+    let whole = whole(distance.max(0.0).min(END.next_down()).floor());
+    if distance >= END { u32::MAX } else { whole }
 }
 
 /// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is spared part of its
-/// distance. `best` are the least scores, `own` the scores of the predicted ones. Returns the least distances.
+/// distance. `best` are the least scores, `own` the scores of the predicted ones. Returns the least distances. All lanes at
+/// once; in one without a prediction nothing changes.
 #[inline(always)]
 pub(super) fn prefer(
     plan: &Plan,
     mean: &Mean,
     inertia: &temporal::Plan,
     pixels: &Pixels,
-    (predicted, own): (&[u8], &[f32; LANES]),
+    (predicted, own): (&[u8; LANES], &[f32; LANES]),
     (best, index): (&[f32; LANES], &mut [u32; LANES]),
 ) -> [u32; LANES] {
     let mut least = [0; LANES];
-    for (lane, &predicted) in predicted.iter().enumerate() {
-        least[lane] = distance(plan, mean, pixels.weight[lane], best[lane]);
-        let candidate = u32::from(predicted & !SURE);
-        if candidate < CANDIDATES as u32 {
-            let part = if predicted & SURE == 0 { inertia.inertia } else { inertia.sure };
-            let whole = u64::from(distance(plan, mean, pixels.weight[lane], own[lane]));
-            let spared = whole - ((whole * u64::from(part)) >> 8);
-            if (spared, candidate) < (u64::from(least[lane]), index[lane]) {
-                index[lane] = candidate;
-            }
-        }
+    for lane in 0..LANES {
+        let candidate = u32::from(predicted[lane] & !SURE);
+        let part = if predicted[lane] & SURE == 0 { inertia.inertia } else { inertia.sure };
+        let nearest = distance(plan, mean, pixels.weight[lane], best[lane]);
+        let all = distance(plan, mean, pixels.weight[lane], own[lane]);
+        // `all * part / 256` in 32 bits.
+        let spared = all - ((all >> 8) * part + (((all & 255) * part) >> 8));
+        let preferred = (spared < nearest) | ((spared == nearest) & (candidate < index[lane]));
+        let preferred = preferred & (candidate < CANDIDATES as u32);
+        index[lane] = if preferred { candidate } else { index[lane] };
+        least[lane] = nearest;
     }
     least
 }
 
 /// Keeps the scores of a candidate where it is the predicted one.
 #[inline(always)]
-pub(super) fn keep_own(own: &mut [f32; LANES], predicted: &[u8], score: &[f32; LANES], i: u32) {
-    for (lane, &predicted) in predicted.iter().enumerate() {
-        own[lane] = if u32::from(predicted & !SURE) == i { score[lane] } else { own[lane] };
+pub(super) fn keep_own(own: &mut [f32; LANES], predicted: &[u8; LANES], score: &[f32; LANES], i: u32) {
+    for lane in 0..LANES {
+        own[lane] = if u32::from(predicted[lane] & !SURE) == i { score[lane] } else { own[lane] };
     }
 }
 

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
+use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples, whole};
 use crate::algo::temporal::cpu::{NO_CANDIDATE, SURE, Source, State};
 use crate::algo::temporal::{self, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
@@ -354,7 +354,7 @@ impl Pixels {
         candidates: &Candidates,
         adaptive: Option<&Adaptive>,
         inertia: &temporal::Plan,
-        predicted: &[u8],
+        predicted: &[u8; LANES],
     ) -> ([u32; LANES], [u64; LANES]) {
         let mut least = [0; LANES];
         if let Some(adaptive) = adaptive {
@@ -380,14 +380,9 @@ impl Pixels {
             floats(&self.place[0]),
             floats(&self.place[1]),
         ];
-        let mut own = [u32::from(NO_CANDIDATE); LANES];
-        let mut sure = [false; LANES];
-        for (lane, &predicted) in predicted.iter().enumerate() {
-            (own[lane], sure[lane]) = (u32::from(predicted & !SURE), predicted & SURE != 0);
-        }
+        let (mut own, mut kept) = ([NONE; LANES], [0.0; LANES]);
         let mut best = [f32::INFINITY; LANES];
         let mut index = [0u32; LANES];
-        let mut kept = [0.0; LANES];
         for i in 0..candidates.len {
             let mut score = [candidates.constant[i]; LANES];
             for (p, weights) in p.iter().zip(&candidates.weights) {
@@ -395,23 +390,11 @@ impl Pixels {
                     score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
                 }
             }
-            for lane in 0..LANES {
-                kept[lane] = if own[lane] == i as u32 { score[lane] } else { kept[lane] };
-            }
+            keep_own((&mut own, &mut kept), predicted, &score, i, i as u32);
             keep_lower(&mut best, &mut index, &score, i as u32);
         }
-        for lane in 0..LANES {
-            let norm: i32 = (0..3).map(|j| self.color[j][lane].pow(2)).sum::<i32>()
-                + (0..2).map(|j| self.place[j][lane].pow(2)).sum::<i32>();
-            let distance = (best[lane] as i32 + norm) as u32;
-            least[lane] = u64::from(distance);
-            if own[lane] < candidates.len as u32 {
-                let spared = inertia.spared((kept[lane] as i32 + norm) as u32, sure[lane]);
-                if (spared, own[lane]) < (distance, index[lane]) {
-                    index[lane] = own[lane];
-                }
-            }
-        }
+        let distance = prefer(inertia, &squares::<FMA>(&p, 0.0), predicted, (&own, &kept), &best, &mut index);
+        let least = distance.map(u64::from);
         (index, least)
     }
 
@@ -434,6 +417,50 @@ impl Pixels {
 fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
+
+/// Takes the predicted clusters `own`, or `NONE`, which are spared part of their distance, where that makes them nearer than
+/// the nearest, `chosen`. Scores are `best` and `kept`, less `norm` than squared distances. Returns the least distances. All
+/// lanes at once; in one without a prediction nothing changes.
+#[inline(always)]
+fn prefer(
+    inertia: &temporal::Plan,
+    norm: &[f32; LANES],
+    predicted: &[u8; LANES],
+    (own, kept): (&[u32; LANES], &[f32; LANES]),
+    best: &[f32; LANES],
+    chosen: &mut [u32; LANES],
+) -> [u32; LANES] {
+    let mut least = [0; LANES];
+    for lane in 0..LANES {
+        let is_predicted = own[lane] != NONE;
+        let score = if is_predicted { kept[lane] } else { best[lane] };
+        let distance = whole(best[lane] + norm[lane]);
+        let spared = inertia.spared(whole(score + norm[lane]), predicted[lane] & SURE != 0);
+        let preferred = (spared < distance) | ((spared == distance) & (own[lane] < chosen[lane]));
+        chosen[lane] = if preferred & is_predicted { own[lane] } else { chosen[lane] };
+        least[lane] = distance;
+    }
+    least
+}
+
+/// Keeps the scores of a candidate, and its name, where it is the predicted one.
+#[inline(always)]
+fn keep_own(
+    (own, kept): (&mut [u32; LANES], &mut [f32; LANES]),
+    predicted: &[u8; LANES],
+    score: &[f32; LANES],
+    i: usize,
+    name: u32,
+) {
+    for lane in 0..LANES {
+        let is_own = u32::from(predicted[lane] & !SURE) == i as u32;
+        own[lane] = if is_own { name } else { own[lane] };
+        kept[lane] = if is_own { score[lane] } else { kept[lane] };
+    }
+}
+
+/// No cluster.
+const NONE: u32 = u32::MAX;
 
 #[inline(always)]
 fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], score: &[f32; LANES], i: u32) {
@@ -487,10 +514,12 @@ fn assign_band_with<const FMA: bool>(
             let pixels = Pixels::new(plan, features, x, y);
             let index = match (&plan.adaptive, inertia) {
                 (adaptive, Some(inertia)) => {
-                    let predicted = &samples.predicted[start + at..][..(len - at).min(LANES)];
+                    let real = (len - at).min(LANES);
+                    let mut predicted = [NO_CANDIDATE; LANES];
+                    predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
                     let (index, least) =
-                        pixels.nearest_predicted::<FMA>(&candidates, adaptive.as_ref(), inertia, predicted);
-                    residual += least[..predicted.len()].iter().sum::<u64>();
+                        pixels.nearest_predicted::<FMA>(&candidates, adaptive.as_ref(), inertia, &predicted);
+                    residual += least[..real].iter().sum::<u64>();
                     index
                 }
                 (None, None) => pixels.nearest::<FMA>(&candidates),
@@ -557,7 +586,10 @@ fn label_band_with<const FMA: bool>(
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
     let top = plan.py[grid.rows(gy).start];
     let mut residual = 0;
-    let mut predicted = vec![NO_CANDIDATE; if state.is_some() { 2 * grid.step as usize } else { 0 }];
+    let mut predicted = vec![NO_CANDIDATE; if state.is_some() { band.rows() * width } else { 0 }];
+    if let Some(state) = state {
+        state.predict_rows(gy, band.first_row..band.first_row + band.rows(), features, &mut predicted);
+    }
     for gx in 0..grid.nx as usize {
         let candidates = Candidates::new(grid, plan, centers, gx, gy);
         let columns = grid.columns(gx);
@@ -567,8 +599,7 @@ fn label_band_with<const FMA: bool>(
             let pixels = &features[row * width..][columns.clone()];
             let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
             if let Some(state) = state {
-                predicted.resize(columns.len(), NO_CANDIDATE);
-                state.predict((gx, gy), row, columns.clone(), features, &mut predicted);
+                let predicted = &predicted[y * width..][columns.clone()];
                 let sampled = grid.samples(&(row..row + 1)).next().map(|_| (grid, columns.start));
                 residual += label_row_predicted::<FMA>(
                     plan,
@@ -577,7 +608,7 @@ fn label_band_with<const FMA: bool>(
                     offset,
                     pixels,
                     x,
-                    &predicted,
+                    predicted,
                     sampled,
                     out,
                 );
@@ -607,23 +638,23 @@ fn label_row_predicted<const FMA: bool>(
     out: &mut [u16],
 ) -> u64 {
     let mut residual = 0;
+    let constant = with_row::<FMA>(candidates, y);
     for at in (0..features.len()).step_by(LANES) {
         let n = LANES.min(features.len() - at);
-        let (mut f, mut p) = ([0; LANES], [0; LANES]);
+        let (mut f, mut p, mut own) = ([0; LANES], [0.0; LANES], [NO_CANDIDATE; LANES]);
         f[..n].copy_from_slice(&features[at..at + n]);
-        for (p, &x) in p.iter_mut().zip(&x[at..at + n]) {
-            *p = x as i32;
-        }
-        let pixels = Pixels::new(plan, &f, &p, &[y; LANES]);
-        let (index, least) = pixels.nearest_predicted::<FMA>(
-            candidates,
-            plan.adaptive.as_ref(),
-            inertia,
-            &predicted[at..at + n],
-        );
-        for (out, &i) in out[at..at + n].iter_mut().zip(&index) {
-            *out = candidates.labels[i as usize] as u16;
-        }
+        p[..n].copy_from_slice(&x[at..at + n]);
+        own[..n].copy_from_slice(&predicted[at..at + n]);
+        let (labels, least) = match &plan.adaptive {
+            None => predicted_labels::<FMA>(plan, inertia, candidates, (&constant, y), &f, &p, &own),
+            adaptive => {
+                let pixels = Pixels::new(plan, &f, &p.map(|x| x as i32), &[y; LANES]);
+                let (index, least) =
+                    pixels.nearest_predicted::<FMA>(candidates, adaptive.as_ref(), inertia, &own);
+                (index.map(|i| candidates.labels[i as usize] as u16), least)
+            }
+        };
+        out[at..at + n].copy_from_slice(&labels[..n]);
         if let Some((grid, left)) = sampled {
             for x in grid.samples(&(left + at..left + at + n)) {
                 residual += least[x - left - at];
@@ -631,6 +662,86 @@ fn label_row_predicted<const FMA: bool>(
         }
     }
     residual
+}
+
+/// The labels of pixels with predictions, and their least distances; `constant` holds the row's place `y` already.
+#[inline(always)]
+fn predicted_labels<const FMA: bool>(
+    plan: &Plan,
+    inertia: &temporal::Plan,
+    candidates: &Candidates,
+    (constant, y): (&[f32; CANDIDATES], i32),
+    features: &[u32; LANES],
+    x: &[f32; LANES],
+    predicted: &[u8; LANES],
+) -> ([u16; LANES], [u64; LANES]) {
+    let p = color_and_x(plan, features, x);
+    let (mut own, mut kept) = ([NONE; LANES], [0.0; LANES]);
+    let (mut best, mut label) = ([f32::INFINITY; LANES], [0u32; LANES]);
+    let mut scores = [[0.0; LANES]; CANDIDATES];
+    for i in 0..candidates.len {
+        scores[i] = score_in_row::<FMA>(candidates, constant, &p, i);
+        keep_lower(&mut best, &mut label, &scores[i], candidates.labels[i]);
+    }
+    // A loop of its own: with both in one, vectors of them are put together and taken apart.
+    for i in 0..candidates.len {
+        keep_own((&mut own, &mut kept), predicted, &scores[i], i, candidates.labels[i]);
+    }
+    let norm = squares::<FMA>(&p, (y * y) as f32);
+    let least = prefer(inertia, &norm, predicted, (&own, &kept), &best, &mut label);
+    (label.map(|k| k as u16), least.map(u64::from))
+}
+
+/// The constants of scores with a row's place in them.
+#[inline(always)]
+fn with_row<const FMA: bool>(candidates: &Candidates, y: i32) -> [f32; CANDIDATES] {
+    let mut constant = [0.0; CANDIDATES];
+    for i in 0..CANDIDATES {
+        constant[i] = madd::<FMA>(y as f32, candidates.weights[4][i], candidates.constant[i]);
+    }
+    constant
+}
+
+/// Sums of squares, and `rest`.
+#[inline(always)]
+fn squares<const FMA: bool>(p: &[[f32; LANES]], rest: f32) -> [f32; LANES] {
+    let mut sum = [rest; LANES];
+    for v in p {
+        for lane in 0..LANES {
+            sum[lane] = madd::<FMA>(v[lane], v[lane], sum[lane]);
+        }
+    }
+    sum
+}
+
+/// Pixels as scores in a row need them: relative to mid gamut, and their places in the row.
+#[inline(always)]
+fn color_and_x(plan: &Plan, features: &[u32; LANES], x: &[f32; LANES]) -> [[f32; LANES]; 4] {
+    let mut p = [[0.0; LANES], [0.0; LANES], [0.0; LANES], *x];
+    for lane in 0..LANES {
+        let channels = unpack(features[lane]);
+        for j in 0..3 {
+            p[j][lane] = ((channels[j] >> plan.color_shift) as i32 - plan.middle[j]) as f32;
+        }
+    }
+    p
+}
+
+/// Scores of a candidate.
+#[inline(always)]
+fn score_in_row<const FMA: bool>(
+    candidates: &Candidates,
+    constant: &[f32; CANDIDATES],
+    p: &[[f32; LANES]; 4],
+    i: usize,
+) -> [f32; LANES] {
+    let mut score = [constant[i]; LANES];
+    for (p, weights) in p.iter().zip(&candidates.weights) {
+        for lane in 0..LANES {
+            score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
+        }
+    }
+    score
 }
 
 /// Labels a piece of a row that lies in one cell; the row's place is folded into the constants.
@@ -643,10 +754,7 @@ fn label_row<const FMA: bool>(
     x: &[f32],
     out: &mut [u16],
 ) {
-    let mut constant = [0.0; CANDIDATES];
-    for i in 0..CANDIDATES {
-        constant[i] = madd::<FMA>(y as f32, candidates.weights[4][i], candidates.constant[i]);
-    }
+    let constant = with_row::<FMA>(candidates, y);
     let whole = features.len() / LANES * LANES;
     for at in (0..whole).step_by(LANES) {
         if let (Some(features), Some(x), Some(out)) =
@@ -674,22 +782,11 @@ fn nearest_labels<const FMA: bool>(
     features: &[u32; LANES],
     x: &[f32; LANES],
 ) -> [u16; LANES] {
-    let mut p = [[0.0; LANES], [0.0; LANES], [0.0; LANES], *x];
-    for lane in 0..LANES {
-        let channels = unpack(features[lane]);
-        for j in 0..3 {
-            p[j][lane] = ((channels[j] >> plan.color_shift) as i32 - plan.middle[j]) as f32;
-        }
-    }
+    let p = color_and_x(plan, features, x);
     let mut best = [f32::INFINITY; LANES];
     let mut label = [0u32; LANES];
     for i in 0..candidates.len {
-        let mut score = [constant[i]; LANES];
-        for (p, weights) in p.iter().zip(&candidates.weights) {
-            for lane in 0..LANES {
-                score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
-            }
-        }
+        let score = score_in_row::<FMA>(candidates, constant, &p, i);
         keep_lower(&mut best, &mut label, &score, candidates.labels[i]);
     }
     label.map(|k| k as u16)

@@ -2,6 +2,8 @@
 //! What lasts from frame to frame, on the CPU: the reference. Stages `temporal/motion`, `temporal/track`,
 //! `temporal/rehome`; `temporal/identify` is in `identify.rs`.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::identify::Naming;
@@ -11,6 +13,7 @@ use super::{
     Track, track_step, whole_px,
 };
 use crate::algo::grid::Grid;
+use crate::algo::samples::LANES;
 use crate::backend::{self, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
@@ -26,9 +29,10 @@ pub(crate) const NO_CANDIDATE: u8 = u8::MAX;
 pub(crate) const SURE: u8 = 16;
 
 /// Sum over the channels of the absolute difference of two features.
+#[inline(always)]
 fn feature_difference(a: u32, b: u32) -> u32 {
     let (a, b) = (unpack(a), unpack(b));
-    (0..3).map(|j| a[j].abs_diff(b[j])).sum()
+    a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])
 }
 
 /// A cluster as the next frame needs to know it.
@@ -85,6 +89,125 @@ struct Scratch {
     claims: Vec<[u64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
     wanted: Vec<Option<i32>>,
+}
+
+/// A row of the last frame.
+struct LastRow<'a> {
+    features: &'a [u32],
+    labels: &'a [u16],
+}
+
+/// What predictions for a row of pixels in one cell rest on.
+struct LookBack<'a> {
+    /// This frame's features.
+    now: &'a [u32],
+    /// The same row of the last frame, and the one that the cell came from.
+    still: LastRow<'a>,
+    moved: LastRow<'a>,
+    move_x: i32,
+    cells: &'a [u32],
+    /// First column and row of the cells that are candidates, and how many there are.
+    corner: [u32; 2],
+    sides: [u32; 2],
+    /// The last label that was asked for, and its candidate.
+    known: Option<(u16, u8)>,
+}
+
+/// Pixels of a row that are looked back from at a time.
+const BLOCK: usize = 32;
+
+/// Differences of neighboring pixels.
+#[inline(always)]
+fn differ(a: &[u32], b: &[u32], out: &mut [u32]) {
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        *out = feature_difference(a, b);
+    }
+}
+
+/// A candidate, with what says whether its pixel looks as it did. [`NO_CANDIDATE`] stays.
+#[inline(always)]
+fn marked(candidate: u8, difference: u32) -> u8 {
+    if difference <= SAME { candidate | SURE } else { candidate }
+}
+
+impl LookBack<'_> {
+    /// The last frame's label that a pixel is predicted from, and how much it differs from there.
+    #[inline(always)]
+    fn at(&self, x: usize) -> (u16, u32) {
+        let still = feature_difference(self.now[x], self.still.features[x]);
+        if still < STILL {
+            return (self.still.labels[x], still);
+        }
+        let from = (x as i32 - self.move_x).clamp(0, self.now.len() as i32 - 1) as usize;
+        (self.moved.labels[from], feature_difference(self.now[x], self.moved.features[from]))
+    }
+
+    /// Writes which candidates the neighboring pixels from `x` on, at most `BLOCK`, are predicted to belong to.
+    #[inline(always)]
+    fn predict_block(&mut self, x: usize, out: &mut [u8]) {
+        let n = out.len();
+        let now = &self.now[x..][..n];
+        let (mut differences, mut labels) = ([0; BLOCK], [0; BLOCK]);
+        let (differences, labels) = (&mut differences[..n], &mut labels[..n]);
+        differ(now, &self.still.features[x..][..n], differences);
+        labels.copy_from_slice(&self.still.labels[x..][..n]);
+        if differences.iter().fold(0, |most: u32, &difference| most.max(difference)) >= STILL {
+            let from = usize::try_from(x as i32 - self.move_x).ok().filter(|from| from + n <= self.now.len());
+            let Some(from) = from else {
+                for (x, out) in (x..x + n).zip(out) {
+                    let (label, difference) = self.at(x);
+                    *out = self.predicted(label, difference);
+                }
+                return;
+            };
+            let mut moved = [0; BLOCK];
+            differ(now, &self.moved.features[from..][..n], &mut moved[..n]);
+            let last = moved.iter().zip(&self.moved.labels[from..][..n]);
+            for ((difference, label), (&moved, &moved_label)) in
+                differences.iter_mut().zip(&mut *labels).zip(last)
+            {
+                let stays = *difference < STILL;
+                *label = if stays { *label } else { moved_label };
+                *difference = if stays { *difference } else { moved };
+            }
+        }
+        for ((out, labels), differences) in
+            out.chunks_mut(LANES).zip(labels.chunks(LANES)).zip(differences.chunks(LANES))
+        {
+            // Most are of one region.
+            if labels.iter().fold(0, |others, label| others | (label ^ labels[0])) == 0 {
+                let candidate = self.candidate(labels[0]);
+                for (out, &difference) in out.iter_mut().zip(differences) {
+                    *out = marked(candidate, difference);
+                }
+            } else {
+                for ((out, &label), &difference) in out.iter_mut().zip(labels).zip(differences) {
+                    *out = self.predicted(label, difference);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn candidate(&mut self, label: u16) -> u8 {
+        match self.known {
+            Some((known, candidate)) if known == label => candidate,
+            _ => {
+                let cell = self.cells[usize::from(label)];
+                let [dx, dy] = [cell & 0xffff, cell >> 16];
+                let (dx, dy) = (dx.wrapping_sub(self.corner[0]), dy.wrapping_sub(self.corner[1]));
+                let inside = dx < self.sides[0] && dy < self.sides[1];
+                let candidate = if inside { (dy * self.sides[0] + dx) as u8 } else { NO_CANDIDATE };
+                self.known = Some((label, candidate));
+                candidate
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn predicted(&mut self, label: u16, difference: u32) -> u8 {
+        marked(self.candidate(label), difference)
+    }
 }
 
 /// What a frame leaves to the next.
@@ -211,10 +334,34 @@ impl State {
         self.in_slots = true;
     }
 
+    /// What is asked about pixels in row `y` of a cell. Only while warm.
+    #[inline(always)]
+    fn look_back<'a>(&'a self, (gx, gy): (usize, usize), y: usize, features: &'a [u32]) -> LookBack<'a> {
+        let (nx, ny) = (self.grid.nx as usize, self.grid.ny as usize);
+        let (width, height) = (self.grid.geometry.width as usize, self.grid.geometry.height as i32);
+        let [move_x, move_y] = self.moves[gy * nx + gx];
+        let from = (y as i32 - move_y).clamp(0, height - 1) as usize;
+        let row = |y: usize| {
+            let pixels = y * width..(y + 1) * width;
+            LastRow { features: &self.features[pixels.clone()], labels: &self.labels[pixels] }
+        };
+        let (left, top) = (gx.saturating_sub(1) as u32, gy.saturating_sub(1) as u32);
+        LookBack {
+            now: &features[y * width..][..width],
+            still: row(y),
+            moved: row(from),
+            move_x,
+            cells: &self.cells,
+            corner: [left, top],
+            sides: [(gx + 2).min(nx) as u32 - left, (gy + 2).min(ny) as u32 - top],
+            known: None,
+        }
+    }
+
     /// Writes which candidate each of some pixels in row `y` of a cell is predicted to belong to.
     pub fn predict(
         &self,
-        (gx, gy): (usize, usize),
+        cell: (usize, usize),
         y: usize,
         columns: impl Iterator<Item = usize>,
         features: &[u32],
@@ -224,31 +371,30 @@ impl State {
             out.fill(NO_CANDIDATE);
             return;
         }
-        let (nx, ny) = (self.grid.nx as usize, self.grid.ny as usize);
-        let (width, height) = (self.grid.geometry.width as i32, self.grid.geometry.height as i32);
-        let [move_x, move_y] = self.moves[gy * nx + gx];
-        let row = (y as i32 - move_y).clamp(0, height - 1) as usize;
-        let before = &self.features[row * width as usize..][..width as usize];
-        let now = &features[y * width as usize..][..width as usize];
-        let row = &self.labels[row * width as usize..][..width as usize];
-        let (left, top) = (gx.saturating_sub(1) as u32, gy.saturating_sub(1) as u32);
-        let (across, down) = ((gx + 2).min(nx) as u32 - left, (gy + 2).min(ny) as u32 - top);
-        let (mut known, mut candidate) = (None, NO_CANDIDATE);
+        let mut look = self.look_back(cell, y, features);
         for (x, out) in columns.zip(out) {
-            let from = (x as i32 - move_x).clamp(0, width - 1) as usize;
-            let still = y * width as usize + x;
-            let (label, difference) = match feature_difference(now[x], self.features[still]) {
-                small if small < STILL => (self.labels[still], small),
-                _ => (row[from], feature_difference(now[x], before[from])),
-            };
-            if known != Some(label) {
-                let cell = self.cells[usize::from(label)];
-                let (dx, dy) = ((cell & 0xffff).wrapping_sub(left), (cell >> 16).wrapping_sub(top));
-                candidate = if dx < across && dy < down { (dy * across + dx) as u8 } else { NO_CANDIDATE };
-                known = Some(label);
+            let (label, difference) = look.at(x);
+            *out = look.predicted(label, difference);
+        }
+    }
+
+    /// The same for all pixels of some rows of one row of cells: row by row, since what two frames have at the cells, one after
+    /// the other, is far apart.
+    #[inline(always)]
+    pub fn predict_rows(&self, gy: usize, rows: Range<usize>, features: &[u32], out: &mut [u8]) {
+        if !self.warm {
+            out.fill(NO_CANDIDATE);
+            return;
+        }
+        let width = self.grid.geometry.width as usize;
+        for (y, row) in rows.zip(out.chunks_exact_mut(width)) {
+            for gx in 0..self.grid.nx as usize {
+                let columns = self.grid.columns(gx);
+                let mut look = self.look_back((gx, gy), y, features);
+                for (first, out) in columns.clone().step_by(BLOCK).zip(row[columns].chunks_mut(BLOCK)) {
+                    look.predict_block(first, out);
+                }
             }
-            let sure = difference <= SAME && candidate != NO_CANDIDATE;
-            *out = if sure { candidate | SURE } else { candidate };
         }
     }
 
