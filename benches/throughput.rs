@@ -42,6 +42,9 @@ struct Args {
     /// Assign/update rounds.
     #[arg(long, default_value_t = 5)]
     iterations: u32,
+    /// Go on from frame to frame, as the element does unless told not to: then there is one lane, whatever `async-depth`.
+    #[arg(long)]
+    temporal: bool,
     /// Frames of a run, a tenth of which is not timed.
     #[arg(long, default_value_t = 3000)]
     frames: usize,
@@ -333,8 +336,8 @@ fn main() -> Result<()> {
     gstsuperpixel::plugin_register_static()?;
     let element = |depth: u32, overlay: &str| {
         format!(
-            "superpixel name=s backend=cuda superpixel-size={} iterations={} async-depth={depth} overlay={overlay}",
-            args.superpixel_size, args.iterations
+            "superpixel name=s backend=cuda superpixel-size={} iterations={} temporal={} async-depth={depth} overlay={overlay}",
+            args.superpixel_size, args.iterations, args.temporal
         )
     };
     for size in &args.sizes {

@@ -65,12 +65,13 @@ struct Zero {
 }
 
 impl Zero {
+    /// Each frame by itself, as [`superpixel`], unless told otherwise.
     fn new(properties: &str) -> Self {
         common::init();
         let bin = gst::parse::bin_from_description(
             &format!(
-                "cudaupload ! {ON_DEVICE} ! superpixel name=s backend=cuda superpixel-size=8 neighbors=true {properties} ! \
-                 {ON_DEVICE} ! cudadownload ! capsfilter caps=video/x-raw"
+                "cudaupload ! {ON_DEVICE} ! superpixel name=s backend=cuda superpixel-size=8 neighbors=true temporal=false \
+                 {properties} ! {ON_DEVICE} ! cudadownload ! capsfilter caps=video/x-raw"
             ),
             true,
         )

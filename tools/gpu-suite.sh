@@ -298,7 +298,10 @@ decoder_rate() {
 }
 fps() {
     local status=0 stream depth
+    echo "frames by themselves"
     superpixel-throughput --picture "$picture" || status=1
+    echo "frames that go on from the last one"
+    superpixel-throughput --picture "$picture" --temporal --depths 0,1,2 || status=1
     if gst-inspect-1.0 nvh264dec >/dev/null 2>&1; then
         for stream in bigbuckbunny 1080p; do
             decoder_rate "nvh264dec alone, $stream" $stream || status=1
@@ -314,11 +317,15 @@ fps() {
     rate "no element" 20000 220000 || status=1
     rate "identity" 20000 220000 identity ! || status=1
     rate "cuda, overlay=none" 200 2200 superpixel backend=cuda overlay=none ! || status=1
-    rate "cuda, overlay=none, no table" 200 2200 superpixel backend=cuda overlay=none region-table=false ! || status=1
     rate "cuda, overlay=boundaries" 200 2200 superpixel backend=cuda overlay=boundaries ! || status=1
+    rate "cuda, overlay=none, temporal=false" 200 2200 superpixel backend=cuda overlay=none temporal=false ! || status=1
+    rate "cuda, overlay=boundaries, temporal=false" 200 2200 superpixel backend=cuda overlay=boundaries temporal=false ! || status=1
     rate "cuda, overlay=none, async-depth=2" 200 4200 superpixel backend=cuda overlay=none async-depth=2 ! || status=1
     rate "cuda, overlay=boundaries, async-depth=2" 200 4200 superpixel backend=cuda overlay=boundaries async-depth=2 ! || status=1
-    rate "cuda, overlay=boundaries, superpixel-size=32" 200 2200 superpixel backend=cuda overlay=boundaries superpixel-size=32 ! || status=1
+    rate "cuda, overlay=none, temporal=false, async-depth=2" 200 4200 \
+        superpixel backend=cuda overlay=none temporal=false async-depth=2 ! || status=1
+    rate "cuda, overlay=boundaries, temporal=false, async-depth=2" 200 4200 \
+        superpixel backend=cuda overlay=boundaries temporal=false async-depth=2 ! || status=1
     rate "cpu, overlay=none" 10 60 superpixel backend=cpu overlay=none ! || status=1
     return $status
 }
