@@ -8,7 +8,8 @@
 // were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
 //   EMULATOR_LAZY=1            what is on a stream is done when somebody waits for it: a missing wait shows
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
-//   EMULATOR_BACKWARDS=1       the blocks of a grid run from the last to the first
+//   EMULATOR_BACKWARDS=1       the blocks of a grid run from the last to the first; what stands on a branch
+//                              of a graph is done as late as may be: what it shares with the rest shows
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
 //   EMULATOR_MULTIPROCESSORS=N multiprocessors (default: 2); blocks that wait for each other are as many threads of the host
