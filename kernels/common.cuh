@@ -78,6 +78,20 @@ __device__ __forceinline__ float lifted(u32 value) { return __int_as_float((i32)
 
 __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
+// The highest of some lanes, -1 of none.
+__device__ __forceinline__ i32 highest_lane(u32 lanes) { return 31 - (i32)__clz((i32)lanes); }
+// Where the run of a lane begins.
+__device__ __forceinline__ u32 run_start(u32 starts, u32 lane) { return (u32)highest_lane(starts & lanes_up_to(lane)); }
+// All lanes above this one, in a register: compilers make `lanes_up_to` anew wherever it is asked for, of three instructions.
+__device__ __forceinline__ u32 lanes_after() {
+#ifdef EMULATED_DEVICE
+  return ~lanes_up_to(lane_id());
+#else
+  u32 lanes;
+  asm volatile("mov.u32 %0, %%lanemask_gt;" : "=r"(lanes));
+  return lanes;
+#endif
+}
 
 // Rounds half up; the 64-bit division, which is slow, only where the sum needs it.
 __device__ __forceinline__ u32 rounded_mean(u64 sum, u32 n) {
@@ -85,13 +99,29 @@ __device__ __forceinline__ u32 rounded_mean(u64 sum, u32 n) {
   return top >> 32 ? (u32)(top / (2 * (u64)n)) : (u32)top / (2 * n);
 }
 
-__device__ __forceinline__ u32 inclusive_sum(u32 value) {
+// Sum of the lanes from `start` to this one, where all lanes of a run name the same start. A shuffle says whether it has come
+// from that far, so that a step is two instructions.
+__device__ __forceinline__ u32 run_sum(u32 value, u32 start) {
+#pragma unroll
   for (u32 step = 1; step < 32; step *= 2) {
-    const u32 below = __shfl_up_sync(FULL_WARP, value, step);
-    if (lane_id() >= step) value += below;
+#ifdef EMULATED_DEVICE
+    const u32 before = __shfl_up_sync(FULL_WARP, value, step);
+    if (lane_id() >= start + step) value += before;
+#else
+    asm volatile(
+        "{\n"
+        ".reg .pred near;\n"
+        ".reg .u32 before;\n"
+        "shfl.sync.up.b32 before|near, %0, %1, %2, 0xffffffff;\n"
+        "@near add.u32 %0, %0, before;\n"
+        "}"
+        : "+r"(value)
+        : "r"(step), "r"(start));
+#endif
   }
   return value;
 }
+__device__ __forceinline__ u32 inclusive_sum(u32 value) { return run_sum(value, 0); }
 
 __device__ __forceinline__ u32 warp_sum(u32 mask, u32 value) {
 #if __CUDA_ARCH__ >= 800

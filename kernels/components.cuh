@@ -4,8 +4,9 @@
 #pragma once
 #include "common.cuh"
 
-// A pixel outside the frame.
+// Above the first row of a warp: no tag, and above that of a tile no component.
 #define NO_CLUSTER 0xffffffffu
+#define NO_COMPONENT 0xffffu
 
 // Device memory of the stage. A component is known by its place in the lists, in no particular order, and ordered by
 // its key: the index of its first pixel in raster order.
@@ -46,14 +47,12 @@ struct TileShared {
   u32 node[TILE * TILE];
   u16 at[TILE * TILE];                 // node of each pixel
   u16 component[TILE * TILE];          // of each node
-  u32 sums[4][FEW_COMPONENTS];         // per component: count, channels
+  u32 sums[3][FEW_COMPONENTS];         // per component: count and channel 0 as in `ColumnSums`, the other channels
   u32 edges[LABEL_WARPS][WAITING_EDGES];  // two components of the tile, 16 bits each
   u32 tag[LABEL_WARPS][TILE];          // of the warps' last rows
-  u32 starts[LABEL_WARPS], roots[LABEL_WARPS], waiting[LABEL_WARPS];
+  u32 roots[LABEL_WARPS], waiting[LABEL_WARPS];
   u32 first, first_edge;
 };
-
-__device__ __forceinline__ u32 run_start(u32 starts, u32 lane) { return 31u - __clz(starts & lanes_up_to(lane)); }
 
 __device__ __forceinline__ u32 find_node(const volatile u32 *node, u32 i) {
   for (u32 up = node[i] & NODE_MASK; up != i; up = node[i] & NODE_MASK) i = up;
@@ -78,23 +77,25 @@ __device__ __forceinline__ void write_edges(const Components &out, const u32 *ed
   }
 }
 
-// What a lane has added up going down its column inside one component: pixels, the channels 0 and 1 in 16 bits each, which
-// those of 32 px fit, and channel 2.
+// What a lane has added up going down its column inside one component: pixels above channel 0, which 21 bits hold for a whole
+// tile, and the channels 1 and 2 in 16 bits each, which those of 32 px fit.
+#define COUNT_SHIFT 21
+static_assert(TILE * TILE * 1023 < 1 << COUNT_SHIFT && TILE * TILE <= 1 << (32 - COUNT_SHIFT - 1), "sums of a tile");
+
 struct ColumnSums {
-  u32 component, count, low, high;
+  u32 component, first, others;
 
   __device__ void add(TileShared &shared, const Components &out, bool few) const {
     if (few) {
-      atomicAdd(&shared.sums[0][component], count);
-      atomicAdd(&shared.sums[1][component], low & 0xffffu);
-      atomicAdd(&shared.sums[2][component], low >> 16);
-      atomicAdd(&shared.sums[3][component], high);
+      atomicAdd(&shared.sums[0][component], first);
+      atomicAdd(&shared.sums[1][component], others & 0xffffu);
+      atomicAdd(&shared.sums[2][component], others >> 16);
     } else {
       ComponentSums *to = out.sums + shared.first + component;
-      atomicAdd(&to->count, count);
-      atomicAdd(&to->color[0], (u64)(low & 0xffffu));
-      atomicAdd(&to->color[1], (u64)(low >> 16));
-      atomicAdd(&to->color[2], (u64)high);
+      atomicAdd(&to->count, first >> COUNT_SHIFT);
+      atomicAdd(&to->color[0], (u64)(first & ((1u << COUNT_SHIFT) - 1)));
+      atomicAdd(&to->color[1], (u64)(others & 0xffffu));
+      atomicAdd(&to->color[2], (u64)(others >> 16));
     }
   }
 };
@@ -130,15 +131,18 @@ template <class Pixels>
 __device__ __forceinline__ void tile_components(const Components &out, u32 width, u32 height, const u32 *features,
                                                 Pixels &pixels) {
   __shared__ TileShared shared;
-  const u32 lane = lane_id(), below = lanes_up_to(lane) >> 1, warp = threadIdx.x / 32;
+  const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), warp = threadIdx.x / 32;
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   const u32 begin = warp * LABEL_ROWS, end = min(begin + LABEL_ROWS, height - top);
   const u32 first_node = begin * TILE;
   const bool inside = left + lane < width;
+  const u32 last_lane = min(width - left, TILE) - 1;
 
-  // A run takes over the node of the first run above it that it touches; where it touches more they are united.
-  u32 nodes = first_node, above = NO_CLUSTER, above_node = 0, above_starts = 0, value[4];
-  u32 first_tag = NO_CLUSTER, first_starts = 0;
+  // A run takes over the node of the last run above it that it touches; where it touches more they are united. What lies right
+  // of the frame repeats its last column, as part of the same runs.
+  u32 nodes = first_node, above = NO_CLUSTER, above_node = 0, above_starts = 0, first_tag = NO_CLUSTER, value[4];
+  u16 *at = shared.at + begin * TILE + lane;
+  u32 pixel = (begin * TILE + lane) << NODE_BITS;
   if (begin < end) pixels.load(begin, value);
   pixels.ready();
 #pragma unroll 1
@@ -147,33 +151,35 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     const u32 own[4] = {value[0], value[1], value[2], value[3]};
     if (y + 4 < end) pixels.load(y + 4, value);
     pixels.assign(y, own, tag);
+    if (last_lane != TILE - 1) {
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) tag[i] = __shfl_sync(FULL_WARP, tag[i], min(lane, last_lane));
+    }
+    if (y == begin) first_tag = tag[0];
     // Rolled, here and below: unrolled, the kernel was 58 KB, and a fifth of its warps' stalls were for instructions.
 #pragma unroll 1
-    for (u32 i = 0; i < 4; i++) {
-      if (y + i >= end) break;
-      const u32 here = tag[0], before = __shfl_up_sync(FULL_WARP, here, 1);
+    for (u32 rows = min(end - y, 4); rows; rows--) {
+      const u32 here = tag[0];
       tag[0] = tag[1];
       tag[1] = tag[2];
       tag[2] = tag[3];
-      const bool joins = inside && here == above && y + i > begin;
-      const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != here);
-      const u32 later = starts & ~lanes_up_to(lane);
-      const u32 run = ((later & (0u - later)) - 1) & FULL_WARP << run_start(starts, lane);
-      const u32 touching = __ballot_sync(FULL_WARP, joins) & run;
-      const u32 taken = __shfl_sync(FULL_WARP, above_node, touching ? __ffs(touching) - 1 : lane);
-      const u32 fresh = __ballot_sync(FULL_WARP, inside && !touching && (starts >> lane & 1));
-      const u32 node = touching ? taken : nodes + __popc(fresh & lanes_up_to(lane)) - 1;
-      if (fresh >> lane & 1) shared.node[node] = node | ((y + i) * TILE + lane) << NODE_BITS | here << (2 * NODE_BITS);
+      const bool begins = __shfl_up_sync(FULL_WARP, here, 1) != here || lane == 0, joins = here == above;
+      const u32 starts = __ballot_sync(FULL_WARP, begins), later = starts & after;
+      const u32 touching = __ballot_sync(FULL_WARP, joins) & ~later & (later - 1);
+      const i32 start = highest_lane(starts & ~after), touched = highest_lane(touching);
+      const u32 taken = __shfl_sync(FULL_WARP, above_node, touched);
+      const bool is_fresh = begins && touched < start;
+      const u32 fresh = __ballot_sync(FULL_WARP, is_fresh);
+      const u32 made = nodes + __popc(fresh & ~after) - 1, node = touched < start ? made : taken;
+      if (is_fresh) shared.node[node] = (here << (2 * NODE_BITS)) + (node + pixel);
       nodes += __popc(fresh);
-      shared.at[(y + i) * TILE + lane] = (u16)node;
-      const bool meets = joins && node != above_node && ((starts | above_starts) >> lane & 1);
-      if (__ballot_sync(FULL_WARP, meets)) {
+      *at = (u16)node;
+      at += TILE;
+      pixel += TILE << NODE_BITS;
+      const bool meets = joins && node != above_node && ((starts | above_starts) & own_bit);
+      if (__any_sync(FULL_WARP, meets)) {
         __syncwarp();
         if (meets) unite_nodes(shared.node, node, above_node);
-      }
-      if (y + i == begin) {
-        first_tag = here;
-        first_starts = starts;
       }
       above = here;
       above_node = node;
@@ -181,12 +187,13 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     }
   }
   shared.tag[warp][lane] = above;
-  if (lane == 0) shared.starts[warp] = above_starts;
   __syncthreads();
-  // The rows between two warps.
-  if (warp > 0 && begin < end && inside && shared.tag[warp - 1][lane] == first_tag &&
-      ((first_starts | shared.starts[warp - 1]) >> lane & 1)) {
-    unite_nodes(shared.node, shared.at[begin * TILE + lane], shared.at[begin * TILE - TILE + lane]);
+  // The rows between two warps: runs begin where nodes change.
+  if (warp > 0 && begin < end) {
+    const u32 here = shared.at[begin * TILE + lane], over = shared.at[begin * TILE - TILE + lane];
+    const u32 beside = __shfl_up_sync(FULL_WARP, here, 1), over_left = __shfl_up_sync(FULL_WARP, over, 1);
+    const bool begins = lane == 0 || beside != here || over_left != over;
+    if (begins && shared.tag[warp - 1][lane] == first_tag) unite_nodes(shared.node, here, over);
   }
   __syncthreads();
 
@@ -194,7 +201,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   for (u32 base = first_node; base < nodes; base += 32) {
     const u32 n = base + lane;
     const u32 here = __ballot_sync(FULL_WARP, n < nodes && (shared.node[n] & NODE_MASK) == n);
-    if (n < nodes) shared.component[n] = (u16)(roots + __popc(here & below));
+    if (n < nodes) shared.component[n] = (u16)(roots + __popc(here & ~after) - 1);
     roots += __popc(here);
   }
   if (lane == 0) shared.roots[warp] = roots;
@@ -214,7 +221,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   if (few) {
     for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) {
 #pragma unroll
-      for (int j = 0; j < 4; j++) shared.sums[j][i] = 0;
+      for (int j = 0; j < 3; j++) shared.sums[j][i] = 0;
     }
   } else {
     if (threadIdx.x == 0) shared.first = place;
@@ -229,51 +236,59 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   }
   __syncwarp();
 
-  // Every pixel's component, their sums, and the pairs that touch, once for each stretch of a shared boundary.
-  ColumnSums sums = {0xffffu, 0, 0, 0};
-  u32 over = 0xffffu, over_left = 0xffffu, waiting = 0;
+  // Every pixel's component, their sums, and the pairs that touch, once for each stretch of a shared boundary. What lies right of
+  // the frame is like its neighbor, so that it touches nothing, and is not counted.
+  ColumnSums sums = {NO_COMPONENT, 0, 0};
+  u32 over = NO_COMPONENT, over_left = NO_COMPONENT, waiting = 0;
   u32 *const edges = shared.edges[warp];
   if (warp > 0 && begin < end) {
-    if (inside) over = shared.component[find_node(shared.node, shared.at[begin * TILE - TILE + lane])];
+    over = shared.component[find_node(shared.node, shared.at[begin * TILE - TILE + lane])];
     over_left = __shfl_up_sync(FULL_WARP, over, 1);
   }
-  const size_t corner = (size_t)top * width + left + lane;
+  const size_t corner = (size_t)(top + begin) * width + left;
+  const u32 *feature_at = features + corner + min(lane, last_lane);
+  u16 *local_at = out.local + corner + lane;
+  const u32 one = inside ? 1u << COUNT_SHIFT : 0;
+  at = shared.at + begin * TILE + lane;
 #pragma unroll 1
   for (u32 y = begin; y < end; y += 4) {
+    const u32 rows = min(end - y, 4);
     u32 feature[4];
 #pragma unroll
-    for (u32 i = 0; i < 4; i++) feature[i] = inside && y + i < end ? features[corner + (size_t)(y + i) * width] : 0;
-#pragma unroll 1
     for (u32 i = 0; i < 4; i++) {
-      if (y + i >= end) break;
+      if (i < rows) feature[i] = *feature_at;
+      feature_at += width;
+    }
+#pragma unroll 1
+    for (u32 row = rows; row; row--) {
       const u32 own = feature[0];
       feature[0] = feature[1];
       feature[1] = feature[2];
       feature[2] = feature[3];
-      const u32 here = inside ? shared.component[shared.at[(y + i) * TILE + lane]] : 0xffffu;
-      if (inside) out.local[corner + (size_t)(y + i) * width] = (u16)here;
+      const u32 here = shared.component[*at];
+      at += TILE;
+      if (inside) *local_at = (u16)here;
+      local_at += width;
       const u32 beside = __shfl_up_sync(FULL_WARP, here, 1);
-      const bool across = inside && lane > 0 && beside != here && !(over == here && over_left == beside);
-      const bool down = inside && y + i > 0 && over != here && !(lane > 0 && over_left == over && beside == here);
+      const bool changes = over != here, begins = beside != here;
+      const bool across = begins && (changes || over_left != beside);
+      const bool down = (lane == 0 || over_left != over || begins) && changes && over != NO_COMPONENT;
       const u32 pairs_across = __ballot_sync(FULL_WARP, across), pairs_down = __ballot_sync(FULL_WARP, down);
-      if (pairs_across | pairs_down) {
-        if (across) edges[waiting + __popc(pairs_across & below)] = beside | here << 16;
-        waiting += __popc(pairs_across);
-        if (down) edges[waiting + __popc(pairs_down & below)] = over | here << 16;
-        waiting += __popc(pairs_down);
-      }
+      if (across) edges[waiting + __popc(pairs_across & ~after) - 1] = (here << 16) + beside;
+      waiting += __popc(pairs_across);
+      if (down) edges[waiting + __popc(pairs_down & ~after) - 1] = (here << 16) + over;
+      waiting += __popc(pairs_down);
       over = here;
       over_left = beside;
       if (here != sums.component) {
-        if (sums.count) sums.add(shared, out, few);
-        sums = {here, 0, 0, 0};
+        if (sums.first >> COUNT_SHIFT) sums.add(shared, out, few);
+        sums = {here, 0, 0};
       }
-      sums.count += inside;
-      sums.low += feature_0(own) | feature_1(own) << 16;
-      sums.high += feature_2(own);
+      sums.first += (own & 0x3ffu) + one;
+      sums.others += (own >> 10 & 0x7ffu) | (own >> 5 & 0x7ff0000u);
     }
   }
-  if (sums.count) sums.add(shared, out, few);
+  if (sums.first >> COUNT_SHIFT) sums.add(shared, out, few);
   if (lane == 0) shared.waiting[warp] = waiting;
   if (few && threadIdx.x == 0) shared.first = place;
   __syncthreads();
@@ -296,7 +311,9 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     out.cluster[component] = pixels.cluster(word >> (2 * NODE_BITS), x, y);
     if (few) {
       const u32 i = component - first;
-      const ComponentSums own = {shared.sums[0][i], y * width + x, {shared.sums[1][i], shared.sums[2][i], shared.sums[3][i]}};
+      const u32 sum = shared.sums[0][i];
+      const ComponentSums own = {sum >> COUNT_SHIFT, y * width + x,
+                                 {sum & ((1u << COUNT_SHIFT) - 1), shared.sums[1][i], shared.sums[2][i]}};
       out.sums[component] = own;
     } else {
       out.sums[component].key = y * width + x;

@@ -14,99 +14,117 @@ struct MeasureArgs {
   u32 components_hold;
 };
 
-// `light`, if there is one, is the light of each code: then samples are the light of R, G, B.
+// The samples of a pixel, as codes the first two in 16 bits each, or as light: `light` is that of each code, samples are the
+// light of R, G, B.
+struct Samples {
+  u32 first, second, third;
+};
+
 template <u32 LAYOUT, u32 BYTES>
-__device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *light, u32 x, u32 y0, u32 (&own)[4][3]) {
+__device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *light, u32 x, u32 y0, u32 rows,
+                                          Samples (&own)[4]) {
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    own[i][0] = own[i][1] = own[i][2] = 0;
-    if (x >= frame.width || y0 + i >= frame.height) continue;
-    load_samples<LAYOUT, BYTES>(frame, x, y0 + i, own[i]);
-    if (!light) continue;
-    u32 rgb[3];
-    to_rgb(frame, own[i], rgb);
-#pragma unroll
-    for (int j = 0; j < 3; j++) own[i][j] = light[rgb[j]];
+    own[i] = {0, 0, 0};
+    if (i >= rows) continue;
+    if (LAYOUT == LAYOUT_RGB && BYTES == 4 && !light) {
+      const u32 pixel = ((const u32 *)(frame.plane[0] + (size_t)(y0 + i) * frame.stride[0]))[x];
+      own[i].first = __byte_perm(pixel, 0, 0x4040 | frame.offset[0] | frame.offset[1] << 8);
+      own[i].third = __byte_perm(pixel, 0, 0x4440 | frame.offset[2]);
+      continue;
+    }
+    u32 codes[3], rgb[3];
+    load_samples<LAYOUT, BYTES>(frame, x, y0 + i, codes);
+    if (light) {
+      to_rgb(frame, codes, rgb);
+      own[i] = {light[rgb[0]], light[rgb[1]], light[rgb[2]]};
+    } else {
+      own[i].first = codes[0] | codes[1] << 16;
+      own[i].third = codes[2];
+    }
   }
 }
 
-// Sums of three samples over a run that begins in lane `start` and ends in this one: differences of prefix sums. Codes of
-// 32 px fit 16 bits, so two share a word; light needs a word each.
-template <bool LIGHT>
-__device__ __forceinline__ void run_sums(const u32 (&own)[3], u32 start, u32 (&sums)[3]) {
-  const u32 low = inclusive_sum(LIGHT ? own[0] : own[0] | own[1] << 16), high = inclusive_sum(own[2]);
-  const u32 low_before = __shfl_sync(FULL_WARP, low, start - 1), high_before = __shfl_sync(FULL_WARP, high, start - 1);
-  const u32 low_sum = start ? low - low_before : low;
-  sums[2] = start ? high - high_before : high;
-  if (LIGHT) {
-    const u32 middle = inclusive_sum(own[1]), middle_before = __shfl_sync(FULL_WARP, middle, start - 1);
-    sums[0] = low_sum;
-    sums[1] = start ? middle - middle_before : middle;
-  } else {
-    sums[0] = low_sum & 0xffffu;
-    sums[1] = low_sum >> 16;
-  }
-}
+// What is added up for a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
+// sample, which 21 bits hold; the other samples; columns and rows that it has pixels in, as bits, which hold both ends of its
+// box. Light is larger, so that pixels have a word of their own.
+enum TileSums { SUM_PLACES, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
+static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "places of a tile");
 
 template <bool LIGHT>
 __device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
                                              RegionSums *regions, const FrameArgs &frame, const u16 *light,
                                              const MeasureArgs &args) {
+  const u32 words = LIGHT ? SUM_PIXELS + 1 : SUM_PIXELS;
   __shared__ u16 label[TILE * TILE];
-  __shared__ u32 sums[5][TILE * TILE];  // x, y, samples
-  // Columns and rows of the tile that a component has pixels in, as bits: they hold both ends of its box.
-  __shared__ u32 columns[TILE * TILE], rows[TILE * TILE];
-  const u32 lane = lane_id(), row0 = threadIdx.x / 32 * 4;
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane;
+  __shared__ u32 sums[words][TILE * TILE];
+  const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), row0 = threadIdx.x / 32 * 4;
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane, y0 = top + row0;
+  const u32 rows = x < frame.width && y0 < frame.height ? min(frame.height - y0, 4) : 0;
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
-  u32 index[4], own[4][3];
+  u32 index[4];
+  Samples own[4];
+  const u16 *local = c.local + (size_t)y0 * frame.width + x;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const u32 y = top + row0 + i;
-    const bool inside = x < frame.width && y < frame.height;
-    index[i] = inside ? c.local[(size_t)y * frame.width + x] : 0xffffu;
+    index[i] = i < rows ? *local : NO_COMPONENT;
+    local += frame.width;
   }
-  if (args.measure) WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, top + row0, own);
+  if (args.measure) WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
     label[i] = component_label[first + i];
 #pragma unroll
-    for (int j = 0; j < 5; j++) sums[j][i] = 0;
-    columns[i] = rows[i] = 0;
+    for (int j = 0; j < words; j++) sums[j][i] = 0;
   }
   __syncthreads();
+  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const u32 row = row0 + i, y = top + row;
-    if (index[i] != 0xffffu) labels[(size_t)y * args.label_stride + x] = label[index[i]];
-    if (!args.measure) continue;
-    const u32 before = __shfl_up_sync(FULL_WARP, index[i], 1);
-    const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != index[i]);
-    const u32 start = run_start(starts, lane);
-    u32 run[3];
-    run_sums<LIGHT>(own[i], start, run);
-    const bool ends = lane == 31 || starts >> (lane + 1) & 1;
-    if (ends && index[i] != 0xffffu) {
-      const u32 n = lane + 1 - start, k = index[i];
-      atomicAdd(&sums[0][k], n * left + n * (start + lane) / 2);
-      atomicAdd(&sums[1][k], n * y);
-#pragma unroll
-      for (int j = 0; j < 3; j++) atomicAdd(&sums[2 + j][k], run[j]);
-      atomicOr(&columns[k], 1u << start | 1u << lane);
-      atomicOr(&rows[k], 1u << row);
-    }
+    if (i < rows) *to_label = label[index[i]];
+    to_label += args.label_stride;
   }
   if (!args.measure) return;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const u32 row = row0 + i, before = __shfl_up_sync(FULL_WARP, index[i], 1);
+    const u32 starts = __ballot_sync(FULL_WARP, before != index[i]) | 1u;
+    const u32 start = (u32)highest_lane(starts & ~after);
+    const u32 run_first = run_sum(own[i].first, start), run_third = run_sum(own[i].third, start);
+    const u32 run_second = LIGHT ? run_sum(own[i].second, start) : 0;
+    // The last lane of a run: the next begins another.
+    if (i < rows && (lane == 31 || starts & own_bit << 1)) {
+      const u32 n = lane + 1 - start;
+      u32 *const to = &sums[0][index[i]];
+      const u32 step = TILE * TILE;
+      atomicAdd(&to[SUM_PLACES * step], (n * (start + lane) >> 1) + (n * row << 16));
+      if (LIGHT) {
+        atomicAdd(&to[SUM_FIRST * step], run_first);
+        atomicAdd(&to[SUM_SECOND * step], run_second);
+        atomicAdd(&to[SUM_PIXELS * step], n);
+      } else {
+        atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run_first & 0xffffu));
+        atomicAdd(&to[SUM_SECOND * step], run_first >> 16);
+      }
+      atomicAdd(&to[SUM_THIRD * step], run_third);
+      atomicOr(&to[SUM_COLUMNS * step], 1u << start | own_bit);
+      atomicOr(&to[SUM_ROWS * step], 1u << row);
+    }
+  }
   __syncthreads();
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
     RegionSums *region = &regions[label[i]];
-    atomicAdd(&region->x, (u64)sums[0][i]);
-    atomicAdd(&region->y, (u64)sums[1][i]);
-#pragma unroll
-    for (int j = 0; j < 3; j++) atomicAdd(&region->samples[j], (u64)sums[2 + j][i]);
-    atomicMin(&region->x0, left + __ffs(columns[i]) - 1);
-    atomicMax(&region->x1, left + 32 - __clz(columns[i]));
-    atomicMin(&region->y0, top + __ffs(rows[i]) - 1);
-    atomicMax(&region->y1, top + 32 - __clz(rows[i]));
+    const u32 places = sums[SUM_PLACES][i], sum_first = sums[SUM_FIRST][i];
+    const u32 columns = sums[SUM_COLUMNS][i], in_rows = sums[SUM_ROWS][i];
+    const u32 n = LIGHT ? sums[words - 1][i] : sum_first >> COUNT_SHIFT;
+    atomicAdd(&region->x, (u64)(n * left + (places & 0xffffu)));
+    atomicAdd(&region->y, (u64)(n * top + (places >> 16)));
+    atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : sum_first & ((1u << COUNT_SHIFT) - 1)));
+    atomicAdd(&region->samples[1], (u64)sums[SUM_SECOND][i]);
+    atomicAdd(&region->samples[2], (u64)sums[SUM_THIRD][i]);
+    atomicMin(&region->x0, left + __ffs(columns) - 1);
+    atomicMax(&region->x1, left + 32 - __clz(columns));
+    atomicMin(&region->y0, top + __ffs(in_rows) - 1);
+    atomicMax(&region->y1, top + 32 - __clz(in_rows));
     if (!args.components_hold) continue;
     const ComponentSums held = c.sums[first + i];
     atomicAdd(&region->area, held.count);

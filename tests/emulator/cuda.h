@@ -107,6 +107,7 @@ inline unsigned __ballot_sync(unsigned mask, int value) {
   for (unsigned i = 0; i < 32; i++) out |= (mask >> i & 1) && all[i] ? 1u << i : 0;
   return out;
 }
+inline int __any_sync(unsigned mask, int value) { return __ballot_sync(mask, value) != 0; }
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
   const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_sync");
   const unsigned own = emulator::current->lane, base = own & ~(unsigned)(width - 1);
