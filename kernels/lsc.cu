@@ -188,8 +188,9 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
 // comparison: equal scores keep the lowest index.
 template <int N>
 __device__ __forceinline__ void nearest(const Cluster *reach, const Mean &mean, u32 stride, u32 slot,
-                                        const u32 (&color)[N][3], u32 x, const u32 (&y)[N], u32 (&best)[N]) {
-  float f[N][6], weight[N], yc[N], ys[N], lowest[N];
+                                        const u32 (&color)[N][3], u32 x, const u32 (&y)[N], u32 (&best)[N],
+                                        float (&lowest)[N]) {
+  float f[N][6], weight[N], yc[N], ys[N];
   const float xc = (float)low(x), xs = (float)high(x);
 #pragma unroll
   for (int i = 0; i < N; i++) {
@@ -232,27 +233,35 @@ __device__ __forceinline__ void nearest(const Cluster *reach, const Mean &mean, 
   }
 }
 
+struct Found {
+  u32 slot;
+  float score;
+};
+
 // One pixel, out of line: it is called where a column of pixels crosses from one cell to the next.
-__device__ __noinline__ u32 nearest_1(const Cluster *reach, const Mean &mean, u32 stride, u32 slot, u32 l, u32 a,
-                                      u32 b, u32 x, u32 y) {
+__device__ __noinline__ Found nearest_1(const Cluster *reach, const Mean &mean, u32 stride, u32 slot, u32 l, u32 a,
+                                        u32 b, u32 x, u32 y) {
   const u32 color1[1][3] = {{l, a, b}}, y1[1] = {y};
   u32 best[1];
-  nearest<1>(reach, mean, stride, slot, color1, x, y1, best);
-  return best[0];
+  float lowest[1];
+  nearest<1>(reach, mean, stride, slot, color1, x, y1, best, lowest);
+  return {best[0], lowest[0]};
 }
 
 // Nearest clusters of N pixels of a column, which lie in one cell nearly always.
 template <int N>
 __device__ __forceinline__ void nearest_column(const Cluster *reach, const Mean &mean, u32 stride,
                                                const u32 (&slot)[N], const u32 (&color)[N][3], u32 x,
-                                               const u32 (&y)[N], u32 (&best)[N]) {
+                                               const u32 (&y)[N], u32 (&best)[N], float (&lowest)[N]) {
   if (slot[0] == slot[N - 1]) {
-    nearest<N>(reach, mean, stride, slot[0], color, x, y, best);
+    nearest<N>(reach, mean, stride, slot[0], color, x, y, best, lowest);
     return;
   }
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    best[i] = nearest_1(reach, mean, stride, slot[i], color[i][0], color[i][1], color[i][2], x, y[i]);
+    const Found found = nearest_1(reach, mean, stride, slot[i], color[i][0], color[i][1], color[i][2], x, y[i]);
+    best[i] = found.slot;
+    lowest[i] = found.score;
   }
 }
 
@@ -273,7 +282,7 @@ struct Nearest {
   __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
   template <int N>
   __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel (&)[N], const u32 (&)[N],
-                         u32 (&)[N]) {}
+                         const float (&)[N], u32 (&)[N]) {}
   __device__ void end() {}
 };
 
@@ -325,8 +334,9 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
     pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {of[0], of[1], of[2]}, place_x, place_y[i], inside};
   }
   choice.look_back(pixel, last);
-  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best);
-  choice.choose(reach, mean, slots, pixel, last, best);
+  float lowest[ROUND_SAMPLES];
+  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, pair, place_x, place_y, best, lowest);
+  choice.choose(reach, mean, slots, pixel, last, lowest, best);
   choice.end();
 
   u32 target = NO_SLOT, sum[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -429,8 +439,9 @@ struct Labels : TilePlane {
                   place_x, place_y[i],              inside(y + i)};
     }
     choice.look_back(pixel, last);
-    nearest_column<4>(reach, mean, slots.stride(), slot, pair, place_x, place_y, tag);
-    choice.choose(reach, mean, slots, pixel, last, tag);
+    float lowest[4];
+    nearest_column<4>(reach, mean, slots.stride(), slot, pair, place_x, place_y, tag, lowest);
+    choice.choose(reach, mean, slots, pixel, last, lowest, tag);
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : label_of(reach[tag]); }
 };

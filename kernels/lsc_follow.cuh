@@ -28,30 +28,42 @@ __device__ __forceinline__ Sums *state_of(const LscTemporal &own, u32 round) {
   return round % 2 ? own.state[1] : own.state[0];
 }
 
-// Distance of a pixel and a cluster in whole quanta: the score, in the order of `nearest`, and what all candidates share.
-__device__ __forceinline__ u32 distance(const Cluster *reach, const Mean &mean, float square, u32 slot,
-                                        const Pixel &pixel) {
-  const float4 a = reach[slot].part[0], b = reach[slot].part[1], c = reach[slot].part[2];
-  float f[6];
+// A pixel as scores need it: the color of its feature, and its weight.
+struct Weighed {
+  float f[6], weight;
+};
+
+__device__ __forceinline__ Weighed weigh(const Mean &mean, const Pixel &pixel) {
+  Weighed own;
 #pragma unroll
   for (int j = 0; j < 3; j++) {
-    f[2 * j] = (float)(pixel.color[j] & 0xffffu);
-    f[2 * j + 1] = (float)(pixel.color[j] >> 16);
+    own.f[2 * j] = lifted(pixel.color[j] & 0xffffu) - LIFT;
+    own.f[2 * j + 1] = lifted(pixel.color[j] >> 16) - LIFT;
   }
-  float weight = f[0] * mean.weights[0];
+  own.weight = own.f[0] * mean.weights[0];
 #pragma unroll
-  for (int j = 1; j < 6; j++) weight = __fmaf_rn(f[j], mean.weights[j], weight);
+  for (int j = 1; j < 6; j++) own.weight = __fmaf_rn(own.f[j], mean.weights[j], own.weight);
+  return own;
+}
+
+// Distance in whole quanta: a score, and what all candidates share.
+__device__ __forceinline__ u64 distance_of(const Mean &mean, float square, const Weighed &own, float score) {
+  const float whole = square / own.weight - (float)norm_of(mean) * own.weight + score;
+  return whole > 0.0f ? (u32)whole : 0;
+}
+
+// Score of a pixel and a cluster, in the order of `nearest`.
+__device__ __forceinline__ float score_of(const Cluster *reach, const Weighed &own, u32 slot, const Pixel &pixel) {
+  const float4 a = reach[slot].part[0], b = reach[slot].part[1], c = reach[slot].part[2];
   float score = __fmaf_rn((float)high(pixel.place_x), c.x, (float)low(pixel.place_x) * b.w);
   score = __fmaf_rn((float)high(pixel.place_y), c.z, __fmaf_rn((float)low(pixel.place_y), c.y, score));
-  score = __fmaf_rn(weight, b.z, score);
-  score = __fmaf_rn(f[0], a.x, score);
-  score = __fmaf_rn(f[1], a.y, score);
-  score = __fmaf_rn(f[2], a.z, score);
-  score = __fmaf_rn(f[3], a.w, score);
-  score = __fmaf_rn(f[4], b.x, score);
-  score = __fmaf_rn(f[5], b.y, score);
-  const float whole = square / weight - (float)norm_of(mean) * weight + score;
-  return whole > 0.0f ? (u32)whole : 0;
+  score = __fmaf_rn(own.weight, b.z, score);
+  score = __fmaf_rn(own.f[0], a.x, score);
+  score = __fmaf_rn(own.f[1], a.y, score);
+  score = __fmaf_rn(own.f[2], a.z, score);
+  score = __fmaf_rn(own.f[3], a.w, score);
+  score = __fmaf_rn(own.f[4], b.x, score);
+  return __fmaf_rn(own.f[5], b.y, score);
 }
 
 struct LscInertia : Inertia {
@@ -59,9 +71,14 @@ struct LscInertia : Inertia {
 
   template <int N>
   __device__ void choose(const Cluster *reach, const Mean &mean, const Slots &slots, const Pixel (&pixel)[N],
-                         const u32 (&last)[N], u32 (&best)[N]) {
-    prefer(slots, pixel, last, best, 0,
-           [&](u32 slot, const Pixel &of) { return distance(reach, mean, square, slot, of); });
+                         const u32 (&last)[N], const float (&lowest)[N], u32 (&best)[N]) {
+    prefer(
+        slots, pixel, last, best, 0,
+        [&](int i) { return distance_of(mean, square, weigh(mean, pixel[i]), lowest[i]); },
+        [&](u32 slot, int i) {
+          const Weighed own = weigh(mean, pixel[i]);
+          return distance_of(mean, square, own, score_of(reach, own, slot, pixel[i]));
+        });
   }
 };
 

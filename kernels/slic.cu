@@ -40,13 +40,22 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
   *sums = zero;
 }
 
+// What the nearest cluster scores: 16 (d - |p|^2) and below it four bits of no use, with SLICO the weighed distance.
+template <bool ADAPTIVE>
+struct ScoreOf {
+  typedef i32 type;
+};
+template <>
+struct ScoreOf<true> {
+  typedef u64 type;
+};
+
 // The nearest of the nine clusters around a cell for N pixels of that cell in one column: in raster order, equal distances
 // keep the lowest index. The number of the cluster stands in the four bits that scores leave free.
 template <int N>
 __device__ __forceinline__ void nearest(const Reach *reach, u32 stride, u32 slot, const i32 (&l)[N], const i32 (&a)[N],
-                                        const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N]) {
+                                        const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N], i32 (&least)[N]) {
   const u32 first = slot - stride - 1;
-  i32 least[N];
 #pragma unroll
   for (u32 k = 0; k < 9; k++) {
     const Reach &cluster = reach[first + k / 3 * stride + k % 3];
@@ -70,8 +79,7 @@ __device__ __forceinline__ void nearest(const Reach *reach, u32 stride, u32 slot
 template <int N>
 __device__ __forceinline__ void nearest_weighed(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
                                                 const i32 (&l)[N], const i32 (&a)[N], const i32 (&b)[N], i32 x,
-                                                const i32 (&y)[N], u32 (&best)[N]) {
-  u64 least[N];
+                                                const i32 (&y)[N], u32 (&best)[N], u64 (&least)[N]) {
 #pragma unroll
   for (int i = 0; i < N; i++) {
     least[i] = ~0ull;
@@ -98,36 +106,51 @@ __device__ __forceinline__ void nearest_weighed(const Reach *reach, const SlicAr
   }
 }
 
-template <bool ADAPTIVE, int N>
+template <int N>
+__device__ __forceinline__ void nearest_in_cell(const Reach *reach, const SlicArgs &, u32 stride, u32 slot,
+                                                const i32 (&l)[N], const i32 (&a)[N], const i32 (&b)[N], i32 x,
+                                                const i32 (&y)[N], u32 (&best)[N], i32 (&least)[N]) {
+  nearest(reach, stride, slot, l, a, b, x, y, best, least);
+}
+template <int N>
 __device__ __forceinline__ void nearest_in_cell(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
                                                 const i32 (&l)[N], const i32 (&a)[N], const i32 (&b)[N], i32 x,
-                                                const i32 (&y)[N], u32 (&best)[N]) {
-  if (ADAPTIVE) nearest_weighed(reach, args, stride, slot, l, a, b, x, y, best);
-  else nearest(reach, stride, slot, l, a, b, x, y, best);
+                                                const i32 (&y)[N], u32 (&best)[N], u64 (&least)[N]) {
+  nearest_weighed(reach, args, stride, slot, l, a, b, x, y, best, least);
 }
 
+template <class Score>
+struct Found {
+  Score least;
+  u32 slot;
+};
+
 // One pixel, out of line: it is called where a column of four crosses from one cell to the next.
-template <bool ADAPTIVE>
-__device__ __noinline__ u32 nearest_1(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot, i32 l, i32 a, i32 b,
-                                      i32 x, i32 y) {
+template <class Score>
+__device__ __noinline__ Found<Score> nearest_1(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot, i32 l, i32 a,
+                                               i32 b, i32 x, i32 y) {
   const i32 l1[1] = {l}, a1[1] = {a}, b1[1] = {b}, y1[1] = {y};
   u32 best[1];
-  nearest_in_cell<ADAPTIVE>(reach, args, stride, slot, l1, a1, b1, x, y1, best);
-  return best[0];
+  Score least[1];
+  nearest_in_cell(reach, args, stride, slot, l1, a1, b1, x, y1, best, least);
+  return {least[0], best[0]};
 }
 
 // Nearest clusters of N pixels of a column, which lie in one cell nearly always.
-template <bool ADAPTIVE, int N>
+template <int N, class Score>
 __device__ __forceinline__ void nearest_column(const Reach *reach, const SlicArgs &args, u32 stride,
                                                const u32 (&slot)[N], const i32 (&l)[N], const i32 (&a)[N],
-                                               const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N]) {
+                                               const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N],
+                                               Score (&least)[N]) {
   if (slot[0] == slot[N - 1]) {
-    nearest_in_cell<ADAPTIVE>(reach, args, stride, slot[0], l, a, b, x, y, best);
+    nearest_in_cell(reach, args, stride, slot[0], l, a, b, x, y, best, least);
     return;
   }
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    best[i] = nearest_1<ADAPTIVE>(reach, args, stride, slot[i], l[i], a[i], b[i], x, y[i]);
+    const Found<Score> found = nearest_1<Score>(reach, args, stride, slot[i], l[i], a[i], b[i], x, y[i]);
+    best[i] = found.slot;
+    least[i] = found.least;
   }
 }
 
@@ -151,8 +174,8 @@ struct Pixel {
 struct Nearest {
   template <int N>
   __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
-  template <int N>
-  __device__ void choose(const Reach *, const Slots &, const Pixel (&)[N], const u32 (&)[N], u32 (&)[N]) {}
+  template <int N, class Score>
+  __device__ void choose(const Reach *, const Slots &, const Pixel (&)[N], const u32 (&)[N], const Score (&)[N], u32 (&)[N]) {}
   __device__ void end() {}
 };
 
@@ -216,8 +239,9 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], beside, below[i], inside};
   }
   choice.look_back(pixel, last);
-  nearest_column<ADAPTIVE, ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, beside, below, best);
-  choice.choose(shared.reach, slots, pixel, last, best);
+  typename ScoreOf<ADAPTIVE>::type least[ROUND_SAMPLES];
+  nearest_column<ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, beside, below, best, least);
+  choice.choose(shared.reach, slots, pixel, last, least, best);
   choice.end();
 
   u32 target = NO_SLOT, sum[6] = {0, 0, 0, 0, 0, 0}, spread = 0;
@@ -352,8 +376,9 @@ struct Labels : TilePlane {
       pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], l[i], a[i], b[i], place_x, yy[i], inside(y + i)};
     }
     choice.look_back(pixel, last);
-    nearest_column<ADAPTIVE, 4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag);
-    choice.choose(reach, slots, pixel, last, tag);
+    typename ScoreOf<ADAPTIVE>::type least[4];
+    nearest_column<4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag, least);
+    choice.choose(reach, slots, pixel, last, least, tag);
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : reach[tag].label; }
 };

@@ -25,18 +25,25 @@ __device__ __forceinline__ Center *centers_of(const SlicTemporal &own, u32 round
   return round % 2 ? own.centers[1] : own.centers[0];
 }
 
-// Squared distance of a pixel and a cluster, with SLICO in the fixed point of its scores.
-template <bool ADAPTIVE>
-__device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args, u32 slot,
-                                        const Pixel &pixel) {
+// Squared distances, with SLICO in the fixed point of their scores: that of the nearest cluster by what it scores, and of a
+// pixel and any cluster. Without SLICO they are below 2^24.
+__device__ __forceinline__ u32 distance_of(i32 score, const Pixel &pixel) {
+  const i32 l = pixel.l, a = pixel.a, b = pixel.b, x = pixel.place_x, y = pixel.place_y;
+  return (u32)((score >> 4) + (l * l + a * a + b * b + x * x + y * y));
+}
+__device__ __forceinline__ u64 distance_of(u64 score, const Pixel &) { return score; }
+
+__device__ __forceinline__ u32 distance(const Reach *reach, const SlicArgs &, u32 slot, const Pixel &pixel, u32) {
   const Reach &cluster = reach[slot];
   const int4 c = cluster.color_x;
-  const i32 l = pixel.l, a = pixel.a, b = pixel.b, x = pixel.place_x, y = pixel.place_y;
-  if (!ADAPTIVE) {
-    const u32 parts = (u32)l * (u32)c.x + (u32)a * (u32)c.y + (u32)b * (u32)c.z + (u32)x * (u32)c.w + (u32)y * (u32)cluster.y;
-    return (u32)(((i32)(parts + (u32)cluster.rest) >> 4) + (l * l + a * a + b * b + x * x + y * y));
-  }
-  const i32 dl = l - c.x, da = a - c.y, db = b - c.z, dx = x - c.w, dy = y - cluster.y;
+  const u32 parts = (u32)pixel.l * (u32)c.x + (u32)pixel.a * (u32)c.y + (u32)pixel.b * (u32)c.z +
+                    (u32)pixel.place_x * (u32)c.w + (u32)pixel.place_y * (u32)cluster.y;
+  return distance_of((i32)(parts + (u32)cluster.rest), pixel);
+}
+__device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args, u32 slot, const Pixel &pixel, u64) {
+  const Reach &cluster = reach[slot];
+  const int4 c = cluster.color_x;
+  const i32 dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z, dx = pixel.place_x - c.w, dy = pixel.place_y - cluster.y;
   const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
   return (u64)color * ((1u << 30) / max((u32)cluster.rest, 1u)) + (u64)place * args.place_weight;
 }
@@ -45,11 +52,12 @@ template <bool ADAPTIVE>
 struct SlicInertia : Inertia {
   const SlicArgs &own;
 
-  template <int N>
+  template <int N, class Score>
   __device__ void choose(const Reach *reach, const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
-                         u32 (&best)[N]) {
-    prefer(slots, pixel, last, best, ADAPTIVE ? 20 : 0,
-           [&](u32 slot, const Pixel &of) { return distance<ADAPTIVE>(reach, own, slot, of); });
+                         const Score (&least)[N], u32 (&best)[N]) {
+    prefer(
+        slots, pixel, last, best, ADAPTIVE ? 20 : 0, [&](int i) { return distance_of(least[i], pixel[i]); },
+        [&](u32 slot, int i) { return distance(reach, own, slot, pixel[i], distance_of(least[i], pixel[i])); });
   }
 };
 

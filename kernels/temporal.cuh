@@ -146,10 +146,10 @@ __device__ __forceinline__ u64 square_of(i64 v) { return (u64)(v * v); }
 // 1/16 px in whole px, rounded half up.
 __device__ __forceinline__ i32 whole_px(i32 place) { return (place + PLACE / 2) >> 4; }
 
+// Sum of the channels' absolute differences. Channels are compared where they stand, the third but for its shift.
 __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
-  const u32 a0 = feature_0(a), a1 = feature_1(a), a2 = feature_2(a);
-  const u32 b0 = feature_0(b), b1 = feature_1(b), b2 = feature_2(b);
-  return max(a0, b0) - min(a0, b0) + max(a1, b1) - min(a1, b1) + max(a2, b2) - min(a2, b2);
+  const u32 low = __usad(feature_0(a), feature_0(b), 0), middle = __usad(a & 0x7ffu << 10, b & 0x7ffu << 10, 0);
+  return __usad(feature_2(a), feature_2(b), low + (middle >> 10));
 }
 
 // How a round of a frame that follows another begins: from where the clusters are now; after a cut, from seeds, and else
@@ -192,12 +192,17 @@ struct Inertia {
   template <class Pixel, int N>
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
-    u32 difference[N], label[N], cell[N];
+    u32 difference[N], label[N], cell[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
       label[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
+      most = max(most, difference[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < N && most >= STILL; i++) {
+      const Pixel &here = pixel[i];
       if (difference[i] < STILL) continue;
       const int2 move = t.moves[here.gy * grid.nx + here.gx];
       label[i] = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
@@ -217,10 +222,11 @@ struct Inertia {
     }
   }
 
-  // `best` are the nearest slots; `distance` is that of a slot and a pixel, and `residual_bits` of it are not added up.
-  template <class Pixel, int N, class Distance>
+  // `best` are the nearest slots; `least` is a pixel's distance to that, `distance` to any slot, and `residual_bits` of it are
+  // not added up.
+  template <class Pixel, int N, class Least, class Distance>
   __device__ __forceinline__ void prefer(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
-                                         u32 (&best)[N], u32 residual_bits, Distance distance) {
+                                         u32 (&best)[N], u32 residual_bits, Least least, Distance distance) {
     Predicted own[N];
     if (warm) {
       predict(slots, pixel, last, own);
@@ -235,12 +241,12 @@ struct Inertia {
       const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
       const bool sampled = ((pixel[i].x | pixel[i].y) & (grid.sample_step - 1)) == 0;
       if (!asked && !sampled) continue;
-      const u64 least = distance(best[i], pixel[i]);
-      if (sampled) residual += least >> residual_bits;
+      const auto nearest = least(i);
+      if (sampled) residual += nearest >> residual_bits;
       if (!asked) continue;
-      u64 spared = distance(own[i].slot, pixel[i]);
+      auto spared = distance(own[i].slot, i);
       spared -= spared * own[i].part >> 8;
-      if (spared < least || (spared == least && own[i].slot < best[i])) best[i] = own[i].slot;
+      if (spared < nearest || (spared == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
     }
   }
 

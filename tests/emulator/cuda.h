@@ -181,6 +181,7 @@ inline void store_relaxed(unsigned *at, unsigned value) { __atomic_store_n(at, v
 inline void store_release(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 inline unsigned add_acq_rel(unsigned *at, unsigned value) { return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL); }
 
+inline unsigned __usad(unsigned a, unsigned b, unsigned sum) { return sum + (a > b ? a - b : b - a); }
 inline int __clz(int value) { return value ? __builtin_clz((unsigned)value) : 32; }
 inline int __popc(unsigned value) { return __builtin_popcount(value); }
 inline int __ffs(int value) { return __builtin_ffs(value); }
