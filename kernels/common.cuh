@@ -60,6 +60,16 @@ __device__ __forceinline__ void after_last_kernel(const Only &only) {
   after_last_kernel(only, only);
 }
 
+// Whether this block is the last of the grid to come here: it then sees what all others wrote before. The ticket is zero at the
+// start of the grid.
+__device__ __forceinline__ bool is_last_block(u32 *ticket) {
+  __shared__ u32 last;
+  __syncthreads();
+  if (threadIdx.x == 0) last = add_acq_rel(ticket, 1) == gridDim.x - 1;
+  __syncthreads();
+  return last;
+}
+
 // Shared memory whose size the launch gives: `DYNAMIC_SHARED(type, name)` declares a pointer to it.
 #ifdef EMULATED_DEVICE
 #define DYNAMIC_SHARED(type, name)                                       \

@@ -50,8 +50,8 @@ struct TileShared {
   u32 sums[3][FEW_COMPONENTS];         // per component: count and channel 0 as in `ColumnSums`, the other channels
   u32 edges[LABEL_WARPS][WAITING_EDGES];  // two components of the tile, 16 bits each
   u32 tag[LABEL_WARPS][TILE];          // of the warps' last rows
-  u32 roots[LABEL_WARPS], waiting[LABEL_WARPS];
-  u32 first, first_edge;
+  u32 roots[LABEL_WARPS];
+  u32 first;
 };
 
 __device__ __forceinline__ u32 find_node(const volatile u32 *node, u32 i) {
@@ -289,17 +289,10 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     }
   }
   if (sums.first >> COUNT_SHIFT) sums.add(shared, out, few);
-  if (lane == 0) shared.waiting[warp] = waiting;
+  u32 first_edge = 0;
+  if (lane == 0 && waiting) first_edge = atomicAdd(&out.counters[1], waiting);
   if (few && threadIdx.x == 0) shared.first = place;
   __syncthreads();
-  u32 all = 0;
-#pragma unroll
-  for (u32 i = 0; i < LABEL_WARPS; i++) {
-    if (i == warp) before = all;
-    all += shared.waiting[i];
-  }
-  u32 first_edge = 0;
-  if (threadIdx.x == 0 && all) first_edge = atomicAdd(&out.counters[1], all);
 
   const u32 first = shared.first;
   for (u32 n = first_node + lane; n < nodes; n += 32) {
@@ -323,8 +316,6 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     const u32 tile = blockIdx.y * gridDim.x + blockIdx.x;
     out.tile_first[tile] = first;
     out.tile_count[tile] = total;
-    shared.first_edge = first_edge;
   }
-  __syncthreads();
-  write_edges(out, edges, waiting, shared.first_edge + before, first);
+  write_edges(out, edges, waiting, __shfl_sync(FULL_WARP, first_edge, 0), first);
 }

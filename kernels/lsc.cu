@@ -15,7 +15,7 @@ struct LscArgs : GridArgs {
 static_assert(sizeof(LscArgs) == sizeof(GridArgs) + 4, "mirrored in src/algo/lsc/cuda.rs");
 
 // Sum of a cluster's members: cosines and sines of L, a, b, then, in two's complement, of x and y. 32 bits hold them: see
-// src/algo/lsc/mod.rs. Behind the last cluster of the first set stands the sum of the frame's samples: six u64.
+// src/algo/lsc/mod.rs. Behind the last cluster of the first set stands `Means`.
 struct __align__(16) Sums {
   u32 value[12];
 };
@@ -36,10 +36,32 @@ __device__ __forceinline__ void color_pairs(const u32 *color, u32 feature, u32 (
   out[2] = color[1024 + feature_2(feature)];
 }
 
-// Stage `lsc/mean`: adds up the color of all samples. Grid: any number of blocks, each with at most 2^20 samples.
-// Deterministic: all sums are integers.
+// The mean feature: its color in quanta, and that over its squared length.
+struct Mean {
+  i32 color[6];
+  float weights[6];
+};
+static_assert(sizeof(Mean) == sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
+
+// What stage `lsc/mean` leaves: the sum of all samples, and the mean; `ticket` counts blocks. Sum and ticket are zero before.
+struct Means {
+  u64 total[6];
+  Mean mean;
+  u32 ticket, unused[11];
+};
+static_assert(sizeof(Means) == 3 * sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
+
+__device__ __forceinline__ i32 norm_of(const Mean &mean) {
+  i32 norm = 0;
+#pragma unroll
+  for (int j = 0; j < 6; j++) norm += mean.color[j] * mean.color[j];
+  return norm;
+}
+
+// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it. Grid: any number of blocks, each with
+// at most 2^20 samples. Deterministic: all sums are integers.
 KERNEL __launch_bounds__(MEAN_THREADS)
-    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, u64 *__restrict__ total, u32 count) {
+    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count) {
   after_last_kernel(samples, count);
   __shared__ u32 shared[6];
   if (threadIdx.x < 6) shared[threadIdx.x] = 0;
@@ -60,31 +82,15 @@ KERNEL __launch_bounds__(MEAN_THREADS)
     if (lane_id() == 0) atomicAdd(&shared[j], all);
   }
   __syncthreads();
-  if (threadIdx.x < 6) atomicAdd(&total[threadIdx.x], (u64)shared[threadIdx.x]);
-}
-
-// What a block knows of the mean feature: its color in quanta, and that over its squared length.
-struct Mean {
-  i32 color[6];
-  float weights[6];
-};
-
-__device__ __forceinline__ i32 norm_of(const Mean &mean) {
-  i32 norm = 0;
-#pragma unroll
-  for (int j = 0; j < 6; j++) norm += mean.color[j] * mean.color[j];
-  return norm;
-}
-
-// Called by all threads of a block; ends in a barrier. The weights are there after the next one.
-__device__ __forceinline__ void load_mean(Mean &mean, const LscArgs &args, const u64 *total) {
-  if (threadIdx.x < 6) {
-    mean.color[threadIdx.x] = (i32)rounded_mean(total[threadIdx.x], args.sample_width * args.sample_height);
-  }
+  if (threadIdx.x < 6) atomicAdd(&means->total[threadIdx.x], (u64)shared[threadIdx.x]);
+  if (!is_last_block(&means->ticket)) return;
+  __shared__ Mean mean;
+  if (threadIdx.x < 6) mean.color[threadIdx.x] = (i32)rounded_mean(__ldcg(&means->total[threadIdx.x]), count);
   __syncthreads();
   if (threadIdx.x < 6) {
     const float scale = 1.0f / (float)norm_of(mean);
-    mean.weights[threadIdx.x] = (float)mean.color[threadIdx.x] * scale;
+    means->mean.color[threadIdx.x] = mean.color[threadIdx.x];
+    means->mean.weights[threadIdx.x] = (float)mean.color[threadIdx.x] * scale;
   }
 }
 
@@ -153,31 +159,48 @@ __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, co
   return sums;
 }
 
-// Brings the clusters in reach of a tile into shared memory, one thread a cluster: `sums_of(x, y)` gives the sums of that of
-// a cell, stage `lsc/update`, and `keep(k, sums)` takes those of the tile's own cells.
-template <class SumsOf, class Keep>
-__device__ __forceinline__ void load_clusters(Cluster *reach, const Mean &mean, const LscArgs &args,
-                                              const Slots &slots, SumsOf sums_of, Keep keep) {
+// What a round starts from: the sums of the last round's members, and those before, which stay where there were none.
+struct Turn {
+  Sums own, before;
+};
+
+// Brings the mean and the clusters in reach of a tile into shared memory, one thread a cluster: `turn_of(x, y)` gives the sums
+// of that of a cell, and `keep(k, sums)` takes those of the tile's own cells after stage `lsc/update`. What the first clusters
+// need is asked for beside the mean. Called by all threads of a block.
+template <class TurnOf, class Keep>
+__device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const Mean *mean_from, const LscArgs &args,
+                                              const Slots &slots, TurnOf turn_of, Keep keep) {
+  Turn turn;
+  const auto ask = [&](u32 slot, u32 &x, u32 &y) {
+    const u32 row = slot / slots.stride();
+    x = slots.gx + slot - row * slots.stride() - 1;
+    y = slots.gy + row - 1;
+    const bool there = slot < slots.count() && x < args.nx && y < args.ny;
+    if (there) turn = turn_of(x, y);
+    return there;
+  };
+  u32 x, y;
+  bool there = ask(threadIdx.x, x, y);
+  if (threadIdx.x < sizeof(Mean) / 4) ((u32 *)&mean)[threadIdx.x] = ((const u32 *)mean_from)[threadIdx.x];
+  __syncthreads();
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
-    const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
-    if (x >= args.nx || y >= args.ny) {
+    if (slot != threadIdx.x) there = ask(slot, x, y);
+    if (!there) {
       // Never the nearest: weights are positive, so the score is infinite.
       reach[slot] = {{make_float4(0.0f, 0.0f, 0.0f, 0.0f), make_float4(0.0f, 0.0f, INFINITE, 0.0f),
                       make_float4(0.0f, 0.0f, 0.0f, __int_as_float((i32)NO_SLOT))}};
       continue;
     }
     const u32 k = y * args.nx + x;
-    const Sums own = sums_of(x, y);
+    const Sums own = dot(turn.own, mean) == 0 ? turn.before : turn.own;
     reach[slot] = cluster_of(own, mean, args.place_weight, k);
     if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, own);
   }
 }
 
-// What the last round's members add up to; without members the cluster stays as it was.
-__device__ __forceinline__ Sums update(const Mean &mean, const Sums *sums, const Sums *old, u32 k) {
-  const Sums before = load(old + k), own = load(sums + k);
-  return dot(own, mean) == 0 ? before : own;
-}
+// What the last round's members add up to, and what the cluster was before.
+__device__ __forceinline__ Turn update(const Sums *sums, const Sums *old, u32 k) { return {load(sums + k), load(old + k)}; }
+__device__ __forceinline__ Turn begin_with(const Sums &sums) { return {sums, sums}; }
 
 __device__ __forceinline__ void clear_sums(Sums *sums) {
   const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
@@ -288,9 +311,9 @@ struct Nearest {
 
 // One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column.
 // Deterministic: all sums are integers.
-template <class SumsOf, class Keep, class Choice>
+template <class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, const u32 *px, const u32 *py,
-                                       const u64 *total, Sums *sums_out, const LscArgs &args, SumsOf sums_of, Keep keep,
+                                       const Mean *mean_from, Sums *sums_out, const LscArgs &args, TurnOf turn_of, Keep keep,
                                        Choice choice) {
   __shared__ Cluster reach[ROUND_SLOTS];
   __shared__ u32 shared_sums[10][ROUND_SLOTS];
@@ -316,8 +339,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
 #pragma unroll
     for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
   }
-  load_mean(mean, args, total);
-  load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
+  load_clusters(reach, mean, mean_from, args, slots, turn_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -386,15 +408,15 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
 
 KERNEL __launch_bounds__(ROUND_THREADS)
     lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
-               const u32 *__restrict__ px, const u32 *__restrict__ py, const u64 *__restrict__ total,
+               const u32 *__restrict__ px, const u32 *__restrict__ py, const Mean *__restrict__ mean,
                const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
                const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
   after_last_kernel(features, args);
   const Pairs pairs = {color, px, py};
   assign(
-      samples, color, px, py, total, sums_out, args,
-      [&](const Mean &mean, u32 x, u32 y) {
-        return seeds ? seed(args, pairs, features, x, y) : update(mean, sums, old, y * args.nx + x);
+      samples, color, px, py, mean, sums_out, args,
+      [&](u32 x, u32 y) {
+        return seeds ? begin_with(seed(args, pairs, features, x, y)) : update(sums, old, y * args.nx + x);
       },
       [&](u32 k, const Sums &own) {
         store(out + k, own);
@@ -447,20 +469,17 @@ struct Labels : TilePlane {
 };
 
 // The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px.
-template <class SumsOf, class Keep, class Choice>
+template <class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void label(const u32 *features, const u32 *color, const u32 *px, const u32 *py,
-                                      const u64 *total, const Components &components, const LscArgs &args,
-                                      SumsOf sums_of, Keep keep, Choice choice) {
+                                      const Mean *mean_from, const Components &components, const LscArgs &args,
+                                      TurnOf turn_of, Keep keep, Choice choice) {
   DYNAMIC_SHARED(Cluster, reach);
   __shared__ Mean mean;
   const TilePlane tile = tile_plane(features, args.width, args.height);
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   const u32 column = tile.column(), row = tile.row(lane_id());
   const auto ready = [&] {
-    if (!args.identity) {
-      load_mean(mean, args, total);
-      load_clusters(reach, mean, args, slots, [&](u32 x, u32 y) { return sums_of(mean, x, y); }, keep);
-    }
+    if (!args.identity) load_clusters(reach, mean, mean_from, args, slots, turn_of, keep);
     __syncthreads();
   };
   Labels<Choice, decltype(ready)> labels = {tile, color, args, reach, mean, slots, choice, ready,
@@ -473,12 +492,12 @@ __device__ __forceinline__ void label(const u32 *features, const u32 *color, con
 
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
-              const u32 *__restrict__ py, const u64 *__restrict__ total, const Sums *__restrict__ sums,
+              const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args) {
   after_last_kernel(features, args);
   label(
-      features, color, px, py, total, components, args,
-      [&](const Mean &mean, u32 x, u32 y) { return update(mean, sums, old, y * args.nx + x); },
+      features, color, px, py, mean, components, args,
+      [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },
       [](u32, const Sums &) {}, Nearest());
 }
 

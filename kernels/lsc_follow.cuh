@@ -152,7 +152,7 @@ __device__ __forceinline__ i32 place_of(const LscTemporal &own, const LscArgs &a
 // As `lsc_assign`; `begin` is a `Begin`. The round after a cut is one more, so all that follow count one further.
 KERNEL __launch_bounds__(ROUND_THREADS)
     lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
-               const u32 *__restrict__ py, const u64 *__restrict__ mean_total, LscTemporal own, Temporal t,
+               const u32 *__restrict__ py, const Mean *__restrict__ mean, LscTemporal own, Temporal t,
                TemporalArgs temporal, u32 begin, u32 round, LscArgs args) {
   after_last_kernel(samples, args);
   __shared__ u64 total;
@@ -164,11 +164,11 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   if (threadIdx.x == 0) total = 0;
   const LscInertia inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, own.square};
   assign(
-      samples, color, px, py, mean_total, sums_of(own, round), args,
-      [&](const Mean &mean, u32 x, u32 y) {
-        if (begin == BEGIN_CARRY) return carry(args, pairs, own, t, x, y);
-        if (begin == BEGIN_AGAIN) return seed(args, pairs, t.features, x, y);
-        return update(mean, sums_of(own, round + 2), state_of(own, round + 1), y * args.nx + x);
+      samples, color, px, py, mean, sums_of(own, round), args,
+      [&](u32 x, u32 y) {
+        if (begin == BEGIN_CARRY) return begin_with(carry(args, pairs, own, t, x, y));
+        if (begin == BEGIN_AGAIN) return begin_with(seed(args, pairs, t.features, x, y));
+        return update(sums_of(own, round + 2), state_of(own, round + 1), y * args.nx + x);
       },
       [&](u32 k, const Sums &sums) {
         store(out + k, sums);
@@ -182,7 +182,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 // As `lsc_label`, and leaves what the next frame needs. `round` is the last one's number.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label_follow(const u32 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
-                     const u64 *__restrict__ mean_total, LscTemporal own, Temporal t, TemporalArgs temporal,
+                     const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
                      Components components, u32 round, u32 follows, LscArgs args) {
   after_last_kernel(color, args);
   __shared__ u64 total;
@@ -192,8 +192,8 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   if (threadIdx.x == 0) total = 0;
   const LscInertia inertia = {{t, temporal, args, follows && !cut, &total, 0}, own.square};
   label(
-      t.features, color, px, py, mean_total, components, args,
-      [&](const Mean &mean, u32 x, u32 y) { return update(mean, sums, old, y * args.nx + x); },
+      t.features, color, px, py, mean, components, args,
+      [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },
       [&](u32 k, const Sums &last) {
         store(own.carried + k, last);
         const u32 x = k % args.nx, y = k / args.nx;

@@ -124,15 +124,6 @@ __device__ __forceinline__ u64 least_of_warp(u64 value) {
   return value;
 }
 
-// Whether this block is the last of the grid to come here: it then sees what all others wrote before.
-__device__ __forceinline__ bool is_last_block(u32 *ticket) {
-  __shared__ u32 last;
-  __syncthreads();
-  if (threadIdx.x == 0) last = add_acq_rel(ticket, 1) == gridDim.x - 1;
-  __syncthreads();
-  return last;
-}
-
 // Center of a cell in 1/16 px.
 __device__ __forceinline__ void center_of(const GridArgs &grid, u32 x, u32 y, i32 (&out)[2]) {
   const u32 right = x + 1 == grid.nx ? grid.width : (x + 1) * grid.step;

@@ -69,8 +69,8 @@ pub(crate) struct Lsc {
     label: Kernel,
     args: LscArgs,
     rounds: u32,
-    /// Where the sum of all samples stands, behind the first set of sums.
-    total: u64,
+    /// `Means` of kernels/lsc.cu, behind the first set of sums.
+    means: u64,
     color: Memory<u32>,
     px: Memory<u32>,
     py: Memory<u32>,
@@ -81,9 +81,14 @@ pub(crate) struct Lsc {
 }
 
 impl Lsc {
-    /// Words of the accumulators of a frame's clusters, and of one more: the mean.
+    /// Words of the accumulators of a frame's clusters, and of three more: `Means`.
     pub fn sums_words(grid: &Grid) -> usize {
-        (grid.cells() + 1) * SUMS_WORDS
+        (grid.cells() + 3) * SUMS_WORDS
+    }
+
+    /// The mean that stage `lsc/mean` leaves, behind the sum of all samples.
+    fn mean(&self) -> u64 {
+        self.means + (SUMS_WORDS * size_of::<u32>()) as u64
     }
 
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, work: &Work) -> Result<Self> {
@@ -106,7 +111,7 @@ impl Lsc {
             label: cuda.device.kernel("lsc", "lsc_label", "lsc/label")?.with_shared(reach),
             args: LscArgs { grid: grid.device_args(), place_weight: lsc.place_weight },
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
-            total: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
+            means: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
             color: Memory::with(cuda, what, &color)?,
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
@@ -119,7 +124,7 @@ impl Lsc {
 impl Lsc {
     /// Rounds that go on from the last frame.
     fn assign_again(&self, work: &Work, follow: &Follow, state: &State, own: LscTemporal) -> Result<()> {
-        let (samples, color, total) = (work.samples.address(), self.color.address(), self.total);
+        let (samples, color, mean) = (work.samples.address(), self.color.address(), self.mean());
         let (px, py) = (self.px.address(), self.py.address());
         let (all, shape) = (state.addresses(work), state.args());
         let grid = &self.args.grid;
@@ -131,7 +136,7 @@ impl Lsc {
                     &follow.assign,
                     tiles,
                     ROUND_THREADS,
-                    &mut args![samples, color, px, py, total, own, all, shape, begin, round, self.args],
+                    &mut args![samples, color, px, py, mean, own, all, shape, begin, round, self.args],
                 )?;
             }
         }
@@ -141,7 +146,7 @@ impl Lsc {
 
 impl Segmenter<Cuda> for Lsc {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let (features, samples, total) = (work.features(), work.samples.address(), self.total);
+        let (features, samples, mean) = (work.features(), work.samples.address(), self.mean());
         let (color, px, py) = (self.color.address(), self.px.address(), self.py.address());
         let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
         let state = [self.state[0].address(), self.state[1].address()];
@@ -150,9 +155,10 @@ impl Segmenter<Cuda> for Lsc {
         let count = grid.sample_width * grid.sample_height;
         if self.rounds > 0 {
             let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
-            // SAFETY: `samples` has `count` entries, `color` one for each value of a channel, `total` six.
+            let means = self.means;
+            // SAFETY: `samples` has `count` entries, `color` one for each value of a channel; `means` is one `Means`.
             unsafe {
-                work.launch(&self.mean, (blocks, 1), MEAN_THREADS, &mut args![samples, color, total, count])?;
+                work.launch(&self.mean, (blocks, 1), MEAN_THREADS, &mut args![samples, color, means, count])?;
             }
         }
         let own = self.follow.as_ref().zip(work.temporal.as_ref()).map(|(follow, temporal)| {
@@ -179,7 +185,7 @@ impl Segmenter<Cuda> for Lsc {
                     tiles,
                     ROUND_THREADS,
                     &mut args![
-                        features, samples, color, px, py, total, last, own, next, old, new, seeds, self.args
+                        features, samples, color, px, py, mean, last, own, next, old, new, seeds, self.args
                     ],
                 )?;
             }
@@ -189,8 +195,7 @@ impl Segmenter<Cuda> for Lsc {
             let (all, shape, follows) =
                 (temporal.addresses(work), temporal.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
-            let list =
-                &mut args![color, px, py, total, own, all, shape, components, last, follows, self.args];
+            let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
             return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
         }
@@ -202,7 +207,7 @@ impl Segmenter<Cuda> for Lsc {
                 &self.label,
                 work.tiles,
                 LABEL_THREADS,
-                &mut args![features, color, px, py, total, sums, state, components, self.args],
+                &mut args![features, color, px, py, mean, sums, state, components, self.args],
             )
         }
     }
