@@ -37,8 +37,10 @@ __device__ __forceinline__ void color_pairs(const u32 *color, u32 feature, u32 (
 }
 
 // The mean feature: its color in quanta, and that over its squared length.
-struct Mean {
+struct MeanColor {
   i32 color[6];
+};
+struct Mean : MeanColor {
   float weights[6];
 };
 static_assert(sizeof(Mean) == sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
@@ -51,7 +53,7 @@ struct Means {
 };
 static_assert(sizeof(Means) == 3 * sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
 
-__device__ __forceinline__ i32 norm_of(const Mean &mean) {
+__device__ __forceinline__ i32 norm_of(const MeanColor &mean) {
   i32 norm = 0;
 #pragma unroll
   for (int j = 0; j < 6; j++) norm += mean.color[j] * mean.color[j];
@@ -94,7 +96,13 @@ KERNEL __launch_bounds__(MEAN_THREADS)
   }
 }
 
-__device__ __forceinline__ i64 dot(const Sums &sums, const Mean &mean) {
+__device__ __forceinline__ MeanColor load_color(const Mean *from) {
+  const int4 low = *(const int4 *)from;
+  const int2 high = *(const int2 *)(from->color + 4);
+  return {{low.x, low.y, low.z, low.w, high.x, high.y}};
+}
+
+__device__ __forceinline__ i64 dot(const Sums &sums, const MeanColor &mean) {
   i64 sum = 0;
 #pragma unroll
   for (int j = 0; j < 6; j++) sum += (i64)sums.value[j] * mean.color[j];
@@ -107,7 +115,7 @@ struct Cluster {
   float4 part[3];
 };
 
-__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const Mean &mean, float place_weight, u32 label) {
+__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor &mean, float place_weight, u32 label) {
   const i64 members = dot(sums, mean), norm = norm_of(mean);
   const float scale = 1.0f / (float)members;
   float along[10], square = 0.0f;
@@ -165,35 +173,25 @@ struct Turn {
 };
 
 // Brings the mean and the clusters in reach of a tile into shared memory, one thread a cluster: `turn_of(x, y)` gives the sums
-// of that of a cell, and `keep(k, sums)` takes those of the tile's own cells after stage `lsc/update`. What the first clusters
-// need is asked for beside the mean. Called by all threads of a block.
+// of that of a cell, and `keep(k, sums)` takes those of the tile's own cells after stage `lsc/update`.
 template <class TurnOf, class Keep>
 __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const Mean *mean_from, const LscArgs &args,
                                               const Slots &slots, TurnOf turn_of, Keep keep) {
-  Turn turn;
-  const auto ask = [&](u32 slot, u32 &x, u32 &y) {
-    const u32 row = slot / slots.stride();
-    x = slots.gx + slot - row * slots.stride() - 1;
-    y = slots.gy + row - 1;
-    const bool there = slot < slots.count() && x < args.nx && y < args.ny;
-    if (there) turn = turn_of(x, y);
-    return there;
-  };
-  u32 x, y;
-  bool there = ask(threadIdx.x, x, y);
   if (threadIdx.x < sizeof(Mean) / 4) ((u32 *)&mean)[threadIdx.x] = ((const u32 *)mean_from)[threadIdx.x];
-  __syncthreads();
   for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
-    if (slot != threadIdx.x) there = ask(slot, x, y);
-    if (!there) {
+    const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
+    if (x >= args.nx || y >= args.ny) {
       // Never the nearest: weights are positive, so the score is infinite.
       reach[slot] = {{make_float4(0.0f, 0.0f, 0.0f, 0.0f), make_float4(0.0f, 0.0f, INFINITE, 0.0f),
                       make_float4(0.0f, 0.0f, 0.0f, __int_as_float((i32)NO_SLOT))}};
       continue;
     }
     const u32 k = y * args.nx + x;
-    const Sums own = dot(turn.own, mean) == 0 ? turn.before : turn.own;
-    reach[slot] = cluster_of(own, mean, args.place_weight, k);
+    // The mean is asked for with the sums, past the shared memory that it is on its way to.
+    const Turn turn = turn_of(x, y);
+    const MeanColor mean_color = load_color(mean_from);
+    const Sums own = dot(turn.own, mean_color) == 0 ? turn.before : turn.own;
+    reach[slot] = cluster_of(own, mean_color, args.place_weight, k);
     if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, own);
   }
 }
