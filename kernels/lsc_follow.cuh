@@ -28,45 +28,38 @@ __device__ __forceinline__ Sums *state_of(const LscTemporal &own, u32 round) {
   return round % 2 ? own.state[1] : own.state[0];
 }
 
-// A pixel as scores need it: the color of its feature, and its weight.
-struct Weighed {
-  float f[6], weight;
-};
-
-__device__ __forceinline__ Weighed weigh(const Mean &mean, const Pixel &pixel) {
-  Weighed own;
+// Weight of a pixel, in the order of `nearest`.
+__device__ __forceinline__ float weight_of(const Mean &mean, const Pixel &pixel) {
+  float weight = pixel.f[0] * mean.weights[0];
 #pragma unroll
-  for (int j = 0; j < 3; j++) {
-    own.f[2 * j] = lifted(pixel.color[j] & 0xffffu) - LIFT;
-    own.f[2 * j + 1] = lifted(pixel.color[j] >> 16) - LIFT;
-  }
-  own.weight = own.f[0] * mean.weights[0];
-#pragma unroll
-  for (int j = 1; j < 6; j++) own.weight = __fmaf_rn(own.f[j], mean.weights[j], own.weight);
-  return own;
+  for (int j = 1; j < 6; j++) weight = __fmaf_rn(pixel.f[j], mean.weights[j], weight);
+  return weight;
 }
 
 // Distance in whole quanta: a score, and what all candidates share.
-__device__ __forceinline__ u64 distance_of(const Mean &mean, float square, const Weighed &own, float score) {
-  const float whole = square / own.weight - (float)norm_of(mean) * own.weight + score;
+__device__ __forceinline__ u64 distance_of(const Mean &mean, float square, float weight, float score) {
+  const float whole = square / weight - (float)norm_of(mean) * weight + score;
   return whole > 0.0f ? (u32)whole : 0;
 }
 
 // Score of a pixel and a cluster, in the order of `nearest`.
-__device__ __forceinline__ float score_of(const Cluster *reach, const Weighed &own, u32 slot, const Pixel &pixel) {
+__device__ __forceinline__ float score_of(const Cluster *reach, float weight, u32 slot, const Pixel &pixel) {
+  const float(&f)[6] = pixel.f;
   const float4 a = reach[slot].part[0], b = reach[slot].part[1], c = reach[slot].part[2];
   float score = __fmaf_rn((float)high(pixel.place_x), c.x, (float)low(pixel.place_x) * b.w);
   score = __fmaf_rn((float)high(pixel.place_y), c.z, __fmaf_rn((float)low(pixel.place_y), c.y, score));
-  score = __fmaf_rn(own.weight, b.z, score);
-  score = __fmaf_rn(own.f[0], a.x, score);
-  score = __fmaf_rn(own.f[1], a.y, score);
-  score = __fmaf_rn(own.f[2], a.z, score);
-  score = __fmaf_rn(own.f[3], a.w, score);
-  score = __fmaf_rn(own.f[4], b.x, score);
-  return __fmaf_rn(own.f[5], b.y, score);
+  score = __fmaf_rn(weight, b.z, score);
+  score = __fmaf_rn(f[0], a.x, score);
+  score = __fmaf_rn(f[1], a.y, score);
+  score = __fmaf_rn(f[2], a.z, score);
+  score = __fmaf_rn(f[3], a.w, score);
+  score = __fmaf_rn(f[4], b.x, score);
+  return __fmaf_rn(f[5], b.y, score);
 }
 
 struct LscInertia : Inertia {
+  // Four keep more than registers hold.
+  static const u32 AT_ONCE = 2;
   float square;
 
   template <int N>
@@ -74,10 +67,10 @@ struct LscInertia : Inertia {
                          const u32 (&last)[N], const float (&lowest)[N], u32 (&best)[N]) {
     prefer(
         slots, pixel, last, best, 0,
-        [&](int i) { return distance_of(mean, square, weigh(mean, pixel[i]), lowest[i]); },
+        [&](int i) { return distance_of(mean, square, weight_of(mean, pixel[i]), lowest[i]); },
         [&](u32 slot, int i) {
-          const Weighed own = weigh(mean, pixel[i]);
-          return distance_of(mean, square, own, score_of(reach, own, slot, pixel[i]));
+          const float weight = weight_of(mean, pixel[i]);
+          return distance_of(mean, square, weight, score_of(reach, weight, slot, pixel[i]));
         });
   }
 };
@@ -150,7 +143,7 @@ __device__ __forceinline__ i32 place_of(const LscTemporal &own, const LscArgs &a
 }
 
 // As `lsc_assign`; `begin` is a `Begin`. The round after a cut is one more, so all that follow count one further.
-KERNEL __launch_bounds__(ROUND_THREADS)
+KERNEL __launch_bounds__(ROUND_THREADS, 6)
     lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
                const u32 *__restrict__ py, const Mean *__restrict__ mean, LscTemporal own, Temporal t,
                TemporalArgs temporal, u32 begin, u32 round, LscArgs args) {
@@ -163,7 +156,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   Sums *clear = sums_of(own, round + 1), *out = state_of(own, round);
   if (threadIdx.x == 0) total = 0;
   const LscInertia inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, own.square};
-  assign(
+  assign<false>(
       samples, color, px, py, mean, sums_of(own, round), args,
       [&](u32 x, u32 y) {
         if (begin == BEGIN_CARRY) return begin_with(carry(args, pairs, own, t, x, y));
@@ -181,7 +174,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 
 // As `lsc_label`, and leaves what the next frame needs. `round` is the last one's number.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
-    lsc_label_follow(const u32 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
+    lsc_label_follow(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
                      Components components, u32 round, u32 follows, LscArgs args) {
   after_last_kernel(color, args);
@@ -192,7 +185,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   if (threadIdx.x == 0) total = 0;
   const LscInertia inertia = {{t, temporal, args, follows && !cut, &total, 0}, own.square};
   label(
-      t.features, color, px, py, mean, components, args,
+      t.features, FloatTable{color}, px, py, mean, components, args,
       [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },
       [&](u32 k, const Sums &last) {
         store(own.carried + k, last);

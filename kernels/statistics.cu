@@ -51,13 +51,17 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *lig
 enum TileSums { SUM_PLACES, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
 static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "places of a tile");
 
+// Components whose sums are held at once, one a thread: few tiles have more, and those take turns. With room for all, six blocks
+// fit a multiprocessor instead of eight.
+#define MEASURE_AT_ONCE TILE_THREADS
+
 template <bool LIGHT>
 __device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
                                              RegionSums *regions, const FrameArgs &frame, const u16 *light,
                                              const MeasureArgs &args) {
   const u32 words = LIGHT ? SUM_PIXELS + 1 : SUM_PIXELS;
   __shared__ u16 label[TILE * TILE];
-  __shared__ u32 sums[words][TILE * TILE];
+  __shared__ u32 sums[words][MEASURE_AT_ONCE];
   const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), row0 = threadIdx.x / 32 * 4;
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane, y0 = top + row0;
   const u32 rows = x < frame.width && y0 < frame.height ? min(frame.height - y0, 4) : 0;
@@ -71,11 +75,9 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
     local += frame.width;
   }
   if (args.measure) WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
-    label[i] = component_label[first + i];
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
 #pragma unroll
-    for (int j = 0; j < words; j++) sums[j][i] = 0;
-  }
+  for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
   __syncthreads();
   u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
 #pragma unroll
@@ -84,57 +86,68 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
     to_label += args.label_stride;
   }
   if (!args.measure) return;
+#pragma unroll 1
+  for (u32 base = 0;;) {
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 row = row0 + i, before = __shfl_up_sync(FULL_WARP, index[i], 1);
-    const u32 starts = __ballot_sync(FULL_WARP, before != index[i]) | 1u;
-    const u32 start = (u32)highest_lane(starts & ~after);
-    const u32 run_first = run_sum(own[i].first, start), run_third = run_sum(own[i].third, start);
-    const u32 run_second = LIGHT ? run_sum(own[i].second, start) : 0;
-    // The last lane of a run: the next begins another.
-    if (i < rows && (lane == 31 || starts & own_bit << 1)) {
-      const u32 n = lane + 1 - start;
-      u32 *const to = &sums[0][index[i]];
-      const u32 step = TILE * TILE;
-      atomicAdd(&to[SUM_PLACES * step], (n * (start + lane) >> 1) + (n * row << 16));
-      if (LIGHT) {
-        atomicAdd(&to[SUM_FIRST * step], run_first);
-        atomicAdd(&to[SUM_SECOND * step], run_second);
-        atomicAdd(&to[SUM_PIXELS * step], n);
-      } else {
-        atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run_first & 0xffffu));
-        atomicAdd(&to[SUM_SECOND * step], run_first >> 16);
+    for (int i = 0; i < 4; i++) {
+      const u32 row = row0 + i, before = __shfl_up_sync(FULL_WARP, index[i], 1);
+      const u32 starts = __ballot_sync(FULL_WARP, before != index[i]) | 1u;
+      const u32 start = (u32)highest_lane(starts & ~after);
+      const u32 run_first = run_sum(own[i].first, start), run_third = run_sum(own[i].third, start);
+      const u32 run_second = LIGHT ? run_sum(own[i].second, start) : 0;
+      // The last lane of a run: the next begins another. What is outside the frame has no place.
+      const u32 at = index[i] - base;
+      if (at < MEASURE_AT_ONCE && i < rows && (lane == 31 || starts & own_bit << 1)) {
+        const u32 n = lane + 1 - start;
+        u32 *const to = &sums[0][at];
+        const u32 step = MEASURE_AT_ONCE;
+        atomicAdd(&to[SUM_PLACES * step], (n * (start + lane) >> 1) + (n * row << 16));
+        if (LIGHT) {
+          atomicAdd(&to[SUM_FIRST * step], run_first);
+          atomicAdd(&to[SUM_SECOND * step], run_second);
+          atomicAdd(&to[SUM_PIXELS * step], n);
+        } else {
+          atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run_first & 0xffffu));
+          atomicAdd(&to[SUM_SECOND * step], run_first >> 16);
+        }
+        atomicAdd(&to[SUM_THIRD * step], run_third);
+        atomicOr(&to[SUM_COLUMNS * step], 1u << start | own_bit);
+        atomicOr(&to[SUM_ROWS * step], 1u << row);
       }
-      atomicAdd(&to[SUM_THIRD * step], run_third);
-      atomicOr(&to[SUM_COLUMNS * step], 1u << start | own_bit);
-      atomicOr(&to[SUM_ROWS * step], 1u << row);
     }
-  }
-  __syncthreads();
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
-    RegionSums *region = &regions[label[i]];
-    const u32 places = sums[SUM_PLACES][i], sum_first = sums[SUM_FIRST][i];
-    const u32 columns = sums[SUM_COLUMNS][i], in_rows = sums[SUM_ROWS][i];
-    const u32 n = LIGHT ? sums[words - 1][i] : sum_first >> COUNT_SHIFT;
-    atomicAdd(&region->x, (u64)(n * left + (places & 0xffffu)));
-    atomicAdd(&region->y, (u64)(n * top + (places >> 16)));
-    atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : sum_first & ((1u << COUNT_SHIFT) - 1)));
-    atomicAdd(&region->samples[1], (u64)sums[SUM_SECOND][i]);
-    atomicAdd(&region->samples[2], (u64)sums[SUM_THIRD][i]);
-    atomicMin(&region->x0, left + __ffs(columns) - 1);
-    atomicMax(&region->x1, left + 32 - __clz(columns));
-    atomicMin(&region->y0, top + __ffs(in_rows) - 1);
-    atomicMax(&region->y1, top + 32 - __clz(in_rows));
-    if (!args.components_hold) continue;
-    const ComponentSums held = c.sums[first + i];
-    atomicAdd(&region->area, held.count);
+    __syncthreads();
+    const u32 i = threadIdx.x;
+    if (base + i < total) {
+      RegionSums *region = &regions[label[base + i]];
+      const u32 places = sums[SUM_PLACES][i], sum_first = sums[SUM_FIRST][i];
+      const u32 columns = sums[SUM_COLUMNS][i], in_rows = sums[SUM_ROWS][i];
+      const u32 n = LIGHT ? sums[words - 1][i] : sum_first >> COUNT_SHIFT;
+      atomicAdd(&region->x, (u64)(n * left + (places & 0xffffu)));
+      atomicAdd(&region->y, (u64)(n * top + (places >> 16)));
+      atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : sum_first & ((1u << COUNT_SHIFT) - 1)));
+      atomicAdd(&region->samples[1], (u64)sums[SUM_SECOND][i]);
+      atomicAdd(&region->samples[2], (u64)sums[SUM_THIRD][i]);
+      atomicMin(&region->x0, left + __ffs(columns) - 1);
+      atomicMax(&region->x1, left + 32 - __clz(columns));
+      atomicMin(&region->y0, top + __ffs(in_rows) - 1);
+      atomicMax(&region->y1, top + 32 - __clz(in_rows));
+      if (args.components_hold) {
+        const ComponentSums held = c.sums[first + base + i];
+        atomicAdd(&region->area, held.count);
 #pragma unroll
-    for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
+        for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
+      }
+    }
+    base += MEASURE_AT_ONCE;
+    if (base >= total) return;
+#pragma unroll
+    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
+    __syncthreads();
   }
 }
 
 // Grid: tiles of 32 x 32 px as in `tile_components`. Writes every label; adds every component to its region.
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
   after_last_kernel(c, args);

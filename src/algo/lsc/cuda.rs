@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! LSC on a CUDA device: launches only. Seeding and updating happen inside the kernels, see kernels/lsc.cu.
 
-use super::Plan;
+use super::{Plan, unpack_pair};
 use crate::algo::grid::{Grid, GridArgs};
 use crate::algo::temporal::WARM_ROUNDS;
 use crate::algo::temporal::cuda::{State, warm_rounds};
@@ -72,6 +72,8 @@ pub(crate) struct Lsc {
     /// `Means` of kernels/lsc.cu, behind the first set of sums.
     means: u64,
     color: Memory<u32>,
+    /// The same as two floats each.
+    color_floats: Memory<[f32; 2]>,
     px: Memory<u32>,
     py: Memory<u32>,
     /// Sums of the last round in which a cluster had members, before and after a round.
@@ -96,6 +98,7 @@ impl Lsc {
         let what = "device memory";
         let reach = grid.reach(TILE) * REACH_BYTES;
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
+        let floats: Vec<_> = color.iter().map(|&pair| unpack_pair(pair).map(|v| v as f32)).collect();
         let follow = || -> Result<Follow> {
             Ok(Follow {
                 assign: cuda.device.kernel("lsc", "lsc_follow", "lsc/assign")?,
@@ -113,6 +116,7 @@ impl Lsc {
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
             means: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
             color: Memory::with(cuda, what, &color)?,
+            color_floats: Memory::with(cuda, what, &floats)?,
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
             state: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
@@ -190,12 +194,13 @@ impl Segmenter<Cuda> for Lsc {
                 )?;
             }
         }
-        let components = work.components();
+        let (components, floats) = (work.components(), self.color_floats.address());
         if let Some((follow, temporal, own)) = own {
             let (all, shape, follows) =
                 (temporal.addresses(work), temporal.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
-            let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
+            let list =
+                &mut args![floats, px, py, mean, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
             return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
         }
