@@ -80,6 +80,7 @@ __device__ __forceinline__ void write_edges(const Components &out, const u32 *ed
 // What a lane has added up going down its column inside one component: pixels above channel 0, which 21 bits hold for a whole
 // tile, and the channels 1 and 2 in 16 bits each, which those of 32 px fit.
 #define COUNT_SHIFT 21
+__device__ __forceinline__ u32 below_count(u32 sum) { return sum & ((1u << COUNT_SHIFT) - 1); }
 static_assert(TILE * TILE * 1023 < 1 << COUNT_SHIFT && TILE * TILE <= 1 << (32 - COUNT_SHIFT - 1), "sums of a tile");
 
 struct ColumnSums {
@@ -93,7 +94,7 @@ struct ColumnSums {
     } else {
       ComponentSums *to = out.sums + shared.first + component;
       atomicAdd(&to->count, first >> COUNT_SHIFT);
-      atomicAdd(&to->color[0], (u64)(first & ((1u << COUNT_SHIFT) - 1)));
+      atomicAdd(&to->color[0], (u64)below_count(first));
       atomicAdd(&to->color[1], (u64)(others & 0xffffu));
       atomicAdd(&to->color[2], (u64)(others >> 16));
     }
@@ -306,7 +307,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
       const u32 i = component - first;
       const u32 sum = shared.sums[0][i];
       const ComponentSums own = {sum >> COUNT_SHIFT, y * width + x,
-                                 {sum & ((1u << COUNT_SHIFT) - 1), shared.sums[1][i], shared.sums[2][i]}};
+                                 {below_count(sum), shared.sums[1][i], shared.sums[2][i]}};
       out.sums[component] = own;
     } else {
       out.sums[component].key = y * width + x;

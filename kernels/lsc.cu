@@ -30,7 +30,8 @@ struct Pairs {
 __device__ __forceinline__ i32 low(u32 pair) { return (i32)(short)(pair & 0xffffu); }
 __device__ __forceinline__ i32 high(u32 pair) { return (i32)pair >> 16; }
 
-__device__ __forceinline__ void color_pairs(const u32 *color, u32 feature, u32 (&out)[3]) {
+template <class Numbers>
+__device__ __forceinline__ void color_pairs(const Numbers *color, u32 feature, Numbers (&out)[3]) {
   out[0] = color[feature_0(feature)];
   out[1] = color[1024 + feature_1(feature)];
   out[2] = color[1024 + feature_2(feature)];
@@ -332,13 +333,13 @@ struct PairTable {
 struct FloatTable {
   const float2 *color;
   __device__ void load(u32 feature, float (&f)[6]) const {
-    const float2 l = color[feature_0(feature)], a = color[1024 + feature_1(feature)], b = color[1024 + feature_2(feature)];
-    f[0] = l.x;
-    f[1] = l.y;
-    f[2] = a.x;
-    f[3] = a.y;
-    f[4] = b.x;
-    f[5] = b.y;
+    float2 pair[3];
+    color_pairs(color, feature, pair);
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      f[2 * j] = pair[j].x;
+      f[2 * j + 1] = pair[j].y;
+    }
   }
 };
 

@@ -51,8 +51,8 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *lig
 enum TileSums { SUM_PLACES, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
 static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "places of a tile");
 
-// Components whose sums are held at once, one a thread: few tiles have more, and those take turns. With room for all, six blocks
-// fit a multiprocessor instead of eight.
+// Components whose sums are held at once, one a thread; those of tiles with more take turns. With room for all, six blocks fit a
+// multiprocessor instead of eight.
 #define MEASURE_AT_ONCE TILE_THREADS
 
 template <bool LIGHT>
@@ -124,7 +124,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
       const u32 n = LIGHT ? sums[words - 1][i] : sum_first >> COUNT_SHIFT;
       atomicAdd(&region->x, (u64)(n * left + (places & 0xffffu)));
       atomicAdd(&region->y, (u64)(n * top + (places >> 16)));
-      atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : sum_first & ((1u << COUNT_SHIFT) - 1)));
+      atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : below_count(sum_first)));
       atomicAdd(&region->samples[1], (u64)sums[SUM_SECOND][i]);
       atomicAdd(&region->samples[2], (u64)sums[SUM_THIRD][i]);
       atomicMin(&region->x0, left + __ffs(columns) - 1);

@@ -49,6 +49,8 @@ struct Follow {
     label: Kernel,
     /// Final sums of this frame and of the last, which take turns.
     carried: [Memory<[u32; SUMS_WORDS]>; 2],
+    /// Pairs of color as floats.
+    color: Memory<[f32; 2]>,
     turn: Memory<u32>,
     square: f32,
 }
@@ -72,8 +74,6 @@ pub(crate) struct Lsc {
     /// `Means` of kernels/lsc.cu, behind the first set of sums.
     means: u64,
     color: Memory<u32>,
-    /// The same as two floats each.
-    color_floats: Memory<[f32; 2]>,
     px: Memory<u32>,
     py: Memory<u32>,
     /// Sums of the last round in which a cluster had members, before and after a round.
@@ -98,12 +98,13 @@ impl Lsc {
         let what = "device memory";
         let reach = grid.reach(TILE) * REACH_BYTES;
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
-        let floats: Vec<_> = color.iter().map(|&pair| unpack_pair(pair).map(|v| v as f32)).collect();
         let follow = || -> Result<Follow> {
+            let floats: Vec<_> = color.iter().map(|&pair| unpack_pair(pair).map(|v| v as f32)).collect();
             Ok(Follow {
                 assign: cuda.device.kernel("lsc", "lsc_follow", "lsc/assign")?,
                 label: cuda.device.kernel("lsc", "lsc_label_follow", "lsc/label")?.with_shared(reach),
                 carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
+                color: Memory::with(cuda, what, &floats)?,
                 turn: Memory::with(cuda, what, &lsc.turn)?,
                 square: lsc.square,
             })
@@ -116,7 +117,6 @@ impl Lsc {
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
             means: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
             color: Memory::with(cuda, what, &color)?,
-            color_floats: Memory::with(cuda, what, &floats)?,
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
             state: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
@@ -194,13 +194,13 @@ impl Segmenter<Cuda> for Lsc {
                 )?;
             }
         }
-        let (components, floats) = (work.components(), self.color_floats.address());
+        let components = work.components();
         if let Some((follow, temporal, own)) = own {
             let (all, shape, follows) =
                 (temporal.addresses(work), temporal.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
-            let list =
-                &mut args![floats, px, py, mean, own, all, shape, components, last, follows, self.args];
+            let color = follow.color.address();
+            let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
             return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
         }
