@@ -39,6 +39,13 @@
 #define LIKE_REGION 64
 #define MERGE_THREADS 256
 #define NUMBER_THREADS 1024
+// Groups of words in which regions' marks are counted: a block adds them all up, and a component goes through one of them.
+#define MARK_GROUPS 8192
+// Lists for the rounds in which little is small, which one block goes over before many would have met, and the most pairs of the
+// rounds before that are looked at for them.
+#define LATE_PLACES 16384
+#define LATE_PICKER_PLACES 4096
+#define MOST_LISTED 131072
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256
 #define MEAN_THREADS 256

@@ -56,6 +56,15 @@ fn overlap() -> CUlaunchAttribute {
     }
 }
 
+/// Lets all blocks of a grid be on the device at once.
+fn together() -> CUlaunchAttribute {
+    CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        pad: Default::default(),
+        value: CUlaunchAttributeValue { cooperative: 1 },
+    }
+}
+
 /// A loaded kernel with the stage that it belongs to.
 pub(crate) struct Kernel {
     function: CudaFunction,
@@ -94,23 +103,8 @@ impl Kernel {
         args: &mut [*mut c_void],
     ) -> Result<()> {
         if self.overlaps {
-            let mut attribute = overlap();
-            let config = CUlaunchConfig {
-                gridDimX: grid.0,
-                gridDimY: grid.1,
-                gridDimZ: 1,
-                blockDimX: threads,
-                blockDimY: 1,
-                blockDimZ: 1,
-                sharedMemBytes: self.shared,
-                hStream: stream.cu_stream(),
-                attrs: &mut attribute,
-                numAttrs: 1,
-            };
-            let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
-            // SAFETY: promised by the caller; the attribute outlives the call.
-            let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
-            return check(self.stage, launched.result());
+            // SAFETY: promised by the caller.
+            return unsafe { self.launch_with(&mut [overlap()], stream, grid, threads, args) };
         }
         // SAFETY: promised by the caller.
         let launched = unsafe {
@@ -126,6 +120,34 @@ impl Kernel {
         check(self.stage, launched)
     }
 
+    /// # Safety
+    /// As [`Kernel::launch`].
+    unsafe fn launch_with(
+        &self,
+        attributes: &mut [CUlaunchAttribute],
+        stream: &CudaStream,
+        grid: (u32, u32),
+        threads: u32,
+        args: &mut [*mut c_void],
+    ) -> Result<()> {
+        let config = CUlaunchConfig {
+            gridDimX: grid.0,
+            gridDimY: grid.1,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: self.shared,
+            hStream: stream.cu_stream(),
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: attributes.len() as u32,
+        };
+        let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
+        // SAFETY: promised by the caller; the attributes outlive the call.
+        let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
+        check(self.stage, launched.result())
+    }
+
     /// The same for a grid whose blocks wait for each other.
     ///
     /// # Safety
@@ -137,6 +159,10 @@ impl Kernel {
         threads: u32,
         args: &mut [*mut c_void],
     ) -> Result<()> {
+        if self.overlaps {
+            // SAFETY: promised by the caller.
+            return unsafe { self.launch_with(&mut [overlap(), together()], stream, (blocks, 1), threads, args) };
+        }
         // SAFETY: promised by the caller.
         let launched = unsafe {
             result::launch_cooperative_kernel(

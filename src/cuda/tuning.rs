@@ -49,6 +49,9 @@ pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
 pub(crate) const LIKE_REGION: u32 = value("LIKE_REGION");
 pub(crate) const MERGE_THREADS: u32 = value("MERGE_THREADS");
 pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
+pub(crate) const MARK_GROUPS: u32 = value("MARK_GROUPS");
+pub(crate) const LATE_PLACES: u32 = value("LATE_PLACES");
+pub(crate) const LATE_PICKER_PLACES: u32 = value("LATE_PICKER_PLACES");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
 pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
 pub(crate) const TEMPORAL_THREADS: u32 = value("TEMPORAL_THREADS");
@@ -65,4 +68,5 @@ const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_mul
 const _: () =
     assert!(DENSITY_TILE_H.is_multiple_of(DENSITY_THREADS / 32) && DENSITY_CELLS > DENSITY_CELLS_SMALL);
 const _: () = assert!(value("FLATTEN_COUNTER") + FLATTEN_PASSES <= super::work::FRAME_COUNTERS as u32);
+const _: () = assert!(MARK_GROUPS.is_multiple_of(4 * NUMBER_THREADS));
 const _: () = assert!(NUMBER_THREADS == 1024 && CONNECT_THREADS > 0 && INGEST_THREADS > 0);

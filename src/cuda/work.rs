@@ -11,7 +11,7 @@ use super::bounce::{Bounce, DeviceRows};
 use super::frame::DeviceFrame;
 use super::launch::{Argument, Kernel, check};
 use super::results::{Counts, PARTS, Pinned, Pool, Results};
-use super::tuning::TILE;
+use super::tuning::{LATE_PICKER_PLACES, LATE_PLACES, TILE};
 use super::{Cuda, Traffic};
 use crate::algo::temporal::cuda::State;
 use crate::backend::StageTimes;
@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::connectivity::cuda::small_pair_places;
+use crate::post::connectivity::cuda::{mark_words, small_pair_places};
 
 /// An array in device memory.
 pub(crate) struct Memory<T> {
@@ -177,9 +177,9 @@ pub struct Work {
     pub(crate) component_labels: Memory<u16>,
     pub(crate) picks: Memory<u64>,
     pub(crate) small_pairs: Memory<[u32; 2]>,
-    pub(crate) bitmap: Memory<u32>,
-    pub(crate) word_before: Memory<u32>,
-    pub(crate) block_total: Memory<u32>,
+    pub(crate) late_pairs: Memory<[u32; 2]>,
+    pub(crate) late_pickers: Memory<u32>,
+    pub(crate) marks: Memory<u32>,
     pub(crate) regions: Memory<[u64; 12]>,
     pub(crate) means: Memory<u32>,
     pub(crate) records: Memory<crate::regions::Region>,
@@ -224,8 +224,6 @@ impl Work {
         let tile_count = tiles.0 as usize * tiles.1 as usize;
         let max_regions = plan.max_regions();
         let clusters = plan.max_clusters();
-        let words =
-            (geometry.height as usize * geometry.width.div_ceil(32) as usize).max(clusters.div_ceil(32));
         let what = "device memory";
         let sums_words = plan.algorithm.sums_words(&plan.grid);
         let first_words = if plan.clusters_are_pixels() { n } else { sums_words };
@@ -260,9 +258,9 @@ impl Work {
             component_labels: Memory::new(cuda, what, n)?,
             picks: Memory::new(cuda, what, 2 * n)?,
             small_pairs: Memory::new(cuda, what, small_pair_places(n))?,
-            bitmap: Memory::new(cuda, what, words)?,
-            word_before: Memory::new(cuda, what, words)?,
-            block_total: Memory::new(cuda, what, 1024)?,
+            late_pairs: Memory::new(cuda, what, LATE_PLACES as usize)?,
+            late_pickers: Memory::new(cuda, what, LATE_PICKER_PLACES as usize)?,
+            marks: Memory::new(cuda, what, mark_words(plan))?,
             regions: Memory::new(cuda, what, max_regions)?,
             means: Memory::new(cuda, what, max_regions)?,
             records: Memory::new(cuda, what, max_regions)?,

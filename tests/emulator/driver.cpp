@@ -1026,17 +1026,24 @@ API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   if (gz != 1 || shared > MOST_SHARED) return INVALID_VALUE;
   return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
 }
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  int value[16];
+};
 struct LaunchConfig {
   unsigned gx, gy, gz, bx, by, bz, shared;
   void *stream;
-  const void *attributes;
+  const LaunchAttribute *attributes;
   unsigned attribute_count;
 };
-// Grids do not overlap here, whatever the attributes allow.
+// Grids do not overlap here, whatever the attributes allow; blocks that wait for each other they do have to name (2).
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
   if (c.gz != 1 || c.shared > MOST_SHARED) return INVALID_VALUE;
-  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, false);
+  bool cooperative = false;
+  for (unsigned i = 0; i < c.attribute_count; i++) cooperative |= c.attributes[i].id == 2 && c.attributes[i].value[0] != 0;
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, cooperative);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned, void *stream, void **arguments) {

@@ -5,7 +5,7 @@ use super::MAX_REGIONS;
 use crate::algo::temporal::cuda::State;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{self, BORDER_THREADS, CONNECT_THREADS, NUMBER_THREADS, TILE};
+use crate::cuda::tuning::{self, BORDER_THREADS, CONNECT_THREADS, MARK_GROUPS, NUMBER_THREADS, TILE};
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -15,8 +15,6 @@ use crate::plan::Plan;
 /// as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
-/// Rounds with launches of their own: photographs take three or four, few of them one more.
-const LAUNCHED_ROUNDS: u32 = 4;
 
 // Part of the result on both sides.
 const _: () = assert!(tuning::LIKE_REGION == super::LIKE_REGION);
@@ -30,13 +28,26 @@ struct ConnectArgs {
     min_region: u32,
     max_regions: u32,
     connectivity: u32,
+    border_pairs: u32,
     words: u32,
+    group_bits: u32,
     small_places: u32,
 }
 
-const _: () = assert!(size_of::<ConnectArgs>() == 4 * 8);
+const _: () = assert!(size_of::<ConnectArgs>() == 4 * 10);
 // SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connectivity.cu.
 unsafe impl Argument for ConnectArgs {}
+
+/// `Late` of kernels/connectivity.cu.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Late {
+    pairs: u64,
+    pickers: u64,
+}
+
+// SAFETY: repr(C), two addresses in the order of `Late`.
+unsafe impl Argument for Late {}
 
 pub(crate) struct Connectivity {
     borders: Kernel,
@@ -44,20 +55,20 @@ pub(crate) struct Connectivity {
     pick_first: Kernel,
     pick: Kernel,
     hook: Kernel,
-    rest: Kernel,
-    mark: Kernel,
-    count: Kernel,
+    pick_late: Kernel,
     number: Kernel,
     fit: Kernel,
     args: ConnectArgs,
-    /// Rounds of absorption: a component that is still small has doubled in each.
-    rounds: u32,
+    /// Rounds with launches of their own, beside the first half of one more: all in which what is small may join its like. Of
+    /// photographs little is left then for the launch that numbers.
+    launched_rounds: u32,
     /// Whether a map of the smallest regions could have more than labels can name.
     may_overflow: bool,
     border_blocks: u32,
     blocks: u32,
     /// Of the launches after the first round's.
     later_blocks: u32,
+    /// Of grids whose blocks wait for each other.
     number_blocks: u32,
     resident: u32,
 }
@@ -68,25 +79,50 @@ pub(crate) fn small_pair_places(pixels: usize) -> usize {
     (pixels / 2).max(1)
 }
 
+/// Words of the bitmap of marks: one bit a pixel, in rows of whole words, or one a cluster.
+fn bitmap_words(plan: &Plan) -> usize {
+    let geometry = plan.frame.geometry;
+    if plan.connectivity {
+        geometry.height as usize * geometry.width.div_ceil(32) as usize
+    } else {
+        plan.max_clusters().div_ceil(32)
+    }
+}
+
+/// Bits of the number of words in a group of marks.
+fn group_bits(words: usize) -> u32 {
+    words.div_ceil(MARK_GROUPS as usize).next_power_of_two().max(4).ilog2()
+}
+
+/// Words of the marks: of the groups, then of the bitmap, in whole groups.
+pub(crate) fn mark_words(plan: &Plan) -> usize {
+    let words = bitmap_words(plan);
+    MARK_GROUPS as usize + words.next_multiple_of(1 << group_bits(words))
+}
+
 impl Connectivity {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
-        let clusters = plan.max_clusters() as u32;
         let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
-        let pairs = (width - 1) / TILE * height + (height - 1) / TILE * width;
-        let (rest, fit) = (kernel("connect_rest")?, kernel("connect_fit")?);
-        let resident = fit.resident_blocks(NUMBER_THREADS)?.min(rest.resident_blocks(NUMBER_THREADS)?).min(1);
+        // Merging wants the pairs that touch across tiles, too.
+        let border_pairs = if plan.connectivity || plan.merge.is_some() {
+            (width - 1) / TILE * height + (height - 1) / TILE * width
+        } else {
+            0
+        };
+        let words = bitmap_words(plan);
+        let (number, fit) = (kernel("connect_number")?, kernel("connect_fit")?);
+        let resident = fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
+        let resident = (resident * cuda.device.multiprocessors).clamp(1, 1024);
         Ok(Self {
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
             pick_first: kernel("connect_pick_first")?,
             pick: kernel("connect_pick")?,
             hook: kernel("connect_hook")?,
-            rest,
-            mark: kernel("connect_mark")?,
-            count: kernel("connect_count")?,
-            number: kernel("connect_number")?,
-            resident: (resident * cuda.device.multiprocessors).clamp(1, 1024),
+            pick_late: kernel("connect_pick_late")?,
+            number,
+            resident,
             fit,
             args: ConnectArgs {
                 width,
@@ -95,25 +131,27 @@ impl Connectivity {
                 min_region: plan.min_region,
                 max_regions: MAX_REGIONS as u32,
                 connectivity: u32::from(plan.connectivity),
-                words: if plan.connectivity { height * width.div_ceil(32) } else { clusters.div_ceil(32) },
+                border_pairs,
+                words: words as u32,
+                group_bits: group_bits(words),
                 small_places: small_pair_places(plan.frame.geometry.pixels()) as u32,
             },
-            rounds: if plan.connectivity { plan.min_region.next_power_of_two().ilog2() } else { 0 },
-            may_overflow: plan.connectivity
-                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
-            // Merging wants the pairs that touch across tiles, too.
-            border_blocks: if plan.connectivity || plan.merge.is_some() {
-                pairs.div_ceil(BORDER_THREADS)
+            launched_rounds: if plan.connectivity {
+                // A component that is still small has doubled in each.
+                plan.min_region.next_power_of_two().ilog2().min(super::alike_rounds(plan.min_region))
             } else {
                 0
             },
+            may_overflow: plan.connectivity
+                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
+            border_blocks: border_pairs.div_ceil(BORDER_THREADS).max(1),
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
             later_blocks: (width * height)
                 .div_ceil(2 * PIXELS_A_BLOCK)
                 .clamp(1, 4 * cuda.device.multiprocessors),
             number_blocks: (width * height)
                 .div_ceil(32 * PIXELS_A_BLOCK)
-                .clamp(1, cuda.device.multiprocessors.min(1024)),
+                .clamp(1, resident),
         })
     }
 }
@@ -121,31 +159,30 @@ impl Connectivity {
 impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
         let (components, shape) = (work.components(), self.args);
-        let (grid, number_grid) = ((self.blocks, 1), (self.number_blocks, 1));
-        let (picks, small, bitmap) =
-            (work.picks.address(), work.small_pairs.address(), work.bitmap.address());
-        let (before, totals) = (work.word_before.address(), work.block_total.address());
+        let (grid, later) = ((self.blocks, 1), (self.later_blocks, 1));
+        let (picks, small, marks) =
+            (work.picks.address(), work.small_pairs.address(), work.marks.address());
+        let late = Late { pairs: work.late_pairs.address(), pickers: work.late_pickers.address() };
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
         // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, pairs
-        // with something small `small_places`, the bitmaps `words`, totals 1024, regions one for each of the most regions.
+        // with something small `small_places`, the lists of late rounds and the marks what the kernels are built for, regions one
+        // for each of the most regions.
         unsafe {
-            if self.border_blocks > 0 {
-                work.launch(
-                    &self.borders,
-                    (self.border_blocks, 1),
-                    BORDER_THREADS,
-                    &mut args![components, shape],
-                )?;
-            }
-            work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, bitmap, shape])?;
+            work.launch(
+                &self.borders,
+                (self.border_blocks, 1),
+                BORDER_THREADS,
+                &mut args![components, marks, shape],
+            )?;
+            work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, shape])?;
             let mains = work.temporal.as_ref().map_or(0, State::mains);
             if let Some(state) = &work.temporal
-                && self.rounds == 0
+                && self.launched_rounds == 0
             {
                 state.find_mains(work, self.blocks)?;
             }
-            for round in 0..self.rounds.min(LAUNCHED_ROUNDS) {
-                let blocks = if round == 0 { grid } else { (self.later_blocks, 1) };
+            for round in 0..self.launched_rounds {
+                let blocks = if round == 0 { grid } else { later };
                 if round == 0 {
                     let pairs = &mut args![components, picks, small, mains, shape];
                     work.launch(&self.pick_first, blocks, CONNECT_THREADS, pairs)?;
@@ -160,30 +197,22 @@ impl backend::Connectivity<Cuda> for Connectivity {
                     &mut args![components, picks, round, shape],
                 )?;
             }
-            if self.rounds > LAUNCHED_ROUNDS {
-                self.rest.launch_cooperative(
-                    &work.cuda.stream,
-                    self.resident,
-                    NUMBER_THREADS,
-                    &mut args![components, picks, small, LAUNCHED_ROUNDS, bitmap, shape],
-                )?;
-                work.mark(self.rest.stage)?;
-            } else {
-                work.launch(&self.mark, grid, CONNECT_THREADS, &mut args![components, bitmap, shape])?;
-            }
-            work.launch(&self.count, number_grid, NUMBER_THREADS, &mut args![bitmap, before, totals, shape])?;
-            work.launch(
-                &self.number,
-                number_grid,
+            let round = self.launched_rounds;
+            let pairs = &mut args![components, picks, small, late, marks, round, shape];
+            work.launch(&self.pick_late, later, CONNECT_THREADS, pairs)?;
+            self.number.launch_cooperative(
+                &work.cuda.stream,
+                self.number_blocks,
                 NUMBER_THREADS,
-                &mut args![components, bitmap, before, totals, labels, regions, shape],
+                &mut args![components, picks, small, late, marks, labels, regions, round, shape],
             )?;
+            work.mark(self.number.stage)?;
             if self.may_overflow {
                 self.fit.launch_cooperative(
                     &work.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
-                    &mut args![components, picks, bitmap, before, totals, labels, regions, shape],
+                    &mut args![components, picks, marks, labels, regions, shape],
                 )?;
                 work.mark(self.fit.stage)?;
             }

@@ -31,10 +31,14 @@ pub(crate) mod cuda;
 /// if there is one.
 const LIKE_REGION: u32 = 64;
 
+/// Rounds in which a small component may pick any neighbor.
+fn alike_rounds(min_region: u32) -> u32 {
+    if min_region > LIKE_REGION { 3 } else { 2 }
+}
+
 /// What it costs a component below `min_region` to join a neighbor, small itself or not: the first half of a pick's key.
 fn cost(distance: u32, small: bool, min_region: u32, round: u32) -> u32 {
-    let alike = round < if min_region > LIKE_REGION { 3 } else { 2 };
-    match (alike, small) {
+    match (round < alike_rounds(min_region), small) {
         (true, false) => distance,
         (true, true) => distance >> 2,
         (false, false) => distance >> 1,
