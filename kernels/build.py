@@ -46,9 +46,9 @@ OLD_CODE = {"connectivity.cu"}
 
 BASE_ARCH = 75
 # Further variants, each for files that say what it is good for.
-MARKS = {80: re.compile(r"__CUDA_ARCH__\s*>=\s*800"), 90: re.compile(r"\bafter_last_kernel\(")}
+MARKS = {80: re.compile(r"__CUDA_ARCH__\s*>=\s*800"), 90: re.compile(r"\b(?:after|beside)_last_kernel\(")}
 # A kernel whose body begins with something else.
-UNORDERED = re.compile(r"^KERNEL [^{;]*\{(?!\n  after_last_kernel\([^;]*\);\n)", re.M)
+UNORDERED = re.compile(r"^KERNEL [^{;]*\{(?!\n  (?:after|beside)_last_kernel\([^;]*\);\n)", re.M)
 # Code for 8.0 runs on 8.6 and 8.9.
 CODE_ARCHS = [75, 80, 90]
 REPORT_ARCH = 90
@@ -166,7 +166,7 @@ def outputs_of(job):
     name, source = os.path.basename(path), read(path)
     stem, text = name[: -len(".cu")], source.decode()
     for kernel in UNORDERED.findall(text):
-        raise Failed(f"{name}: a kernel does not begin with after_last_kernel(); it could run before what it reads is there:"
+        raise Failed(f"{name}: a kernel does not begin with after_last_kernel() or beside_last_kernel(); it could run before what it reads is there:"
                      f"\n{kernel.strip()}")
     version = code_version(path) if real else PTX_VERSION
     compiler, headers = Compiler(libraries[version], version), included(os.path.dirname(path))

@@ -43,17 +43,29 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 }
 #endif
 
-// The first statement of every kernel. From compute capability 9.0 on a grid is set up while the one before it still runs:
-// it waits here for that one's end and lets its own follower be set up. Before, and on a stream that does not ask for it,
-// this is nothing. The parameters named, the first and the last, are asked for before the wait: a frame of 3840x2160 takes 1 %
-// less.
+// From compute capability 9.0 on a grid is set up while the one before it still runs, and has to wait for that one's end. Before, and
+// on a stream that does not ask for it, all this is nothing.
+//
+// The first statement of a kernel is one of these two. What stands between `beside_last_kernel` and `wait_for_last_kernel` runs
+// beside the kernel before: it reads only what kernels before that one, or the host, have written, which is complete, since
+// nobody lets its follower be set up before the wait; and it writes what nobody reads until then.
+// The parameters named, the first and the last, are asked for before the wait: a frame of 3840x2160 takes 1 % less.
 template <class First, class Last>
-__device__ __forceinline__ void after_last_kernel(const First &first, const Last &last) {
+__device__ __forceinline__ void beside_last_kernel(const First &first, const Last &last) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("" : : "r"(*(const u32 *)&first), "r"(((const u32 *)&last)[sizeof(Last) / 4 - 1]));
+#endif
+}
+__device__ __forceinline__ void wait_for_last_kernel() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" : : : "memory");
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 #endif
+}
+template <class First, class Last>
+__device__ __forceinline__ void after_last_kernel(const First &first, const Last &last) {
+  beside_last_kernel(first, last);
+  wait_for_last_kernel();
 }
 template <class Only>
 __device__ __forceinline__ void after_last_kernel(const Only &only) {

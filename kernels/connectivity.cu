@@ -104,12 +104,13 @@ __device__ __forceinline__ u32 component_at(const Components &c, const ConnectAr
 
 // Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
 // pairs across vertical borders, then those across horizontal ones.
-// Clears the marks beside it.
+// Clears the marks, too.
 KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks marks, ConnectArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   const u32 vertical = (args.width - 1) / TILE * args.height, all = args.border_pairs;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
   for (u32 word = i; word < MARK_GROUPS + args.words; word += gridDim.x * BORDER_THREADS) marks.groups[word] = 0;
+  wait_for_last_kernel();
   u32 a = 0, b = 0;
   bool along = false;
   if (i < all) {
@@ -511,11 +512,12 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *pick
 // The first round, which also lists the pairs for the others, and finds the main components if somebody wants them.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_pick_first(Components c, u64 *picks, uint2 *small, u64 *mains, ConnectArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, place;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
   const u32 edges = c.counters[EDGES];
+  wait_for_last_kernel();
   for (u32 base = blockIdx.x * CONNECT_THREADS; base < edges; base += ALL) {
     const u32 i = base + threadIdx.x;
     uint2 pair = asked;
@@ -545,12 +547,14 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_pick(Components c, u64 *picks, uint2 *small, u32 round, ConnectArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   const uint2 asked = ask(small, FIRST, args.small_places);
   const PairList list = small_pairs(c, args, small);
   // Whether anything small was left in the round before.
-  if (c.counters[ROUNDS + round - 1] == 0) return;
+  const bool wanted = c.counters[ROUNDS + round - 1] != 0;
   const uint2 pair = list.pairs == small ? asked : ask(list.pairs, FIRST, 2 * pixels(args));
+  wait_for_last_kernel();
+  if (!wanted) return;
   const bool any = pick(c, picks_of(args, picks, round), args.min_region, round, list, pair, FIRST, ALL);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
@@ -570,18 +574,21 @@ __device__ __forceinline__ void append(T *list, u32 *count, u32 places, bool kee
 // its pairs, and clears the picks of the round before, as `connect_hook` does elsewhere.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_pick_late(Components c, u64 *picks, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   u64 *old = picks_of(args, picks, round + 1);
-  const uint2 asked = ask(small, FIRST, args.small_places), asked_head = load_head(c, min(FIRST, pixels(args) - 1));
+  const uint2 asked = ask(small, FIRST, args.small_places);
   const u64 asked_old = ask((const u64 *)old, FIRST, pixels(args));
   const u32 components = c.counters[COMPONENTS];
   const PairList list = small_pairs(c, args, small);
+  const bool wanted = round != 0 && c.counters[ROUNDS + round - 1] != 0;
+  wait_for_last_kernel();
+  const uint2 asked_head = load_head(c, min(FIRST, pixels(args) - 1));
   for (u32 i = FIRST; i < components; i += ALL) {
     const uint2 head = i == FIRST ? asked_head : load_head(c, i);
     if ((i == FIRST ? asked_old : __ldcg(&old[i])) != ~0ull) old[i] = ~0ull;
     if (!args.connectivity || head.x != 0) mark(args, marks, mark_at(c, args, i, head.y), true);
   }
-  if (round == 0 || c.counters[ROUNDS + round - 1] == 0) return;
+  if (!wanted) return;
   // Of very many, as in noise, more are left than the lists have places for: that is all there is to know then.
   if (list.count > MOST_LISTED) {
     const uint2 pair = ask(list.pairs, FIRST, list.count);

@@ -386,14 +386,15 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
   Turn turn;
   u32 own_x, own_y;
+  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
+#pragma unroll
+    for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
+  }
+  wait_for_last_kernel();
   if (EARLY && threadIdx.x < count && cell_of(args, slots, threadIdx.x, own_x, own_y)) turn = turn_of(own_x, own_y);
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     if (EARLY) color_pairs(color, feature[i], pair[i]);
-  }
-  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
   }
   load_clusters(reach, mean, mean_from, args, slots, [&](u32 x, u32 y) { return EARLY ? turn : turn_of(x, y); }, keep);
   __syncthreads();
@@ -470,7 +471,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                const u32 *__restrict__ px, const u32 *__restrict__ py, const Mean *__restrict__ mean,
                const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
                const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
-  after_last_kernel(features, args);
+  beside_last_kernel(features, args);
   const Pairs pairs = {color, px, py};
   assign<true>(
       samples, color, px, py, mean, sums_out, args,
@@ -542,6 +543,7 @@ __device__ __forceinline__ void label(const u32 *features, const Table &table, c
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   const u32 column = tile.column(), row = tile.row(lane_id());
   const auto ready = [&] {
+    wait_for_last_kernel();
     if (!args.identity) load_clusters(reach, mean, mean_from, args, slots, turn_of, keep);
     __syncthreads();
   };
@@ -557,7 +559,9 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args) {
-  after_last_kernel(features, args);
+  beside_last_kernel(features, args);
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
   label(
       features, PairTable{color}, px, py, mean, components, args,
       [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },

@@ -179,7 +179,8 @@ struct Nearest {
   __device__ void end() {}
 };
 
-// One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column.
+// One assignment of the sampled pixels, which are asked for beside the kernel before. Grid: tiles of 32 x 8 samples; a thread has
+// two samples of a column.
 // Deterministic: all sums are integers.
 template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const i32 *py, Sums *sums_out,
@@ -215,6 +216,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
     const u32 cell = slots.gy + threadIdx.x - 1;
     shared.origin_y[threadIdx.x] = cell < args.ny ? sums_origin(py, cell, args.step) : 0;
   }
+  wait_for_last_kernel();
   load_clusters<ADAPTIVE>(shared.reach, args, slots, origin, center_of, keep);
   __syncthreads();
 
@@ -320,7 +322,9 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                 const i32 *__restrict__ py, const Sums *__restrict__ sums, Sums *__restrict__ sums_out,
                 Sums *__restrict__ sums_clear, const Center *__restrict__ old, Center *__restrict__ out, u32 seeds,
                 SlicArgs args) {
-  after_last_kernel(features, args);
+  beside_last_kernel(features, args);
+  // The first round's samples are new.
+  if (seeds) wait_for_last_kernel();
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -329,7 +333,9 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                          const i32 *__restrict__ px, const i32 *__restrict__ py, const Sums *__restrict__ sums,
                          Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear, const Center *__restrict__ old,
                          Center *__restrict__ out, u32 seeds, SlicArgs args) {
-  after_last_kernel(features, args);
+  beside_last_kernel(features, args);
+  // The first round's samples are new.
+  if (seeds) wait_for_last_kernel();
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -393,6 +399,7 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
   const u32 column = tile.column(), row = tile.row(lane_id());
   const Origin origin = {px[min(tile.left + TILE / 2, tile.right)], py[tile.row(TILE / 2)]};
   const auto prepare = [&] {
+    wait_for_last_kernel();
     if (!args.identity) load_clusters<ADAPTIVE>(reach, args, slots, origin, center_of, keep);
     __syncthreads();
   };
@@ -416,7 +423,9 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
 KERNEL __launch_bounds__(LABEL_THREADS, 8)
     slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
-  after_last_kernel(features, args);
+  beside_last_kernel(features, args);
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
   label_alone<false>(features, px, py, sums, old, components, args);
 }
 
@@ -424,7 +433,9 @@ KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
                         const Sums *__restrict__ sums, const Center *__restrict__ old, Components components,
                         SlicArgs args) {
-  after_last_kernel(features, args);
+  beside_last_kernel(features, args);
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
   label_alone<true>(features, px, py, sums, old, components, args);
 }
 

@@ -75,19 +75,12 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
     local += frame.width;
   }
   if (args.measure) WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
+  const auto clear = [&] {
 #pragma unroll
-  for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
-  __syncthreads();
-  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    if (i < rows) *to_label = label[index[i]];
-    to_label += args.label_stride;
-  }
-  if (!args.measure) return;
-#pragma unroll 1
-  for (u32 base = 0;;) {
+    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
+    __syncthreads();
+  };
+  const auto add_up = [&](u32 base) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const u32 row = row0 + i, before = __shfl_up_sync(FULL_WARP, index[i], 1);
@@ -115,7 +108,23 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
         atomicOr(&to[SUM_ROWS * step], 1u << row);
       }
     }
-    __syncthreads();
+  };
+  if (args.measure) {
+    clear();
+    add_up(0);
+  }
+  wait_for_last_kernel();
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
+  __syncthreads();
+  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (i < rows) *to_label = label[index[i]];
+    to_label += args.label_stride;
+  }
+  if (!args.measure) return;
+#pragma unroll 1
+  for (u32 base = 0;;) {
     const u32 i = threadIdx.x;
     if (base + i < total) {
       RegionSums *region = &regions[label[base + i]];
@@ -140,8 +149,8 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
     }
     base += MEASURE_AT_ONCE;
     if (base >= total) return;
-#pragma unroll
-    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
+    clear();
+    add_up(base);
     __syncthreads();
   }
 }
@@ -150,7 +159,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   measure_tile<false>(c, component_label, labels, regions, frame, 0, args);
 }
 
@@ -158,7 +167,7 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_light(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                   RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ light, MeasureArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   measure_tile<true>(c, component_label, labels, regions, frame, light, args);
 }
 
@@ -190,9 +199,10 @@ KERNEL __launch_bounds__(TABLE_THREADS)
                  const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ light,
                  u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
                  u32 light_codes) {
-  after_last_kernel(counters, light_codes);
-  const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x;
-  if (label >= counters[2]) return;
+  beside_last_kernel(counters, light_codes);
+  const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[2];
+  wait_for_last_kernel();
+  if (label >= count) return;
   const RegionSums sums = regions[label];
   u32 mean[3], rgb[3];
 #pragma unroll

@@ -150,7 +150,7 @@ impl Connectivity {
                 .div_ceil(2 * PIXELS_A_BLOCK)
                 .clamp(1, 4 * cuda.device.multiprocessors),
             number_blocks: (width * height)
-                .div_ceil(32 * PIXELS_A_BLOCK)
+                .div_ceil(64 * PIXELS_A_BLOCK)
                 .clamp(1, resident),
         })
     }
