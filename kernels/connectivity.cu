@@ -256,19 +256,6 @@ __device__ __forceinline__ void mark(const ConnectArgs &args, const Marks &marks
   atomicAdd(group, there ? 1u : ~0u);
 }
 
-// Moves the sums of components that borders have joined, and clears what the rounds start with.
-__device__ __forceinline__ void settle(const Components &c, const ConnectArgs &args, u64 *picks, u32 first, u32 all) {
-  const u32 asked = ask(c.parent, first, pixels(args)), components = c.counters[COMPONENTS];
-  for (u32 i = first; i < components; i += all) {
-    picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
-    if (args.connectivity) {
-      const u32 up = i == first ? asked : __ldcg(&c.parent[i]);
-      if (up == i) continue;
-      move_sums(c, load_sums(c, i), i, find_settled(c.parent, up));
-    }
-  }
-}
-
 // A list of pairs that touch.
 struct PairList {
   uint2 *pairs;
@@ -450,13 +437,17 @@ struct Place {
   u32 root, group, before;
 };
 
-// The place of a component that begins with `head`.
-__device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const Marks &marks, u32 i, uint2 head) {
-  u32 root = i;
+// Goes from a component to its root; `head` is what it begins with.
+__device__ __forceinline__ u32 root_of(const Components &c, const ConnectArgs &args, u32 i, uint2 &head) {
   while (args.connectivity && head.x == 0) {
-    root = head.y;
-    head = load_head(c, root);
+    i = head.y;
+    head = load_head(c, i);
   }
+  return i;
+}
+
+// The place of a component with a root that begins with `head`.
+__device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const Marks &marks, u32 root, uint2 head) {
   const u32 at = mark_at(c, args, root, head.y), word = at / 32, group = word >> args.group_bits;
   Place place = {root, group, 0};
   for (u32 four = group << args.group_bits; four <= word; four += 4) {
@@ -473,17 +464,22 @@ __device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs
 
 // Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
 // pixels and features, or without connectivity empty.
+// `on_the_way` lies between the first component of this thread and its root.
 __device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args, const Marks &marks,
-                                       u16 *labels, RegionSums *regions) {
+                                       u16 *labels, RegionSums *regions, u32 on_the_way) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  const uint2 asked = load_head(c, min(first, pixels(args) - 1));
   const u32 components = c.counters[COMPONENTS];
   // All that does not take the sum over the groups is under way while they are added up.
   Place place = {0, 0, 0};
-  if (first < components) place = place_of(c, args, marks, first, asked);
+  const auto find_place = [&](u32 from) {
+    uint2 head = load_head(c, from);
+    const u32 root = root_of(c, args, from, head);
+    return place_of(c, args, marks, root, head);
+  };
+  if (first < components) place = find_place(on_the_way);
   const u32 total = sum_groups(shared, marks);
   for (u32 i = first; i < components; i += all) {
-    if (i != first) place = place_of(c, args, marks, i, load_head(c, i));
+    if (i != first) place = find_place(i);
     const u32 label = shared.before[place.group] + place.before;
     // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
     labels[i] = (u16)min(label, args.max_regions - 1);
@@ -504,9 +500,17 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
 
+// Clears what the rounds start with, then moves the sums of components that borders have joined.
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *picks, ConnectArgs args) {
-  after_last_kernel(c, args);
-  settle(c, args, picks, FIRST, ALL);
+  beside_last_kernel(c, args);
+  const u32 components = c.counters[COMPONENTS];
+  for (u32 i = FIRST; i < components; i += ALL) picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
+  wait_for_last_kernel();
+  if (!args.connectivity) return;
+  for (u32 i = FIRST; i < components; i += ALL) {
+    const u32 up = __ldcg(&c.parent[i]);
+    if (up != i) move_sums(c, load_sums(c, i), i, find_settled(c.parent, up));
+  }
 }
 
 // The first round, which also lists the pairs for the others, and finds the main components if somebody wants them.
@@ -618,11 +622,13 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks,
 
 // The rest of a round and those after it, by one block. What picks is listed by whoever sees it first.
 __device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, u64 *picks,
-                                            const Marks &marks, const Late &late, u32 round) {
+                                            const Marks &marks, const Late &late, u32 asked_picker, u32 round) {
   const u32 pairs = c.counters[LATE_PAIRS];
   u32 picking = c.counters[LATE_PICKERS];
   u32 *pickers = shared.pickers[0], *next_pickers = shared.pickers[1];
-  for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) pickers[i] = __ldcg(&late.pickers[i]);
+  for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
+    pickers[i] = i == threadIdx.x ? asked_picker : __ldcg(&late.pickers[i]);
+  }
   for (;; round++) {
     u64 *now = picks_of(args, picks, round), *next = picks_of(args, picks, round + 1);
     // Where all join something large, nothing small is left.
@@ -675,8 +681,16 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, u64 *picks, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
                    ConnectArgs args) {
-  after_last_kernel(c, args);
+  beside_last_kernel(c, args);
   __shared__ NumberShared shared;
+  // Roots as the rounds before left them: few are joined to others in what follows.
+  u32 root = FIRST;
+  if (root < c.counters[COMPONENTS]) {
+    uint2 head = load_head(c, root);
+    root = root_of(c, args, root, head);
+  }
+  wait_for_last_kernel();
+  const u32 asked_picker = __ldcg(&late.pickers[threadIdx.x]);
   const u32 pickers = c.counters[LATE_PICKERS], pairs = c.counters[LATE_PAIRS];
   if (pickers != 0) {
     if (pairs > LATE_PLACES || pickers > LATE_PICKER_PLACES) {
@@ -684,7 +698,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     } else {
       u32 *done = c.counters + LATE_DONE;
       if (blockIdx.x == 0) {
-        absorb_late(shared, c, args, picks, marks, late, round);
+        absorb_late(shared, c, args, picks, marks, late, asked_picker, round);
         __syncthreads();
         if (threadIdx.x == 0) store_release(done, 1);
       } else {
@@ -696,7 +710,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
       }
     }
   }
-  number(shared, c, args, marks, labels, regions);
+  number(shared, c, args, marks, labels, regions, root);
 }
 
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
@@ -718,5 +732,5 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     absorb(c, args, picks, marks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, false, flags);
     total = sum_groups(shared, marks);
   } while (total > args.max_regions);
-  number(shared, c, args, marks, labels, regions);
+  number(shared, c, args, marks, labels, regions, FIRST);
 }

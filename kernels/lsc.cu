@@ -390,12 +390,12 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
 #pragma unroll
     for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
   }
-  wait_for_last_kernel();
-  if (EARLY && threadIdx.x < count && cell_of(args, slots, threadIdx.x, own_x, own_y)) turn = turn_of(own_x, own_y);
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     if (EARLY) color_pairs(color, feature[i], pair[i]);
   }
+  wait_for_last_kernel();
+  if (EARLY && threadIdx.x < count && cell_of(args, slots, threadIdx.x, own_x, own_y)) turn = turn_of(own_x, own_y);
   load_clusters(reach, mean, mean_from, args, slots, [&](u32 x, u32 y) { return EARLY ? turn : turn_of(x, y); }, keep);
   __syncthreads();
 

@@ -179,11 +179,11 @@ struct Nearest {
   __device__ void end() {}
 };
 
-// One assignment of the sampled pixels, which are asked for beside the kernel before. Grid: tiles of 32 x 8 samples; a thread has
+// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid: tiles of 32 x 8 samples; a thread has
 // two samples of a column.
 // Deterministic: all sums are integers.
 template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
-__device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const i32 *py, Sums *sums_out,
+__device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32 *px, const i32 *py, Sums *sums_out,
                                        const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
   __shared__ RoundShared shared;
   const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
@@ -192,14 +192,9 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
   const u32 st = args.sample_step, lane = lane_id();
   const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
 
-  u32 feature[ROUND_SAMPLES];
   i32 place_y[ROUND_SAMPLES];
 #pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 row = min(sy + i, bottom);
-    feature[i] = samples[(size_t)row * args.sample_width + min(sx, right)];
-    place_y[i] = py[row * st];
-  }
+  for (int i = 0; i < ROUND_SAMPLES; i++) place_y[i] = py[min(sy + i, bottom) * st];
   const i32 place_x = px[x];
   const Origin origin = {px[min(left + ROUND_TILE_W / 2, right) * st], py[min(top + ROUND_TILE_H / 2, bottom) * st]};
   const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
@@ -215,6 +210,12 @@ __device__ __forceinline__ void assign(const u32 *samples, const i32 *px, const 
   if (threadIdx.x < slots.rows + 2) {
     const u32 cell = slots.gy + threadIdx.x - 1;
     shared.origin_y[threadIdx.x] = cell < args.ny ? sums_origin(py, cell, args.step) : 0;
+  }
+  if (fresh) wait_for_last_kernel();
+  u32 feature[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    feature[i] = samples[(size_t)min(sy + i, bottom) * args.sample_width + min(sx, right)];
   }
   wait_for_last_kernel();
   load_clusters<ADAPTIVE>(shared.reach, args, slots, origin, center_of, keep);
@@ -306,7 +307,7 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
                                              Center *out, u32 seeds, const SlicArgs &args) {
   const Places places = {px, py};
   assign<ADAPTIVE>(
-      samples, px, py, sums_out, args,
+      samples, seeds, px, py, sums_out, args,
       [&](u32 x, u32 y) {
         return seeds ? seed(args, places, features, x, y) : update(args, places, sums, old, x, y);
       },
@@ -323,8 +324,6 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                 Sums *__restrict__ sums_clear, const Center *__restrict__ old, Center *__restrict__ out, u32 seeds,
                 SlicArgs args) {
   beside_last_kernel(features, args);
-  // The first round's samples are new.
-  if (seeds) wait_for_last_kernel();
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -334,8 +333,6 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                          Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear, const Center *__restrict__ old,
                          Center *__restrict__ out, u32 seeds, SlicArgs args) {
   beside_last_kernel(features, args);
-  // The first round's samples are new.
-  if (seeds) wait_for_last_kernel();
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 

@@ -95,7 +95,7 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
   if (threadIdx.x == 0) total = 0;
   const SlicInertia<ADAPTIVE> inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, args};
   assign<ADAPTIVE>(
-      samples, px, py, sums_of(own, round), args,
+      samples, false, px, py, sums_of(own, round), args,
       [&](u32 x, u32 y) {
         if (begin == BEGIN_CARRY) return carry(args, places, own, t, x, y);
         if (begin == BEGIN_AGAIN) return seed(args, places, t.features, x, y);
