@@ -147,8 +147,9 @@ KERNEL __launch_bounds__(ROUND_THREADS, 6)
     lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
                const u32 *__restrict__ py, const Mean *__restrict__ mean, LscTemporal own, Temporal t,
                TemporalArgs temporal, u32 begin, u32 round, LscArgs args) {
-  after_last_kernel(samples, args);
+  beside_last_kernel(samples, args);
   __shared__ u64 total;
+  if (begin == BEGIN_AGAIN) wait_for_last_kernel();
   const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
   if (begin == BEGIN_AGAIN && !cut) return;
   round += cut && begin == BEGIN_SUMS;
@@ -177,8 +178,10 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label_follow(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
                      Components components, u32 round, u32 follows, LscArgs args) {
-  after_last_kernel(color, args);
+  beside_last_kernel(color, args);
   __shared__ u64 total;
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
   const bool cut = follows && is_cut(*t.state, temporal);
   round += cut;
   const Sums *sums = sums_of(own, round), *old = state_of(own, round);

@@ -80,12 +80,14 @@ __device__ __forceinline__ Center carry(const SlicArgs &args, const Places &plac
   return center;
 }
 
-// As `assign_round`. The round after a cut is one more, so all that follow count one further.
+// As `assign_round`. The round after a cut is one more, so all that follow count one further. Whether there was one is known since
+// the first round, to whose follower alone that is new.
 template <bool ADAPTIVE>
 __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const i32 *py, const SlicTemporal &own,
                                        const Temporal &t, const TemporalArgs &temporal, u32 begin, u32 round,
                                        const SlicArgs &args) {
   __shared__ u64 total;
+  if (begin == BEGIN_AGAIN) wait_for_last_kernel();
   const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
   if (begin == BEGIN_AGAIN && !cut) return;
   round += cut && begin == BEGIN_SUMS;
@@ -113,14 +115,14 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                 SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
-  after_last_kernel(samples, args);
+  beside_last_kernel(samples, args);
   follow<false>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow_adaptive(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                          SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
-  after_last_kernel(samples, args);
+  beside_last_kernel(samples, args);
   follow<true>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
@@ -131,6 +133,8 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
                                                 const Components &components, u32 round, u32 follows,
                                                 const SlicArgs &args) {
   __shared__ u64 total;
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
   const bool cut = follows && is_cut(*t.state, temporal);
   round += cut;
   const Places places = {px, py};
@@ -152,13 +156,13 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  after_last_kernel(px, args);
+  beside_last_kernel(px, args);
   label_and_leave<false>(px, py, own, t, temporal, components, round, follows, args);
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  after_last_kernel(px, args);
+  beside_last_kernel(px, args);
   label_and_leave<true>(px, py, own, t, temporal, components, round, follows, args);
 }

@@ -11,9 +11,9 @@
 static_assert(CLAIM_SIDE * CLAIM_SIDE <= 32, "a lane a cell");
 static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
 
-// Means of channel 0 over squares, and what the frame starts with. Grid: any number of blocks; a warp takes a square.
+// What the frame starts with, which takes no look at it, and means of channel 0 over squares. Grid: any number of blocks; a warp takes a square.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
-  after_last_kernel(t, warm);
+  beside_last_kernel(t, warm);
   const u32 cells = grid.nx * grid.ny, regions = t.state->regions;
   if (FIRST == 0) {
     TemporalState &state = *t.state;
@@ -49,6 +49,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
 #pragma unroll
     for (int i = 0; i < 6; i++) sums[i] = 0;
   }
+  wait_for_last_kernel();
   const u32 columns = args.thumbnail[0], squares = columns * args.thumbnail[1], pixels = 1u << 2 * args.square_log;
   for (u32 square = FIRST / 32; square < squares; square += ALL / 32) {
     const u32 v = square / columns, u = square - v * columns;
@@ -213,15 +214,17 @@ struct Best {
   }
 };
 
-// Where the pixels of every slot's region went, and the slot's first claim. Grid: a warp for each slot, with shared memory for
+// Where the pixels of every slot's region went, and the slot's first claim. The pixels are found before the motion of the picture is
+// known. Grid: a warp for each slot, with shared memory for
 // as many samples as a slot's surroundings have at most.
 KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel(t, args);
+  beside_last_kernel(t, args);
   DYNAMIC_SHARED(uint2, shared);
   const u32 k = FIRST / 32, lane = lane_id();
   if (k >= grid.nx * grid.ny) return;
   uint2 *points = shared + threadIdx.x / 32 * args.track_points;
   Slot slot = t.slots_last[k];
+  u32 count = 0;
   if (slot.region != NONE) {
     const u32 gx = k % grid.nx, gy = k / grid.nx, step = args.track_step;
     const u32 left = (gx == 0 ? 0 : gx - 1) * grid.step, top = (gy == 0 ? 0 : gy - 1) * grid.step;
@@ -231,7 +234,6 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
     const u32 columns = (right + step - 1) / step - x0, rows = (bottom + step - 1) / step - y0;
     // Exact below TRACK_POINTS for as many columns as that allows.
     const u32 inverse = 65536 / columns + 1, all = columns * rows;
-    u32 count = 0;
     for (u32 base = 0; base < all; base += 32 * TRACK_AT_ONCE) {
       u32 point[TRACK_AT_ONCE], label[TRACK_AT_ONCE];
 #pragma unroll
@@ -254,6 +256,9 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
       points[i].y = t.features_last[(size_t)(point >> 16) * grid.width + (point & 0xffffu)];
     }
     __syncwarp();
+  }
+  wait_for_last_kernel();
+  if (slot.region != NONE) {
     const i32 *shift = t.state->shift;
     const int2 own = {whole_px(shift[0] + slot.velocity[0]), whole_px(shift[1] + slot.velocity[1])};
     const u32 noise = TRACK_NOISE * count;
