@@ -12,8 +12,6 @@ struct MeasureArgs {
   u32 measure;
   // Whether area and features are still with the components: connectivity brings them to the regions.
   u32 components_hold;
-  // Blocks that fit the device at once.
-  u32 blocks_ahead;
 };
 
 // The samples of a pixel, as codes the first two in 16 bits each, or as light: `light` is that of each code, samples are the
@@ -111,20 +109,13 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
       }
     }
   };
-  // What is set up while labels are made adds up before them, and later blocks while they ask for them.
-  const bool ahead = tile < args.blocks_ahead;
-  if (ahead && args.measure) {
+  // Beside the kernel that makes the labels of components.
+  if (args.measure) {
     clear();
     add_up(0);
   }
   wait_for_last_kernel();
-  const u16 asked = threadIdx.x < total ? component_label[first + threadIdx.x] : (u16)0;
-  if (!ahead && args.measure) {
-    clear();
-    add_up(0);
-  }
-  label[threadIdx.x] = asked;
-  for (u32 i = threadIdx.x + TILE_THREADS; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
   __syncthreads();
   u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
 #pragma unroll

@@ -22,7 +22,6 @@ struct MeasureArgs {
     label_stride: u32,
     measure: u32,
     components_hold: u32,
-    blocks_ahead: u32,
 }
 // SAFETY: repr(C), the fields of `MeasureArgs` in kernels/statistics.cu.
 unsafe impl Argument for MeasureArgs {}
@@ -48,8 +47,6 @@ pub(crate) struct Statistics {
     lab_args: SpaceArgs,
     lab_features: u32,
     components_hold: u32,
-    /// Blocks of `measure` that fit the device at once.
-    blocks_ahead: u32,
     /// Light of each code of the frame's bits, and how many there are.
     light: Memory<u32>,
     light_codes: u32,
@@ -61,10 +58,8 @@ impl Statistics {
     pub fn new(cuda: &Cuda, plan: &Plan, _: &Work) -> Result<Self> {
         let kernel = |name, stage| cuda.device.kernel("statistics", name, stage);
         let neighbors = |name| kernel(name, "statistics/neighbors");
-        let measure = kernel("measure", "statistics/measure")?;
         Ok(Self {
-            blocks_ahead: measure.resident_blocks(TILE_THREADS)? * cuda.device.multiprocessors,
-            measure,
+            measure: kernel("measure", "statistics/measure")?,
             measure_light: kernel("measure_light", "statistics/measure")?,
             table: kernel("region_table", "statistics/table")?,
             neighbors: [
@@ -122,7 +117,6 @@ impl backend::Statistics<Cuda> for Statistics {
             label_stride: work.geometry.width,
             measure: u32::from(with_sums),
             components_hold: self.components_hold,
-            blocks_ahead: self.blocks_ahead,
         };
         let (components, component_labels) = (work.components(), work.component_labels.address());
         let (labels, regions) = (work.labels().address(), work.regions.address());
