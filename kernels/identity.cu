@@ -153,14 +153,21 @@ __device__ __forceinline__ u32 id_after(u32 next, u32 rank) {
 // then lets both choose. Grid: any number of blocks over the sample lattice.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
-  after_last_kernel(c, follows);
+  beside_last_kernel(c, follows);
   const bool warm = follows && !is_cut(*t.state, args);
   const u32 samples = grid.sample_width * grid.sample_height, step = grid.sample_step;
+  const auto label_of = [&](u32 i) {
+    return label_at(c, component_label, grid, args, i % grid.sample_width * step, i / grid.sample_width * step);
+  };
+  // Labels are older than owners, unless nobody looks for those.
+  if (!args.in_slots) wait_for_last_kernel();
+  const u32 asked = FIRST < samples ? label_of(FIRST) : 0;
+  if (args.in_slots) wait_for_last_kernel();
   for (u32 base = FIRST / 32 * 32; base < samples; base += ALL) {
     const u32 i = base + lane_id(), sy = i / grid.sample_width, x = (i - sy * grid.sample_width) * step, y = sy * step;
     u32 label = 0, earlier = NONE;
     if (i < samples) {
-      label = label_at(c, component_label, grid, args, x, y);
+      label = i == FIRST ? asked : label_of(i);
       const u32 k = owner_of(t, args, label);
       if (args.in_slots && k == NONE) {
         const u32 feature = t.features[(size_t)y * grid.width + x];
@@ -258,22 +265,23 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
 // thread for each slot and region.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
-  after_last_kernel(c, follows);
+  beside_last_kernel(c, follows);
   // What depends on nothing is asked for at once, and what it leads to: waiting for one after the other takes longer than all else.
+  // Only what regions have taken and hold is new.
   const u32 i = FIRST, regions = c.counters[2], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1);
   const bool warm = follows && !is_cut(*t.state, args);
-  const u32 earlier = t.taken[label];
   u32 k = NONE, size = 0;
-  u64 n = 0;
   bool owning = false;
   if (args.in_slots) {
     const u32 cell = min(i, cells - 1), main = t.main_label[cell];
     const u64 owner = t.owners[label];
-    n = t.sums[6 * (size_t)label];
     size = (u32)(t.mains[cell] >> 32);
     owning = main != NONE && index_of(t.owners[main]) == i;
     if (owner != 0) k = index_of(owner);
   }
+  wait_for_last_kernel();
+  const u32 earlier = t.taken[label];
+  const u64 n = args.in_slots ? t.sums[6 * (size_t)label] : 0;
   bool is_new = false;
   if (i < regions) {
     is_new = name(t, warm, i, k, warm ? earlier : 0);
