@@ -279,6 +279,20 @@ fn many_rounds_match_cpu() {
     }
 }
 
+/// Frames so ragged that the pairs with something small among them are not even listed for the last rounds.
+#[test]
+fn noise_matches_cpu() {
+    let Some(cuda) = device("noise_matches_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    let buffer = Buffer::new(info(517, 389, PixelFormat::Rgb), Picture::Noise, 1, 0);
+    for superpixel_size in [16, 32] {
+        for algorithm in algorithms() {
+            let params = Params { superpixel_size, algorithm, ..Params::default() };
+            compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[0], "noise");
+        }
+    }
+}
+
 /// Default parameters of every algorithm.
 fn algorithms() -> [AlgorithmParams; 2] {
     [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]

@@ -161,7 +161,9 @@ impl Kernel {
     ) -> Result<()> {
         if self.overlaps {
             // SAFETY: promised by the caller.
-            return unsafe { self.launch_with(&mut [overlap(), together()], stream, (blocks, 1), threads, args) };
+            return unsafe {
+                self.launch_with(&mut [overlap(), together()], stream, (blocks, 1), threads, args)
+            };
         }
         // SAFETY: promised by the caller.
         let launched = unsafe {

@@ -15,7 +15,6 @@ use crate::plan::Plan;
 /// as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
-
 // Part of the result on both sides.
 const _: () = assert!(tuning::LIKE_REGION == super::LIKE_REGION);
 
@@ -112,7 +111,8 @@ impl Connectivity {
         };
         let words = bitmap_words(plan);
         let (number, fit) = (kernel("connect_number")?, kernel("connect_fit")?);
-        let resident = fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
+        let resident =
+            fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
         let resident = (resident * cuda.device.multiprocessors).clamp(1, 1024);
         Ok(Self {
             borders: kernel("connect_borders")?,
@@ -149,9 +149,7 @@ impl Connectivity {
             later_blocks: (width * height)
                 .div_ceil(2 * PIXELS_A_BLOCK)
                 .clamp(1, 4 * cuda.device.multiprocessors),
-            number_blocks: (width * height)
-                .div_ceil(64 * PIXELS_A_BLOCK)
-                .clamp(1, resident),
+            number_blocks: (width * height).div_ceil(64 * PIXELS_A_BLOCK).clamp(1, resident),
         })
     }
 }
@@ -160,8 +158,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
         let (components, shape) = (work.components(), self.args);
         let (grid, later) = ((self.blocks, 1), (self.later_blocks, 1));
-        let (picks, small, marks) =
-            (work.picks.address(), work.small_pairs.address(), work.marks.address());
+        let (picks, small, marks) = (work.picks.address(), work.small_pairs.address(), work.marks.address());
         let late = Late { pairs: work.late_pairs.address(), pickers: work.late_pickers.address() };
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
         // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, pairs
