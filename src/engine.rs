@@ -100,8 +100,8 @@ impl<B: Backend> Engine<B> {
         } = self;
         self.outputs = outputs;
         times.clear();
-        times.time("ingest", || ingest.ingest(frame, work))?;
         backend.run(work, frame, outputs, &mut |work| {
+            times.time("ingest", || ingest.ingest(frame, work))?;
             if let Some(temporal) = temporal {
                 temporal.begin(work, times)?;
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The CUDA backend: device memory and one stream. It equals the CPU backend in every bit.
 //!
-//! A frame is one launch of `ingest`, one graph with everything up to the region table, and one launch of the overlay.
+//! A frame is one graph with everything up to the region table, and one launch of the overlay.
 //! Nothing of a frame waits for the host; the host waits once, when it asks for results.
 
 mod bounce;
@@ -270,10 +270,17 @@ impl Backend for Cuda {
         if outputs.neighbors {
             work.prepare_neighbors()?;
         }
-        work.replay(frame, outputs, stages)?;
         if let Some(state) = &mut work.temporal {
-            state.settle();
+            state.turn();
         }
-        Ok(())
+        let replayed = work.replay(frame, outputs, stages);
+        if let Some(state) = &mut work.temporal {
+            match replayed {
+                Ok(()) => state.settle(),
+                // What was refused leaves the last frame where it is.
+                Err(_) => state.turn(),
+            }
+        }
+        replayed
     }
 }

@@ -58,9 +58,6 @@ impl backend::Ingest<Cuda> for Ingest {
         check_frame(&self.info, &frame.info)?;
         crate::cuda::launch::check("ingest", work.cuda.device.context.bind_to_thread())?;
         work.mark("frame")?;
-        if let Some(state) = &mut work.temporal {
-            state.turn();
-        }
         let (tables, features) = (work.tables.address(), work.features());
         let (samples, clear) = (work.samples.address(), work.sums[0].address());
         // SAFETY: all planes are of the plan's size; `clear` has `clear_words` words.
