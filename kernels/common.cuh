@@ -60,6 +60,8 @@ __device__ __forceinline__ void wait_for_last_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" : : : "memory");
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#elif defined(EMULATED_DEVICE)
+  wait_for_grid_before();
 #endif
 }
 template <class First, class Last>

@@ -96,10 +96,10 @@ run_emulated() {
     # shellcheck disable=SC2046  # words on purpose
     EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 cargo test --locked --no-fail-fast $(features "$all_features") --test cuda_memory --test cuda_context \
         --test cuda_zero_copy --test cuda_async --test cuda_decoder
-    # And as one with as many multiprocessors as large devices have, whose grids are larger than small frames, and which puts
-    # branches of graphs off.
+    # And as one with as many multiprocessors as large devices have, whose grids are larger than small frames, which puts branches of
+    # graphs off, and sets some blocks up before the grid before has begun.
     # shellcheck disable=SC2046  # words on purpose
-    EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test cuda_temporal -- \
+    EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test cuda_temporal -- \
         many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips
 }
 section "CUDA on an emulated device" run_emulated

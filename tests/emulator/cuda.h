@@ -175,6 +175,8 @@ template <class T, class V> T atomicMax(T *at, V value) {
 }
 
 inline unsigned load_relaxed(const unsigned *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+// A block that runs before the grid before it stops here until that has ended.
+void wait_for_grid_before();
 // Who asks waits for another thread of the host.
 unsigned load_acquire(const unsigned *at);
 inline void store_relaxed(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }

@@ -10,6 +10,8 @@
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
 //   EMULATOR_BACKWARDS=1       the blocks of a grid run from the last to the first; what stands on a branch
 //                              of a graph is done as late as may be: what it shares with the rest shows
+//   EMULATOR_EARLY=1           of a grid that may be set up early, in a graph, three blocks go up to their wait before the grid before
+//                              has begun, so that what they read too early is wrong (with EMULATOR_CAPABILITY=90)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
 //   EMULATOR_MULTIPROCESSORS=N multiprocessors (default: 2); blocks that wait for each other are as many threads of the host
@@ -222,6 +224,36 @@ unsigned load_acquire(const unsigned *at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
+namespace {
+
+// Where blocks that are set up before the grid before runs stop, until that has ended.
+struct Gate {
+  std::mutex lock;
+  std::condition_variable changed;
+  bool open = false;
+  unsigned ahead = 0, running = 0;
+
+  void stop_here() {
+    std::unique_lock<std::mutex> guard(lock);
+    ahead--;
+    changed.notify_all();
+    changed.wait(guard, [this] { return open; });
+  }
+};
+thread_local Gate *gate;
+
+}  // namespace
+
+void wait_for_grid_before() {
+  if (!gate) return;
+  // All threads of the block have done what they do early.
+  emulator::meet_block(0);
+  if (!gate) return;
+  Gate *here = gate;
+  gate = nullptr;
+  here->stop_here();
+}
+
 namespace emulator {
 
 Registration::Registration(const char *name, Entry entry) { kernels()[name] = entry; }
@@ -253,8 +285,14 @@ struct Function {
 struct Module {
   std::map<std::string, Function> functions;
 };
+// An operation of a recording; `early`, where a grid may be set up before the one before has ended, runs some of its blocks up to
+// their wait for that.
+struct Step {
+  std::function<Result()> call;
+  std::function<void()> early;
+};
 struct Graph {
-  std::vector<std::function<Result()>> calls;
+  std::vector<Step> calls;
 };
 struct Context {
   bool alive = true;
@@ -263,7 +301,7 @@ struct Stream {
   Graph *recording = nullptr;
   // Has come into another stream's recording by an event, with calls that are put off until it comes together again with it.
   bool branch = false;
-  std::vector<std::function<Result()>> aside;
+  std::vector<Step> aside;
   Context *context = nullptr;
   std::deque<std::function<Result()>> waiting;
 };
@@ -342,13 +380,13 @@ Result usable() {
   return bound()->alive ? SUCCESS : CONTEXT_DESTROYED;
 }
 
-Result submit(void *handle, std::function<Result()> call) {
+Result submit(void *handle, std::function<Result()> call, std::function<void()> early = nullptr) {
   if (const Result refused = usable()) return refused;
   Stream &stream = stream_of(handle);
   if (handle && stream.context != bound()) return INVALID_CONTEXT;
   if (stream.recording) {
     const bool late = stream.branch && setting("EMULATOR_BACKWARDS", 0);
-    (late ? stream.aside : stream.recording->calls).push_back(std::move(call));
+    (late ? stream.aside : stream.recording->calls).push_back({std::move(call), std::move(early)});
     return SUCCESS;
   }
   if (!setting("EMULATOR_LAZY", 0)) return call();
@@ -457,7 +495,51 @@ Workers &workers() {
   return *all;
 }
 
-Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together) {
+// Blocks of a grid that are set up before the grid before runs: the first, one in the middle, the last.
+struct Ahead {
+  Gate gate;
+  std::set<size_t> blocks;
+};
+void run_some(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, size_t i) {
+  std::vector<void *> pointers;
+  for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
+  run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
+}
+void run_ahead(Ahead &ahead, Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments) {
+  const size_t blocks = (size_t)grid.x * grid.y;
+  ahead.blocks = {0, blocks / 2, blocks - 1};
+  Gate &here = ahead.gate;
+  here.open = false;
+  here.ahead = here.running = (unsigned)ahead.blocks.size();
+  for (const size_t i : ahead.blocks) {
+    workers().start([&, i, entry, grid, size] {
+      gate = &here;
+      run_some(entry, grid, size, arguments, i);
+      std::lock_guard<std::mutex> guard(here.lock);
+      // One that ended without a wait.
+      if (gate) here.ahead--;
+      gate = nullptr;
+      here.running--;
+      here.changed.notify_all();
+    });
+  }
+  std::unique_lock<std::mutex> guard(here.lock);
+  here.changed.wait(guard, [&] { return here.ahead == 0; });
+}
+void let_on(Ahead &ahead) {
+  std::lock_guard<std::mutex> guard(ahead.gate.lock);
+  ahead.gate.open = true;
+  ahead.gate.changed.notify_all();
+}
+void await(Ahead &ahead) {
+  std::unique_lock<std::mutex> guard(ahead.gate.lock);
+  ahead.gate.changed.wait(guard, [&] { return ahead.gate.running == 0; });
+  ahead.blocks.clear();
+}
+
+Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together, Ahead *ahead) {
+  if (ahead && ahead->blocks.empty()) ahead = nullptr;
+  if (ahead) let_on(*ahead);
   if (broken) return ILLEGAL_ADDRESS;
   if (++launches == setting("EMULATOR_FAIL_AFTER", 0)) {
     broken = true;
@@ -473,6 +555,7 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
     for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
     for (size_t n; (n = next++) < blocks;) {
       const size_t i = backwards ? blocks - 1 - n : n;
+      if (ahead && ahead->blocks.count(i)) continue;
       run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
     }
   };
@@ -485,13 +568,14 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
   }
   work();
   while (left) std::this_thread::yield();
+  if (ahead) await(*ahead);
   return SUCCESS;
 }
 
 // Written by build.py: the sizes of each kernel's parameters.
 #include "kernels.inc"
 
-Result launch(void *function, dim3 grid, dim3 size, void *stream, void **arguments, bool together) {
+Result launch(void *function, dim3 grid, dim3 size, void *stream, void **arguments, bool together, bool overlaps = false) {
   if (grid.x == 0 || grid.y == 0 || size.x == 0 || size.x > 1024) return INVALID_VALUE;
   const Function &f = *(const Function *)function;
   const auto sizes = parameter_sizes().find(f.name);
@@ -501,7 +585,13 @@ Result launch(void *function, dim3 grid, dim3 size, void *stream, void **argumen
     copies.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
   }
   const Entry entry = f.entry;
-  return submit(stream, [=] { return run(entry, grid, size, copies, together); });
+  if (!overlaps || !setting("EMULATOR_EARLY", 0)) {
+    return submit(stream, [=] { return run(entry, grid, size, copies, together, nullptr); });
+  }
+  const auto ahead = std::make_shared<Ahead>();
+  const auto held = std::make_shared<const std::vector<std::vector<char>>>(copies);
+  return submit(stream, [=] { return run(entry, grid, size, *held, together, ahead.get()); },
+                [=] { run_ahead(*ahead, entry, grid, size, *held); });
 }
 
 }  // namespace
@@ -715,10 +805,11 @@ API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
   return SUCCESS;
 }
 API cuGraphLaunch(void *exec, void *stream) {
-  const std::vector<std::function<Result()>> calls = ((Graph *)exec)->calls;
+  const std::vector<Step> calls = ((Graph *)exec)->calls;
   return submit(stream, [calls] {
-    for (const auto &call : calls) {
-      if (const Result result = call()) return result;
+    for (size_t i = 0; i < calls.size(); i++) {
+      if (!broken && calls[i].early && i + 1 < calls.size() && calls[i + 1].early) calls[i + 1].early();
+      if (const Result result = calls[i].call()) return result;
     }
     return (Result)SUCCESS;
   });
@@ -1037,13 +1128,17 @@ struct LaunchConfig {
   const LaunchAttribute *attributes;
   unsigned attribute_count;
 };
-// Grids do not overlap here, whatever the attributes allow; blocks that wait for each other they do have to name (2).
+// Grids do not overlap here, whatever the attributes allow (6), but for some blocks with EMULATOR_EARLY; blocks that wait for each
+// other they do have to name (2).
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
   if (c.gz != 1 || c.shared > MOST_SHARED) return INVALID_VALUE;
-  bool cooperative = false;
-  for (unsigned i = 0; i < c.attribute_count; i++) cooperative |= c.attributes[i].id == 2 && c.attributes[i].value[0] != 0;
-  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, cooperative);
+  bool cooperative = false, overlaps = false;
+  for (unsigned i = 0; i < c.attribute_count; i++) {
+    cooperative |= c.attributes[i].id == 2 && c.attributes[i].value[0] != 0;
+    overlaps |= c.attributes[i].id == 6 && c.attributes[i].value[0] != 0;
+  }
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, cooperative, overlaps);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned, void *stream, void **arguments) {
