@@ -11,7 +11,8 @@
 static_assert(CLAIM_SIDE * CLAIM_SIDE <= 32, "a lane a cell");
 static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
 
-// What the frame starts with, which takes no look at it, and means of channel 0 over squares. Grid: any number of blocks; a warp takes a square.
+// What the frame starts with, which takes no look at it, and means of channel 0 over squares. Grid: any number of blocks; a warp
+// takes a square.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
   beside_last_kernel(t, warm);
   const u32 cells = grid.nx * grid.ny, regions = t.state->regions;
@@ -214,9 +215,8 @@ struct Best {
   }
 };
 
-// Where the pixels of every slot's region went, and the slot's first claim. The pixels are found before the motion of the picture is
-// known. Grid: a warp for each slot, with shared memory for
-// as many samples as a slot's surroundings have at most.
+// Where the pixels of every slot's region went, and the slot's first claim. The pixels are found before the motion of the picture
+// is known. Grid: a warp for each slot, with shared memory for as many samples as a slot's surroundings have at most.
 KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
   beside_last_kernel(t, args);
   DYNAMIC_SHARED(uint2, shared);

@@ -179,6 +179,32 @@ fn resets_match_cpu() {
     }
 }
 
+/// A frame of another size is refused, and the next one goes on from the one before it.
+#[test]
+fn refused_frames_leave_no_trace() {
+    let Some(cuda) = device("refused_frames_leave_no_trace") else { return };
+    let geometry = Geometry::new(97, 71).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 4, 6, [3, 2], None);
+    let other = Buffer::new(
+        FrameInfo { geometry: Geometry::new(64, 48).unwrap(), ..clip[0].info },
+        PICTURES[0],
+        1,
+        0,
+    );
+    let mut staging = Staging::new(&cuda, other.info).unwrap();
+    for algorithm in algorithms() {
+        let mut pair = Pair::new(&cuda, &temporal(12, algorithm), clip[0].info, "refused");
+        for (i, buffer) in clip.iter().enumerate() {
+            // Planes take turns: after an odd and an even number of frames.
+            if [0, 1, 4].contains(&i) {
+                let frame = staging.upload(&other.frame()).unwrap();
+                assert!(pair.cuda.segment(&frame, &mut (), OUTPUTS).is_err());
+            }
+            pair.compare(buffer);
+        }
+    }
+}
+
 /// Any parameters from a number.
 fn drawn_params(seed: u64) -> Params {
     let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(41).wrapping_add(salt)) % n;

@@ -34,10 +34,10 @@ struct ConnectArgs {
 }
 
 const _: () = assert!(size_of::<ConnectArgs>() == 4 * 10);
-// SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connectivity.cu.
+// SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connect.cuh.
 unsafe impl Argument for ConnectArgs {}
 
-/// `Late` of kernels/connectivity.cu.
+/// `Late` of kernels/connect.cuh.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Late {
@@ -45,6 +45,7 @@ struct Late {
     pickers: u64,
 }
 
+const _: () = assert!(size_of::<Late>() == 16);
 // SAFETY: repr(C), two addresses in the order of `Late`.
 unsafe impl Argument for Late {}
 
@@ -111,9 +112,10 @@ impl Connectivity {
         };
         let words = bitmap_words(plan);
         let (number, fit) = (kernel("connect_number")?, kernel("connect_fit")?);
+        // At most one a multiprocessor, each of which has to meet all others.
         let resident =
             fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
-        let resident = (resident * cuda.device.multiprocessors).clamp(1, 1024);
+        let resident = (resident * cuda.device.multiprocessors).max(1);
         Ok(Self {
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,

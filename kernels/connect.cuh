@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MPL-2.0
+// Arguments, lists and marks that the parts of stage `connectivity` share.
+#pragma once
+#include "components.cuh"
+
+struct ConnectArgs {
+  u32 width, height;
+  u32 tiles_x;
+  u32 min_region;
+  u32 max_regions;
+  // Off: nothing is joined, labels are numbered by cluster.
+  u32 connectivity;
+  // Pixel pairs across the borders of tiles; none where nobody asks for them.
+  u32 border_pairs;
+  // Words of the marks' bitmap, and how many of them form a group: a power of two, at least four.
+  u32 words, group_bits;
+  // Places in the list of pairs that a small component is in.
+  u32 small_places;
+};
+static_assert(sizeof(ConnectArgs) == 4 * 10, "mirrored in src/post/connectivity/cuda.rs");
+
+// Counters: components, edges, regions, whether a round found anything small, the end of the last rounds and what they go over, pairs
+// that something small is in, rounds inside a grid, and the two of the grid's barrier, which alone are not cleared with each
+// frame.
+enum Counter {
+  COMPONENTS = 0,
+  EDGES = 1,
+  REGIONS = 2,
+  ROUNDS = 3,
+  LATE_DONE = 29,
+  LATE_PAIRS = 30,
+  LATE_PICKERS = 31,
+  SMALL = 32,
+  REST = 33,
+  ARRIVED = 40,
+  GENERATION = 41
+};
+
+// What few components are left for after the rounds with launches of their own: pairs that something small is in, and what
+// picked in the last of these rounds.
+struct Late {
+  uint2 *pairs;
+  u32 *pickers;
+};
+
+// A mark for every region, where its label is found: at its first pixel, or at its cluster. First how many there are in each
+// group of words, then the bitmap.
+struct Marks {
+  u32 *groups;
+  __device__ __forceinline__ u32 *bitmap() const { return groups + MARK_GROUPS; }
+};
+
+// The root of a set while others are joined.
+__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
+  for (;;) {
+    const u32 up = load_relaxed(parent + i);
+    if (up == i) return i;
+    i = up;
+  }
+}
+
+// The root of a set while nothing is joined.
+__device__ __forceinline__ u32 find_settled(const u32 *parent, u32 i) {
+  for (u32 up = __ldcg(parent + i); up != i; up = __ldcg(parent + i)) i = up;
+  return i;
+}
+
+// A component as it was asked for to be joined.
+struct Joined {
+  u32 at, up, key;
+};
+__device__ __forceinline__ Joined load_joined(const Components &c, u32 i) {
+  return {i, load_relaxed(c.parent + i), c.sums[i].key};
+}
+
+// Joins the sets of two components; the root of the lower key stays.
+__device__ __forceinline__ void unite(const Components &c, Joined a, Joined b) {
+  for (;;) {
+    if (a.up != a.at || b.up != b.at) {
+      a.at = find(c.parent, a.up);
+      b.at = find(c.parent, b.up);
+      if (a.at == b.at) return;
+      a.key = c.sums[a.at].key;
+      b.key = c.sums[b.at].key;
+    }
+    if (a.key < b.key) {
+      const Joined swap = a;
+      a = b;
+      b = swap;
+    }
+    if (atomicCAS(&c.parent[a.at], a.at, b.at) == a.at) return;
+    a.up = load_relaxed(c.parent + a.at);
+    b.up = load_relaxed(c.parent + b.at);
+  }
+}
+
+__device__ __forceinline__ u32 component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
+  const u32 x = pixel % args.width, y = pixel / args.width;
+  return c.tile_first[y / TILE * args.tiles_x + x / TILE] + c.local[pixel];
+}
+
+// All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
+__device__ __forceinline__ void grid_barrier(u32 *counters) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    u32 *generation = counters + GENERATION;
+    const u32 before = load_relaxed(generation);
+    if (add_acq_rel(counters + ARRIVED, 1) == gridDim.x - 1) {
+      counters[ARRIVED] = 0;
+      store_release(generation, before + 1);
+    } else {
+      while (load_acquire(generation) == before) {
+      }
+    }
+  }
+  __syncthreads();
+}
+
+// What a component holds, as other blocks left it.
+__device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
+  const uint4 *at = (const uint4 *)(c.sums + i);
+  const uint4 low = __ldcg(at), high = __ldcg(at + 1);
+  ComponentSums sums;
+  sums.count = low.x;
+  sums.key = low.y;
+  sums.color[0] = (u64)low.w << 32 | low.z;
+  sums.color[1] = (u64)high.y << 32 | high.x;
+  sums.color[2] = (u64)high.w << 32 | high.z;
+  return sums;
+}
+
+// Mean feature in 1/16 quantum, rounded half up.
+__device__ __forceinline__ void mean(const ComponentSums &sums, i32 (&out)[3]) {
+#pragma unroll
+  for (int j = 0; j < 3; j++) {
+    const u64 top = 32 * sums.color[j] + sums.count;
+    out[j] = top >> 32 ? (i32)(top / (2 * (u64)sums.count)) : (i32)((u32)top / (2 * sums.count));
+  }
+}
+
+// What stands at `i` or, once that has been joined to another, at its root, which `i` becomes. While nothing is joined.
+__device__ __forceinline__ ComponentSums root_sums(const Components &c, u32 &i) {
+  ComponentSums sums = load_sums(c, i);
+  while (sums.count == 0) {
+    i = sums.key;
+    sums = load_sums(c, i);
+  }
+  return sums;
+}
+
+// Adds what a component holds to its root.
+__device__ __forceinline__ void move_sums(const Components &c, const ComponentSums &sums, u32 i, u32 root) {
+  *(uint2 *)(c.sums + i) = make_uint2(0, root);
+  atomicAdd(&c.sums[root].count, sums.count);
+#pragma unroll
+  for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
+}
+
+// Which of the two sets of picks a round writes and reads.
+__device__ __forceinline__ u64 *picks_of(const ConnectArgs &args, u64 *picks, u32 round) {
+  return picks + (size_t)(round & 1) * args.width * args.height;
+}
+
+// Places in the lists of components; that of edges has twice as many.
+__device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
+
+// What stands in a list at a thread's first place, asked for together with how many places there are: memory that no component
+// has yet is read, too, and not used.
+template <class T>
+__device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
+  return __ldcg(list + min(first, places - 1));
+}
+
+// Where a root's label is found: its first pixel, or its cluster.
+__device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
+  if (!args.connectivity) return c.cluster[root];
+  const u32 row_words = (args.width + 31) / 32;
+  return key / args.width * row_words * 32 + key % args.width;
+}
+
+// Adds or takes away a mark.
+__device__ __forceinline__ void mark(const ConnectArgs &args, const Marks &marks, u32 at, bool there) {
+  const u32 word = at / 32, bit = 1u << at % 32;
+  u32 *group = marks.groups + (word >> args.group_bits), *bits = marks.bitmap() + word;
+  // Several components may be of one cluster.
+  if (!args.connectivity && (atomicOr(bits, bit) & bit)) return;
+  if (there) {
+    atomicOr(bits, bit);
+  } else {
+    atomicAnd(bits, ~bit);
+  }
+  atomicAdd(group, there ? 1u : ~0u);
+}
+
+// Pixels and key of a component, asked for alone.
+__device__ __forceinline__ uint2 load_head(const Components &c, u32 i) { return __ldcg((const uint2 *)(c.sums + i)); }

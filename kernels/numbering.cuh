@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MPL-2.0
+// From marks to labels: the last part of stage `connectivity`; mirrors `number` in src/post/connectivity/cpu.rs.
+#pragma once
+#include "connect.cuh"
+#include "regions.cuh"
+
+struct NumberShared {
+  u32 warp_total[NUMBER_THREADS / 32];
+  u32 total;
+  // Marks before each group of words; before that, what picks in the rounds of one block.
+  union {
+    u32 before[MARK_GROUPS];
+    u32 pickers[2][LATE_PICKER_PLACES];
+  };
+  u32 picking;
+};
+
+// Exclusive sum over the block; `shared.total` afterwards holds the sum of all.
+__device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
+  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32;
+  __syncthreads();
+  if (lane_id() == 31) shared.warp_total[warp] = sum;
+  __syncthreads();
+  if (warp == 0) {
+    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
+    shared.warp_total[lane_id()] = up - here;
+    if (lane_id() == 31) shared.total = up;
+  }
+  __syncthreads();
+  return shared.warp_total[warp] + sum - value;
+}
+
+// Marks of each group of words, summed up in shared memory; returns the number of all.
+#define GROUPS_A_THREAD (MARK_GROUPS / NUMBER_THREADS)
+__device__ __forceinline__ u32 sum_groups(NumberShared &shared, const Marks &marks) {
+  const uint4 *at = (const uint4 *)(marks.groups + GROUPS_A_THREAD * threadIdx.x);
+  u32 here[GROUPS_A_THREAD], sum = 0;
+#pragma unroll
+  for (u32 i = 0; i < GROUPS_A_THREAD / 4; i++) {
+    const uint4 four = __ldcg(at + i);
+    here[4 * i] = four.x;
+    here[4 * i + 1] = four.y;
+    here[4 * i + 2] = four.z;
+    here[4 * i + 3] = four.w;
+  }
+#pragma unroll
+  for (u32 i = 0; i < GROUPS_A_THREAD; i++) sum += here[i];
+  u32 before = block_sum(shared, sum);
+#pragma unroll
+  for (u32 i = 0; i < GROUPS_A_THREAD; i++) {
+    shared.before[GROUPS_A_THREAD * threadIdx.x + i] = before;
+    before += here[i];
+  }
+  __syncthreads();
+  return shared.total;
+}
+
+// A component's root, and where its mark is: the group, and the marks before it from the group's first on.
+struct Place {
+  u32 root, group, before;
+};
+
+// Goes from a component to its root; `head` is what it begins with.
+__device__ __forceinline__ u32 root_of(const Components &c, const ConnectArgs &args, u32 i, uint2 &head) {
+  while (args.connectivity && head.x == 0) {
+    i = head.y;
+    head = load_head(c, i);
+  }
+  return i;
+}
+
+// The place of a component with a root that begins with `head`.
+__device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const Marks &marks, u32 root, uint2 head) {
+  const u32 at = mark_at(c, args, root, head.y), word = at / 32, group = word >> args.group_bits;
+  Place place = {root, group, 0};
+  for (u32 four = group << args.group_bits; four <= word; four += 4) {
+    const uint4 words = __ldcg((const uint4 *)(marks.bitmap() + four));
+    const u32 bits[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      const u32 lower = four + i < word ? ~0u : four + i == word ? (1u << at % 32) - 1 : 0;
+      place.before += __popc(bits[i] & lower);
+    }
+  }
+  return place;
+}
+
+// Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
+// pixels and features, or without connectivity empty.
+// `on_the_way` lies between the first component of this thread and its root.
+__device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args, const Marks &marks,
+                                       u16 *labels, RegionSums *regions, u32 on_the_way) {
+  const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
+  const u32 components = c.counters[COMPONENTS];
+  // All that does not take the sum over the groups is under way while they are added up.
+  Place place = {0, 0, 0};
+  const auto find_place = [&](u32 from) {
+    uint2 head = load_head(c, from);
+    const u32 root = root_of(c, args, from, head);
+    return place_of(c, args, marks, root, head);
+  };
+  if (first < components) place = find_place(on_the_way);
+  const u32 total = sum_groups(shared, marks);
+  for (u32 i = first; i < components; i += all) {
+    if (i != first) place = find_place(i);
+    const u32 label = shared.before[place.group] + place.before;
+    // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
+    labels[i] = (u16)min(label, args.max_regions - 1);
+    if (args.connectivity && label < args.max_regions && place.root == i) {
+      const ComponentSums sums = load_sums(c, i);
+      store_region(regions + label, region_of(sums.count, sums.color));
+    }
+  }
+  if (!args.connectivity) {
+    const u64 none[3] = {0, 0, 0};
+    for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = region_of(0, none);
+  }
+  if (first == 0) c.counters[REGIONS] = args.connectivity ? total : min(total, args.max_regions);
+}
