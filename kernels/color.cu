@@ -12,32 +12,65 @@ struct IngestArgs {
 };
 static_assert(sizeof(IngestArgs) == 4 * 13, "mirrored in src/ingest/cuda.rs");
 
-// A warp takes pieces of 128 px of a row, each lane every 32nd pixel.
-template <u32 LAYOUT, u32 BYTES>
+// Pixels of a row that a warp takes at a time, each lane every 32nd.
+#define PIECE 128
+
+// The piece from a lane's `x` on; inside the frame as a whole or not.
+template <u32 LAYOUT, u32 BYTES, bool LAB, bool WHOLE>
+__device__ __forceinline__ void ingest_piece(const FrameArgs &frame, const IngestArgs &args, const u16 *tables,
+                                             u32 *features, u32 *samples, u32 x, u32 y) {
+  u32 own[PIECE / 32][3] = {};
+  const Row<LAYOUT, BYTES> row(frame, x, y);
+  if (WHOLE || x < frame.width) row.template load<0>(frame, own[0]);
+  if (WHOLE || x + 32 < frame.width) row.template load<32>(frame, own[1]);
+  if (WHOLE || x + 64 < frame.width) row.template load<64>(frame, own[2]);
+  if (WHOLE || x + 96 < frame.width) row.template load<96>(frame, own[3]);
+  u32 *out = features + (y * frame.width + x), feature[PIECE / 32];
+#pragma unroll
+  for (u32 i = 0; i < PIECE / 32; i++) {
+    u32 rgb[3];
+    to_rgb(frame, LAYOUT, own[i], rgb);
+    feature[i] = LAB ? lab_of(args.space, tables, rgb) : feature_of(args.space, tables, rgb);
+    if (WHOLE || x + 32 * i < frame.width) out[32 * i] = feature[i];
+  }
+  if (((x | y) & ((1u << args.sample_shift) - 1)) != 0) return;
+  u32 *sample = samples + ((y >> args.sample_shift) * args.sample_width + (x >> args.sample_shift));
+#pragma unroll
+  for (u32 i = 0; i < PIECE / 32; i++) {
+    if (WHOLE || x + 32 * i < frame.width) sample[32 * i >> args.sample_shift] = feature[i];
+  }
+}
+
+template <u32 LAYOUT, u32 BYTES, bool LAB>
 __device__ __forceinline__ void ingest_pieces(const FrameArgs &frame, const IngestArgs &args, const u16 *tables,
                                               u32 *features, u32 *samples, u32 warp, u32 warps) {
-  const u32 pieces = (frame.width + 127) / 128, lane = lane_id(), mask = (1u << args.sample_shift) - 1;
-  for (u32 piece = warp; piece < pieces * frame.height; piece += warps) {
-    const u32 y = piece / pieces, left = (piece - y * pieces) * 128 + lane;
-    u32 own[4][3];
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-      own[i][0] = own[i][1] = own[i][2] = 0;
-      if (left + 32 * i < frame.width) load_samples<LAYOUT, BYTES>(frame, left + 32 * i, y, own[i]);
+  const u32 pieces = (frame.width + PIECE - 1) / PIECE, rows_on = warps / pieces, pieces_on = warps - rows_on * pieces;
+  u32 y = warp / pieces, piece = warp - y * pieces;
+#pragma unroll 1
+  while (y < frame.height) {
+    const u32 x = piece * PIECE + lane_id();
+    // The common case has code of its own.
+    if (LAB && (piece + 1) * PIECE <= frame.width) {
+      ingest_piece<LAYOUT, BYTES, LAB, LAB>(frame, args, tables, features, samples, x, y);
+    } else {
+      ingest_piece<LAYOUT, BYTES, LAB, false>(frame, args, tables, features, samples, x, y);
     }
-    u32 *out = features + (size_t)y * frame.width;
-    u32 *sample_row = samples + (size_t)(y >> args.sample_shift) * args.sample_width;
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-      const u32 x = left + 32 * i;
-      u32 rgb[3];
-      to_rgb(frame, own[i], rgb);
-      const u32 feature = feature_of(args.space, tables, rgb);
-      if (x < frame.width) {
-        out[x] = feature;
-        if (((x | y) & mask) == 0) sample_row[x >> args.sample_shift] = feature;
-      }
+    y += rows_on;
+    piece += pieces_on;
+    if (piece >= pieces) {
+      piece -= pieces;
+      y++;
     }
+  }
+}
+
+template <u32 LAYOUT, u32 BYTES>
+__device__ __forceinline__ void ingest_frame(const FrameArgs &frame, const IngestArgs &args, const u16 *tables,
+                                             u32 *features, u32 *samples, u32 warp, u32 warps) {
+  if (args.space.space == SPACE_LAB) {
+    ingest_pieces<LAYOUT, BYTES, true>(frame, args, tables, features, samples, warp, warps);
+  } else {
+    ingest_pieces<LAYOUT, BYTES, false>(frame, args, tables, features, samples, warp, warps);
   }
 }
 
@@ -52,5 +85,5 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
   for (u32 i = first; i < args.clear_words; i += all) clear[i] = 0;
   __syncthreads();
-  WITH_LAYOUT(frame, ingest_pieces, frame, args, (const u16 *)words, features, samples, first / 32, all / 32);
+  WITH_LAYOUT(frame, ingest_frame, frame, args, (const u16 *)words, features, samples, first / 32, all / 32);
 }

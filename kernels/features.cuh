@@ -19,18 +19,29 @@ __device__ __forceinline__ u32 pack_clamped(i32 a, i32 b, i32 c) {
   return (u32)min(max(a, 0), 1023) | (u32)min(max(b, 0), 2047) << 10 | (u32)min(max(c, 0), 2047) << 21;
 }
 
-__device__ __forceinline__ u32 feature_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
+// Nothing in Lab needs a bound: the rows of its matrix sum to one, and no color is out of a channel's range (a test of src/color.rs
+// goes through all).
+__device__ __forceinline__ u32 lab_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
   const u16 *curve = tables, *codes = tables + 2 * CURVE_WORDS;
+  const i32 r = codes[rgb[0]], g = codes[rgb[1]], b = codes[rgb[2]];
+  const i32 *m = args.matrix;
+  const i32 fx = curve[(m[0] * r + m[1] * g + m[2] * b + (1 << 15)) >> 16];
+  const i32 fy = curve[(m[3] * r + m[4] * g + m[5] * b + (1 << 15)) >> 16];
+  const i32 fz = curve[(m[6] * r + m[7] * g + m[8] * b + (1 << 15)) >> 16];
+  const i32 l = (928 * fy - 128 * 32768 + (1 << 14)) >> 15;
+  const i32 from_red = ((4000 * (fx - fy) + (1 << 14)) >> 15) + 1024;
+  const i32 from_blue = ((1600 * (fy - fz) + (1 << 14)) >> 15) + 1024;
+  return (u32)l + ((u32)from_red << 10) + ((u32)from_blue << 21);
+}
+
+__device__ __forceinline__ u32 feature_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
+  if (args.space == SPACE_LAB) return lab_of(args, tables, rgb);
+  const u16 *codes = tables + 2 * CURVE_WORDS;
   const i32 r = codes[rgb[0]], g = codes[rgb[1]], b = codes[rgb[2]];
   if (args.space == SPACE_RGB) return pack_clamped(r, g, b);
   const i32 *m = args.matrix;
   const i32 x = (m[0] * r + m[1] * g + m[2] * b + (1 << 15)) >> 16;
   const i32 y = (m[3] * r + m[4] * g + m[5] * b + (1 << 15)) >> 16;
   const i32 z = (m[6] * r + m[7] * g + m[8] * b + (1 << 15)) >> 16;
-  if (args.space == SPACE_XYZ) {
-    return pack_clamped((1020 * x + 8192) / 16384, (1020 * y + 8192) / 16384, (1020 * z + 8192) / 16384);
-  }
-  const i32 fx = curve[min(x, 16384)], fy = curve[min(y, 16384)], fz = curve[min(z, 16384)];
-  return pack_clamped((928 * fy - 128 * 32768 + (1 << 14)) >> 15, ((4000 * (fx - fy) + (1 << 14)) >> 15) + 1024,
-                      ((1600 * (fy - fz) + (1 << 14)) >> 15) + 1024);
+  return pack_clamped((1020 * x + 8192) / 16384, (1020 * y + 8192) / 16384, (1020 * z + 8192) / 16384);
 }

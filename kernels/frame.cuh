@@ -23,39 +23,59 @@ static_assert(sizeof(FrameArgs) == 128, "mirrored in src/cuda/frame.rs");
 
 __device__ __forceinline__ i32 clamp(i32 v, i32 low, i32 high) { return min(max(v, low), high); }
 
-// The frame's own channels at a pixel; gray has neutral chroma. Layout and size of a pixel are constants here, so that
-// loops over pixels do not ask again: see WITH_LAYOUT.
+// The frame's own channels from a pixel of a row on; gray has neutral chroma. Layout and size of a pixel are constants here, so
+// that loops over pixels do not ask again: see WITH_LAYOUT.
+template <u32 LAYOUT, u32 BYTES>
+struct Row {
+  const u8 *first, *second, *third;
+
+  __device__ __forceinline__ Row(const FrameArgs &frame, u32 x, u32 y) {
+    first = frame.plane[0] + (size_t)y * frame.stride[0] + BYTES * (size_t)x;
+    second = third = 0;
+    if (LAYOUT == LAYOUT_NV12 || LAYOUT == LAYOUT_P010) {
+      second = frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + BYTES * (size_t)(x / 2 * 2);
+    } else if (LAYOUT == LAYOUT_I420) {
+      second = frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + x / 2;
+      third = frame.plane[2] + (size_t)(y / 2) * frame.stride[2] + x / 2;
+    }
+  }
+  // Those of the pixel so many, an even number, to the right.
+  template <u32 BESIDE>
+  __device__ __forceinline__ void load(const FrameArgs &frame, u32 (&out)[3]) const {
+    static_assert(BESIDE % 2 == 0, "two pixels of a row share their chroma");
+    if (LAYOUT == LAYOUT_P010) {
+      const u16 *chroma = (const u16 *)second + BESIDE;
+      out[0] = ((const u16 *)first)[BESIDE] >> 6;
+      out[1] = chroma[0] >> 6;
+      out[2] = chroma[1] >> 6;
+      return;
+    }
+    if (LAYOUT == LAYOUT_RGB) {
+      if (BYTES == 4) {
+        const u32 pixel = ((const u32 *)first)[BESIDE];
+#pragma unroll
+        for (int i = 0; i < 3; i++) out[i] = __byte_perm(pixel, 0, 0x4440u | frame.offset[i]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 3; i++) out[i] = first[3 * BESIDE + frame.offset[i]];
+      }
+      return;
+    }
+    out[0] = first[BESIDE];
+    out[1] = out[2] = 128;
+    if (LAYOUT == LAYOUT_NV12) {
+      out[1] = second[BESIDE];
+      out[2] = second[BESIDE + 1];
+    } else if (LAYOUT == LAYOUT_I420) {
+      out[1] = second[BESIDE / 2];
+      out[2] = third[BESIDE / 2];
+    }
+  }
+};
+
 template <u32 LAYOUT, u32 BYTES>
 __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 y, u32 (&out)[3]) {
-  const u8 *row = frame.plane[0] + (size_t)y * frame.stride[0];
-  if (LAYOUT == LAYOUT_P010) {
-    const u16 *chroma = (const u16 *)(frame.plane[1] + (size_t)(y / 2) * frame.stride[1]) + x / 2 * 2;
-    out[0] = ((const u16 *)row)[x] >> 6;
-    out[1] = chroma[0] >> 6;
-    out[2] = chroma[1] >> 6;
-    return;
-  }
-  if (LAYOUT == LAYOUT_RGB) {
-    if (BYTES == 4) {
-      const u32 pixel = *(const u32 *)(row + 4 * (size_t)x);
-#pragma unroll
-      for (int i = 0; i < 3; i++) out[i] = pixel >> 8 * frame.offset[i] & 255u;
-    } else {
-#pragma unroll
-      for (int i = 0; i < 3; i++) out[i] = row[3 * (size_t)x + frame.offset[i]];
-    }
-    return;
-  }
-  out[0] = row[x];
-  out[1] = out[2] = 128;
-  if (LAYOUT == LAYOUT_NV12) {
-    const u8 *chroma = frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + x / 2 * 2;
-    out[1] = chroma[0];
-    out[2] = chroma[1];
-  } else if (LAYOUT == LAYOUT_I420) {
-    out[1] = frame.plane[1][(size_t)(y / 2) * frame.stride[1] + x / 2];
-    out[2] = frame.plane[2][(size_t)(y / 2) * frame.stride[2] + x / 2];
-  }
+  Row<LAYOUT, BYTES>(frame, x, y).template load<0>(frame, out);
 }
 
 // Calls `function<layout, bytes>(...)` for a frame's layout.
@@ -69,8 +89,8 @@ __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 
     else function<LAYOUT_RGB, 3>(__VA_ARGS__);                              \
   } while (0)
 
-__device__ __forceinline__ void to_rgb(const FrameArgs &frame, const u32 (&in)[3], u32 (&out)[3]) {
-  if (frame.layout == LAYOUT_RGB) {
+__device__ __forceinline__ void to_rgb(const FrameArgs &frame, u32 layout, const u32 (&in)[3], u32 (&out)[3]) {
+  if (layout == LAYOUT_RGB) {
 #pragma unroll
     for (int i = 0; i < 3; i++) out[i] = in[i];
     return;

@@ -36,7 +36,7 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *lig
     u32 codes[3], rgb[3];
     load_samples<LAYOUT, BYTES>(frame, x, y0 + i, codes);
     if (light) {
-      to_rgb(frame, codes, rgb);
+      to_rgb(frame, LAYOUT, codes, rgb);
       own[i] = {light[rgb[0]], light[rgb[1]], light[rgb[2]]};
     } else {
       own[i].first = codes[0] | codes[1] << 16;
@@ -213,7 +213,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     for (int i = 0; i < 3; i++) rgb[i] = code_of(light, light_codes, mean[i]);
     from_codes(frame, rgb, mean);
   } else {
-    to_rgb(frame, mean, rgb);
+    to_rgb(frame, frame.layout, mean, rgb);
   }
   means[label] = mean[0] | mean[1] << 10 | mean[2] << 20;
   if (frame.layout == LAYOUT_P010) {

@@ -380,6 +380,40 @@ mod tests {
         assert!(sum / count < 0.3, "{}", sum / count);
     }
 
+    /// kernels/features.cuh packs Lab without a bound. Light grows with codes and the curve with light, so that the corners of a box of
+    /// codes bound all that is in it.
+    #[test]
+    fn no_color_leaves_the_channels_of_lab() {
+        let spaces = [ColorSpace::Lab, ColorSpace::LabGslicr];
+        for (space, bits) in spaces.into_iter().flat_map(|space| [(space, 8), (space, 10)]) {
+            let tables = ColorTables::with_bits(space, bits);
+            assert!(tables.linear.is_sorted() && tables.curve.is_sorted());
+            assert!(tables.matrix.as_flattened().iter().all(|&weight| weight >= 0));
+            let axes = |codes: [usize; 3]| {
+                let light = codes.map(|code| i32::from(tables.linear[code]));
+                tables.matrix.map(|row| {
+                    let at = (row[0] * light[0] + row[1] * light[1] + row[2] * light[2] + (1 << 15)) >> 16;
+                    i32::from(tables.curve[at as usize])
+                })
+            };
+            let round = |v: i32| (v + (1 << 14)) >> 15;
+            let (white, step) = ((1 << bits) - 1, 1 << (bits - 6));
+            let codes = || (0..=white).step_by(step);
+            for (r, g, b) in codes().flat_map(|r| codes().flat_map(move |g| codes().map(move |b| (r, g, b))))
+            {
+                let least = axes([r, g, b]);
+                let most = axes([r, g, b].map(|code| (code + step - 1).min(white)));
+                assert!(
+                    round(928 * least[1] - 128 * 32_768) >= 0 && round(928 * most[1] - 128 * 32_768) < 1024
+                );
+                for (weight, from, to) in [(4000, 0, 1), (1600, 1, 2)] {
+                    assert!(round(weight * (least[from] - most[to])) >= -1024, "{space:?} {r} {g} {b}");
+                    assert!(round(weight * (most[from] - least[to])) < 1024, "{space:?} {r} {g} {b}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn ten_bits_hold_the_colors_of_eight() {
         for space in ColorSpace::ALL {
