@@ -27,12 +27,6 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *lig
   for (int i = 0; i < 4; i++) {
     own[i] = {0, 0, 0};
     if (i >= rows) continue;
-    if (LAYOUT == LAYOUT_RGB && BYTES == 4 && !light) {
-      const u32 pixel = ((const u32 *)(frame.plane[0] + (size_t)(y0 + i) * frame.stride[0]))[x];
-      own[i].first = __byte_perm(pixel, 0, 0x4040 | frame.offset[0] | frame.offset[1] << 8);
-      own[i].third = __byte_perm(pixel, 0, 0x4440 | frame.offset[2]);
-      continue;
-    }
     u32 codes[3], rgb[3];
     load_samples<LAYOUT, BYTES>(frame, x, y0 + i, codes);
     if (light) {
@@ -42,6 +36,18 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *lig
       own[i].first = codes[0] | codes[1] << 16;
       own[i].third = codes[2];
     }
+  }
+}
+
+// The same as codes of pixels of four bytes, which most frames have.
+__device__ __forceinline__ void load_packed_rows(const FrameArgs &frame, u32 x, u32 y0, u32 rows, Samples (&own)[4]) {
+  const u8 *at = frame.plane[0] + ((size_t)y0 * frame.stride[0] + 4 * (size_t)x);
+  const u32 first = 0x4040u | frame.offset[0] | frame.offset[1] << 8, third = 0x4440u | frame.offset[2];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const u32 pixel = i < rows ? *(const u32 *)at : 0;
+    own[i] = {__byte_perm(pixel, 0, first), 0, __byte_perm(pixel, 0, third)};
+    at += frame.stride[0];
   }
 }
 
@@ -65,16 +71,19 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), row0 = threadIdx.x / 32 * 4;
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane, y0 = top + row0;
   const u32 rows = x < frame.width && y0 < frame.height ? min(frame.height - y0, 4) : 0;
-  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   u32 index[4];
   Samples own[4];
-  const u16 *local = c.local + (size_t)y0 * frame.width + x;
+  // 32 bits hold a pixel's index.
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    index[i] = i < rows ? *local : NO_COMPONENT;
-    local += frame.width;
+  for (int i = 0; i < 4; i++) index[i] = i < rows ? c.local[y0 * frame.width + x + i * frame.width] : NO_COMPONENT;
+  if (args.measure) {
+    if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
+      load_packed_rows(frame, x, y0, rows, own);
+    } else {
+      WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
+    }
   }
-  if (args.measure) WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
+  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   const auto clear = [&] {
 #pragma unroll
     for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
@@ -120,7 +129,8 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    if (i < rows) *to_label = label[index[i]];
+    const u16 own_label = label[index[i] % (TILE * TILE)];
+    if (i < rows) *to_label = own_label;
     to_label += args.label_stride;
   }
   if (!args.measure) return;
