@@ -19,7 +19,10 @@ struct Components {
   struct ComponentSums *sums;  // moved to the root as components are joined
   uint2 *edges;
   u32 *counters;  // components, edges, regions, rounds' flags
+  // Pixels from which on a component never has to join another: pairs of two such are left out.
+  u32 large;
 };
+static_assert(sizeof(Components) == 72, "mirrored in src/cuda/work.rs");
 
 // Pixels and features of a component: one sector of memory. One that holds nothing has been joined to another, whose place
 // stands in that of its key.
@@ -70,13 +73,6 @@ __device__ __forceinline__ void unite_nodes(u32 *node, u32 a, u32 b) {
   }
 }
 
-// Writes a warp's pairs that wait.
-__device__ __forceinline__ void write_edges(const Components &out, const u32 *edges, u32 count, u32 place, u32 first) {
-  for (u32 i = lane_id(); i < count; i += 32) {
-    out.edges[place + i] = make_uint2(first + (edges[i] & 0xffffu), first + (edges[i] >> 16));
-  }
-}
-
 // What a lane has added up going down its column inside one component: pixels above channel 0, which 21 bits hold for a whole
 // tile, and the channels 1 and 2 in 16 bits each, which those of 32 px fit.
 #define COUNT_SHIFT 21
@@ -100,6 +96,27 @@ struct ColumnSums {
     }
   }
 };
+
+// Leaves a warp's pairs that wait but those of two large components; returns how many.
+__device__ __forceinline__ u32 keep_edges(u32 *edges, u32 count, const u32 *sums, u32 large) {
+  u32 kept = 0;
+  for (u32 base = 0; base < count; base += 32) {
+    const u32 i = base + lane_id(), edge = i < count ? edges[i] : 0;
+    const bool keep = i < count && (sums[edge & 0xffffu] >> COUNT_SHIFT < large || sums[edge >> 16] >> COUNT_SHIFT < large);
+    const u32 lanes = __ballot_sync(FULL_WARP, keep);
+    if (keep) edges[kept + __popc(lanes & (lanes_up_to(lane_id()) >> 1))] = edge;
+    kept += __popc(lanes);
+    __syncwarp();
+  }
+  return kept;
+}
+
+// Writes a warp's pairs that wait.
+__device__ __forceinline__ void write_edges(const Components &out, const u32 *edges, u32 count, u32 place, u32 first) {
+  for (u32 i = lane_id(); i < count; i += 32) {
+    out.edges[place + i] = make_uint2(first + (edges[i] & 0xffffu), first + (edges[i] >> 16));
+  }
+}
 
 // A tile's part of a plane of the frame; a lane has a column of it. In the place of what is outside the frame stands its border.
 struct TilePlane {
@@ -290,11 +307,12 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     }
   }
   if (sums.first >> COUNT_SHIFT) sums.add(shared, out, few);
-  u32 first_edge = 0;
-  if (lane == 0 && waiting) first_edge = atomicAdd(&out.counters[1], waiting);
   if (few && threadIdx.x == 0) shared.first = place;
   __syncthreads();
 
+  if (few) waiting = keep_edges(edges, waiting, shared.sums[0], out.large);
+  u32 first_edge = 0;
+  if (lane == 0 && waiting) first_edge = atomicAdd(&out.counters[1], waiting);
   const u32 first = shared.first;
   for (u32 n = first_node + lane; n < nodes; n += 32) {
     const u32 word = shared.node[n];

@@ -80,6 +80,12 @@ impl Plan {
         most.clamp(1, MAX_REGIONS)
     }
 
+    /// Whether a map of the smallest regions could have more than labels can name.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn may_overflow(&self) -> bool {
+        self.connectivity && self.frame.geometry.pixels() / self.min_region as usize > MAX_REGIONS
+    }
+
     /// Upper bound of cluster labels before connectivity.
     pub fn max_clusters(&self) -> usize {
         if self.clusters_are_pixels() { self.frame.geometry.pixels() } else { self.grid.cells() }

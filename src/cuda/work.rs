@@ -124,10 +124,12 @@ pub(crate) struct Components {
     sums: u64,
     edges: u64,
     counters: u64,
+    large: u32,
+    unused: u32,
 }
 
-const _: () = assert!(size_of::<Components>() == 64);
-// SAFETY: repr(C), eight addresses in the order of `Components`.
+const _: () = assert!(size_of::<Components>() == 72);
+// SAFETY: repr(C), the fields of `Components` in their order.
 unsafe impl Argument for Components {}
 
 /// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
@@ -185,6 +187,8 @@ pub struct Work {
     pub(crate) records: Memory<crate::regions::Region>,
     pub(crate) neighbors: Option<NeighborMemory>,
     max_pairs: usize,
+    /// Pixels from which on a component never joins another.
+    large: u32,
     local: Memory<u16>,
     tile_first: Memory<u32>,
     tile_count: Memory<u32>,
@@ -268,6 +272,11 @@ impl Work {
             // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
             // three cells away, which leaves half of 7x7 - 1 pairs a cluster; no pixel begins more than two pairs.
             max_pairs: if plan.connectivity { 3 * max_regions } else { (24 * clusters).min(2 * n) },
+            // Merging goes over pairs of any size, and so does what makes regions fewer.
+            large: match plan.merge {
+                None if !plan.may_overflow() => plan.min_region,
+                _ => u32::MAX,
+            },
             local: Memory::new(cuda, what, n)?,
             tile_first: Memory::new(cuda, what, tile_count)?,
             tile_count: Memory::new(cuda, what, tile_count)?,
@@ -311,6 +320,8 @@ impl Work {
             sums: self.component_sums.address(),
             edges: self.edges.address(),
             counters: self.counters(),
+            large: self.large,
+            unused: 0,
         }
     }
 

@@ -144,8 +144,7 @@ impl Connectivity {
             } else {
                 0
             },
-            may_overflow: plan.connectivity
-                && plan.frame.geometry.pixels() / plan.min_region as usize > MAX_REGIONS,
+            may_overflow: plan.may_overflow(),
             border_blocks: border_pairs.div_ceil(BORDER_THREADS).max(1),
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
             later_blocks: (width * height)
