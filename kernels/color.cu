@@ -76,12 +76,22 @@ __device__ __forceinline__ void ingest_frame(const FrameArgs &frame, const Inges
 
 // Grid: any number of blocks. Reads the frame, writes features and samples.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
-    ingest(const u32 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
+    ingest(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
            u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
   after_last_kernel(tables, args);
-  __shared__ u32 words[WIDE_TABLE_WORDS];
-  const u32 table_words = frame.layout == LAYOUT_P010 ? WIDE_TABLE_WORDS : TABLE_WORDS;
-  for (u32 i = threadIdx.x; i < table_words; i += INGEST_THREADS) words[i] = tables[i];
+  __shared__ uint4 words[WIDE_TABLE_QUADS];
+  const u32 quads = frame.layout == LAYOUT_P010 ? WIDE_TABLE_QUADS : TABLE_QUADS;
+  // All that a thread copies is asked for at once.
+  uint4 quad[(WIDE_TABLE_QUADS + INGEST_THREADS - 1) / INGEST_THREADS];
+  const u32 parts = sizeof quad / sizeof *quad;
+#pragma unroll
+  for (u32 i = 0; i < parts; i++) {
+    if (threadIdx.x + i * INGEST_THREADS < quads) quad[i] = tables[threadIdx.x + i * INGEST_THREADS];
+  }
+#pragma unroll
+  for (u32 i = 0; i < parts; i++) {
+    if (threadIdx.x + i * INGEST_THREADS < quads) words[threadIdx.x + i * INGEST_THREADS] = quad[i];
+  }
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
   for (u32 i = first; i < args.clear_words; i += all) clear[i] = 0;
   __syncthreads();

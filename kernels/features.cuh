@@ -10,10 +10,11 @@ struct SpaceArgs {
   i32 matrix[9];
 };
 
-// 16385 entries of the Lab curve, padded to whole words, then those of the codes: 256, or 1024 for codes of 10 bits.
+// 16385 entries of the Lab curve, padded to whole words, then those of the codes: 256, or 1024 for codes of 10 bits; all padded to
+// whole quads of words.
 #define CURVE_WORDS 8193
-#define TABLE_WORDS (CURVE_WORDS + 128)
-#define WIDE_TABLE_WORDS (CURVE_WORDS + 512)
+#define TABLE_QUADS ((CURVE_WORDS + 128 + 3) / 4)
+#define WIDE_TABLE_QUADS ((CURVE_WORDS + 512 + 3) / 4)
 
 __device__ __forceinline__ u32 pack_clamped(i32 a, i32 b, i32 c) {
   return (u32)min(max(a, 0), 1023) | (u32)min(max(b, 0), 2047) << 10 | (u32)min(max(c, 0), 2047) << 21;

@@ -163,11 +163,12 @@ unsafe impl crate::cuda::launch::Argument for SpaceArgs {}
 
 #[cfg(feature = "cuda")]
 impl ColorTables {
-    /// The Lab curve, padded to a whole word, and the codes' curve behind it, as words in the device's byte order.
+    /// The Lab curve, padded to a whole word, and the codes' curve behind it, as whole quads of words in the device's byte order.
     pub(crate) fn device_words(&self) -> Vec<u32> {
         let mut items = self.curve.clone();
         items.resize(items.len().next_multiple_of(2), 0);
         items.extend_from_slice(&self.linear[..1 << self.bits]);
+        items.resize(items.len().next_multiple_of(8), 0);
         items.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect()
     }
 
