@@ -37,11 +37,12 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   Joined join_a, join_b;
   if (i < all && !seen) {
     // Most pairs are of one cluster, and most of those roots: all is asked for at once.
-    const u32 cluster_a = c.cluster[a], cluster_b = c.cluster[b];
+    const u32 cluster_a = c.cluster[a], cluster_b = c.cluster[b], count_a = c.sums[a].count, count_b = c.sums[b].count;
     join_a = load_joined(c, a);
     join_b = load_joined(c, b);
-    edge = cluster_a != cluster_b;
-    join = !edge && args.connectivity;
+    const bool differ = cluster_a != cluster_b;
+    edge = differ && (count_a < c.large || count_b < c.large);
+    join = !differ && args.connectivity;
   }
 
   __shared__ u32 warp_total[BORDER_THREADS / 32];

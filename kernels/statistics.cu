@@ -41,14 +41,21 @@ __device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *lig
 
 // The same as codes of pixels of four bytes, which most frames have.
 __device__ __forceinline__ void load_packed_rows(const FrameArgs &frame, u32 x, u32 y0, u32 rows, Samples (&own)[4]) {
-  const u8 *at = frame.plane[0] + ((size_t)y0 * frame.stride[0] + 4 * (size_t)x);
+  const u8 *at = frame.plane[0] + (size_t)y0 * frame.stride[0] + 4 * (size_t)x;
+  u32 pixel[4] = {0, 0, 0, 0};
+  // One test where all rows are there: else registers are spilled.
+  if (rows == 4) {
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) pixel[i] = *(const u32 *)(at + i * frame.stride[0]);
+  } else {
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      if (i < rows) pixel[i] = *(const u32 *)(at + i * frame.stride[0]);
+    }
+  }
   const u32 first = 0x4040u | frame.offset[0] | frame.offset[1] << 8, third = 0x4440u | frame.offset[2];
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const u32 pixel = i < rows ? *(const u32 *)at : 0;
-    own[i] = {__byte_perm(pixel, 0, first), 0, __byte_perm(pixel, 0, third)};
-    at += frame.stride[0];
-  }
+  for (int i = 0; i < 4; i++) own[i] = {__byte_perm(pixel[i], 0, first), 0, __byte_perm(pixel[i], 0, third)};
 }
 
 // What is added up for a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
@@ -71,11 +78,15 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), row0 = threadIdx.x / 32 * 4;
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane, y0 = top + row0;
   const u32 rows = x < frame.width && y0 < frame.height ? min(frame.height - y0, 4) : 0;
+  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   u32 index[4];
   Samples own[4];
-  // 32 bits hold a pixel's index.
+  const u16 *local = c.local + (size_t)y0 * frame.width + x;
 #pragma unroll
-  for (int i = 0; i < 4; i++) index[i] = i < rows ? c.local[y0 * frame.width + x + i * frame.width] : NO_COMPONENT;
+  for (int i = 0; i < 4; i++) {
+    index[i] = i < rows ? *local : NO_COMPONENT;
+    local += frame.width;
+  }
   if (args.measure) {
     if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
       load_packed_rows(frame, x, y0, rows, own);
@@ -83,7 +94,6 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
       WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
     }
   }
-  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   const auto clear = [&] {
 #pragma unroll
     for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
@@ -129,8 +139,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const u16 own_label = label[index[i] % (TILE * TILE)];
-    if (i < rows) *to_label = own_label;
+    if (i < rows) *to_label = label[index[i]];
     to_label += args.label_stride;
   }
   if (!args.measure) return;
