@@ -40,8 +40,7 @@ __device__ __forceinline__ Picked pick_pair(const Components &c, u64 *picks, u32
   if (a == b || !(small_a || small_b)) return picked;
   i32 mean_a[3], mean_b[3];
   u32 distance = 0;
-  mean(sums_a, mean_a);
-  mean(sums_b, mean_b);
+  means_of(sums_a, sums_b, mean_a, mean_b);
 #pragma unroll
   for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
   u64 before_a = 0, before_b = 0;

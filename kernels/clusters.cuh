@@ -44,26 +44,47 @@ struct __align__(16) Reach {
 #define FAR (1 << 30)
 static_assert(sizeof(Reach) == 32, "mirrored in src/algo/slic/cuda.rs");
 
-__device__ __forceinline__ i32 mean_of(u32 sum, u32 n) { return (i32)((2 * sum + n) / (2 * n)); }
+// Rounds half up. Channels and places are below 2^13.
+__device__ __forceinline__ i32 mean_of(u32 sum, u32 n, const Divisor &twice_n) { return (i32)quotient(2 * sum + n, twice_n); }
+
+// The cell of a slot, and where the places in its sums start: known before the sums are.
+struct Cell {
+  u32 x, y;
+  i32 origin_x, origin_y;
+  bool exists;
+};
+__device__ __forceinline__ Cell cell_of(const SlicArgs &args, const Places &places, const Slots &slots, u32 slot) {
+  const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
+  const bool exists = x < args.nx && y < args.ny;
+  const u32 near_x = min(x, args.nx - 1), near_y = min(y, args.ny - 1);
+  return {x, y, sums_origin(places.px, near_x, args.step), sums_origin(places.py, near_y, args.step), exists};
+}
+
+// What a round starts from: the sums of the last round's members, and the center before, which stays where there are none.
+struct Turn {
+  uint4 own, own_places;
+  int4 before, before_places;
+};
+__device__ __forceinline__ Turn begin_with(const Center &center) {
+  const i32 *v = center.value;
+  const uint4 none = make_uint4(0, 0, 0, 0);
+  return {none, none, make_int4(v[0], v[1], v[2], v[3]), make_int4(v[4], v[5], 0, 0)};
+}
+__device__ __forceinline__ Turn load_turn(const Sums *sums, const Center *old) {
+  const uint4 *own = (const uint4 *)sums;
+  const int4 *before = (const int4 *)old;
+  return {own[0], own[1], before[0], before[1]};
+}
 
 // Stage `slic/update`: the center that the last round's members give; without members the old one.
-__device__ __forceinline__ Center update(const SlicArgs &args, const Places &places, const Sums *sums,
-                                         const Center *old, u32 x, u32 y) {
-  const u32 k = y * args.nx + x;
-  const uint4 low = ((const uint4 *)(sums + k))[0], high = ((const uint4 *)(sums + k))[1];
-  const int4 before = ((const int4 *)(old + k))[0], before_high = ((const int4 *)(old + k))[1];
-  const i32 origin_x = sums_origin(places.px, x, args.step), origin_y = sums_origin(places.py, y, args.step);
-  Center center = {{before.x, before.y, before.z, before.w, before_high.x, before_high.y, 0, 0}};
-  const u32 n = low.x;
-  if (n != 0) {
-    center.value[0] = mean_of(low.y, n);
-    center.value[1] = mean_of(low.z, n);
-    center.value[2] = mean_of(low.w, n);
-    center.value[3] = mean_of(high.x, n) + origin_x;
-    center.value[4] = mean_of(high.y, n) + origin_y;
-    center.value[5] = max(before_high.y, (i32)high.z);
-  }
-  return center;
+__device__ __forceinline__ Center update(const Cell &cell, const Turn &turn) {
+  const bool has = turn.own.x != 0;
+  const u32 n = has ? turn.own.x : 1;
+  const Divisor twice_n = divisor_of(2 * n);
+  const i32 l = mean_of(turn.own.y, n, twice_n), a = mean_of(turn.own.z, n, twice_n), b = mean_of(turn.own.w, n, twice_n);
+  const i32 x = mean_of(turn.own_places.x, n, twice_n) + cell.origin_x, y = mean_of(turn.own_places.y, n, twice_n) + cell.origin_y;
+  return {{has ? l : turn.before.x, has ? a : turn.before.y, has ? b : turn.before.z, has ? x : turn.before.w,
+           has ? y : turn.before_places.x, max(turn.before_places.y, (i32)turn.own_places.z), 0, 0}};
 }
 
 // Stage `slic/seed`: the center of a cell before the first round.

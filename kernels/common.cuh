@@ -50,6 +50,9 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 // beside the kernel before: it reads only what kernels before that one, or the host, have written, which is complete, since
 // nobody lets its follower be set up before the wait; and it writes what nobody reads until then.
 // The parameters named, the first and the last, are asked for before the wait: a frame of 3840x2160 takes 1 % less.
+//
+// What a source asks for before the wait is not always asked for there: loads through restricted pointers to constants count as
+// read-only, and the compiler moves them behind the wait, down to where they are used. Machine code shows it.
 template <class First, class Last>
 __device__ __forceinline__ void beside_last_kernel(const First &first, const Last &last) {
 #if __CUDA_ARCH__ >= 900
@@ -117,17 +120,44 @@ __device__ __forceinline__ u32 lanes_after() {
 #endif
 }
 
+// Divides by one number several times, exactly, where quotients are below 2^18: the product with a reciprocal that is too small
+// by one to three parts in 2^21 is below the quotient by less than one.
+struct Divisor {
+  u32 number;
+  float inverse;
+};
+__device__ __forceinline__ Divisor divisor_of(u32 number) {
+#ifdef EMULATED_DEVICE
+  const float inverse = 1.0f / (float)number;
+#else
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
+#endif
+  return {number, inverse * (1.0f - 0x1p-20f)};
+}
+__device__ __forceinline__ u32 quotient(u32 top, const Divisor &divisor) {
+  const u32 below = (u32)((float)top * divisor.inverse);
+  return below + (top - below * divisor.number >= divisor.number);
+}
+
+// The quotient as a division rounds it, from the reciprocal as a division rounds that: one division for several quotients.
+__device__ __forceinline__ double ratio(double top, double bottom, double inverse) {
+  const double near = top * inverse;
+  return __fma_rn(__fma_rn(-near, bottom, top), inverse, near);
+}
+
 // Rounds half up; the 64-bit division, which is slow, only where the sum needs it.
 __device__ __forceinline__ u32 rounded_mean(u64 sum, u32 n) {
   const u64 top = 2 * sum + n;
   return top >> 32 ? (u32)(top / (2 * (u64)n)) : (u32)top / (2 * n);
 }
 
-// Sum of the lanes from `start` to this one, where all lanes of a run name the same start. A shuffle says whether it has come
-// from that far, so that a step is two instructions.
+// Sum of the lanes from `start` to this one, where all lanes of a run name the same start and none is longer than `LONGEST`. A
+// shuffle says whether it has come from that far, so that a step is two instructions.
+template <u32 LONGEST>
 __device__ __forceinline__ u32 run_sum(u32 value, u32 start) {
 #pragma unroll
-  for (u32 step = 1; step < 32; step *= 2) {
+  for (u32 step = 1; step < LONGEST; step *= 2) {
 #ifdef EMULATED_DEVICE
     const u32 before = __shfl_up_sync(FULL_WARP, value, step);
     if (lane_id() >= start + step) value += before;
@@ -145,7 +175,7 @@ __device__ __forceinline__ u32 run_sum(u32 value, u32 start) {
   }
   return value;
 }
-__device__ __forceinline__ u32 inclusive_sum(u32 value) { return run_sum(value, 0); }
+__device__ __forceinline__ u32 inclusive_sum(u32 value) { return run_sum<32>(value, 0); }
 
 __device__ __forceinline__ u32 warp_sum(u32 mask, u32 value) {
 #if __CUDA_ARCH__ >= 800

@@ -35,25 +35,22 @@ static_assert(sizeof(ComponentSums) == 32, "mirrored in src/cuda/work.rs");
 
 // Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists.
 #define FEW_COMPONENTS 96
-// Rows of a tile that a warp goes down.
-#define LABEL_WARPS (LABEL_THREADS / 32)
-#define LABEL_ROWS (TILE / LABEL_WARPS)
-// Touching pairs that a warp finds: a pixel has up to two.
-#define WAITING_EDGES (2 * TILE * LABEL_ROWS)
 // Sets of runs while a tile is scanned: the parent, the first pixel in the tile, the tag of the cluster. Nodes of a warp begin
 // with the pixel that it begins with, so that of two the lower has the earlier first pixel.
 #define NODE_BITS 10
 #define NODE_MASK ((1u << NODE_BITS) - 1)
 static_assert(TILE * TILE <= 1 << NODE_BITS, "a pixel of a tile in a node");
 
+template <u32 WARPS>
 struct TileShared {
   u32 node[TILE * TILE];
   u16 at[TILE * TILE];                 // node of each pixel
   u16 component[TILE * TILE];          // of each node
   u32 sums[3][FEW_COMPONENTS];         // per component: count and channel 0 as in `ColumnSums`, the other channels
-  u32 edges[LABEL_WARPS][WAITING_EDGES];  // two components of the tile, 16 bits each
-  u32 tag[LABEL_WARPS][TILE];          // of the warps' last rows
-  u32 roots[LABEL_WARPS];
+  // Touching pairs that a warp finds, of which a pixel has up to two: two components of the tile, 16 bits each.
+  u32 edges[WARPS][2 * TILE * TILE / WARPS];
+  u32 tag[WARPS][TILE];                // of the warps' last rows
+  u32 roots[WARPS];
   u32 first;
 };
 
@@ -82,7 +79,8 @@ static_assert(TILE * TILE * 1023 < 1 << COUNT_SHIFT && TILE * TILE <= 1 << (32 -
 struct ColumnSums {
   u32 component, first, others;
 
-  __device__ void add(TileShared &shared, const Components &out, bool few) const {
+  template <u32 WARPS>
+  __device__ void add(TileShared<WARPS> &shared, const Components &out, bool few) const {
     if (few) {
       atomicAdd(&shared.sums[0][component], first);
       atomicAdd(&shared.sums[1][component], others & 0xffffu);
@@ -138,20 +136,23 @@ __device__ __forceinline__ TilePlane tile_plane(const u32 *plane, u32 width, u32
   return {plane, width, left, top, min(left + TILE, width) - 1, min(top + TILE, height) - 1};
 }
 
-// The components of the tile of a block of LABEL_THREADS: a lane has a column, a warp some rows, which it goes down. `pixels`
+// The components of the tile of a block of `WARPS`: a lane has a column, a warp some rows, which it goes down. `pixels`
 // says which cluster a pixel belongs to:
 //
 //     load(y, value)               what rows y to y + 3 of the tile need, asked for one step ahead
 //     ready()                      once, when the first rows have been asked for: what the block has to wait for
 //     assign(y, value, tag)        tags, equal where clusters are, below 1024 if `cluster` reads them
 //     cluster(tag, x, y)           the cluster of a tag, at a pixel of it
-template <class Pixels>
+template <u32 WARPS, class Pixels>
 __device__ __forceinline__ void tile_components(const Components &out, u32 width, u32 height, const u32 *features,
                                                 Pixels &pixels) {
-  __shared__ TileShared shared;
+  __shared__ TileShared<WARPS> shared;
+  // Rows of a warp.
+  const u32 ROWS = TILE / WARPS;
+  static_assert(ROWS % 4 == 0, "rows are loaded by four");
   const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), warp = threadIdx.x / 32;
   const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
-  const u32 begin = warp * LABEL_ROWS, end = min(begin + LABEL_ROWS, height - top);
+  const u32 begin = warp * ROWS, end = min(begin + ROWS, height - top);
   const u32 first_node = begin * TILE;
   const bool inside = left + lane < width;
   const u32 last_lane = min(width - left, TILE) - 1;
@@ -226,7 +227,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
   __syncthreads();
   u32 total = 0, before = 0;
 #pragma unroll
-  for (u32 i = 0; i < LABEL_WARPS; i++) {
+  for (u32 i = 0; i < WARPS; i++) {
     if (i == warp) before = total;
     total += shared.roots[i];
   }
@@ -237,7 +238,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     if ((shared.node[n] & NODE_MASK) == n) shared.component[n] += (u16)before;
   }
   if (few) {
-    for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) {
+    for (u32 i = threadIdx.x; i < total; i += 32 * WARPS) {
 #pragma unroll
       for (int j = 0; j < 3; j++) shared.sums[j][i] = 0;
     }
@@ -245,7 +246,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     if (threadIdx.x == 0) shared.first = place;
     __syncthreads();
     const ComponentSums zero = {0, 0, {0, 0, 0}};
-    for (u32 i = threadIdx.x; i < total; i += LABEL_THREADS) out.sums[shared.first + i] = zero;
+    for (u32 i = threadIdx.x; i < total; i += 32 * WARPS) out.sums[shared.first + i] = zero;
   }
   __syncthreads();
   for (u32 n = first_node + lane; n < nodes; n += 32) {

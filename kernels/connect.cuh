@@ -16,8 +16,16 @@ struct ConnectArgs {
   u32 words, group_bits;
   // Places in the list of pairs that a small component is in.
   u32 small_places;
+  // As in `Divisor`.
+  float inverse_width;
+
+  // Where a pixel of an index is.
+  __device__ __forceinline__ uint2 place(u32 pixel) const {
+    const u32 y = quotient(pixel, {width, inverse_width});
+    return make_uint2(pixel - y * width, y);
+  }
 };
-static_assert(sizeof(ConnectArgs) == 4 * 10, "mirrored in src/post/connectivity/cuda.rs");
+static_assert(sizeof(ConnectArgs) == 4 * 11, "mirrored in src/post/connectivity/cuda.rs");
 
 // Counters: components, edges, regions, whether a round found anything small, the end of the last rounds and what they go over, pairs
 // that something small is in, rounds inside a grid, and the two of the grid's barrier, which alone are not cleared with each
@@ -95,8 +103,8 @@ __device__ __forceinline__ void unite(const Components &c, Joined a, Joined b) {
 }
 
 __device__ __forceinline__ u32 component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
-  const u32 x = pixel % args.width, y = pixel / args.width;
-  return c.tile_first[y / TILE * args.tiles_x + x / TILE] + c.local[pixel];
+  const uint2 place = args.place(pixel);
+  return c.tile_first[place.y / TILE * args.tiles_x + place.x / TILE] + c.local[pixel];
 }
 
 // All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
@@ -129,12 +137,22 @@ __device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
   return sums;
 }
 
-// Mean feature in 1/16 quantum, rounded half up.
-__device__ __forceinline__ void mean(const ComponentSums &sums, i32 (&out)[3]) {
+// Mean features of two components in 1/16 quantum, rounded half up. Means are below 2^15, so that nearly all components' sums have 32
+// bits; one branch for all six, which then are worked out side by side.
+__device__ __forceinline__ void means_of(const ComponentSums &a, const ComponentSums &b, i32 (&mean_a)[3], i32 (&mean_b)[3]) {
+  if (max(a.count, b.count) <= 1u << 16) {
+    const Divisor twice_a = divisor_of(2 * a.count), twice_b = divisor_of(2 * b.count);
 #pragma unroll
-  for (int j = 0; j < 3; j++) {
-    const u64 top = 32 * sums.color[j] + sums.count;
-    out[j] = top >> 32 ? (i32)(top / (2 * (u64)sums.count)) : (i32)((u32)top / (2 * sums.count));
+    for (int j = 0; j < 3; j++) {
+      mean_a[j] = (i32)quotient(32 * (u32)a.color[j] + a.count, twice_a);
+      mean_b[j] = (i32)quotient(32 * (u32)b.color[j] + b.count, twice_b);
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      mean_a[j] = (i32)((32 * a.color[j] + a.count) / (2 * (u64)a.count));
+      mean_b[j] = (i32)((32 * b.color[j] + b.count) / (2 * (u64)b.count));
+    }
   }
 }
 
@@ -174,8 +192,8 @@ __device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
 // Where a root's label is found: its first pixel, or its cluster.
 __device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
   if (!args.connectivity) return c.cluster[root];
-  const u32 row_words = (args.width + 31) / 32;
-  return key / args.width * row_words * 32 + key % args.width;
+  const uint2 place = args.place(key);
+  return place.y * ((args.width + 31) / 32 * 32) + place.x;
 }
 
 // Adds or takes away a mark.

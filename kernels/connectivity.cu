@@ -13,26 +13,32 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   const u32 vertical = (args.width - 1) / TILE * args.height, all = args.border_pairs;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
   for (u32 word = i; word < MARK_GROUPS + args.words; word += gridDim.x * BORDER_THREADS) marks.groups[word] = 0;
+  __shared__ u32 waiting, first;
+  if (threadIdx.x == 0) waiting = 0;
+  __syncthreads();
+  // Where the pair is, worked out before anything is waited for.
+  u32 x, y;
+  if (i < vertical) {
+    const u32 border = i / args.height;
+    y = i - border * args.height;
+    x = (border + 1) * TILE - 1;
+  } else {
+    const uint2 place = args.place(i - vertical);
+    x = place.x;
+    y = (place.y + 1) * TILE - 1;
+  }
+  const u32 pixel = y * args.width + x, beside = pixel + (i < vertical ? 1 : args.width);
+  const u32 tile = y / TILE * args.tiles_x + x / TILE, tile_beside = tile + (i < vertical ? 1 : args.tiles_x);
+  // Whether the pair before is beside this one.
+  const bool along = lane > 0 && (i < vertical ? y != 0 : x != 0);
   wait_for_last_kernel();
   u32 a = 0, b = 0;
-  bool along = false;
   if (i < all) {
-    u32 pixel, step;
-    if (i < vertical) {
-      pixel = i % args.height * args.width + (i / args.height + 1) * TILE - 1;
-      step = 1;
-      along = i % args.height != 0;
-    } else {
-      const u32 j = i - vertical;
-      pixel = ((j / args.width + 1) * TILE - 1) * args.width + j % args.width;
-      step = args.width;
-      along = j % args.width != 0;
-    }
-    a = component_at(c, args, pixel);
-    b = component_at(c, args, pixel + step);
+    a = c.tile_first[tile] + c.local[pixel];
+    b = c.tile_first[tile_beside] + c.local[beside];
   }
   const u32 a_before = __shfl_up_sync(FULL_WARP, a, 1), b_before = __shfl_up_sync(FULL_WARP, b, 1);
-  const bool seen = lane > 0 && along && i != vertical && a_before == a && b_before == b;
+  const bool seen = along && i != vertical && a_before == a && b_before == b;
   bool edge = false, join = false;
   Joined join_a, join_b;
   if (i < all && !seen) {
@@ -45,26 +51,16 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
     join = !differ && args.connectivity;
   }
 
-  __shared__ u32 warp_total[BORDER_THREADS / 32];
-  __shared__ u32 first;
   const u32 edges = __ballot_sync(FULL_WARP, edge);
-  if (lane == 0) warp_total[threadIdx.x / 32] = __popc(edges);
+  u32 place = 0;
+  if (lane == 0 && edges) place = atomicAdd(&waiting, __popc(edges));
+  place = __shfl_sync(FULL_WARP, place, 0) + __popc(edges & (lanes_up_to(lane) >> 1));
   __syncthreads();
-  if (threadIdx.x == 0) {
-    u32 sum = 0;
-    for (u32 w = 0; w < BORDER_THREADS / 32; w++) {
-      const u32 here = warp_total[w];
-      warp_total[w] = sum;
-      sum += here;
-    }
-    first = sum ? atomicAdd(&c.counters[EDGES], sum) : 0;
-  }
+  if (threadIdx.x == 0 && waiting) first = atomicAdd(&c.counters[EDGES], waiting);
   // Beside the place for the block's edges.
   if (join) unite(c, join_a, join_b);
   __syncthreads();
-  if (edge) {
-    c.edges[first + warp_total[threadIdx.x / 32] + __popc(edges & (lanes_up_to(lane) >> 1))] = make_uint2(a, b);
-  }
+  if (edge) c.edges[first + place] = make_uint2(a, b);
 }
 
 // The kernels below are one phase each, but for the last two; the launch between two of them is the barrier, which costs less
@@ -90,16 +86,16 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_pick_first(Components c, u64 *picks, uint2 *small, u64 *mains, ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
-  __shared__ u32 waiting, place;
+  __shared__ u32 waiting, found, place;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
   const u32 edges = c.counters[EDGES];
+  if (threadIdx.x == 0) waiting = 0;
+  __syncthreads();
   wait_for_last_kernel();
   for (u32 base = blockIdx.x * CONNECT_THREADS; base < edges; base += ALL) {
     const u32 i = base + threadIdx.x;
     uint2 pair = asked;
     bool keep = false;
-    if (threadIdx.x == 0) waiting = 0;
-    __syncthreads();
     if (i < edges) {
       if (i != FIRST) pair = __ldcg(&c.edges[i]);
       keep = pick_pair<false>(c, picks_of(args, picks, 0), args.min_region, 0, pair, &c.edges[i]).any;
@@ -110,12 +106,16 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     before = __shfl_sync(FULL_WARP, before, 0) + __popc(lanes & (lanes_up_to(lane_id()) >> 1));
     if (keep) kept[before] = pair;
     __syncthreads();
-    if (threadIdx.x == 0 && waiting) {
-      place = atomicAdd(&c.counters[SMALL], waiting);
-      c.counters[ROUNDS] = 1;
+    if (threadIdx.x == 0) {
+      found = waiting;
+      waiting = 0;
+      if (found) {
+        place = atomicAdd(&c.counters[SMALL], found);
+        c.counters[ROUNDS] = 1;
+      }
     }
     __syncthreads();
-    if (threadIdx.x < waiting && place + threadIdx.x < args.small_places) small[place + threadIdx.x] = kept[threadIdx.x];
+    if (threadIdx.x < found && place + threadIdx.x < args.small_places) small[place + threadIdx.x] = kept[threadIdx.x];
     __syncthreads();
   }
   if (mains) find_mains(c, mains, args.connectivity, FIRST, ALL);
@@ -194,9 +194,8 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks,
 
 // The rest of a round and those after it, by one block. What picks is listed by whoever sees it first.
 __device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, u64 *picks,
-                                            const Marks &marks, const Late &late, u32 asked_picker, u32 round) {
-  const u32 pairs = c.counters[LATE_PAIRS];
-  u32 picking = c.counters[LATE_PICKERS];
+                                            const Marks &marks, const Late &late, u32 pairs, u32 picking, u32 asked_picker,
+                                            u32 round) {
   u32 *pickers = shared.pickers[0], *next_pickers = shared.pickers[1];
   for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
     pickers[i] = i == threadIdx.x ? asked_picker : __ldcg(&late.pickers[i]);
@@ -257,20 +256,22 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   __shared__ NumberShared shared;
   // Roots as the rounds before left them: few are joined to others in what follows.
   u32 root = FIRST;
-  if (root < c.counters[COMPONENTS]) {
+  const u32 components = c.counters[COMPONENTS];
+  if (root < components) {
     uint2 head = load_head(c, root);
     root = root_of(c, args, root, head);
   }
   wait_for_last_kernel();
-  const u32 asked_picker = __ldcg(&late.pickers[threadIdx.x]);
-  const u32 pickers = c.counters[LATE_PICKERS], pairs = c.counters[LATE_PAIRS];
+  // Asked for at once.
+  const u32 asked_picker = load_relaxed(&late.pickers[threadIdx.x]);
+  const u32 pairs = load_relaxed(c.counters + LATE_PAIRS), pickers = load_relaxed(c.counters + LATE_PICKERS);
   if (pickers != 0) {
     if (pairs > LATE_PLACES || pickers > LATE_PICKER_PLACES) {
       absorb(c, args, picks, marks, small_pairs(c, args, small), args.min_region, round, true, c.counters + REST);
     } else {
       u32 *done = c.counters + LATE_DONE;
       if (blockIdx.x == 0) {
-        absorb_late(shared, c, args, picks, marks, late, asked_picker, round);
+        absorb_late(shared, c, args, picks, marks, late, pairs, pickers, asked_picker, round);
         __syncthreads();
         if (threadIdx.x == 0) store_release(done, 1);
       } else {
@@ -282,7 +283,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
       }
     }
   }
-  number(shared, c, args, marks, labels, regions, root);
+  number(shared, c, args, marks, labels, regions, components, root);
 }
 
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
@@ -302,7 +303,9 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     if (FIRST < 3) flags[FIRST] = 0;
     grid_barrier(c.counters);
     absorb(c, args, picks, marks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, false, flags);
-    total = sum_groups(shared, marks);
+    u32 groups[GROUPS_A_THREAD];
+    load_groups(marks, groups);
+    total = sum_groups(shared, groups);
   } while (total > args.max_regions);
-  number(shared, c, args, marks, labels, regions, FIRST);
+  number(shared, c, args, marks, labels, regions, c.counters[COMPONENTS], FIRST);
 }

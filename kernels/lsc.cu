@@ -177,46 +177,64 @@ __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, co
   return sums;
 }
 
-// What a round starts from: the sums of the last round's members, and those before, which stay where there were none.
+// What a round starts from: the sums of the last round's members, and where those before stand, which stay where there were none.
 struct Turn {
-  Sums own, before;
+  Sums own;
+  const Sums *before;
 };
 
-// The cell of a slot; false if it is none.
-__device__ __forceinline__ bool cell_of(const LscArgs &args, const Slots &slots, u32 slot, u32 &x, u32 &y) {
-  const u32 row = slot / slots.stride();
-  x = slots.gx + slot - row * slots.stride() - 1;
-  y = slots.gy + row - 1;
-  return x < args.nx && y < args.ny;
+// The cell of a slot, known before the cluster's sums are.
+struct Cell {
+  u32 x, y;
+  bool exists;
+};
+__device__ __forceinline__ Cell cell_of(const LscArgs &args, const Slots &slots, u32 slot) {
+  const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
+  return {x, y, x < args.nx && y < args.ny};
 }
 
 // Brings the mean and the clusters in reach of a tile into shared memory, one thread a cluster: `turn_of(x, y)` gives what there
-// is of that of a cell, and `keep(k, sums)` takes the sums of the tile's own cells after stage `lsc/update`.
-template <class TurnOf, class Keep>
+// is of that of a cell, and `keep(k, sums)` takes the sums of the tile's own cells after stage `lsc/update`. `own` is the cell of the
+// thread's first slot; `MORE`: a thread may have another. `APART`: what is asked for stands apart from what is made of it; in one block, the compiler has the
+// last part asked for when the first is worked out, but registers are fewer.
+template <bool MORE, bool APART, class TurnOf, class Keep>
 __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const Mean *mean_from, const LscArgs &args,
-                                              const Slots &slots, TurnOf turn_of, Keep keep) {
+                                              const Slots &slots, const Cell &own, TurnOf turn_of, Keep keep) {
   if (threadIdx.x < sizeof(Mean) / 4) ((u32 *)&mean)[threadIdx.x] = ((const u32 *)mean_from)[threadIdx.x];
-  for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
-    u32 x, y;
-    if (!cell_of(args, slots, slot, x, y)) {
+  const auto store = [&](u32 slot, const Cell &cell, const Turn &turn, const MeanColor &mean_color) {
+    if (!cell.exists) {
       // Never the nearest: weights are positive, so the score is infinite.
       reach[slot] = {{make_float4(0.0f, 0.0f, 0.0f, 0.0f), make_float4(0.0f, 0.0f, INFINITE, 0.0f),
                       make_float4(0.0f, 0.0f, 0.0f, __int_as_float((i32)NO_SLOT))}};
-      continue;
+      return;
     }
-    const u32 k = y * args.nx + x;
-    // The mean is asked for with the sums, past the shared memory that it is on its way to.
-    const Turn turn = turn_of(x, y);
-    const MeanColor mean_color = load_color(mean_from);
-    const Sums own = dot(turn.own, mean_color) == 0 ? turn.before : turn.own;
-    reach[slot] = cluster_of(own, mean_color, args.place_weight, k);
-    if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, own);
+    const u32 k = cell.y * args.nx + cell.x;
+    const Sums sums = turn.before && dot(turn.own, mean_color) == 0 ? load(turn.before) : turn.own;
+    reach[slot] = cluster_of(sums, mean_color, args.place_weight, k);
+    if (cell.x - slots.gx < slots.columns && cell.y - slots.gy < slots.rows) keep(k, sums);
+  };
+  // The mean is asked for with the sums, past the shared memory that it is on its way to.
+  Turn turn;
+  MeanColor mean_color;
+  if (APART && threadIdx.x < slots.count() && own.exists) {
+    turn = turn_of(own.x, own.y);
+    mean_color = load_color(mean_from);
+  }
+  if (APART && threadIdx.x < slots.count()) store(threadIdx.x, own, turn, mean_color);
+#pragma unroll 1
+  for (u32 slot = threadIdx.x + (APART ? blockDim.x : 0); MORE && slot < slots.count(); slot += blockDim.x) {
+    const Cell cell = cell_of(args, slots, slot);
+    if (cell.exists) {
+      turn = turn_of(cell.x, cell.y);
+      mean_color = load_color(mean_from);
+    }
+    store(slot, cell, turn, mean_color);
   }
 }
 
 // What the last round's members add up to, and what the cluster was before.
-__device__ __forceinline__ Turn update(const Sums *sums, const Sums *old, u32 k) { return {load(sums + k), load(old + k)}; }
-__device__ __forceinline__ Turn begin_with(const Sums &sums) { return {sums, sums}; }
+__device__ __forceinline__ Turn update(const Sums *sums, const Sums *old, u32 k) { return {load(sums + k), old + k}; }
+__device__ __forceinline__ Turn begin_with(const Sums &sums) { return {sums, nullptr}; }
 
 __device__ __forceinline__ void clear_sums(Sums *sums) {
   const Sums zero = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
@@ -355,10 +373,9 @@ struct Nearest {
   __device__ void end() {}
 };
 
-// One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column. `EARLY` says that
-// clusters are asked for before the samples' pairs are: where that takes one step, not several. Deterministic: all sums are
-// integers.
-template <bool EARLY, class TurnOf, class Keep, class Choice>
+// One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all
+// sums are integers.
+template <class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, const u32 *px, const u32 *py,
                                        const Mean *mean_from, Sums *sums_out, const LscArgs &args, TurnOf turn_of, Keep keep,
                                        Choice choice) {
@@ -377,26 +394,23 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     const u32 row = min(sy + i, bottom);
     feature[i] = samples[(size_t)row * args.sample_width + min(sx, right)];
-    if (!EARLY) color_pairs(color, feature[i], pair[i]);
     place_y[i] = py[row * st];
   }
   const u32 place_x = px[x];
   const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
   const u32 count = slots.count();
-  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
-  Turn turn;
-  u32 own_x, own_y;
+  const Cell cell = cell_of(args, slots, threadIdx.x);
   for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
 #pragma unroll
     for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
   }
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (EARLY) color_pairs(color, feature[i], pair[i]);
+    color_pairs(color, feature[i], pair[i]);
   }
   wait_for_last_kernel();
-  if (EARLY && threadIdx.x < count && cell_of(args, slots, threadIdx.x, own_x, own_y)) turn = turn_of(own_x, own_y);
-  load_clusters(reach, mean, mean_from, args, slots, [&](u32 x, u32 y) { return EARLY ? turn : turn_of(x, y); }, keep);
+  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
+  load_clusters<false, true>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -473,7 +487,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
   beside_last_kernel(features, args);
   const Pairs pairs = {color, px, py};
-  assign<true>(
+  assign(
       samples, color, px, py, mean, sums_out, args,
       [&](u32 x, u32 y) {
         return seeds ? begin_with(seed(args, pairs, features, x, y)) : update(sums, old, y * args.nx + x);
@@ -544,14 +558,15 @@ __device__ __forceinline__ void label(const u32 *features, const Table &table, c
   const u32 column = tile.column(), row = tile.row(lane_id());
   const auto ready = [&] {
     wait_for_last_kernel();
-    if (!args.identity) load_clusters(reach, mean, mean_from, args, slots, turn_of, keep);
+    const Cell cell = cell_of(args, slots, threadIdx.x);
+    if (!args.identity) load_clusters<true, false>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
     __syncthreads();
   };
   Labels<Table, Choice, decltype(ready)> labels = {tile, table, args, reach, mean, slots, choice, ready,
                                             home(args, column, args.nx),
                                             (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
                                             px[column], py[row]};
-  tile_components(components, args.width, args.height, features, labels);
+  tile_components<LABEL_THREADS / 32>(components, args.width, args.height, features, labels);
   choice.end();
 }
 

@@ -157,7 +157,7 @@ KERNEL __launch_bounds__(ROUND_THREADS, 6)
   Sums *clear = sums_of(own, round + 1), *out = state_of(own, round);
   if (threadIdx.x == 0) total = 0;
   const LscInertia inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, own.square};
-  assign<false>(
+  assign(
       samples, color, px, py, mean, sums_of(own, round), args,
       [&](u32 x, u32 y) {
         if (begin == BEGIN_CARRY) return begin_with(carry(args, pairs, own, t, x, y));

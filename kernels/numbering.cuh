@@ -30,11 +30,10 @@ __device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
   return shared.warp_total[warp] + sum - value;
 }
 
-// Marks of each group of words, summed up in shared memory; returns the number of all.
+// Marks of each group of words: a thread's part, asked for alone.
 #define GROUPS_A_THREAD (MARK_GROUPS / NUMBER_THREADS)
-__device__ __forceinline__ u32 sum_groups(NumberShared &shared, const Marks &marks) {
+__device__ __forceinline__ void load_groups(const Marks &marks, u32 (&here)[GROUPS_A_THREAD]) {
   const uint4 *at = (const uint4 *)(marks.groups + GROUPS_A_THREAD * threadIdx.x);
-  u32 here[GROUPS_A_THREAD], sum = 0;
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD / 4; i++) {
     const uint4 four = __ldcg(at + i);
@@ -43,6 +42,11 @@ __device__ __forceinline__ u32 sum_groups(NumberShared &shared, const Marks &mar
     here[4 * i + 2] = four.z;
     here[4 * i + 3] = four.w;
   }
+}
+
+// They are summed up in shared memory; returns the number of all.
+__device__ __forceinline__ u32 sum_groups(NumberShared &shared, const u32 (&here)[GROUPS_A_THREAD]) {
+  u32 sum = 0;
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD; i++) sum += here[i];
   u32 before = block_sum(shared, sum);
@@ -73,12 +77,14 @@ __device__ __forceinline__ u32 root_of(const Components &c, const ConnectArgs &a
 __device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const Marks &marks, u32 root, uint2 head) {
   const u32 at = mark_at(c, args, root, head.y), word = at / 32, group = word >> args.group_bits;
   Place place = {root, group, 0};
-  for (u32 four = group << args.group_bits; four <= word; four += 4) {
-    const uint4 words = __ldcg((const uint4 *)(marks.bitmap() + four));
-    const u32 bits[4] = {words.x, words.y, words.z, words.w};
+  // Two quads at once. Groups begin and end with whole quads.
+  for (u32 eight = group << args.group_bits; eight <= word; eight += 8) {
+    const uint4 *quads = (const uint4 *)(marks.bitmap() + eight);
+    const uint4 low = __ldcg(quads), high = eight + 4 <= word ? __ldcg(quads + 1) : make_uint4(0, 0, 0, 0);
+    const u32 bits[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-      const u32 lower = four + i < word ? ~0u : four + i == word ? (1u << at % 32) - 1 : 0;
+    for (u32 i = 0; i < 8; i++) {
+      const u32 lower = eight + i < word ? ~0u : eight + i == word ? (1u << at % 32) - 1 : 0;
       place.before += __popc(bits[i] & lower);
     }
   }
@@ -87,27 +93,30 @@ __device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs
 
 // Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
 // pixels and features, or without connectivity empty.
-// `on_the_way` lies between the first component of this thread and its root.
+// `on_the_way` lies between the first component of this thread and its root. `components`: how many there are.
 __device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args, const Marks &marks,
-                                       u16 *labels, RegionSums *regions, u32 on_the_way) {
+                                       u16 *labels, RegionSums *regions, u32 components, u32 on_the_way) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  const u32 components = c.counters[COMPONENTS];
-  // All that does not take the sum over the groups is under way while they are added up.
+  // All that does not take the sum over the groups is under way before they are added up.
+  u32 groups[GROUPS_A_THREAD];
+  load_groups(marks, groups);
   Place place = {0, 0, 0};
+  ComponentSums sums;
   const auto find_place = [&](u32 from) {
-    uint2 head = load_head(c, from);
+    sums = load_sums(c, from);
+    uint2 head = make_uint2(sums.count, sums.key);
     const u32 root = root_of(c, args, from, head);
     return place_of(c, args, marks, root, head);
   };
   if (first < components) place = find_place(on_the_way);
-  const u32 total = sum_groups(shared, marks);
+  const u32 total = sum_groups(shared, groups);
   for (u32 i = first; i < components; i += all) {
     if (i != first) place = find_place(i);
     const u32 label = shared.before[place.group] + place.before;
     // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
     labels[i] = (u16)min(label, args.max_regions - 1);
+    // A root's sums are its own: nothing lies between.
     if (args.connectivity && label < args.max_regions && place.root == i) {
-      const ComponentSums sums = load_sums(c, i);
       store_region(regions + label, region_of(sums.count, sums.color));
     }
   }

@@ -271,5 +271,5 @@ KERNEL __launch_bounds__(LABEL_THREADS)
                      QuickShiftArgs args) {
   after_last_kernel(features, args);
   Roots roots = {tile_plane(parents, args.width, args.height)};
-  tile_components(components, args.width, args.height, features, roots);
+  tile_components<LABEL_THREADS / 32>(components, args.width, args.height, features, roots);
 }

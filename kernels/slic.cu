@@ -10,20 +10,20 @@ struct Origin {
   i32 x, y;
 };
 
-// Brings the clusters in reach of a tile into shared memory, one thread a cluster: `center_of(x, y)` gives that of a cell,
-// `keep(k, center)` takes those of the tile's own cells.
-template <bool ADAPTIVE, class CenterOf, class Keep>
-__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Slots &slots, const Origin &origin,
-                                              CenterOf center_of, Keep keep) {
-  for (u32 slot = threadIdx.x; slot < slots.count(); slot += blockDim.x) {
-    const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
-    if (x >= args.nx || y >= args.ny) {
+// Brings the clusters in reach of a tile into shared memory, one thread a cluster: `turn_of(cell)` gives what there is of one,
+// `keep(k, center)` takes those of the tile's own cells after stage `slic/update`. `own` is the cell of the thread's first slot;
+// `MORE`: a thread may have another.
+template <bool ADAPTIVE, bool MORE, class TurnOf, class Keep>
+__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Places &places, const Slots &slots,
+                                              const Origin &origin, const Cell &own, TurnOf turn_of, Keep keep) {
+  const auto store = [&](u32 slot, const Cell &cell, const Turn &turn) {
+    if (!cell.exists) {
       reach[slot] = {make_int4(0, 0, 0, 0), 0, FAR, NO_SLOT, 0};
-      continue;
+      return;
     }
-    const Center center = center_of(x, y);
+    const Center center = update(cell, turn);
     const i32 *v = center.value;
-    const u32 k = y * args.nx + x;
+    const u32 k = cell.y * args.nx + cell.x;
     const i32 cx = v[3] - origin.x, cy = v[4] - origin.y;
     if (ADAPTIVE) {
       reach[slot] = {make_int4(v[0], v[1], v[2], cx), cy, v[5], k, 0};
@@ -31,7 +31,17 @@ __device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args
       reach[slot] = {make_int4(-32 * v[0], -32 * v[1], -32 * v[2], -32 * cx), -32 * cy,
                      16 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + cx * cx + cy * cy), k, 0};
     }
-    if (x - slots.gx < slots.columns && y - slots.gy < slots.rows) keep(k, center);
+    if (cell.x - slots.gx < slots.columns && cell.y - slots.gy < slots.rows) keep(k, center);
+  };
+  // Apart from what is made of it: in one block, the compiler has the second half asked for when the first has been used.
+  Turn turn;
+  if (threadIdx.x < slots.count() && own.exists) turn = turn_of(own);
+  if (threadIdx.x < slots.count()) store(threadIdx.x, own, turn);
+#pragma unroll 1
+  for (u32 slot = threadIdx.x + blockDim.x; MORE && slot < slots.count(); slot += blockDim.x) {
+    const Cell cell = cell_of(args, places, slots, slot);
+    if (cell.exists) turn = turn_of(cell);
+    store(slot, cell, turn);
   }
 }
 
@@ -156,8 +166,9 @@ __device__ __forceinline__ void nearest_column(const Reach *reach, const SlicArg
 
 struct RoundShared {
   Reach reach[ROUND_SLOTS];
-  u32 sums[7][ROUND_SLOTS];
-  i32 origin_x[ROUND_TILE_W + 4], origin_y[ROUND_TILE_H + 4];
+  // Eight words of four slots are in different banks.
+  u32 sums[7][ROUND_SLOTS + 4];
+  int2 origin[ROUND_SLOTS];  // where places in a cluster's sums start
 };
 
 // Samples of a column that a thread has.
@@ -179,12 +190,11 @@ struct Nearest {
   __device__ void end() {}
 };
 
-// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid: tiles of 32 x 8 samples; a thread has
-// two samples of a column.
-// Deterministic: all sums are integers.
-template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
+// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid:
+// tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all sums are integers.
+template <bool ADAPTIVE, class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32 *px, const i32 *py, Sums *sums_out,
-                                       const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
+                                       const SlicArgs &args, TurnOf turn_of, Keep keep, Choice choice) {
   __shared__ RoundShared shared;
   const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
   const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
@@ -199,18 +209,13 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
   const Origin origin = {px[min(left + ROUND_TILE_W / 2, right) * st], py[min(top + ROUND_TILE_H / 2, bottom) * st]};
   const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
   const u32 count = slots.count();
+  const Places places = {px, py};
+  const Cell cell = cell_of(args, places, slots, threadIdx.x);
   for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
 #pragma unroll
     for (int j = 0; j < 7; j++) shared.sums[j][i] = 0;
   }
-  if (threadIdx.x < slots.stride()) {
-    const u32 cell = slots.gx + threadIdx.x - 1;
-    shared.origin_x[threadIdx.x] = cell < args.nx ? sums_origin(px, cell, args.step) : 0;
-  }
-  if (threadIdx.x < slots.rows + 2) {
-    const u32 cell = slots.gy + threadIdx.x - 1;
-    shared.origin_y[threadIdx.x] = cell < args.ny ? sums_origin(py, cell, args.step) : 0;
-  }
+  if (threadIdx.x < count) shared.origin[threadIdx.x] = make_int2(cell.origin_x, cell.origin_y);
   if (fresh) wait_for_last_kernel();
   u32 feature[ROUND_SAMPLES];
 #pragma unroll
@@ -218,7 +223,8 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
     feature[i] = samples[(size_t)min(sy + i, bottom) * args.sample_width + min(sx, right)];
   }
   wait_for_last_kernel();
-  load_clusters<ADAPTIVE>(shared.reach, args, slots, origin, center_of, keep);
+  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
+  load_clusters<ADAPTIVE, false>(shared.reach, args, places, slots, origin, cell, turn_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -262,13 +268,13 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
 #pragma unroll
       for (int j = 0; j < 6; j++) sum[j] = 0;
     }
-    const u32 row = target / slots.stride();
+    const int2 from = shared.origin[target];
     sum[0] += 1;
     sum[1] += (u32)l[i];
     sum[2] += (u32)a[i];
     sum[3] += (u32)b[i];
-    sum[4] += (u32)(place_x - shared.origin_x[target - row * slots.stride()]);
-    sum[5] += (u32)(place_y[i] - shared.origin_y[row]);
+    sum[4] += (u32)(place_x - from.x);
+    sum[5] += (u32)(place_y[i] - from.y);
     if (ADAPTIVE) {
       const int4 c = shared.reach[target].color_x;
       const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z;
@@ -291,12 +297,18 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
   if (ADAPTIVE && target != NO_SLOT) atomicMax(&shared.sums[6][target], spread);
   __syncthreads();
 
-  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
-    if (shared.sums[0][i] == 0) continue;
-    u32 *to = sums_out[shared.reach[i].label].value;
-#pragma unroll
-    for (int j = 0; j < 6; j++) atomicAdd(to + j, shared.sums[j][i]);
-    if (ADAPTIVE) atomicMax(to + 6, shared.sums[6][i]);
+  // Neighboring threads add to neighboring words.
+  for (u32 i = threadIdx.x; i < 8 * count; i += ROUND_THREADS) {
+    const u32 to = i / 8, j = i % 8;
+    if (j >= (ADAPTIVE ? 7 : 6)) continue;
+    const u32 sum_here = shared.sums[j][to];
+    if (sum_here == 0) continue;
+    u32 *word = sums_out[shared.reach[to].label].value + j;
+    if (j == 6) {
+      atomicMax(word, sum_here);
+    } else {
+      atomicAdd(word, sum_here);
+    }
   }
 }
 
@@ -308,8 +320,9 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
   const Places places = {px, py};
   assign<ADAPTIVE>(
       samples, seeds, px, py, sums_out, args,
-      [&](u32 x, u32 y) {
-        return seeds ? seed(args, places, features, x, y) : update(args, places, sums, old, x, y);
+      [&](const Cell &cell) {
+        const u32 k = cell.y * args.nx + cell.x;
+        return seeds ? begin_with(seed(args, places, features, cell.x, cell.y)) : load_turn(sums + k, old + k);
       },
       [&](u32 k, const Center &center) {
         out[k] = center;
@@ -318,20 +331,21 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
       Nearest());
 }
 
+// No pointer is restricted, here and in the labels of a frame by itself: see `beside_last_kernel`.
 KERNEL __launch_bounds__(ROUND_THREADS)
-    slic_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const i32 *__restrict__ px,
-                const i32 *__restrict__ py, const Sums *__restrict__ sums, Sums *__restrict__ sums_out,
-                Sums *__restrict__ sums_clear, const Center *__restrict__ old, Center *__restrict__ out, u32 seeds,
+    slic_assign(const u32 *features, const u32 *samples, const i32 *px,
+                const i32 *py, const Sums *sums, Sums *sums_out,
+                Sums *sums_clear, const Center *old, Center *out, u32 seeds,
                 SlicArgs args) {
   beside_last_kernel(features, args);
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
 KERNEL __launch_bounds__(ROUND_THREADS)
-    slic_assign_adaptive(const u32 *__restrict__ features, const u32 *__restrict__ samples,
-                         const i32 *__restrict__ px, const i32 *__restrict__ py, const Sums *__restrict__ sums,
-                         Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear, const Center *__restrict__ old,
-                         Center *__restrict__ out, u32 seeds, SlicArgs args) {
+    slic_assign_adaptive(const u32 *features, const u32 *samples,
+                         const i32 *px, const i32 *py, const Sums *sums,
+                         Sums *sums_out, Sums *sums_clear, const Center *old,
+                         Center *out, u32 seeds, SlicArgs args) {
   beside_last_kernel(features, args);
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
@@ -386,54 +400,68 @@ struct Labels : TilePlane {
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : reach[tag].label; }
 };
 
-// The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px.
-template <bool ADAPTIVE, class CenterOf, class Keep, class Choice>
+// The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px, blocks of `WARPS`.
+template <bool ADAPTIVE, u32 WARPS, class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void label(const u32 *features, const i32 *px, const i32 *py, const Components &components,
-                                      const SlicArgs &args, CenterOf center_of, Keep keep, Choice choice) {
+                                      const SlicArgs &args, TurnOf turn_of, Keep keep, Choice choice) {
   DYNAMIC_SHARED(Reach, reach);
   const TilePlane tile = tile_plane(features, args.width, args.height);
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   const u32 column = tile.column(), row = tile.row(lane_id());
   const Origin origin = {px[min(tile.left + TILE / 2, tile.right)], py[tile.row(TILE / 2)]};
+  const Places places = {px, py};
+  const Cell cell = cell_of(args, places, slots, threadIdx.x);
   const auto prepare = [&] {
     wait_for_last_kernel();
-    if (!args.identity) load_clusters<ADAPTIVE>(reach, args, slots, origin, center_of, keep);
+    if (!args.identity) load_clusters<ADAPTIVE, true>(reach, args, places, slots, origin, cell, turn_of, keep);
     __syncthreads();
   };
   Labels<ADAPTIVE, Choice, decltype(prepare)> labels = {
       tile, args, reach, slots, choice, prepare, origin, home(args, column, args.nx),
       (home(args, row, args.ny) - slots.gy + 1) * slots.stride(), px[column], py[row]};
-  tile_components(components, args.width, args.height, features, labels);
+  tile_components<WARPS>(components, args.width, args.height, features, labels);
   choice.end();
 }
 
 // The labels of a frame by itself.
-template <bool ADAPTIVE>
+template <bool ADAPTIVE, u32 WARPS>
 __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, const i32 *py, const Sums *sums,
                                             const Center *old, const Components &components, const SlicArgs &args) {
-  const Places places = {px, py};
-  label<ADAPTIVE>(
-      features, px, py, components, args,
-      [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); }, [](u32, const Center &) {}, Nearest());
+  label<ADAPTIVE, WARPS>(
+      features, px, py, components, args, [&](const Cell &cell) {
+        const u32 k = cell.y * args.nx + cell.x;
+        return load_turn(sums + k, old + k);
+      },
+      [](u32, const Center &) {}, Nearest());
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS, 8)
-    slic_label(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
-               const Sums *__restrict__ sums, const Center *__restrict__ old, Components components, SlicArgs args) {
+    slic_label(const u32 *features, const i32 *px, const i32 *py,
+               const Sums *sums, const Center *old, Components components, SlicArgs args) {
   beside_last_kernel(features, args);
   // Without rounds the colors are new.
   if (args.identity) wait_for_last_kernel();
-  label_alone<false>(features, px, py, sums, old, components, args);
+  label_alone<false, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
+}
+
+// The same for frames of few tiles.
+KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
+    slic_label_small(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
+                     Components components, SlicArgs args) {
+  beside_last_kernel(features, args);
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
+  label_alone<false, LABEL_THREADS_SMALL / 32>(features, px, py, sums, old, components, args);
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS)
-    slic_label_adaptive(const u32 *__restrict__ features, const i32 *__restrict__ px, const i32 *__restrict__ py,
-                        const Sums *__restrict__ sums, const Center *__restrict__ old, Components components,
+    slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py,
+                        const Sums *sums, const Center *old, Components components,
                         SlicArgs args) {
   beside_last_kernel(features, args);
   // Without rounds the colors are new.
   if (args.identity) wait_for_last_kernel();
-  label_alone<true>(features, px, py, sums, old, components, args);
+  label_alone<true, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 
 #include "slic_follow.cuh"

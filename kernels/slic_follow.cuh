@@ -98,10 +98,11 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
   const SlicInertia<ADAPTIVE> inertia = {{t, temporal, args, !cut, begin == BEGIN_CARRY ? &total : nullptr, 0}, args};
   assign<ADAPTIVE>(
       samples, false, px, py, sums_of(own, round), args,
-      [&](u32 x, u32 y) {
-        if (begin == BEGIN_CARRY) return carry(args, places, own, t, x, y);
-        if (begin == BEGIN_AGAIN) return seed(args, places, t.features, x, y);
-        return update(args, places, sums_of(own, round + 2), centers_of(own, round + 1), x, y);
+      [&](const Cell &cell) {
+        const u32 k = cell.y * args.nx + cell.x;
+        if (begin == BEGIN_CARRY) return begin_with(carry(args, places, own, t, cell.x, cell.y));
+        if (begin == BEGIN_AGAIN) return begin_with(seed(args, places, t.features, cell.x, cell.y));
+        return load_turn(sums_of(own, round + 2) + k, centers_of(own, round + 1) + k);
       },
       [&](u32 k, const Center &center) {
         out[k] = center;
@@ -127,7 +128,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
 }
 
 // As `label_alone`, and leaves what the next frame needs. `round` is the last one's number.
-template <bool ADAPTIVE>
+template <bool ADAPTIVE, u32 WARPS>
 __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, const SlicTemporal &own,
                                                 const Temporal &t, const TemporalArgs &temporal,
                                                 const Components &components, u32 round, u32 follows,
@@ -137,13 +138,16 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
   if (args.identity) wait_for_last_kernel();
   const bool cut = follows && is_cut(*t.state, temporal);
   round += cut;
-  const Places places = {px, py};
   const Sums *sums = sums_of(own, round);
   const Center *old = centers_of(own, round);
   if (threadIdx.x == 0) total = 0;
   const SlicInertia<ADAPTIVE> inertia = {{t, temporal, args, follows && !cut, &total, 0}, args};
-  label<ADAPTIVE>(
-      t.features, px, py, components, args, [&](u32 x, u32 y) { return update(args, places, sums, old, x, y); },
+  label<ADAPTIVE, WARPS>(
+      t.features, px, py, components, args, 
+      [&](const Cell &cell) {
+        const u32 k = cell.y * args.nx + cell.x;
+        return load_turn(sums + k, old + k);
+      },
       [&](u32 k, const Center &center) {
         own.carried[k] = center;
         t.places[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
@@ -157,12 +161,20 @@ KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   beside_last_kernel(px, args);
-  label_and_leave<false>(px, py, own, t, temporal, components, round, follows, args);
+  label_and_leave<false, LABEL_THREADS / 32>(px, py, own, t, temporal, components, round, follows, args);
+}
+
+// The same for frames of few tiles.
+KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
+    slic_label_follow_small(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
+                            TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
+  beside_last_kernel(px, args);
+  label_and_leave<false, LABEL_THREADS_SMALL / 32>(px, py, own, t, temporal, components, round, follows, args);
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   beside_last_kernel(px, args);
-  label_and_leave<true>(px, py, own, t, temporal, components, round, follows, args);
+  label_and_leave<true, LABEL_THREADS / 32>(px, py, own, t, temporal, components, round, follows, args);
 }

@@ -14,48 +14,66 @@ struct MeasureArgs {
   u32 components_hold;
 };
 
-// The samples of a pixel, as codes the first two in 16 bits each, or as light: `light` is that of each code, samples are the
-// light of R, G, B.
-struct Samples {
-  u32 first, second, third;
+// A lane has two pixels side by side in each of two rows, a warp four rows: the first half of its lanes the first and the third.
+// Two values of such pixels are in one word, 16 bits each: components, labels, and samples, which are codes or light.
+#define PAIRS 2
+#define LANES_A_ROW (TILE / 2)
+
+__device__ __forceinline__ u32 firsts_of(u32 a, u32 b) { return __byte_perm(a, b, 0x5410); }
+__device__ __forceinline__ u32 seconds_of(u32 a, u32 b) { return __byte_perm(a, b, 0x7632); }
+
+// The samples of a pair, by channel; of `light`, which is that of each code, those of R, G, B.
+struct PairSamples {
+  u32 channel[3];
 };
 
 template <u32 LAYOUT, u32 BYTES>
-__device__ __forceinline__ void load_rows(const FrameArgs &frame, const u16 *light, u32 x, u32 y0, u32 rows,
-                                          Samples (&own)[4]) {
+__device__ __forceinline__ void load_pairs(const FrameArgs &frame, const u16 *light, u32 x, u32 y0, PairSamples (&own)[PAIRS]) {
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
+  for (u32 i = 0; i < PAIRS; i++) {
     own[i] = {0, 0, 0};
-    if (i >= rows) continue;
-    u32 codes[3], rgb[3];
-    load_samples<LAYOUT, BYTES>(frame, x, y0 + i, codes);
-    if (light) {
-      to_rgb(frame, LAYOUT, codes, rgb);
-      own[i] = {light[rgb[0]], light[rgb[1]], light[rgb[2]]};
-    } else {
-      own[i].first = codes[0] | codes[1] << 16;
-      own[i].third = codes[2];
+#pragma unroll
+    for (u32 j = 0; j < 2; j++) {
+      const u32 y = y0 + 2 * i;
+      if (x + j >= frame.width || y >= frame.height) continue;
+      u32 samples[3];
+      load_samples<LAYOUT, BYTES>(frame, x + j, y, samples);
+      if (light) {
+        u32 rgb[3];
+        to_rgb(frame, LAYOUT, samples, rgb);
+#pragma unroll
+        for (u32 k = 0; k < 3; k++) samples[k] = light[rgb[k]];
+      }
+#pragma unroll
+      for (u32 k = 0; k < 3; k++) own[i].channel[k] |= samples[k] << (16 * j);
     }
   }
 }
 
-// The same as codes of pixels of four bytes, which most frames have.
-__device__ __forceinline__ void load_packed_rows(const FrameArgs &frame, u32 x, u32 y0, u32 rows, Samples (&own)[4]) {
+// The same as codes of pixels of four bytes, which most frames have. `whole`: pairs lie in one aligned word.
+__device__ __forceinline__ void load_packed_pairs(const FrameArgs &frame, bool whole, u32 x, u32 y0, PairSamples (&own)[PAIRS]) {
   const u8 *at = frame.plane[0] + (size_t)y0 * frame.stride[0] + 4 * (size_t)x;
-  u32 pixel[4] = {0, 0, 0, 0};
-  // One test where all rows are there: else registers are spilled.
-  if (rows == 4) {
+  uint2 pixels[PAIRS];
 #pragma unroll
-    for (u32 i = 0; i < 4; i++) pixel[i] = *(const u32 *)(at + i * frame.stride[0]);
-  } else {
+  for (u32 i = 0; i < PAIRS; i++) {
+    pixels[i] = make_uint2(0, 0);
+    if (y0 + 2 * i < frame.height) {
+      if (whole) {
+        if (x < frame.width) pixels[i] = *(const uint2 *)at;
+      } else {
+        if (x < frame.width) pixels[i].x = *(const u32 *)at;
+        if (x + 1 < frame.width) pixels[i].y = *(const u32 *)(at + 4);
+      }
+    }
+    at += 2 * frame.stride[0];
+  }
 #pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-      if (i < rows) pixel[i] = *(const u32 *)(at + i * frame.stride[0]);
+  for (u32 i = 0; i < PAIRS; i++) {
+#pragma unroll
+    for (u32 k = 0; k < 3; k++) {
+      own[i].channel[k] = __byte_perm(pixels[i].x, pixels[i].y, 0x4400u + 0x101u * frame.offset[k]) & 0xff00ffu;
     }
   }
-  const u32 first = 0x4040u | frame.offset[0] | frame.offset[1] << 8, third = 0x4440u | frame.offset[2];
-#pragma unroll
-  for (int i = 0; i < 4; i++) own[i] = {__byte_perm(pixel[i], 0, first), 0, __byte_perm(pixel[i], 0, third)};
 }
 
 // What is added up for a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
@@ -68,6 +86,24 @@ static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "places of a tile");
 // multiprocessor instead of eight.
 #define MEASURE_AT_ONCE TILE_THREADS
 
+// Sums of samples over a run in a row: of codes the first two channels in 16 bits each.
+template <bool LIGHT>
+struct RunSums {
+  static const u32 WORDS = LIGHT ? 3 : 2;
+  u32 sum[WORDS];
+
+  __device__ __forceinline__ RunSums(u32 first_two, u32 third) {
+    sum[0] = LIGHT ? first_two & 0xffffu : first_two;
+    if (LIGHT) sum[1] = first_two >> 16;
+    sum[WORDS - 1] = third;
+  }
+  __device__ __forceinline__ void add(u32 first_two, u32 third) {
+    const RunSums other(first_two, third);
+#pragma unroll
+    for (u32 k = 0; k < WORDS; k++) sum[k] += other.sum[k];
+  }
+};
+
 template <bool LIGHT>
 __device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
                                              RegionSums *regions, const FrameArgs &frame, const u16 *light,
@@ -75,76 +111,86 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   const u32 words = LIGHT ? SUM_PIXELS + 1 : SUM_PIXELS;
   __shared__ u16 label[TILE * TILE];
   __shared__ u32 sums[words][MEASURE_AT_ONCE];
-  const u32 lane = lane_id(), own_bit = 1u << lane, after = lanes_after(), row0 = threadIdx.x / 32 * 4;
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + lane, y0 = top + row0;
-  const u32 rows = x < frame.width && y0 < frame.height ? min(frame.height - y0, 4) : 0;
+  const u32 lane = lane_id(), after = lanes_after(), side = lane % LANES_A_ROW;
+  const u32 row0 = threadIdx.x / 32 * 2 * PAIRS + lane / LANES_A_ROW;
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + 2 * side, y0 = top + row0;
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
-  u32 index[4];
-  Samples own[4];
-  const u16 *local = c.local + (size_t)y0 * frame.width + x;
+  // Whether two pixels of a plane lie in one aligned word, and both inside or both outside.
+  const bool even = frame.width % 2 == 0;
+  u32 index[PAIRS];  // of both pixels, 16 bits each
+  PairSamples own[PAIRS];
+  const auto load = [&] {
+    const u16 *local = c.local + (size_t)y0 * frame.width + x;
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    index[i] = i < rows ? *local : NO_COMPONENT;
-    local += frame.width;
-  }
-  if (args.measure) {
-    if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
-      load_packed_rows(frame, x, y0, rows, own);
-    } else {
-      WITH_LAYOUT(frame, load_rows, frame, LIGHT ? light : 0, x, y0, rows, own);
-    }
-  }
-  const auto clear = [&] {
-#pragma unroll
-    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
-    __syncthreads();
-  };
-  const auto add_up = [&](u32 base) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const u32 row = row0 + i, before = __shfl_up_sync(FULL_WARP, index[i], 1);
-      const u32 starts = __ballot_sync(FULL_WARP, before != index[i]) | 1u;
-      const u32 start = (u32)highest_lane(starts & ~after);
-      const u32 run_first = run_sum(own[i].first, start), run_third = run_sum(own[i].third, start);
-      const u32 run_second = LIGHT ? run_sum(own[i].second, start) : 0;
-      // The last lane of a run: the next begins another. What is outside the frame has no place.
-      const u32 at = index[i] - base;
-      if (at < MEASURE_AT_ONCE && i < rows && (lane == 31 || starts & own_bit << 1)) {
-        const u32 n = lane + 1 - start;
-        u32 *const to = &sums[0][at];
-        const u32 step = MEASURE_AT_ONCE;
-        atomicAdd(&to[SUM_PLACES * step], (n * (start + lane) >> 1) + (n * row << 16));
-        if (LIGHT) {
-          atomicAdd(&to[SUM_FIRST * step], run_first);
-          atomicAdd(&to[SUM_SECOND * step], run_second);
-          atomicAdd(&to[SUM_PIXELS * step], n);
+    for (u32 i = 0; i < PAIRS; i++) {
+      index[i] = NO_COMPONENT * 0x10001u;
+      if (y0 + 2 * i < frame.height && x < frame.width) {
+        if (even) {
+          index[i] = *(const u32 *)local;
         } else {
-          atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run_first & 0xffffu));
-          atomicAdd(&to[SUM_SECOND * step], run_first >> 16);
+          index[i] = local[0] | (x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
         }
-        atomicAdd(&to[SUM_THIRD * step], run_third);
-        atomicOr(&to[SUM_COLUMNS * step], 1u << start | own_bit);
-        atomicOr(&to[SUM_ROWS * step], 1u << row);
+      }
+      local += 2 * frame.width;
+    }
+    if (args.measure) {
+      if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
+        load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, x, y0, own);
+      } else {
+        WITH_LAYOUT(frame, load_pairs, frame, LIGHT ? light : 0, x, y0, own);
       }
     }
   };
-  // Beside the kernel that makes the labels of components.
-  if (args.measure) {
-    clear();
-    add_up(0);
-  }
-  wait_for_last_kernel();
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
-  __syncthreads();
-  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
+  const auto add_up = [&](u32 base) {
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    if (i < rows) *to_label = label[index[i]];
-    to_label += args.label_stride;
-  }
-  if (!args.measure) return;
-#pragma unroll 1
-  for (u32 base = 0;;) {
+    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < PAIRS; i++) {
+      const u32 row = row0 + 2 * i, component[2] = {index[i] & 0xffffu, index[i] >> 16};
+      const u32 *channel = own[i].channel;
+      // The pixel before the lane's first: its component and samples.
+      const u32 near = __shfl_up_sync(FULL_WARP, seconds_of(index[i], channel[2]), 1);
+      const u32 near_2 = __shfl_up_sync(FULL_WARP, seconds_of(channel[0], channel[1]), 1);
+      const bool begins = side == 0 || (near & 0xffffu) != component[0], splits = component[0] != component[1];
+      const u32 begin = __ballot_sync(FULL_WARP, begins), split = __ballot_sync(FULL_WARP, splits);
+      // What a run has up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
+      const i32 lane0 = highest_lane((begin | split << 1) & ~after);
+      RunSums<LIGHT> run(firsts_of(channel[0], channel[1]), channel[2] & 0xffffu);
+      if (!begins) run.add(near_2, near >> 16);
+#pragma unroll
+      for (int k = 0; k < RunSums<LIGHT>::WORDS; k++) run.sum[k] = run_sum<LANES_A_ROW>(run.sum[k], lane0);
+      // What is outside the frame has no place.
+      const auto add = [&](u32 at, u32 from, u32 last) {
+        const u32 n = last + 1 - from, step = MEASURE_AT_ONCE;
+        u32 *const to = &sums[0][at];
+        atomicAdd(&to[SUM_PLACES * step], (n * (from + last) >> 1) + (n * row << 16));
+        if (LIGHT) {
+          atomicAdd(&to[SUM_FIRST * step], run.sum[0]);
+          atomicAdd(&to[SUM_SECOND * step], run.sum[1]);
+          atomicAdd(&to[SUM_PIXELS * step], n);
+        } else {
+          atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run.sum[0] & 0xffffu));
+          atomicAdd(&to[SUM_SECOND * step], run.sum[0] >> 16);
+        }
+        atomicAdd(&to[SUM_THIRD * step], run.sum[RunSums<LIGHT>::WORDS - 1]);
+        atomicOr(&to[SUM_COLUMNS * step], 1u << from | 1u << last);
+        atomicOr(&to[SUM_ROWS * step], 1u << row);
+      };
+      // A run ends at the lane's first pixel, and at its second one where the next lane begins another.
+      u32 from = 2 * ((u32)lane0 % LANES_A_ROW) - (begin >> lane0 & 1 ? 0 : 1);
+      if (splits) {
+        if (component[0] - base < MEASURE_AT_ONCE) add(component[0] - base, from, 2 * side);
+        run = RunSums<LIGHT>(0, 0);
+        from = 2 * side + 1;
+      }
+      if (component[1] - base < MEASURE_AT_ONCE && (side == LANES_A_ROW - 1 || begin >> lane & 2)) {
+        run.add(seconds_of(channel[0], channel[1]), channel[2] >> 16);
+        add(component[1] - base, from, 2 * side + 1);
+      }
+    }
+  };
+  const auto flush = [&](u32 base) {
     const u32 i = threadIdx.x;
     if (base + i < total) {
       RegionSums *region = &regions[label[base + i]];
@@ -167,11 +213,36 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
         for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
       }
     }
-    base += MEASURE_AT_ONCE;
-    if (base >= total) return;
-    clear();
+  };
+  load();
+  // Beside the kernel that makes the labels of components.
+  if (args.measure) add_up(0);
+  wait_for_last_kernel();
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
+  __syncthreads();
+  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
+  const bool pairs = even && args.label_stride % 2 == 0;
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    if (y0 + 2 * i < frame.height && x < frame.width) {
+      const u32 one = label[index[i] & 0xffffu];
+      if (pairs) {
+        *(u32 *)to_label = one | label[index[i] >> 16] << 16;
+      } else {
+        to_label[0] = (u16)one;
+        if (x + 1 < frame.width) to_label[1] = label[index[i] >> 16];
+      }
+    }
+    to_label += 2 * args.label_stride;
+  }
+  if (!args.measure) return;
+  flush(0);
+#pragma unroll 1
+  for (u32 base = MEASURE_AT_ONCE; base < total; base += MEASURE_AT_ONCE) {
+    asm volatile("" : "+r"(index[0]), "+r"(index[1]));
     add_up(base);
     __syncthreads();
+    flush(base);
   }
 }
 
@@ -225,8 +296,15 @@ KERNEL __launch_bounds__(TABLE_THREADS)
   if (label >= count) return;
   const RegionSums sums = regions[label];
   u32 mean[3], rgb[3];
+  // Codes have 10 bits, so that the sums of nearly all regions have 32.
+  if (!light_codes && sums.area <= 1u << 21) {
+    const Divisor twice_area = divisor_of(2 * sums.area);
 #pragma unroll
-  for (int i = 0; i < 3; i++) mean[i] = rounded_mean(sums.samples[i], sums.area);
+    for (int i = 0; i < 3; i++) mean[i] = quotient(2 * (u32)sums.samples[i] + sums.area, twice_area);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 3; i++) mean[i] = rounded_mean(sums.samples[i], sums.area);
+  }
   if (light_codes) {
 #pragma unroll
     for (int i = 0; i < 3; i++) rgb[i] = code_of(light, light_codes, mean[i]);
@@ -240,25 +318,26 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     for (int i = 0; i < 3; i++) rgb[i] = (510 * rgb[i] + 1023) / 2046;
   }
   u64 color[3] = {sums.color[0], sums.color[1], sums.color[2]};
-  double n = sums.area;
+  const double area = sums.area, inverse = 1.0 / area;
+  double n = area, inverse_n = inverse;
   if (!lab_features) {
     const u32 feature = feature_of(lab, (const u16 *)tables, rgb);
     color[0] = feature_0(feature);
     color[1] = feature_1(feature);
     color[2] = feature_2(feature);
-    n = 1.0;
+    n = inverse_n = 1.0;
   }
   Record record;
   record.track_id = identity_of(tracks, label);
   record.area = sums.area;
-  record.centroid[0] = (float)((double)sums.x / (double)sums.area);
-  record.centroid[1] = (float)((double)sums.y / (double)sums.area);
+  record.centroid[0] = (float)ratio((double)sums.x, area, inverse);
+  record.centroid[1] = (float)ratio((double)sums.y, area, inverse);
 #pragma unroll
   for (int i = 0; i < 3; i++) record.rgb[i] = (u8)rgb[i];
   record.rgb[3] = 255;
-  record.lab[0] = (float)((double)color[0] / n / 8.0);
-  record.lab[1] = (float)(((double)color[1] / n - 1024.0) / 8.0);
-  record.lab[2] = (float)(((double)color[2] / n - 1024.0) / 8.0);
+  record.lab[0] = (float)(ratio((double)color[0], n, inverse_n) / 8.0);
+  record.lab[1] = (float)((ratio((double)color[1], n, inverse_n) - 1024.0) / 8.0);
+  record.lab[2] = (float)((ratio((double)color[2], n, inverse_n) - 1024.0) / 8.0);
   record.bounds[0] = (u16)sums.x0;
   record.bounds[1] = (u16)sums.y0;
   record.bounds[2] = (u16)sums.x1;

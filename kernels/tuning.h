@@ -14,6 +14,9 @@
 #define TILE 32
 #define TILE_THREADS 256
 #define LABEL_THREADS 128
+// Where a multiprocessor has few tiles at once, rows of a tile are what takes time: SLIC's eight warps have four each.
+#define LABEL_THREADS_SMALL 256
+#define SMALL_TILES 4
 // Most cells in reach of a round's tile: cells of 1 px are not clustered, those of 2 px give 16 + 2 by 4 + 2.
 #define ROUND_SLOTS 128
 #define BORDER_THREADS 256

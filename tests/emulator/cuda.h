@@ -31,6 +31,7 @@ struct ushort2 { unsigned short x, y; };
 struct ushort4 { unsigned short x, y, z, w; };
 struct uchar4 { unsigned char x, y, z, w; };
 struct dim3 { unsigned x, y, z; };
+inline int2 make_int2(int x, int y) { return {x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
@@ -194,6 +195,7 @@ inline unsigned __brev(unsigned value) {
 }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 inline float __saturatef(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
 inline int __float_as_int(float value) { return emulator::from_bits<int>(emulator::bits(value)); }
 inline float __int_as_float(int value) { return emulator::from_bits<float>(emulator::bits(value)); }

@@ -8,7 +8,7 @@ use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{LABEL_THREADS, ROUND_THREADS, ROUND_TILE, TILE};
+use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, ROUND_THREADS, ROUND_TILE, SMALL_TILES, TILE};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -60,6 +60,7 @@ const SUMS_WORDS: usize = 8;
 pub(crate) struct Slic {
     assign: Kernel,
     label: Kernel,
+    label_threads: u32,
     args: SlicArgs,
     rounds: u32,
     px: Memory<i32>,
@@ -75,15 +76,19 @@ impl Slic {
         grid.cells() * SUMS_WORDS
     }
 
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, _: &Work) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, work: &Work) -> Result<Self> {
         let grid = plan.grid;
-        let (assign, label) = match slic.adaptive {
-            None => ("slic_assign", "slic_label"),
-            Some(_) => ("slic_assign_adaptive", "slic_label_adaptive"),
-        };
-        let (follow_assign, follow_label) = match slic.adaptive {
-            None => ("slic_follow", "slic_label_follow"),
-            Some(_) => ("slic_follow_adaptive", "slic_label_follow_adaptive"),
+        let tiles = work.tiles.0 * work.tiles.1;
+        let small = slic.adaptive.is_none() && tiles <= SMALL_TILES * cuda.device.multiprocessors;
+        let (assign, label, follow_assign, follow_label) = match slic.adaptive {
+            None if small => ("slic_assign", "slic_label_small", "slic_follow", "slic_label_follow_small"),
+            None => ("slic_assign", "slic_label", "slic_follow", "slic_label_follow"),
+            Some(_) => (
+                "slic_assign_adaptive",
+                "slic_label_adaptive",
+                "slic_follow_adaptive",
+                "slic_label_follow_adaptive",
+            ),
         };
         let what = "device memory";
         let reach = grid.reach(TILE) * REACH_BYTES;
@@ -98,6 +103,7 @@ impl Slic {
         Ok(Self {
             assign: cuda.device.kernel("slic", assign, "slic/assign")?,
             label: cuda.device.kernel("slic", label, "slic/label")?.with_shared(reach),
+            label_threads: if small { LABEL_THREADS_SMALL } else { LABEL_THREADS },
             args: SlicArgs {
                 grid: grid.device_args(),
                 color_shift: slic.color_shift,
@@ -174,7 +180,7 @@ impl Segmenter<Cuda> for Slic {
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let list = &mut args![px, py, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
-            return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
+            return unsafe { work.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, centers) = (sums[last % 3], centers[last % 2]);
@@ -183,7 +189,7 @@ impl Segmenter<Cuda> for Slic {
             work.launch(
                 &self.label,
                 work.tiles,
-                LABEL_THREADS,
+                self.label_threads,
                 &mut args![features, px, py, sums, centers, components, self.args],
             )
         }

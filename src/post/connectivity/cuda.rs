@@ -31,9 +31,10 @@ struct ConnectArgs {
     words: u32,
     group_bits: u32,
     small_places: u32,
+    inverse_width: f32,
 }
 
-const _: () = assert!(size_of::<ConnectArgs>() == 4 * 10);
+const _: () = assert!(size_of::<ConnectArgs>() == 4 * 11);
 // SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connect.cuh.
 unsafe impl Argument for ConnectArgs {}
 
@@ -100,6 +101,11 @@ pub(crate) fn mark_words(plan: &Plan) -> usize {
     MARK_GROUPS as usize + words.next_multiple_of(1 << group_bits(words))
 }
 
+/// What a `Divisor` of kernels/common.cuh multiplies with.
+fn inverse(divisor: u32) -> f32 {
+    1.0 / divisor as f32 * (1.0 - 1.0 / f32::from(1_u16 << 10) / f32::from(1_u16 << 10))
+}
+
 impl Connectivity {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
@@ -137,6 +143,7 @@ impl Connectivity {
                 words: words as u32,
                 group_bits: group_bits(words),
                 small_places: small_pair_places(plan.frame.geometry.pixels()) as u32,
+                inverse_width: inverse(width),
             },
             launched_rounds: if plan.connectivity {
                 // A component that is still small has doubled in each.
@@ -216,5 +223,28 @@ impl backend::Connectivity<Cuda> for Connectivity {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inverse;
+
+    /// `quotient` of kernels/common.cuh.
+    fn quotient(top: u32, divisor: u32) -> u32 {
+        let below = (top as f32 * inverse(divisor)) as u32;
+        below + u32::from(top.wrapping_sub(below * divisor) >= divisor)
+    }
+
+    #[test]
+    fn places_of_pixels_are_exact() {
+        for width in (1..=600).chain([640, 1023, 1024, 1920, 3840, 4095, 4096, 7680, 8191, 8192]) {
+            for row in 0..(7680 * 4320 / width).min(65_536) {
+                for column in [0, 1, width / 2, width - 1] {
+                    let pixel = row * width + column.min(width - 1);
+                    assert_eq!(quotient(pixel, width), row, "{pixel} of width {width}");
+                }
+            }
+        }
     }
 }
