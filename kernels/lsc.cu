@@ -194,9 +194,9 @@ __device__ __forceinline__ Cell cell_of(const LscArgs &args, const Slots &slots,
 }
 
 // Brings the mean and the clusters in reach of a tile into shared memory, one thread a cluster: `turn_of(x, y)` gives what there
-// is of that of a cell, and `keep(k, sums)` takes the sums of the tile's own cells after stage `lsc/update`. `own` is the cell of the
-// thread's first slot; `MORE`: a thread may have another. `APART`: what is asked for stands apart from what is made of it; in one block, the compiler has the
-// last part asked for when the first is worked out, but registers are fewer.
+// is of that of a cell, and `keep(k, sums)` takes the sums of the tile's own cells after stage `lsc/update`. `own` is the cell of
+// the thread's first slot; `MORE`: a thread may have another. `APART`: what is asked for stands apart from what is made of it; in
+// one block, the compiler has the last part asked for when the first has been used, but registers are fewer.
 template <bool MORE, bool APART, class TurnOf, class Keep>
 __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const Mean *mean_from, const LscArgs &args,
                                               const Slots &slots, const Cell &own, TurnOf turn_of, Keep keep) {

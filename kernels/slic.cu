@@ -333,19 +333,15 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
 
 // No pointer is restricted, here and in the labels of a frame by itself: see `beside_last_kernel`.
 KERNEL __launch_bounds__(ROUND_THREADS)
-    slic_assign(const u32 *features, const u32 *samples, const i32 *px,
-                const i32 *py, const Sums *sums, Sums *sums_out,
-                Sums *sums_clear, const Center *old, Center *out, u32 seeds,
-                SlicArgs args) {
+    slic_assign(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums, Sums *sums_out,
+                Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args) {
   beside_last_kernel(features, args);
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
 KERNEL __launch_bounds__(ROUND_THREADS)
-    slic_assign_adaptive(const u32 *features, const u32 *samples,
-                         const i32 *px, const i32 *py, const Sums *sums,
-                         Sums *sums_out, Sums *sums_clear, const Center *old,
-                         Center *out, u32 seeds, SlicArgs args) {
+    slic_assign_adaptive(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums,
+                         Sums *sums_out, Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args) {
   beside_last_kernel(features, args);
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
@@ -428,7 +424,8 @@ template <bool ADAPTIVE, u32 WARPS>
 __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, const i32 *py, const Sums *sums,
                                             const Center *old, const Components &components, const SlicArgs &args) {
   label<ADAPTIVE, WARPS>(
-      features, px, py, components, args, [&](const Cell &cell) {
+      features, px, py, components, args,
+      [&](const Cell &cell) {
         const u32 k = cell.y * args.nx + cell.x;
         return load_turn(sums + k, old + k);
       },
@@ -436,8 +433,8 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS, 8)
-    slic_label(const u32 *features, const i32 *px, const i32 *py,
-               const Sums *sums, const Center *old, Components components, SlicArgs args) {
+    slic_label(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
+               Components components, SlicArgs args) {
   beside_last_kernel(features, args);
   // Without rounds the colors are new.
   if (args.identity) wait_for_last_kernel();
@@ -455,9 +452,8 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS)
-    slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py,
-                        const Sums *sums, const Center *old, Components components,
-                        SlicArgs args) {
+    slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
+                        Components components, SlicArgs args) {
   beside_last_kernel(features, args);
   // Without rounds the colors are new.
   if (args.identity) wait_for_last_kernel();

@@ -143,7 +143,7 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
   if (threadIdx.x == 0) total = 0;
   const SlicInertia<ADAPTIVE> inertia = {{t, temporal, args, follows && !cut, &total, 0}, args};
   label<ADAPTIVE, WARPS>(
-      t.features, px, py, components, args, 
+      t.features, px, py, components, args,
       [&](const Cell &cell) {
         const u32 k = cell.y * args.nx + cell.x;
         return load_turn(sums + k, old + k);
