@@ -133,7 +133,7 @@ __device__ __forceinline__ Divisor divisor_of(u32 number) {
   float inverse;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
 #endif
-  return {number, inverse * (1.0f - 0x1p-20f)};
+  return {number, inverse * (1.0f - 1.0f / (1u << RECIPROCAL_BITS))};
 }
 __device__ __forceinline__ u32 quotient(u32 top, const Divisor &divisor) {
   const u32 below = (u32)((float)top * divisor.inverse);

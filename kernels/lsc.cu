@@ -194,10 +194,10 @@ __device__ __forceinline__ Cell cell_of(const LscArgs &args, const Slots &slots,
 }
 
 // Brings the mean and the clusters in reach of a tile into shared memory, one thread a cluster: `turn_of(x, y)` gives what there
-// is of that of a cell, and `keep(k, sums)` takes the sums of the tile's own cells after stage `lsc/update`. `own` is the cell of
-// the thread's first slot; `MORE`: a thread may have another. `APART`: what is asked for stands apart from what is made of it; in
-// one block, the compiler has the last part asked for when the first has been used, but registers are fewer.
-template <bool MORE, bool APART, class TurnOf, class Keep>
+// is of that of a cell, and `keep(k, sums)` takes the sums of the tile's own cells after stage `lsc/update`. `ONE`: a thread has
+// one slot, of cell `own`, and what is asked for stands apart from what is made of it: in one block, the compiler has the last part
+// asked for when the first has been used, but registers are fewer.
+template <bool ONE, class TurnOf, class Keep>
 __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const Mean *mean_from, const LscArgs &args,
                                               const Slots &slots, const Cell &own, TurnOf turn_of, Keep keep) {
   if (threadIdx.x < sizeof(Mean) / 4) ((u32 *)&mean)[threadIdx.x] = ((const u32 *)mean_from)[threadIdx.x];
@@ -216,13 +216,13 @@ __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const 
   // The mean is asked for with the sums, past the shared memory that it is on its way to.
   Turn turn;
   MeanColor mean_color;
-  if (APART && threadIdx.x < slots.count() && own.exists) {
+  if (ONE && threadIdx.x < slots.count() && own.exists) {
     turn = turn_of(own.x, own.y);
     mean_color = load_color(mean_from);
   }
-  if (APART && threadIdx.x < slots.count()) store(threadIdx.x, own, turn, mean_color);
+  if (ONE && threadIdx.x < slots.count()) store(threadIdx.x, own, turn, mean_color);
 #pragma unroll 1
-  for (u32 slot = threadIdx.x + (APART ? blockDim.x : 0); MORE && slot < slots.count(); slot += blockDim.x) {
+  for (u32 slot = threadIdx.x; !ONE && slot < slots.count(); slot += blockDim.x) {
     const Cell cell = cell_of(args, slots, slot);
     if (cell.exists) {
       turn = turn_of(cell.x, cell.y);
@@ -410,7 +410,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   }
   wait_for_last_kernel();
   static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
-  load_clusters<false, true>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
+  load_clusters<true>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
@@ -558,8 +558,7 @@ __device__ __forceinline__ void label(const u32 *features, const Table &table, c
   const u32 column = tile.column(), row = tile.row(lane_id());
   const auto ready = [&] {
     wait_for_last_kernel();
-    const Cell cell = cell_of(args, slots, threadIdx.x);
-    if (!args.identity) load_clusters<true, false>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
+    if (!args.identity) load_clusters<false>(reach, mean, mean_from, args, slots, Cell{}, turn_of, keep);
     __syncthreads();
   };
   Labels<Table, Choice, decltype(ready)> labels = {tile, table, args, reach, mean, slots, choice, ready,

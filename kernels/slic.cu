@@ -423,6 +423,8 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
 template <bool ADAPTIVE, u32 WARPS>
 __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, const i32 *py, const Sums *sums,
                                             const Center *old, const Components &components, const SlicArgs &args) {
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
   label<ADAPTIVE, WARPS>(
       features, px, py, components, args,
       [&](const Cell &cell) {
@@ -436,8 +438,6 @@ KERNEL __launch_bounds__(LABEL_THREADS, 8)
     slic_label(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                Components components, SlicArgs args) {
   beside_last_kernel(features, args);
-  // Without rounds the colors are new.
-  if (args.identity) wait_for_last_kernel();
   label_alone<false, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 
@@ -446,8 +446,6 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
     slic_label_small(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                      Components components, SlicArgs args) {
   beside_last_kernel(features, args);
-  // Without rounds the colors are new.
-  if (args.identity) wait_for_last_kernel();
   label_alone<false, LABEL_THREADS_SMALL / 32>(features, px, py, sums, old, components, args);
 }
 
@@ -455,8 +453,6 @@ KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                         Components components, SlicArgs args) {
   beside_last_kernel(features, args);
-  // Without rounds the colors are new.
-  if (args.identity) wait_for_last_kernel();
   label_alone<true, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 

@@ -119,28 +119,26 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   const bool even = frame.width % 2 == 0;
   u32 index[PAIRS];  // of both pixels, 16 bits each
   PairSamples own[PAIRS];
-  const auto load = [&] {
-    const u16 *local = c.local + (size_t)y0 * frame.width + x;
+  const u16 *local = c.local + (size_t)y0 * frame.width + x;
 #pragma unroll
-    for (u32 i = 0; i < PAIRS; i++) {
-      index[i] = NO_COMPONENT * 0x10001u;
-      if (y0 + 2 * i < frame.height && x < frame.width) {
-        if (even) {
-          index[i] = *(const u32 *)local;
-        } else {
-          index[i] = local[0] | (x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
-        }
-      }
-      local += 2 * frame.width;
-    }
-    if (args.measure) {
-      if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
-        load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, x, y0, own);
+  for (u32 i = 0; i < PAIRS; i++) {
+    index[i] = NO_COMPONENT * 0x10001u;
+    if (y0 + 2 * i < frame.height && x < frame.width) {
+      if (even) {
+        index[i] = *(const u32 *)local;
       } else {
-        WITH_LAYOUT(frame, load_pairs, frame, LIGHT ? light : 0, x, y0, own);
+        index[i] = local[0] | (x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
       }
     }
-  };
+    local += 2 * frame.width;
+  }
+  if (args.measure) {
+    if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
+      load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, x, y0, own);
+    } else {
+      WITH_LAYOUT(frame, load_pairs, frame, LIGHT ? light : 0, x, y0, own);
+    }
+  }
   const auto add_up = [&](u32 base) {
 #pragma unroll
     for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
@@ -214,7 +212,6 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
       }
     }
   };
-  load();
   // Beside the kernel that makes the labels of components.
   if (args.measure) add_up(0);
   wait_for_last_kernel();
@@ -239,6 +236,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   flush(0);
 #pragma unroll 1
   for (u32 base = MEASURE_AT_ONCE; base < total; base += MEASURE_AT_ONCE) {
+    // New to the compiler: else it keeps all that the first turn has made of them, and spills it.
     asm volatile("" : "+r"(index[0]), "+r"(index[1]));
     add_up(base);
     __syncthreads();

@@ -39,6 +39,7 @@ pub(crate) const TILE_THREADS: u32 = value("TILE_THREADS");
 pub(crate) const LABEL_THREADS: u32 = value("LABEL_THREADS");
 pub(crate) const LABEL_THREADS_SMALL: u32 = value("LABEL_THREADS_SMALL");
 pub(crate) const SMALL_TILES: u32 = value("SMALL_TILES");
+pub(crate) const RECIPROCAL_BITS: u32 = value("RECIPROCAL_BITS");
 pub(crate) const DENSITY_TILE_H: u32 = value("DENSITY_TILE_H");
 pub(crate) const DENSITY_THREADS: u32 = value("DENSITY_THREADS");
 pub(crate) const DENSITY_CELLS: u32 = value("DENSITY_CELLS");

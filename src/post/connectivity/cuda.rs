@@ -5,7 +5,9 @@ use super::MAX_REGIONS;
 use crate::algo::temporal::cuda::State;
 use crate::backend;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{self, BORDER_THREADS, CONNECT_THREADS, MARK_GROUPS, NUMBER_THREADS, TILE};
+use crate::cuda::tuning::{
+    self, BORDER_THREADS, CONNECT_THREADS, MARK_GROUPS, NUMBER_THREADS, RECIPROCAL_BITS, TILE,
+};
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -103,7 +105,7 @@ pub(crate) fn mark_words(plan: &Plan) -> usize {
 
 /// What a `Divisor` of kernels/common.cuh multiplies with.
 fn inverse(divisor: u32) -> f32 {
-    1.0 / divisor as f32 * (1.0 - 1.0 / f32::from(1_u16 << 10) / f32::from(1_u16 << 10))
+    1.0 / divisor as f32 * (1.0 - 1.0 / (1 << RECIPROCAL_BITS) as f32)
 }
 
 impl Connectivity {
