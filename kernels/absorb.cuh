@@ -17,46 +17,56 @@ __device__ __forceinline__ u32 cost(u32 distance, bool small, u32 min_region, u3
 }
 
 // What a pair did in the first half of a round: whether one of its components is small, and which of them picked something and
-// had not before, if that was asked for.
+// had not before, if that was asked for; then their keys, too.
 struct Picked {
   bool any, first_a, first_b;
+  u32 key_a, key_b;
 };
 
+// What the components of a pair hold; they become roots, here and at the pair's place in the list. While nothing is joined.
+__device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint2 *at, ComponentSums &sums_a, ComponentSums &sums_b) {
+  sums_a = load_sums(c, pair.x);
+  sums_b = load_sums(c, pair.y);
+  if (sums_a.count != 0 && sums_b.count != 0) return;
+  // Both ways at once.
+  do {
+    if (sums_a.count == 0) pair.x = sums_a.key;
+    if (sums_b.count == 0) pair.y = sums_b.key;
+    sums_a = load_sums(c, pair.x);
+    sums_b = load_sums(c, pair.y);
+    // The last is never so. Tested, all is asked for at once: what is used later only, the compiler moves behind the loop, to be
+    // waited for once more.
+  } while (sums_a.count == 0 || sums_b.count == 0 || (sums_a.color[2] & sums_b.color[2]) == ~0ull);
+  *at = pair;
+}
+
 // A pair's part in the first half of a round, in which every small component finds the neighbor of least cost. The pair's
-// components become roots, here and at its place in the list.
+// components become roots as by `load_pair`.
 template <bool FIRSTS>
-__device__ __forceinline__ Picked pick_pair(const Components &c, u64 *picks, u32 min_region, u32 round, uint2 &pair,
+__device__ __forceinline__ Picked pick_pair(const Components &c, const Picks &picks, u32 min_region, u32 round, uint2 &pair,
                                             uint2 *at) {
-  Picked picked = {false, false, false};
+  Picked picked = {false, false, false, 0, 0};
   if (pair.x == pair.y) return picked;
-  u32 a = pair.x, b = pair.y;
-  ComponentSums sums_a = load_sums(c, a), sums_b = load_sums(c, b);
-  if (sums_a.count == 0 || sums_b.count == 0) {
-    sums_a = root_sums(c, a);
-    sums_b = root_sums(c, b);
-    *at = pair = make_uint2(a, b);
-  }
+  ComponentSums sums_a, sums_b;
+  load_pair(c, pair, at, sums_a, sums_b);
   const bool small_a = sums_a.count < min_region, small_b = sums_b.count < min_region;
-  if (a == b || !(small_a || small_b)) return picked;
+  if (pair.x == pair.y || !(small_a || small_b)) return picked;
   i32 mean_a[3], mean_b[3];
   u32 distance = 0;
   means_of(sums_a, sums_b, mean_a, mean_b);
 #pragma unroll
   for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
   u64 before_a = 0, before_b = 0;
-  if (small_a) before_a = atomicMin(&picks[a], (u64)cost(distance, small_b, min_region, round) << 32 | sums_b.key);
-  if (small_b) before_b = atomicMin(&picks[b], (u64)cost(distance, small_a, min_region, round) << 32 | sums_a.key);
+  if (small_a) before_a = atomicMin(picks.of(sums_a.key, round), (u64)cost(distance, small_b, min_region, round) << 32 | sums_b.key);
+  if (small_b) before_b = atomicMin(picks.of(sums_b.key, round), (u64)cost(distance, small_a, min_region, round) << 32 | sums_a.key);
   picked.any = true;
-  if (FIRSTS) {
-    picked.first_a = before_a == ~0ull;
-    picked.first_b = before_b == ~0ull;
-  }
+  if (FIRSTS) picked = {true, before_a == ~0ull, before_b == ~0ull, sums_a.key, sums_b.key};
   return picked;
 }
 
 // The same for all pairs of a list, of which `asked` is the thread's first. Returns whether this thread saw anything small.
-__device__ __forceinline__ bool pick(const Components &c, u64 *picks, u32 min_region, u32 round, const PairList &list,
-                                     uint2 asked, u32 first, u32 all) {
+__device__ __forceinline__ bool pick(const Components &c, const Picks &picks, u32 min_region, u32 round,
+                                     const PairList &list, uint2 asked, u32 first, u32 all) {
   bool any = false;
   for (u32 i = first; i < list.count; i += all) {
     uint2 pair = i == first ? asked : __ldcg(&list.pairs[i]);
@@ -72,55 +82,51 @@ __device__ __forceinline__ PairList small_pairs(const Components &c, const Conne
   return count <= args.small_places ? PairList{small, count} : PairList{c.edges, c.counters[EDGES]};
 }
 
-// The root that holds the pixel of a pick, and what it picked itself. Most hold it from the start, so that their parents and
-// picks are asked for together.
-__device__ __forceinline__ u32 picked(const Components &c, const ConnectArgs &args, const u64 *picks, u64 pick, u64 &onward) {
-  const u32 i = component_at(c, args, (u32)pick), up = load_relaxed(c.parent + i);
-  onward = __ldcg(&picks[i]);
-  if (up == i) return i;
-  const u32 root = find(c.parent, up);
-  onward = __ldcg(&picks[root]);
-  return root;
-}
-
 // Second half, of one component that picked: it joins where its pick leads. Picks lead to a component that is large enough, or
-// into a pair that picked each other. All who get there must agree on the one that stays: of a pair, the first in the lists. Its
-// key becomes the lowest of all, and of two marks, where there are any yet, that of the lower key stays.
+// into a pair that picked each other, of which that of the lower key stays: all who get there must agree. Its key becomes the
+// lowest of all, and of two marks, where there are any yet, that of the lower key stays.
 template <bool MARKED>
-__device__ __forceinline__ void join_picked(const Components &c, const ConnectArgs &args, const u64 *picks, const Marks &marks,
-                                            u32 i, u64 own) {
-  const ComponentSums sums = load_sums(c, i);
-  u64 onward;
-  u32 before = i, to = picked(c, args, picks, own, onward);
+__device__ __forceinline__ void join_picked(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
+                                            u32 round, u32 i, const ComponentSums &sums, u64 own) {
+  u32 before = sums.key, to = (u32)own;
+  ComponentAt before_at = {i, 0}, at;
   for (;;) {
+    // Only the last of these is used: asked for beside, not after.
+    at = component_at(c, args, to);
+    const u64 onward = __ldcg(picks.of(to, round));
     if (onward == ~0ull) break;
-    const u32 next = picked(c, args, picks, onward, onward);
-    if (next == to) break;
-    if (next == before) {
-      to = min(to, before);
+    if ((u32)onward == before) {
+      if (before < to) {
+        to = before;
+        at = before_at;
+      }
       break;
     }
     before = to;
-    to = next;
+    before_at = at;
+    to = (u32)onward;
   }
-  if (to == i) return;
-  const u32 key = atomicMin(&c.sums[to].key, sums.key);
-  move_sums(c, sums, i, to);
-  store_relaxed(c.parent + i, to);
+  const u32 root = find(c.parent, at.index());
+  if (root == i) return;
+  const u32 key = sums.key < to ? atomicMin(&c.sums[root].key, sums.key) : to;
+  move_sums(c, sums, i, root);
+  store_relaxed(c.parent + i, root);
   if (MARKED) mark(args, marks, mark_at(c, args, i, max(key, sums.key)), false);
 }
 
-// The same of all components: all picks are united at once. Clears the picks of the next round. Does nothing if `wanted` is
-// there and zero.
+// The same of all components: all picks are united at once. Clears the picks of the next round. `asked` is what the thread's first
+// component holds.
 template <bool MARKED>
-__device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const u64 *picks, u64 *next_picks,
-                                     const Marks &marks, u32 first, u32 all, const u32 *wanted) {
-  const u64 asked = ask(picks, first, pixels(args)), asked_next = ask((const u64 *)next_picks, first, pixels(args));
-  const u32 components = c.counters[COMPONENTS];
-  if (wanted && *wanted == 0) return;
+__device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
+                                     u32 round, u32 components, const ComponentSums &asked, u32 first, u32 all) {
   for (u32 i = first; i < components; i += all) {
-    const u64 own = i == first ? asked : __ldcg(&picks[i]);
-    if ((i == first ? asked_next : __ldcg(&next_picks[i])) != ~0ull) next_picks[i] = ~0ull;
-    if (own != ~0ull) join_picked<MARKED>(c, args, picks, marks, i, own);
+    const ComponentSums sums = i == first ? asked : load_sums(c, i);
+    // What has been joined has no key of its own.
+    if (sums.count == 0) continue;
+    const uint4 both = __ldcg((const uint4 *)picks.of(sums.key, 0));
+    const u64 even = (u64)both.y << 32 | both.x, odd = (u64)both.w << 32 | both.z;
+    const u64 own = round & 1 ? odd : even, next = round & 1 ? even : odd;
+    if (next != ~0ull) *picks.of(sums.key, round + 1) = ~0ull;
+    if (own != ~0ull) join_picked<MARKED>(c, args, picks, marks, round, i, sums, own);
   }
 }

@@ -33,8 +33,10 @@ struct __align__(16) ComponentSums {
 };
 static_assert(sizeof(ComponentSums) == 32, "mirrored in src/cuda/work.rs");
 
-// Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists.
+// Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists. Frames of few tiles are
+// small photographs as a rule, with up to 300 in a tile, and memory does not decide how many of these fit a multiprocessor.
 #define FEW_COMPONENTS 96
+#define FEW_COMPONENTS_SMALL 320
 // Sets of runs while a tile is scanned: the parent, the first pixel in the tile, the tag of the cluster. Nodes of a warp begin
 // with the pixel that it begins with, so that of two the lower has the earlier first pixel.
 #define NODE_BITS 10
@@ -43,10 +45,11 @@ static_assert(TILE * TILE <= 1 << NODE_BITS, "a pixel of a tile in a node");
 
 template <u32 WARPS>
 struct TileShared {
+  static const u32 FEW = 32 * WARPS == LABEL_THREADS_SMALL ? FEW_COMPONENTS_SMALL : FEW_COMPONENTS;
   u32 node[TILE * TILE];
   u16 at[TILE * TILE];                 // node of each pixel
   u16 component[TILE * TILE];          // of each node
-  u32 sums[3][FEW_COMPONENTS];         // per component: count and channel 0 as in `ColumnSums`, the other channels
+  u32 sums[3][FEW];                    // per component: count and channel 0 as in `ColumnSums`, the other channels
   // Touching pairs that a warp finds, of which a pixel has up to two: two components of the tile, 16 bits each.
   u32 edges[WARPS][2 * TILE * TILE / WARPS];
   u32 tag[WARPS][TILE];                // of the warps' last rows
@@ -231,7 +234,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     if (i == warp) before = total;
     total += shared.roots[i];
   }
-  const bool few = total <= FEW_COMPONENTS;
+  const bool few = total <= TileShared<WARPS>::FEW;
   u32 place = 0;
   if (threadIdx.x == 0) place = atomicAdd(&out.counters[0], total);
   for (u32 n = first_node + lane; n < nodes; n += 32) {

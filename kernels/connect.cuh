@@ -45,10 +45,10 @@ enum Counter {
 };
 
 // What few components are left for after the rounds with launches of their own: pairs that something small is in, and what
-// picked in the last of these rounds.
+// picked in the last of these rounds, with its key.
 struct Late {
   uint2 *pairs;
-  u32 *pickers;
+  uint2 *pickers;
 };
 
 // A mark for every region, where its label is found: at its first pixel, or at its cluster. First how many there are in each
@@ -102,9 +102,14 @@ __device__ __forceinline__ void unite(const Components &c, Joined a, Joined b) {
   }
 }
 
-__device__ __forceinline__ u32 component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
+// The component of a pixel, as it was asked for: in two parts, so that nobody waits for them before they are used.
+struct ComponentAt {
+  u32 first, local;
+  __device__ __forceinline__ u32 index() const { return first + local; }
+};
+__device__ __forceinline__ ComponentAt component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
   const uint2 place = args.place(pixel);
-  return c.tile_first[place.y / TILE * args.tiles_x + place.x / TILE] + c.local[pixel];
+  return {c.tile_first[place.y / TILE * args.tiles_x + place.x / TILE], c.local[pixel]};
 }
 
 // All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
@@ -156,16 +161,6 @@ __device__ __forceinline__ void means_of(const ComponentSums &a, const Component
   }
 }
 
-// What stands at `i` or, once that has been joined to another, at its root, which `i` becomes. While nothing is joined.
-__device__ __forceinline__ ComponentSums root_sums(const Components &c, u32 &i) {
-  ComponentSums sums = load_sums(c, i);
-  while (sums.count == 0) {
-    i = sums.key;
-    sums = load_sums(c, i);
-  }
-  return sums;
-}
-
 // Adds what a component holds to its root.
 __device__ __forceinline__ void move_sums(const Components &c, const ComponentSums &sums, u32 i, u32 root) {
   *(uint2 *)(c.sums + i) = make_uint2(0, root);
@@ -174,10 +169,16 @@ __device__ __forceinline__ void move_sums(const Components &c, const ComponentSu
   for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
 }
 
-// Which of the two sets of picks a round writes and reads.
-__device__ __forceinline__ u64 *picks_of(const ConnectArgs &args, u64 *picks, u32 round) {
-  return picks + (size_t)(round & 1) * args.width * args.height;
-}
+// What components picked, ~0 if nothing, found by their keys, so that a pick names the place of the next one. Rounds take turns with
+// two of them, which lie side by side.
+struct Picks {
+  u64 *at;
+
+  __device__ __forceinline__ u64 *of(u32 key, u32 round) const { return at + 2 * (size_t)key + (round & 1); }
+  __device__ __forceinline__ void clear(u32 key) const {
+    *(uint4 *)(at + 2 * (size_t)key) = make_uint4(~0u, ~0u, ~0u, ~0u);
+  }
+};
 
 // Places in the lists of components; that of edges has twice as many.
 __device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }

@@ -69,12 +69,12 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 #define ALL (gridDim.x * blockDim.x)
 
 // Clears what the rounds start with, then moves the sums of components that borders have joined.
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *picks, ConnectArgs args) {
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, Picks picks, ConnectArgs args) {
   beside_last_kernel(c, args);
   const u32 components = c.counters[COMPONENTS];
-  for (u32 i = FIRST; i < components; i += ALL) picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
-  wait_for_last_kernel();
   if (!args.connectivity) return;
+  for (u32 i = FIRST; i < components; i += ALL) picks.clear(c.sums[i].key);
+  wait_for_last_kernel();
   for (u32 i = FIRST; i < components; i += ALL) {
     const u32 up = __ldcg(&c.parent[i]);
     if (up != i) move_sums(c, load_sums(c, i), i, find_settled(c.parent, up));
@@ -83,7 +83,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, u64 *pick
 
 // The first round, which also lists the pairs for the others, and finds the main components if somebody wants them.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_pick_first(Components c, u64 *picks, uint2 *small, u64 *mains, ConnectArgs args) {
+    connect_pick_first(Components c, Picks picks, uint2 *small, u64 *mains, ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, found, place;
@@ -98,7 +98,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     bool keep = false;
     if (i < edges) {
       if (i != FIRST) pair = __ldcg(&c.edges[i]);
-      keep = pick_pair<false>(c, picks_of(args, picks, 0), args.min_region, 0, pair, &c.edges[i]).any;
+      keep = pick_pair<false>(c, picks, args.min_region, 0, pair, &c.edges[i]).any;
     }
     const u32 lanes = __ballot_sync(FULL_WARP, keep);
     u32 before = 0;
@@ -122,7 +122,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 }
 
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_pick(Components c, u64 *picks, uint2 *small, u32 round, ConnectArgs args) {
+    connect_pick(Components c, Picks picks, uint2 *small, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
   const uint2 asked = ask(small, FIRST, args.small_places);
   const PairList list = small_pairs(c, args, small);
@@ -131,97 +131,109 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   const uint2 pair = list.pairs == small ? asked : ask(list.pairs, FIRST, 2 * pixels(args));
   wait_for_last_kernel();
   if (!wanted) return;
-  const bool any = pick(c, picks_of(args, picks, round), args.min_region, round, list, pair, FIRST, ALL);
+  const bool any = pick(c, picks, args.min_region, round, list, pair, FIRST, ALL);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
-// Puts what some lanes have into a list, of which no more is written than there are places. All lanes of the warp come here.
-template <class T>
-__device__ __forceinline__ void append(T *list, u32 *count, u32 places, bool keep, const T &what) {
-  const u32 lanes = __ballot_sync(FULL_WARP, keep);
-  if (!lanes) return;
+// Puts what a warp's pairs did into the lists, of which no more is written than there are places: both are asked for room at once.
+__device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2 pair, const Picked &picked) {
+  static_assert(LATE_PICKERS == LATE_PAIRS + 1, "a lane each");
+  const u32 lane = lane_id(), before = lanes_up_to(lane) >> 1;
+  const u32 pairs = __ballot_sync(FULL_WARP, picked.any);
+  if (!pairs) return;
+  const u32 firsts_a = __ballot_sync(FULL_WARP, picked.first_a), firsts_b = __ballot_sync(FULL_WARP, picked.first_b);
   u32 place = 0;
-  if (lane_id() == 0) place = atomicAdd(count, __popc(lanes));
-  place = __shfl_sync(FULL_WARP, place, 0) + __popc(lanes & (lanes_up_to(lane_id()) >> 1));
-  if (keep && place < places) list[place] = what;
+  if (lane < 2) place = atomicAdd(&counters[LATE_PAIRS + lane], lane == 0 ? __popc(pairs) : __popc(firsts_a) + __popc(firsts_b));
+  const u32 at = __shfl_sync(FULL_WARP, place, 0) + __popc(pairs & before);
+  const u32 at_a = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a & before);
+  const u32 at_b = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a) + __popc(firsts_b & before);
+  if (picked.any && at < LATE_PLACES) late.pairs[at] = pair;
+  if (picked.first_a && at_a < LATE_PICKER_PLACES) late.pickers[at_a] = make_uint2(pair.x, picked.key_a);
+  if (picked.first_b && at_b < LATE_PICKER_PLACES) late.pickers[at_b] = make_uint2(pair.y, picked.key_b);
 }
 
 // Marks what is left, and begins the round after those with launches of their own. From it on little is small: lists that and
-// its pairs, and clears the picks of the round before, as `connect_hook` does elsewhere.
+// its pairs.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_pick_late(Components c, u64 *picks, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
+    connect_pick_late(Components c, Picks picks, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
-  u64 *old = picks_of(args, picks, round + 1);
   const uint2 asked = ask(small, FIRST, args.small_places);
-  const u64 asked_old = ask((const u64 *)old, FIRST, pixels(args));
   const u32 components = c.counters[COMPONENTS];
   const PairList list = small_pairs(c, args, small);
   const bool wanted = round != 0 && c.counters[ROUNDS + round - 1] != 0;
   wait_for_last_kernel();
   const uint2 asked_head = load_head(c, min(FIRST, pixels(args) - 1));
-  for (u32 i = FIRST; i < components; i += ALL) {
-    const uint2 head = i == FIRST ? asked_head : load_head(c, i);
-    if ((i == FIRST ? asked_old : __ldcg(&old[i])) != ~0ull) old[i] = ~0ull;
-    if (!args.connectivity || head.x != 0) mark(args, marks, mark_at(c, args, i, head.y), true);
-  }
-  if (!wanted) return;
-  // Of very many, as in noise, more are left than the lists have places for: that is all there is to know then.
-  if (list.count > MOST_LISTED) {
-    const uint2 pair = ask(list.pairs, FIRST, list.count);
-    const bool any = pick(c, picks_of(args, picks, round), args.min_region, round, list, pair, FIRST, ALL);
-    if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[LATE_PAIRS] = c.counters[LATE_PICKERS] = ~0u;
-    return;
-  }
-  for (u32 base = blockIdx.x * CONNECT_THREADS; base < list.count; base += ALL) {
+  const u32 listed = wanted && list.count <= MOST_LISTED ? list.count : 0;
+  for (u32 base = blockIdx.x * CONNECT_THREADS; base < listed; base += ALL) {
     const u32 i = base + threadIdx.x;
     uint2 pair = asked;
-    Picked picked = {false, false, false};
+    Picked picked = {false, false, false, 0, 0};
     if (i < list.count) {
       if (i != FIRST || list.pairs != small) pair = __ldcg(&list.pairs[i]);
-      picked = pick_pair<true>(c, picks_of(args, picks, round), args.min_region, round, pair, &list.pairs[i]);
+      picked = pick_pair<true>(c, picks, args.min_region, round, pair, &list.pairs[i]);
     }
-    append(late.pairs, &c.counters[LATE_PAIRS], LATE_PLACES, picked.any, pair);
-    append(late.pickers, &c.counters[LATE_PICKERS], LATE_PICKER_PLACES, picked.first_a, pair.x);
-    append(late.pickers, &c.counters[LATE_PICKERS], LATE_PICKER_PLACES, picked.first_b, pair.y);
+    list_late(late, c.counters, pair, picked);
+  }
+  // Of very many, as in noise, more are left than the lists have places for: that is all there is to know then.
+  if (wanted && list.count > MOST_LISTED) {
+    const uint2 pair = ask(list.pairs, FIRST, list.count);
+    const bool any = pick(c, picks, args.min_region, round, list, pair, FIRST, ALL);
+    if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[LATE_PAIRS] = c.counters[LATE_PICKERS] = ~0u;
+  }
+  // Last, since nothing waits for it.
+  for (u32 i = FIRST; i < components; i += ALL) {
+    const uint2 head = i == FIRST ? asked_head : load_head(c, i);
+    if (!args.connectivity || head.x != 0) mark(args, marks, mark_at(c, args, i, head.y), true);
   }
 }
 
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_hook(Components c, u64 *picks, u32 round, ConnectArgs args) {
-  after_last_kernel(c, args);
-  hook<false>(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), Marks{nullptr}, FIRST, ALL,
-              c.counters + ROUNDS + round);
+// Left alone, the compiler takes 32 registers and spills.
+KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Picks picks, u32 round, ConnectArgs args) {
+  beside_last_kernel(c, args);
+  // The first half of a round changes nothing of it.
+  const u32 components = c.counters[COMPONENTS];
+  ComponentSums asked;
+  if (FIRST < components) asked = load_sums(c, FIRST);
+  wait_for_last_kernel();
+  hook<false>(c, args, picks, Marks{nullptr}, round, components, asked, FIRST, ALL);
 }
 
 // The rest of a round and those after it, by one block. What picks is listed by whoever sees it first.
-__device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, u64 *picks,
-                                            const Marks &marks, const Late &late, u32 pairs, u32 picking, u32 asked_picker,
+__device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, const Picks &picks,
+                                            const Marks &marks, const Late &late, u32 pairs, u32 picking, uint2 asked_picker,
                                             u32 round) {
-  u32 *pickers = shared.pickers[0], *next_pickers = shared.pickers[1];
+  uint2 *pickers = shared.pickers[0], *next_pickers = shared.pickers[1];
   for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
     pickers[i] = i == threadIdx.x ? asked_picker : __ldcg(&late.pickers[i]);
   }
   for (;; round++) {
-    u64 *now = picks_of(args, picks, round), *next = picks_of(args, picks, round + 1);
     // Where all join something large, nothing small is left.
     bool again = cost(0, true, args.min_region, round) == 0;
     for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
-      const u64 own = __ldcg(&now[pickers[i]]);
+      const u64 own = __ldcg(picks.of(pickers[i].y, round));
       again |= own >> 63 != 0;
-      join_picked<true>(c, args, now, marks, pickers[i], own);
+      join_picked<true>(c, args, picks, marks, round, pickers[i].x, load_sums(c, pickers[i].x), own);
     }
     if (threadIdx.x == 0) shared.picking = 0;
     if (!__syncthreads_or(again)) return;
-    for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) now[pickers[i]] = ~0ull;
+    // What was picked two rounds before, as `hook` does where it goes over all components.
     for (u32 i = threadIdx.x; i < pairs; i += NUMBER_THREADS) {
       uint2 pair = __ldcg(&late.pairs[i]);
-      const Picked picked = pick_pair<true>(c, next, args.min_region, round + 1, pair, &late.pairs[i]);
-      if (picked.first_a) next_pickers[atomicAdd(&shared.picking, 1)] = pair.x;
-      if (picked.first_b) next_pickers[atomicAdd(&shared.picking, 1)] = pair.y;
+      ComponentSums sums_a, sums_b;
+      load_pair(c, pair, &late.pairs[i], sums_a, sums_b);
+      *picks.of(sums_a.key, round + 1) = *picks.of(sums_b.key, round + 1) = ~0ull;
+    }
+    __syncthreads();
+    for (u32 i = threadIdx.x; i < pairs; i += NUMBER_THREADS) {
+      uint2 pair = __ldcg(&late.pairs[i]);
+      const Picked picked = pick_pair<true>(c, picks, args.min_region, round + 1, pair, &late.pairs[i]);
+      if (picked.first_a) next_pickers[atomicAdd(&shared.picking, 1)] = make_uint2(pair.x, picked.key_a);
+      if (picked.first_b) next_pickers[atomicAdd(&shared.picking, 1)] = make_uint2(pair.y, picked.key_b);
     }
     __syncthreads();
     picking = shared.picking;
     if (picking == 0) return;
-    u32 *swap = pickers;
+    uint2 *swap = pickers;
     pickers = next_pickers;
     next_pickers = swap;
     __syncthreads();
@@ -230,12 +242,12 @@ __device__ __forceinline__ void absorb_late(NumberShared &shared, const Componen
 
 // Rounds until nothing small is left, of one grid with barriers between their halves. `begun`: the first half of the first is
 // done. `flags` are three words, clear.
-__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, u64 *picks, const Marks &marks,
+__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
                                        const PairList &list, u32 min_region, u32 round, bool begun, volatile u32 *flags) {
   for (;; round++, begun = false) {
     if (!begun) {
       const uint2 asked = FIRST < list.count ? __ldcg(&list.pairs[FIRST]) : make_uint2(0, 0);
-      const bool any = pick(c, picks_of(args, picks, round), min_region, round, list, asked, FIRST, ALL);
+      const bool any = pick(c, picks, min_region, round, list, asked, FIRST, ALL);
       if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
       grid_barrier(c.counters);
       const bool again = flags[round % 3];
@@ -243,14 +255,17 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
       if (FIRST == 0) flags[(round + 1) % 3] = 0;
       if (!again) break;
     }
-    hook<true>(c, args, picks_of(args, picks, round), picks_of(args, picks, round + 1), marks, FIRST, ALL, nullptr);
+    const u32 components = c.counters[COMPONENTS];
+    ComponentSums asked;
+    if (FIRST < components) asked = load_sums(c, FIRST);
+    hook<true>(c, args, picks, marks, round, components, asked, FIRST, ALL);
     grid_barrier(c.counters);
   }
 }
 
 // What is left of absorption after the first half of `round`, by one block where it is little; then numbers. Grid: cooperative.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_number(Components c, u64 *picks, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
+    connect_number(Components c, Picks picks, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
                    ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ NumberShared shared;
@@ -263,7 +278,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   }
   wait_for_last_kernel();
   // Asked for at once.
-  const u32 asked_picker = load_relaxed(&late.pickers[threadIdx.x]);
+  const uint2 asked_picker = __ldcg(&late.pickers[threadIdx.x]);
   const u32 pairs = load_relaxed(c.counters + LATE_PAIRS), pickers = load_relaxed(c.counters + LATE_PICKERS);
   if (pickers != 0) {
     if (pairs > LATE_PLACES || pickers > LATE_PICKER_PLACES) {
@@ -289,7 +304,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
 // they fit. Returns at once if they do. Grid: cooperative.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_fit(Components c, u64 *picks, Marks marks, u16 *labels, RegionSums *regions, ConnectArgs args) {
+    connect_fit(Components c, Picks picks, Marks marks, u16 *labels, RegionSums *regions, ConnectArgs args) {
   after_last_kernel(c, args);
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
@@ -299,7 +314,10 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     min_region *= 2;
     grid_barrier(c.counters);
     const u32 components = c.counters[COMPONENTS];
-    for (u32 i = FIRST; i < components; i += ALL) picks_of(args, picks, 0)[i] = picks_of(args, picks, 1)[i] = ~0ull;
+    for (u32 i = FIRST; i < components; i += ALL) {
+      const uint2 head = load_head(c, i);
+      if (head.x != 0) picks.clear(head.y);
+    }
     if (FIRST < 3) flags[FIRST] = 0;
     grid_barrier(c.counters);
     absorb(c, args, picks, marks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, false, flags);

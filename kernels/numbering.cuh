@@ -9,8 +9,8 @@ struct NumberShared {
   u32 total;
   // Marks before each group of words; before that, what picks in the rounds of one block.
   union {
-    u32 before[MARK_GROUPS];
-    u32 pickers[2][LATE_PICKER_PLACES];
+    __align__(16) u32 before[MARK_GROUPS];
+    uint2 pickers[2][LATE_PICKER_PLACES];
   };
   u32 picking;
 };
@@ -50,10 +50,12 @@ __device__ __forceinline__ u32 sum_groups(NumberShared &shared, const u32 (&here
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD; i++) sum += here[i];
   u32 before = block_sum(shared, sum);
+  uint4 *at = (uint4 *)(shared.before + GROUPS_A_THREAD * threadIdx.x);
 #pragma unroll
-  for (u32 i = 0; i < GROUPS_A_THREAD; i++) {
-    shared.before[GROUPS_A_THREAD * threadIdx.x + i] = before;
-    before += here[i];
+  for (u32 i = 0; i < GROUPS_A_THREAD; i += 4) {
+    const u32 second = before + here[i], third = second + here[i + 1], fourth = third + here[i + 2];
+    at[i / 4] = make_uint4(before, second, third, fourth);
+    before = fourth + here[i + 3];
   }
   __syncthreads();
   return shared.total;

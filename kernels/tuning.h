@@ -50,7 +50,7 @@
 // Lists for the rounds in which little is small, which one block goes over before many would have met, and the most pairs of the
 // rounds before that are looked at for them.
 #define LATE_PLACES 16384
-#define LATE_PICKER_PLACES 4096
+#define LATE_PICKER_PLACES 2048
 #define MOST_LISTED 131072
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256

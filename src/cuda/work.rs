@@ -180,7 +180,7 @@ pub struct Work {
     pub(crate) picks: Memory<u64>,
     pub(crate) small_pairs: Memory<[u32; 2]>,
     pub(crate) late_pairs: Memory<[u32; 2]>,
-    pub(crate) late_pickers: Memory<u32>,
+    pub(crate) late_pickers: Memory<[u32; 2]>,
     pub(crate) marks: Memory<u32>,
     pub(crate) regions: Memory<[u64; 12]>,
     pub(crate) means: Memory<u32>,

@@ -159,7 +159,11 @@ impl Connectivity {
             later_blocks: (width * height)
                 .div_ceil(2 * PIXELS_A_BLOCK)
                 .clamp(1, 4 * cuda.device.multiprocessors),
-            number_blocks: (width * height).div_ceil(64 * PIXELS_A_BLOCK).clamp(1, resident),
+            // Of photographs at most a component a thread; small ones have more in so many pixels, and room for more blocks.
+            number_blocks: (width * height)
+                .div_ceil(64 * PIXELS_A_BLOCK)
+                .max((width * height).div_ceil(24 * PIXELS_A_BLOCK).min(resident / 4))
+                .clamp(1, resident),
         })
     }
 }
