@@ -546,8 +546,8 @@ struct Labels : TilePlane {
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : label_of(reach[tag]); }
 };
 
-// The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px.
-template <class Table, class TurnOf, class Keep, class Choice>
+// The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px, blocks of `WARPS`.
+template <u32 WARPS, class Table, class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void label(const u32 *features, const Table &table, const u32 *px, const u32 *py,
                                       const Mean *mean_from, const Components &components, const LscArgs &args,
                                       TurnOf turn_of, Keep keep, Choice choice) {
@@ -565,8 +565,21 @@ __device__ __forceinline__ void label(const u32 *features, const Table &table, c
                                             home(args, column, args.nx),
                                             (home(args, row, args.ny) - slots.gy + 1) * slots.stride(),
                                             px[column], py[row]};
-  tile_components<LABEL_THREADS / 32>(components, args.width, args.height, features, labels);
+  tile_components<WARPS>(components, args.width, args.height, features, labels);
   choice.end();
+}
+
+// The labels of a frame by itself.
+template <u32 WARPS>
+__device__ __forceinline__ void label_alone(const u32 *features, const u32 *color, const u32 *px, const u32 *py, const Mean *mean,
+                                            const Sums *sums, const Sums *old, const Components &components,
+                                            const LscArgs &args) {
+  // Without rounds the colors are new.
+  if (args.identity) wait_for_last_kernel();
+  label<WARPS>(
+      features, PairTable{color}, px, py, mean, components, args,
+      [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },
+      [](u32, const Sums &) {}, Nearest());
 }
 
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
@@ -574,12 +587,16 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
               const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args) {
   beside_last_kernel(features, args);
-  // Without rounds the colors are new.
-  if (args.identity) wait_for_last_kernel();
-  label(
-      features, PairTable{color}, px, py, mean, components, args,
-      [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },
-      [](u32, const Sums &) {}, Nearest());
+  label_alone<LABEL_THREADS / 32>(features, color, px, py, mean, sums, old, components, args);
+}
+
+// The same for frames of few tiles.
+KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
+    lsc_label_small(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
+                    const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
+                    const Sums *__restrict__ old, Components components, LscArgs args) {
+  beside_last_kernel(features, args);
+  label_alone<LABEL_THREADS_SMALL / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 
 #include "lsc_follow.cuh"

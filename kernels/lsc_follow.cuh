@@ -173,12 +173,11 @@ KERNEL __launch_bounds__(ROUND_THREADS, 6)
   if (begin == BEGIN_CARRY && threadIdx.x == 0) atomicAdd(&t.state->residual_first, total);
 }
 
-// As `lsc_label`, and leaves what the next frame needs. `round` is the last one's number.
-KERNEL __launch_bounds__(LABEL_THREADS, 6)
-    lsc_label_follow(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
-                     const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
-                     Components components, u32 round, u32 follows, LscArgs args) {
-  beside_last_kernel(color, args);
+// The labels of a frame that leaves what the next one needs. `round` is the last one's number.
+template <u32 WARPS>
+__device__ __forceinline__ void label_follow(const float2 *color, const u32 *px, const u32 *py, const Mean *mean,
+                                             const LscTemporal &own, const Temporal &t, const TemporalArgs &temporal,
+                                             const Components &components, u32 round, u32 follows, const LscArgs &args) {
   __shared__ u64 total;
   // Without rounds the colors are new.
   if (args.identity) wait_for_last_kernel();
@@ -187,7 +186,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   const Sums *sums = sums_of(own, round), *old = state_of(own, round);
   if (threadIdx.x == 0) total = 0;
   const LscInertia inertia = {{t, temporal, args, follows && !cut, &total, 0}, own.square};
-  label(
+  label<WARPS>(
       t.features, FloatTable{color}, px, py, mean, components, args,
       [&](u32 x, u32 y) { return update(sums, old, y * args.nx + x); },
       [&](u32 k, const Sums &last) {
@@ -201,4 +200,22 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
       inertia);
   __syncthreads();
   if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
+}
+
+// As `lsc_label`.
+KERNEL __launch_bounds__(LABEL_THREADS, 6)
+    lsc_label_follow(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
+                     const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
+                     Components components, u32 round, u32 follows, LscArgs args) {
+  beside_last_kernel(color, args);
+  label_follow<LABEL_THREADS / 32>(color, px, py, mean, own, t, temporal, components, round, follows, args);
+}
+
+// As `lsc_label_small`.
+KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
+    lsc_label_follow_small(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
+                           const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
+                           Components components, u32 round, u32 follows, LscArgs args) {
+  beside_last_kernel(color, args);
+  label_follow<LABEL_THREADS_SMALL / 32>(color, px, py, mean, own, t, temporal, components, round, follows, args);
 }

@@ -14,7 +14,7 @@
 #define TILE 32
 #define TILE_THREADS 256
 #define LABEL_THREADS 128
-// Where a multiprocessor has at most so many tiles, rows of a tile are what takes time: SLIC's eight warps have four each. With
+// Where a multiprocessor has at most so many tiles, rows of a tile are what takes time: eight warps have four each. With
 // 2.3 tiles a frame is 6 % shorter, with 15 it was 5 % longer; between was not measured.
 #define LABEL_THREADS_SMALL 256
 #define SMALL_TILES 4

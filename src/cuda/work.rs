@@ -11,7 +11,7 @@ use super::bounce::{Bounce, DeviceRows};
 use super::frame::DeviceFrame;
 use super::launch::{Argument, Kernel, check};
 use super::results::{Counts, PARTS, Pinned, Pool, Results};
-use super::tuning::{LATE_PICKER_PLACES, LATE_PLACES, TILE};
+use super::tuning::{LATE_PICKER_PLACES, LATE_PLACES, SMALL_TILES, TILE};
 use super::{Cuda, Traffic};
 use crate::algo::temporal::cuda::State;
 use crate::backend::StageTimes;
@@ -304,6 +304,11 @@ impl Work {
     /// Where the identities of regions stand; 0 where nothing lasts.
     pub(crate) fn tracks(&self) -> u64 {
         self.temporal.as_ref().map_or(0, State::tracks)
+    }
+
+    /// Whether the rows of a tile are what a frame's labels wait for, not the number of tiles.
+    pub(crate) fn has_few_tiles(&self) -> bool {
+        self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.cuda.device.multiprocessors
     }
 
     pub(crate) fn counters(&self) -> u64 {

@@ -8,7 +8,7 @@ use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{LABEL_THREADS, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE};
+use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -69,6 +69,7 @@ pub(crate) struct Lsc {
     mean: Kernel,
     assign: Kernel,
     label: Kernel,
+    label_threads: u32,
     args: LscArgs,
     rounds: u32,
     /// `Means` of kernels/lsc.cu, behind the first set of sums.
@@ -97,12 +98,17 @@ impl Lsc {
         let grid = plan.grid;
         let what = "device memory";
         let reach = grid.reach(TILE) * REACH_BYTES;
+        let (label, follow_label, label_threads) = if work.has_few_tiles() {
+            ("lsc_label_small", "lsc_label_follow_small", LABEL_THREADS_SMALL)
+        } else {
+            ("lsc_label", "lsc_label_follow", LABEL_THREADS)
+        };
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
         let follow = || -> Result<Follow> {
             let floats: Vec<_> = color.iter().map(|&pair| unpack_pair(pair).map(|v| v as f32)).collect();
             Ok(Follow {
                 assign: cuda.device.kernel("lsc", "lsc_follow", "lsc/assign")?,
-                label: cuda.device.kernel("lsc", "lsc_label_follow", "lsc/label")?.with_shared(reach),
+                label: cuda.device.kernel("lsc", follow_label, "lsc/label")?.with_shared(reach),
                 carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
                 color: Memory::with(cuda, what, &floats)?,
                 turn: Memory::with(cuda, what, &lsc.turn)?,
@@ -112,7 +118,8 @@ impl Lsc {
         Ok(Self {
             mean: cuda.device.kernel("lsc", "lsc_mean", "lsc/mean")?,
             assign: cuda.device.kernel("lsc", "lsc_assign", "lsc/assign")?,
-            label: cuda.device.kernel("lsc", "lsc_label", "lsc/label")?.with_shared(reach),
+            label: cuda.device.kernel("lsc", label, "lsc/label")?.with_shared(reach),
+            label_threads,
             args: LscArgs { grid: grid.device_args(), place_weight: lsc.place_weight },
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
             means: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
@@ -202,7 +209,7 @@ impl Segmenter<Cuda> for Lsc {
             let color = follow.color.address();
             let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
-            return unsafe { work.launch(&follow.label, work.tiles, LABEL_THREADS, list) };
+            return unsafe { work.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, state) = (sums[last % 3], state[last % 2]);
@@ -211,7 +218,7 @@ impl Segmenter<Cuda> for Lsc {
             work.launch(
                 &self.label,
                 work.tiles,
-                LABEL_THREADS,
+                self.label_threads,
                 &mut args![features, color, px, py, mean, sums, state, components, self.args],
             )
         }

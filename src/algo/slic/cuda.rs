@@ -8,7 +8,7 @@ use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, ROUND_THREADS, ROUND_TILE, SMALL_TILES, TILE};
+use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, ROUND_THREADS, ROUND_TILE, TILE};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
@@ -78,8 +78,7 @@ impl Slic {
 
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, work: &Work) -> Result<Self> {
         let grid = plan.grid;
-        let tiles = work.tiles.0 * work.tiles.1;
-        let small = slic.adaptive.is_none() && tiles <= SMALL_TILES * cuda.device.multiprocessors;
+        let small = slic.adaptive.is_none() && work.has_few_tiles();
         let (assign, label, follow_assign, follow_label) = match slic.adaptive {
             None if small => ("slic_assign", "slic_label_small", "slic_follow", "slic_label_follow_small"),
             None => ("slic_assign", "slic_label", "slic_follow", "slic_label_follow"),
