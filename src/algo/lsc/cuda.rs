@@ -8,7 +8,9 @@ use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE};
+use crate::cuda::tuning::{
+    LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE,
+};
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
 use crate::error::Result;
