@@ -84,10 +84,10 @@ __device__ __forceinline__ PairList small_pairs(const Components &c, const Conne
 
 // Second half, of one component that picked: it joins where its pick leads. Picks lead to a component that is large enough, or
 // into a pair that picked each other, of which that of the lower key stays: all who get there must agree. Its key becomes the
-// lowest of all, and of two marks, where there are any yet, that of the lower key stays.
+// lowest of all, and of two marks, where there are any yet, that of the lower key stays. Returns what it has joined, or itself.
 template <bool MARKED>
-__device__ __forceinline__ void join_picked(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
-                                            u32 round, u32 i, const ComponentSums &sums, u64 own) {
+__device__ __forceinline__ u32 join_picked(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
+                                           u32 round, u32 i, const ComponentSums &sums, u64 own) {
   u32 before = sums.key, to = (u32)own;
   ComponentAt before_at = {i, 0}, at;
   for (;;) {
@@ -107,11 +107,12 @@ __device__ __forceinline__ void join_picked(const Components &c, const ConnectAr
     to = (u32)onward;
   }
   const u32 root = find(c.parent, at.index());
-  if (root == i) return;
+  if (root == i) return i;
   const u32 key = sums.key < to ? atomicMin(&c.sums[root].key, sums.key) : to;
   move_sums(c, sums, i, root);
   store_relaxed(c.parent + i, root);
   if (MARKED) mark(args, marks, mark_at(c, args, i, max(key, sums.key)), false);
+  return root;
 }
 
 // The same of all components: all picks are united at once. Clears the picks of the next round. `asked` is what the thread's first

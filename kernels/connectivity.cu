@@ -153,7 +153,7 @@ __device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2
 }
 
 // Marks what is left, and begins the round after those with launches of their own. From it on little is small: lists that and
-// its pairs.
+// its pairs. Clears the picks of the round before, as `hook` does.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_pick_late(Components c, Picks picks, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
@@ -184,6 +184,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   for (u32 i = FIRST; i < components; i += ALL) {
     const uint2 head = i == FIRST ? asked_head : load_head(c, i);
     if (!args.connectivity || head.x != 0) mark(args, marks, mark_at(c, args, i, head.y), true);
+    if (args.connectivity && head.x != 0) *picks.of(head.y, round + 1) = ~0ull;
   }
 }
 
@@ -198,6 +199,8 @@ KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Picks pi
   hook<false>(c, args, picks, Marks{nullptr}, round, components, asked, FIRST, ALL);
 }
 
+#define NO_PICKER 0xffffffffu
+
 // The rest of a round and those after it, by one block. What picks is listed by whoever sees it first.
 __device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, const Picks &picks,
                                             const Marks &marks, const Late &late, u32 pairs, u32 picking, uint2 asked_picker,
@@ -207,23 +210,24 @@ __device__ __forceinline__ void absorb_late(NumberShared &shared, const Componen
     pickers[i] = i == threadIdx.x ? asked_picker : __ldcg(&late.pickers[i]);
   }
   for (;; round++) {
-    // Where all join something large, nothing small is left.
-    bool again = cost(0, true, args.min_region, round) == 0;
+    // What joins its like may still be small afterwards, nothing else.
+    const bool always_like = cost(0, true, args.min_region, round) == 0;
+    bool like = false;
     for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
+      const u32 component = pickers[i].x;
       const u64 own = __ldcg(picks.of(pickers[i].y, round));
-      again |= own >> 63 != 0;
-      join_picked<true>(c, args, picks, marks, round, pickers[i].x, load_sums(c, pickers[i].x), own);
+      const u32 root = join_picked<true>(c, args, picks, marks, round, component, load_sums(c, component), own);
+      pickers[i].x = always_like || own >> 63 != 0 ? root : NO_PICKER;
+      like |= pickers[i].x != NO_PICKER;
     }
     if (threadIdx.x == 0) shared.picking = 0;
-    if (!__syncthreads_or(again)) return;
-    // What was picked two rounds before, as `hook` does where it goes over all components.
-    for (u32 i = threadIdx.x; i < pairs; i += NUMBER_THREADS) {
-      uint2 pair = __ldcg(&late.pairs[i]);
-      ComponentSums sums_a, sums_b;
-      load_pair(c, pair, &late.pairs[i], sums_a, sums_b);
-      *picks.of(sums_a.key, round + 1) = *picks.of(sums_b.key, round + 1) = ~0ull;
+    if (!__syncthreads_or(like)) return;
+    bool again = false;
+    for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
+      if (pickers[i].x != NO_PICKER) again |= load_head(c, pickers[i].x).x < args.min_region;
+      *picks.of(pickers[i].y, round) = ~0ull;
     }
-    __syncthreads();
+    if (!__syncthreads_or(again)) return;
     for (u32 i = threadIdx.x; i < pairs; i += NUMBER_THREADS) {
       uint2 pair = __ldcg(&late.pairs[i]);
       const Picked picked = pick_pair<true>(c, picks, args.min_region, round + 1, pair, &late.pairs[i]);
