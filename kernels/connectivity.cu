@@ -72,9 +72,9 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, Picks picks, ConnectArgs args) {
   beside_last_kernel(c, args);
   const u32 components = c.counters[COMPONENTS];
-  if (!args.connectivity) return;
-  for (u32 i = FIRST; i < components; i += ALL) picks.clear(c.sums[i].key);
+  for (u32 i = FIRST; args.connectivity && i < components; i += ALL) picks.clear(c.sums[i].key);
   wait_for_last_kernel();
+  if (!args.connectivity) return;
   for (u32 i = FIRST; i < components; i += ALL) {
     const u32 up = __ldcg(&c.parent[i]);
     if (up != i) move_sums(c, load_sums(c, i), i, find_settled(c.parent, up));

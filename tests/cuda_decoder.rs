@@ -81,7 +81,9 @@ fn sources() -> Vec<Source> {
 
 /// The clips of the folder that `SUPERPIXEL_CLIPS` names, with what parses and decodes each.
 fn clips_of_a_folder() -> Vec<(PathBuf, &'static str, &'static str)> {
-    let Some(folder) = std::env::var_os("SUPERPIXEL_CLIPS").map(PathBuf::from) else {
+    let Some(folder) =
+        std::env::var_os("SUPERPIXEL_CLIPS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    else {
         return Vec::new();
     };
     let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
