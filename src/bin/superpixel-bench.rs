@@ -43,7 +43,8 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
     about = "Times superpixel segmentation: whole frames, their stages, and the machine's own limits"
 )]
 struct Args {
-    /// Picture to segment (PNG or JPEG), scaled to each size; without it one is made.
+    /// Picture to segment (PNG or JPEG), scaled to each size, or a folder of them: the frames of a clip by name, there and
+    /// back as often as wanted. Without it one is made.
     #[arg(long)]
     picture: Option<PathBuf>,
     /// Frame sizes.
@@ -294,13 +295,13 @@ trait Runner {
     fn limits(&self) -> Result<Vec<Limit>>;
     /// How many ms it took to open the device, part by part.
     fn opening(&self) -> &[(&'static str, f64)];
-    /// Gets ready to segment `pixels` as often as wanted.
-    fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>>;
+    /// Gets ready to segment `clip` as often as wanted.
+    fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>>;
 }
 
 /// A case on a backend.
 trait Job {
-    /// Runs one frame and returns its ms.
+    /// Runs the clip's next frame and returns its ms.
     fn frame(&mut self) -> Result<f64>;
     /// The stages in their order with their ms, medians; runs `runs` frames if the timed ones did not give them.
     fn stages(&mut self, runs: usize) -> Result<Vec<(&'static str, f64)>>;
@@ -392,18 +393,18 @@ impl Runner for CpuRunner {
         &self.opening
     }
 
-    fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>> {
+    fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
         let engine = Engine::new(self.cpu.clone(), Plan::new(&case.params, case.info)?)?;
         let mut job = CpuJob {
             case: case.clone(),
             engine,
-            pixels,
+            frames: clip.there_and_back(),
             drawn: Vec::new(),
             map: vec![0; case.size.0.pixels()],
             stages: Vec::new(),
         };
         if case.drawing.is_some() {
-            job.drawn = pixels.to_vec();
+            job.drawn.clone_from(&clip.frames[0]);
         }
         Ok(Box::new(job))
     }
@@ -412,7 +413,7 @@ impl Runner for CpuRunner {
 struct CpuJob<'a> {
     case: Case,
     engine: Engine<Cpu>,
-    pixels: &'a [u8],
+    frames: ThereAndBack<'a>,
     /// What is drawn on; every frame draws over the last one, which costs the same.
     drawn: Vec<u8>,
     map: Vec<u16>,
@@ -424,7 +425,7 @@ impl Job for CpuJob<'_> {
     fn frame(&mut self) -> Result<f64> {
         let geometry = self.case.size.0;
         let stride = self.case.info.format.planes(geometry)[0].0;
-        let frame = Frame::new(self.case.info, &[self.pixels], &[stride])?;
+        let frame = Frame::new(self.case.info, &[self.frames.next()], &[stride])?;
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
         let start = Instant::now();
         self.engine.segment(&frame, &mut labels, self.case.outputs)?;
@@ -471,29 +472,77 @@ fn runners(args: &Args) -> Result<Vec<Box<dyn Runner>>> {
     Ok(list)
 }
 
-/// Reads or makes the picture and lays it out for a size.
+/// The frames of a case as its format has them, at least one.
+struct Clip {
+    frames: Vec<Vec<u8>>,
+}
+
+impl Clip {
+    fn there_and_back(&self) -> ThereAndBack<'_> {
+        ThereAndBack { clip: self, count: 0 }
+    }
+}
+
+/// Goes over a clip to its end, back to its start and so on.
+struct ThereAndBack<'a> {
+    clip: &'a Clip,
+    count: usize,
+}
+
+impl<'a> ThereAndBack<'a> {
+    fn next(&mut self) -> &'a [u8] {
+        let last = self.clip.frames.len() - 1;
+        let at = self.count % (2 * last).max(1);
+        self.count += 1;
+        &self.clip.frames[at.min(2 * last - at)]
+    }
+
+    /// Whether all frames are the same.
+    #[cfg(feature = "cuda")]
+    fn is_still(&self) -> bool {
+        self.clip.frames.len() == 1
+    }
+}
+
+/// Reads or makes pictures and lays them out for a size.
 struct Pictures {
-    file: Option<image::RgbaImage>,
+    files: Vec<image::RgbaImage>,
 }
 
 impl Pictures {
     fn open(args: &Args) -> Result<Self> {
-        let file = args
-            .picture
-            .as_ref()
-            .map(|path| image::open(path).map_err(|e| format!("{}: {e}", path.display())));
-        Ok(Self { file: file.transpose()?.map(|picture| picture.to_rgba8()) })
-    }
-
-    fn rgba(&self, size: Geometry) -> Vec<u8> {
-        match &self.file {
-            None => picture::rgba(size.width, size.height),
-            Some(file) if file.dimensions() == (size.width, size.height) => file.as_raw().clone(),
-            Some(file) => {
-                let filter = image::imageops::FilterType::CatmullRom;
-                image::imageops::resize(file, size.width, size.height, filter).into_raw()
+        let Some(path) = &args.picture else { return Ok(Self { files: Vec::new() }) };
+        let mut paths = vec![path.clone()];
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+            paths = entries.collect::<Result<_>>()?;
+            paths.retain(|path| image::ImageFormat::from_path(path).is_ok());
+            paths.sort();
+            if paths.is_empty() {
+                return Err(format!("{}: no picture in this folder", path.display()).into());
             }
         }
+        let open = |path: &PathBuf| match image::open(path) {
+            Ok(picture) => Ok(picture.to_rgba8()),
+            Err(e) => Err(format!("{}: {e}", path.display())),
+        };
+        Ok(Self { files: paths.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// The frames of a size in a format.
+    fn clip(&self, size: Geometry, format: Format) -> Clip {
+        let scaled = |file: &image::RgbaImage| {
+            if file.dimensions() == (size.width, size.height) {
+                return file.as_raw().clone();
+            }
+            let filter = image::imageops::FilterType::CatmullRom;
+            image::imageops::resize(file, size.width, size.height, filter).into_raw()
+        };
+        let mut frames: Vec<_> = self.files.iter().map(|file| format.pack(&scaled(file))).collect();
+        if frames.is_empty() {
+            frames.push(format.pack(&picture::rgba(size.width, size.height)));
+        }
+        Clip { frames }
     }
 }
 
@@ -527,9 +576,9 @@ struct Row {
     floor_ms: f64,
 }
 
-fn measure(runner: &dyn Runner, case: &Case, pixels: &[u8], args: &Args, bandwidth: f64) -> Result<Row> {
+fn measure(runner: &dyn Runner, case: &Case, clip: &Clip, args: &Args, bandwidth: f64) -> Result<Row> {
     let start = Instant::now();
-    let mut job = runner.job(case, pixels)?;
+    let mut job = runner.job(case, clip)?;
     let plan_ms = ms(start.elapsed());
     job.frame()?;
     let first_ms = ms(start.elapsed()) - plan_ms;
@@ -642,8 +691,8 @@ fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> R
         return Err("--on-demand takes one size, algorithm, superpixel size and backend".into());
     };
     let case = Case::new(args, *size, *algorithm, *superpixel_size);
-    let pixels = args.format.pack(&pictures.rgba(size.0));
-    let mut job = runner.job(&case, &pixels)?;
+    let clip = pictures.clip(size.0, args.format);
+    let mut job = runner.job(&case, &clip)?;
     for _ in 0..args.warm_up {
         job.frame()?;
     }
@@ -690,11 +739,11 @@ fn main() -> Result<()> {
         let bandwidth = limits.first().map_or(f64::NAN, |limit| limit.value);
         let mut rows = Vec::new();
         for size in &args.sizes {
-            let pixels = args.format.pack(&pictures.rgba(size.0));
+            let clip = pictures.clip(size.0, args.format);
             for algorithm in &args.algorithms {
                 for superpixel_size in &args.superpixel_size {
                     let case = Case::new(&args, *size, *algorithm, *superpixel_size);
-                    let row = measure(&**runner, &case, &pixels, &args, bandwidth)?;
+                    let row = measure(&**runner, &case, &clip, &args, bandwidth)?;
                     if table {
                         row.print();
                     }

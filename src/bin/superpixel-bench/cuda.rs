@@ -11,7 +11,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Labels};
 use gstsuperpixel::plan::Plan;
 
-use super::{Case, Job, Limit, Result, Runner, median, ms};
+use super::{Case, Clip, Job, Limit, Result, Runner, ThereAndBack, median, ms};
 
 /// Buffer of the copy test: far beyond the caches.
 const COPY_BYTES: usize = 512 << 20;
@@ -115,19 +115,18 @@ impl Runner for CudaRunner {
         &self.opening
     }
 
-    fn job<'a>(&'a self, case: &Case, pixels: &'a [u8]) -> Result<Box<dyn Job + 'a>> {
+    fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
         let engine = Engine::new(self.cuda.clone(), Plan::new(&case.params, case.info)?)?;
         let stride = case.info.format.planes(case.info.geometry)[0].0;
-        let mut staging = Staging::new(&self.cuda, case.info)?;
-        staging.upload(&Frame::new(case.info, &[pixels], &[stride])?)?;
         Ok(Box::new(CudaJob {
             case: case.clone(),
             cuda: self.cuda.clone(),
             engine,
-            staging,
+            staging: Staging::new(&self.cuda, case.info)?,
             stride,
-            pixels,
-            drawn: pixels.to_vec(),
+            frames: clip.there_and_back(),
+            on_device: false,
+            drawn: clip.frames[0].clone(),
             map: vec![0; case.info.geometry.pixels()],
         }))
     }
@@ -139,13 +138,30 @@ struct CudaJob<'a> {
     engine: Engine<Cuda>,
     staging: Staging,
     stride: usize,
-    pixels: &'a [u8],
+    frames: ThereAndBack<'a>,
+    /// Whether the only frame of a clip of one is on the device.
+    on_device: bool,
     drawn: Vec<u8>,
     map: Vec<u16>,
 }
 
 impl CudaJob<'_> {
-    /// Puts a frame that is on the device through all stages.
+    /// Puts the next frame on the device.
+    fn upload(&mut self) -> Result<()> {
+        let frame = Frame::new(self.case.info, &[self.frames.next()], &[self.stride])?;
+        self.staging.upload(&frame)?;
+        Ok(())
+    }
+
+    /// The same before the clock starts; what is there stays.
+    fn show(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.on_device, self.frames.is_still()) {
+            self.upload()?;
+        }
+        Ok(())
+    }
+
+    /// Puts the frame that is on the device through all stages.
     fn submit(&mut self) -> Result<(), gstsuperpixel::error::Error> {
         let mut frame = self.staging.frame();
         self.engine.submit(&frame, &mut (), self.case.outputs)?;
@@ -158,6 +174,7 @@ impl CudaJob<'_> {
 
 impl Job for CudaJob<'_> {
     fn frame(&mut self) -> Result<f64> {
+        self.show()?;
         let cuda = self.cuda.clone();
         let ((), time) = cuda.device_time(|| self.submit())?;
         Ok(ms(time))
@@ -167,6 +184,7 @@ impl Job for CudaJob<'_> {
         self.engine.work_mut().set_profiling(true);
         let mut samples = Vec::new();
         for _ in 0..runs {
+            self.show()?;
             self.submit()?;
             let times = self.engine.work_mut().take_device_times()?;
             samples.push(times.iter().map(|(name, time)| (name, ms(time))).collect());
@@ -178,7 +196,7 @@ impl Job for CudaJob<'_> {
     fn round_trip(&mut self) -> Result<Option<f64>> {
         let start = Instant::now();
         let info = self.case.info;
-        self.staging.upload(&Frame::new(info, &[self.pixels], &[self.stride])?)?;
+        self.upload()?;
         self.submit()?;
         let geometry = info.geometry;
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;

@@ -13,10 +13,10 @@ pub fn first_frame(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures
         return Err("--first needs a size, an algorithm and a superpixel size".into());
     };
     let case = Case::new(args, *size, *algorithm, *superpixel_size);
-    let pixels = args.format.pack(&pictures.rgba(size.0));
+    let clip = pictures.clip(size.0, args.format);
     for runner in runners {
         let start = Instant::now();
-        let mut job = runner.job(&case, &pixels)?;
+        let mut job = runner.job(&case, &clip)?;
         let plan = ms(start.elapsed());
         let start = Instant::now();
         job.frame()?;
