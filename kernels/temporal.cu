@@ -8,7 +8,7 @@
 #define TRACK_AT_ONCE 6
 // Cells a side that a slot without one looks for another in.
 #define CLAIM_SIDE 5
-static_assert(CLAIM_SIDE * CLAIM_SIDE <= 32, "a lane a cell");
+static_assert(CLAIM_ROUNDS == 2, "a claim finds cells that nobody claimed in one round or two");
 static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
 
 // What the frame starts with, which takes no look at it, and means of channel 0 over squares. Grid: any number of blocks; a warp
@@ -293,43 +293,57 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
   if (lane == 0) claim_first(t, grid, slot, k);
 }
 
-// The nearest free cell around one, in the first lane that has it: a lane looks at a cell. Of two as near, the first.
-__device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &grid, u32 round, u32 cell, i32 at_x, i32 at_y) {
-  const u32 lane = lane_id(), cells = grid.nx * grid.ny;
-  const i32 x = cell % grid.nx + lane % CLAIM_SIDE - CLAIM_SIDE / 2, y = cell / grid.nx + lane / CLAIM_SIDE - CLAIM_SIDE / 2;
-  const u32 around = y * grid.nx + x;
-  bool free = lane < CLAIM_SIDE * CLAIM_SIDE && x >= 0 && y >= 0 && x < (i32)grid.nx && y < (i32)grid.ny;
-  for (u32 r = 0; r < round; r++) free = free && t.claims[r * cells + around] == 0;
-  i32 center[2];
-  center_of(grid, x, y, center);
+// The nearest free cell around one; of two as near, the first. All cells are asked for at once.
+__device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &grid, u32 round, u32 cell, const i32 (&at)[2]) {
+  const i32 nx = grid.nx, ny = grid.ny, left = (i32)cell % nx - CLAIM_SIDE / 2, top = (i32)cell / nx - CLAIM_SIDE / 2;
   // Places within 2^14 px, in sixteenths: 37 bits hold the square of the distance.
-  const u64 distance = square_of(at_x - center[0]) + square_of(at_y - center[1]);
-  const u64 least = least_of_warp(free ? distance << 5 | lane : ~0ull);
-  return least == ~0ull ? NONE : __shfl_sync(FULL_WARP, around, (u32)least & 31u);
+  u64 across[CLAIM_SIDE], down[CLAIM_SIDE];
+#pragma unroll
+  for (i32 i = 0; i < CLAIM_SIDE; i++) {
+    i32 center[2];
+    center_of(grid, left + i, top + i, center);
+    across[i] = square_of(at[0] - center[0]);
+    down[i] = square_of(at[1] - center[1]);
+  }
+  // Of a claim the size says that there is one.
+  u32 taken[CLAIM_SIDE * CLAIM_SIDE];
+#pragma unroll
+  for (i32 i = 0; i < CLAIM_SIDE * CLAIM_SIDE; i++) {
+    const i32 x = left + i % CLAIM_SIDE, y = top + i / CLAIM_SIDE;
+    const bool inside = x >= 0 && y >= 0 && x < nx && y < ny;
+    const u64 *claim = t.claims + (inside ? y * nx + x : 0);
+    taken[i] = !inside | ((const uint2 *)claim)->y;
+    // Without a second round the first is asked twice.
+    taken[i] |= ((const uint2 *)(claim + (round - 1) * (u32)(nx * ny)))->y;
+  }
+  u64 least = ~0ull;
+  u32 nearest = NONE;
+#pragma unroll
+  for (i32 i = 0; i < CLAIM_SIDE * CLAIM_SIDE; i++) {
+    const u64 distance = across[i % CLAIM_SIDE] + down[i / CLAIM_SIDE];
+    if (taken[i] == 0 && distance < least) {
+      least = distance;
+      nearest = (u32)((top + i / CLAIM_SIDE) * nx + left + i % CLAIM_SIDE);
+    }
+  }
+  return nearest;
 }
 
 // Slots that did not get the cell that they claimed last want the nearest free one around it. Grid: a thread a slot.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round) {
+KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round) {
   after_last_kernel(t, round);
   const u32 k = FIRST, cells = grid.nx * grid.ny, cell = k < cells ? t.wanted[k] : NONE;
-  bool again = cell != NONE;
-  u64 own = 0;
-  i32 at[2] = {0, 0};
-  if (again) {
-    const Slot slot = t.slots_last[k];
-    own = key_of(slot.size, k);
-    for (u32 r = 0; r < round; r++) again = again && t.claims[r * cells + cell] != own;
-    place_now(slot, *t.state, at);
+  if (cell == NONE) return;
+  const Slot slot = t.slots_last[k];
+  const u64 own = key_of(slot.size, k);
+  for (u32 r = 0; r < round; r++) {
+    if (t.claims[r * cells + cell] == own) return;
   }
-  // Few have to look: all lanes do it for one at a time.
-  for (u32 left = __ballot_sync(FULL_WARP, again); left; left &= left - 1) {
-    const u32 who = __ffs(left) - 1;
-    const u32 nearest = nearest_free(t, grid, round, __shfl_sync(FULL_WARP, cell, who), __shfl_sync(FULL_WARP, at[0], who),
-                                     __shfl_sync(FULL_WARP, at[1], who));
-    if (lane_id() != who) continue;
-    t.wanted[k] = nearest;
-    if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
-  }
+  i32 at[2];
+  place_now(slot, *t.state, at);
+  const u32 nearest = nearest_free(t, grid, round, cell, at);
+  t.wanted[k] = nearest;
+  if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
 }
 
 // Hands every cell to whom it went. Grid: a thread a cell.

@@ -183,25 +183,35 @@ struct Inertia {
   template <class Pixel, int N>
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
-    u32 difference[N], label[N], cell[N], most = 0;
+    u32 difference[N], at[N], label[N], cell[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
-      label[i] = here.y * grid.width + here.x;
+      at[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
     }
+    if (most < STILL) {
 #pragma unroll
-    for (int i = 0; i < N && most >= STILL; i++) {
-      const Pixel &here = pixel[i];
-      if (difference[i] < STILL) continue;
-      const int2 move = t.moves[here.gy * grid.nx + here.gx];
-      label[i] = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
-                 clamp_place((i32)here.x - move.x, grid.width);
-      difference[i] = feature_difference(here.feature, __ldg(&t.features_last[label[i]]));
+      for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
+    } else {
+      // One branch for all, so that what they ask for they wait for once: who stands still asks for the same again.
+      u32 there[N];
+#pragma unroll
+      for (int i = 0; i < N; i++) {
+        const Pixel &here = pixel[i];
+        const int2 move = t.moves[here.gy * grid.nx + here.gx];
+        const u32 from = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
+                         clamp_place((i32)here.x - move.x, grid.width);
+        at[i] = difference[i] < STILL ? at[i] : from;
+      }
+#pragma unroll
+      for (int i = 0; i < N; i++) there[i] = __ldg(&t.features_last[at[i]]);
+#pragma unroll
+      for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
+#pragma unroll
+      for (int i = 0; i < N; i++) difference[i] = feature_difference(pixel[i].feature, there[i]);
     }
-#pragma unroll
-    for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[label[i]]);
 #pragma unroll
     for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
 #pragma unroll

@@ -57,6 +57,8 @@
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
 #define TEMPORAL_THREADS 256
+// A slot without a cell asks for fifty words at once: blocks that all multiprocessors have one of.
+#define CLAIM_THREADS 64
 // A warp takes every sixteenth row of a thumbnail: with half as many warps the rows take longer than the launch.
 #define SHIFT_THREADS 512
 // A warp a region; with its samples, at most 37 a side, four fit a block's shared memory.

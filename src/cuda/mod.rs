@@ -119,6 +119,18 @@ impl Cuda {
     /// The same device with a stream of its own, on which work overlaps with that on the others.
     pub(crate) fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
+        self.on_stream(stream)
+    }
+
+    /// The same, whose blocks go first wherever one of them and one of another lane could.
+    pub(crate) fn urgent_lane(&self) -> Result<Self> {
+        /// Far beyond the greatest that there is, which the driver takes instead.
+        const URGENT: i32 = -100;
+        let stream = check("stream", self.device.context.new_stream_with_priority(URGENT))?;
+        self.on_stream(stream)
+    }
+
+    fn on_stream(&self, stream: Arc<CudaStream>) -> Result<Self> {
         let produced = Arc::new(check("stream", self.device.context.new_event(None))?);
         Ok(Self { stream, produced, ..self.clone() })
     }

@@ -58,6 +58,7 @@ pub(crate) const LATE_PICKER_PLACES: u32 = value("LATE_PICKER_PLACES");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
 pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
 pub(crate) const TEMPORAL_THREADS: u32 = value("TEMPORAL_THREADS");
+pub(crate) const CLAIM_THREADS: u32 = value("CLAIM_THREADS");
 pub(crate) const SHIFT_THREADS: u32 = value("SHIFT_THREADS");
 pub(crate) const TRACK_THREADS: u32 = value("TRACK_THREADS");
 pub(crate) const TRACK_POINTS: u32 = value("TRACK_POINTS");

@@ -201,7 +201,8 @@ pub struct Work {
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
 }
 
-/// A stream for launches beside those of the frame's stages, and what both note for each other.
+/// A stream for launches beside those of the frame's stages, and what both note for each other. Its launches are small and wait for
+/// each other, so they go first: behind the blocks of a large one they would end after that.
 struct Beside {
     begin: CudaEvent,
     end: CudaEvent,
@@ -213,7 +214,7 @@ struct Beside {
 
 impl Beside {
     fn new(cuda: &Cuda) -> Result<Self> {
-        Ok(Self { begin: cuda.event()?, end: cuda.event()?, under_way: false, cuda: cuda.lane()? })
+        Ok(Self { begin: cuda.event()?, end: cuda.event()?, under_way: false, cuda: cuda.urgent_lane()? })
     }
 }
 
@@ -370,8 +371,8 @@ impl Work {
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         check(stage, stream.begin_capture(mode))?;
         let recorded = stages(self);
-        let flags: CUgraphInstantiate_flags =
-            CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        // Launches keep the urgency of the stream that they were put on.
+        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         let graph = check(stage, stream.end_capture(flags));
         recorded?;
         let Some(graph) = graph? else {

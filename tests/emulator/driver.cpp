@@ -751,6 +751,7 @@ API cuStreamCreate(void **stream, unsigned) {
   *stream = made;
   return SUCCESS;
 }
+API cuStreamCreateWithPriority(void **stream, unsigned flags, int) { return cuStreamCreate(stream, flags); }
 API cuStreamDestroy_v2(void *stream) {
   std::lock_guard<std::recursive_mutex> guard(at_work);
   work_off_all();

@@ -12,7 +12,7 @@ use crate::backend::{self, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::{
-    IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TILE, TRACK_POINTS, TRACK_THREADS,
+    CLAIM_THREADS, IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TILE, TRACK_POINTS, TRACK_THREADS,
 };
 use crate::cuda::work::{Memory, args};
 use crate::cuda::{Cuda, Work};
@@ -428,7 +428,8 @@ impl backend::Temporal<Cuda> for Temporal {
             let regions = (cells.div_ceil(TRACK_THREADS / 32), 1);
             work.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
             for round in 1..=CLAIM_ROUNDS as u32 {
-                work.launch(&self.claim, blocks, threads, &mut args![all, grid, round])?;
+                let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
+                work.launch(&self.claim, blocks, CLAIM_THREADS, &mut args![all, grid, round])?;
             }
             work.launch(&self.rehome, blocks, threads, &mut args![all, grid])
         }
