@@ -40,11 +40,12 @@ fn held(cuda: &Cuda) -> Held {
 fn starts_and_stops_and_many_elements_leave_nothing_behind() {
     common::init();
     let Some(cuda) = device("starts_and_stops_and_many_elements_leave_nothing_behind") else { return };
-    let (width, height, cycles, elements) = if short() { (64, 48, 12, 6) } else { (640, 360, 100, 20) };
+    let (width, height, cycles, elements, frames) =
+        if short() { (64, 48, 12, 6, 2) } else { (640, 360, 100, 20, 4) };
     let upload = gst::ElementFactory::find("cudaupload").ok_or("no cudaupload (plugin nvcodec)".into());
     let on_device = or_skip("memory:CUDAMemory", upload).is_some();
     let source =
-        format!("videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width={width},height={height}");
+        format!("videotestsrc num-buffers={frames} ! video/x-raw,format=NV12,width={width},height={height}");
     let system = "superpixel backend=cuda neighbors=true async-depth=2 overlay=boundaries ! fakesink";
     let device = "cudaupload ! video/x-raw(memory:CUDAMemory) ! superpixel backend=cuda async-depth=2 overlay=mean-color ! \
                   superpixellabels on-missing=zero ! fakesink";

@@ -149,12 +149,12 @@ fn a_device_that_breaks_under_way() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_device() {
-    breaks_once(&launch(&line("cuda", (120, 90), 16)));
+    breaks_once(&launch(&line("cuda", (64, 48), 16)));
 }
 
 fn on_device(frames: u32) -> String {
     format!(
-        "videotestsrc num-buffers={frames} pattern=ball ! video/x-raw,format=NV12,width=160,height=120 ! cudaupload ! \
+        "videotestsrc num-buffers={frames} pattern=ball ! video/x-raw,format=NV12,width=64,height=48 ! cudaupload ! \
          video/x-raw(memory:CUDAMemory) ! superpixel name=s backend=cuda overlay=boundaries neighbors=true ! \
          superpixel overlay=none ! fakesink"
     )
@@ -171,7 +171,7 @@ fn a_device_that_breaks_under_frames_of_its_own() {
 #[ignore = "a case of its own process"]
 fn broken_under_its_frames() {
     // The same each time: GStreamer keeps a pipeline's context from start to start, and has to be made to forget it.
-    breaks_once(&launch(&on_device(16)));
+    breaks_once(&launch(&on_device(10)));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_device_that_breaks_with_frames_under_way() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_with_frames_under_way() {
-    breaks_once(&launch(&line("cuda", (120, 90), 16).replace("name=s", "name=s async-depth=3")));
+    breaks_once(&launch(&line("cuda", (64, 48), 16).replace("name=s", "name=s async-depth=3")));
 }
 
 #[test]
