@@ -117,12 +117,13 @@ impl Cuda {
     }
 
     /// The same device with a stream of its own, on which work overlaps with that on the others.
+    #[cfg(feature = "gst")]
     pub(crate) fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
         self.on_stream(stream)
     }
 
-    /// The same, whose blocks go first wherever one of them and one of another lane could.
+    /// The same device with a stream of its own, whose blocks go first wherever one of them and one of another stream could.
     pub(crate) fn urgent_lane(&self) -> Result<Self> {
         /// Far beyond the greatest that there is, which the driver takes instead.
         const URGENT: i32 = -100;
