@@ -57,7 +57,7 @@
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
 #define TEMPORAL_THREADS 256
-// A slot without a cell asks for fifty words at once: blocks that all multiprocessors have one of.
+// A slot without a cell asks for fifty words at once: small blocks, which spread over the device. Others were not compared.
 #define CLAIM_THREADS 64
 // A warp takes every sixteenth row of a thumbnail: with half as many warps the rows take longer than the launch.
 #define SHIFT_THREADS 512

@@ -9,6 +9,8 @@
 #[path = "../../benches/picture/mod.rs"]
 mod picture;
 
+#[path = "superpixel-bench/clip.rs"]
+mod clip;
 #[cfg(feature = "cuda")]
 #[path = "superpixel-bench/cuda.rs"]
 mod cuda;
@@ -22,6 +24,7 @@ use std::str::FromStr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
+use clip::{Clip, Frames, NO_FRAMES, Pictures};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::backend::Backend;
 use gstsuperpixel::color::ColorSpace;
@@ -413,7 +416,7 @@ impl Runner for CpuRunner {
 struct CpuJob<'a> {
     case: Case,
     engine: Engine<Cpu>,
-    frames: ThereAndBack<'a>,
+    frames: Frames<'a>,
     /// What is drawn on; every frame draws over the last one, which costs the same.
     drawn: Vec<u8>,
     map: Vec<u16>,
@@ -425,7 +428,7 @@ impl Job for CpuJob<'_> {
     fn frame(&mut self) -> Result<f64> {
         let geometry = self.case.size.0;
         let stride = self.case.info.format.planes(geometry)[0].0;
-        let frame = Frame::new(self.case.info, &[self.frames.next()], &[stride])?;
+        let frame = Frame::new(self.case.info, &[self.frames.next().ok_or(NO_FRAMES)?], &[stride])?;
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
         let start = Instant::now();
         self.engine.segment(&frame, &mut labels, self.case.outputs)?;
@@ -470,80 +473,6 @@ fn runners(args: &Args) -> Result<Vec<Box<dyn Runner>>> {
         return Err("this build has no CUDA backend; build it with the feature cuda".into());
     }
     Ok(list)
-}
-
-/// The frames of a case as its format has them, at least one.
-struct Clip {
-    frames: Vec<Vec<u8>>,
-}
-
-impl Clip {
-    fn there_and_back(&self) -> ThereAndBack<'_> {
-        ThereAndBack { clip: self, count: 0 }
-    }
-}
-
-/// Goes over a clip to its end, back to its start and so on.
-struct ThereAndBack<'a> {
-    clip: &'a Clip,
-    count: usize,
-}
-
-impl<'a> ThereAndBack<'a> {
-    fn next(&mut self) -> &'a [u8] {
-        let last = self.clip.frames.len() - 1;
-        let at = self.count % (2 * last).max(1);
-        self.count += 1;
-        &self.clip.frames[at.min(2 * last - at)]
-    }
-
-    /// Whether all frames are the same.
-    #[cfg(feature = "cuda")]
-    fn is_still(&self) -> bool {
-        self.clip.frames.len() == 1
-    }
-}
-
-/// Reads or makes pictures and lays them out for a size.
-struct Pictures {
-    files: Vec<image::RgbaImage>,
-}
-
-impl Pictures {
-    fn open(args: &Args) -> Result<Self> {
-        let Some(path) = &args.picture else { return Ok(Self { files: Vec::new() }) };
-        let mut paths = vec![path.clone()];
-        if path.is_dir() {
-            let entries = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
-            paths = entries.collect::<Result<_>>()?;
-            paths.retain(|path| image::ImageFormat::from_path(path).is_ok());
-            paths.sort();
-            if paths.is_empty() {
-                return Err(format!("{}: no picture in this folder", path.display()).into());
-            }
-        }
-        let open = |path: &PathBuf| match image::open(path) {
-            Ok(picture) => Ok(picture.to_rgba8()),
-            Err(e) => Err(format!("{}: {e}", path.display())),
-        };
-        Ok(Self { files: paths.iter().map(open).collect::<Result<_, _>>()? })
-    }
-
-    /// The frames of a size in a format.
-    fn clip(&self, size: Geometry, format: Format) -> Clip {
-        let scaled = |file: &image::RgbaImage| {
-            if file.dimensions() == (size.width, size.height) {
-                return file.as_raw().clone();
-            }
-            let filter = image::imageops::FilterType::CatmullRom;
-            image::imageops::resize(file, size.width, size.height, filter).into_raw()
-        };
-        let mut frames: Vec<_> = self.files.iter().map(|file| format.pack(&scaled(file))).collect();
-        if frames.is_empty() {
-            frames.push(format.pack(&picture::rgba(size.width, size.height)));
-        }
-        Clip { frames }
-    }
 }
 
 /// The middle value, or the mean of the two.

@@ -11,7 +11,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Labels};
 use gstsuperpixel::plan::Plan;
 
-use super::{Case, Clip, Job, Limit, Result, Runner, ThereAndBack, median, ms};
+use super::{Case, Clip, Frames, Job, Limit, NO_FRAMES, Result, Runner, median, ms};
 
 /// Buffer of the copy test: far beyond the caches.
 const COPY_BYTES: usize = 512 << 20;
@@ -118,17 +118,20 @@ impl Runner for CudaRunner {
     fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
         let engine = Engine::new(self.cuda.clone(), Plan::new(&case.params, case.info)?)?;
         let stride = case.info.format.planes(case.info.geometry)[0].0;
-        Ok(Box::new(CudaJob {
+        let mut job = CudaJob {
             case: case.clone(),
             cuda: self.cuda.clone(),
             engine,
             staging: Staging::new(&self.cuda, case.info)?,
             stride,
             frames: clip.there_and_back(),
-            on_device: false,
+            is_still: clip.frames.len() == 1,
+            is_ready: true,
             drawn: clip.frames[0].clone(),
             map: vec![0; case.info.geometry.pixels()],
-        }))
+        };
+        job.upload()?;
+        Ok(Box::new(job))
     }
 }
 
@@ -138,9 +141,11 @@ struct CudaJob<'a> {
     engine: Engine<Cuda>,
     staging: Staging,
     stride: usize,
-    frames: ThereAndBack<'a>,
-    /// Whether the only frame of a clip of one is on the device.
-    on_device: bool,
+    frames: Frames<'a>,
+    /// Whether all frames are the same.
+    is_still: bool,
+    /// Whether the next frame is on the device.
+    is_ready: bool,
     drawn: Vec<u8>,
     map: Vec<u16>,
 }
@@ -148,16 +153,18 @@ struct CudaJob<'a> {
 impl CudaJob<'_> {
     /// Puts the next frame on the device.
     fn upload(&mut self) -> Result<()> {
-        let frame = Frame::new(self.case.info, &[self.frames.next()], &[self.stride])?;
+        let pixels = self.frames.next().ok_or(NO_FRAMES)?;
+        let frame = Frame::new(self.case.info, &[pixels], &[self.stride])?;
         self.staging.upload(&frame)?;
         Ok(())
     }
 
     /// The same before the clock starts; what is there stays.
     fn show(&mut self) -> Result<()> {
-        if !std::mem::replace(&mut self.on_device, self.frames.is_still()) {
+        if !self.is_ready {
             self.upload()?;
         }
+        self.is_ready = self.is_still;
         Ok(())
     }
 
