@@ -40,7 +40,8 @@ install_rust
 install_rust_tools
 choose_features
 cargo --version
-gst-inspect-1.0 --version | head -n 1
+# Reads all of it: where the reader ends early, the writer fails, and so does the pipeline.
+gst-inspect-1.0 --version | sed -n 1p
 export CARGO_TARGET_DIR=$target_dir CARGO_TERM_COLOR=never RUST_BACKTRACE=1
 say "set-up: done, $SECONDS s"
 

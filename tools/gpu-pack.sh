@@ -144,6 +144,6 @@ size=$(du -sm "$folder" | cut -f1)
 say "$folder: $size MiB"
 if [ "$size" -gt "$limit_mib" ]; then
     echo "gpu-pack.sh: more than $limit_mib MiB" >&2
-    tar -tvJf "$folder/pack.tar.xz" | sort -rnk3 | head -n 20 >&2
+    tar -tvJf "$folder/pack.tar.xz" | sort -rnk3 | sed -n 1,20p >&2
     exit 1
 fi
