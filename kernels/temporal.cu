@@ -20,6 +20,8 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     TemporalState &state = *t.state;
     state.residual_last = state.residual;
     state.residual_first = state.residual = 0;
+    const u64 spared = state.residual_last / args.samples * (MOST_SPARED * args.inertia) >> 8;
+    state.spared = (u32)min(spared, (u64)NONE / 2) / 8;
     state.pairs = state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
       state.shift[0] = state.shift[1] = 0;

@@ -7,8 +7,10 @@
 
 // Those of src/algo/temporal/mod.rs.
 #define PLACE 16
-#define SAME 64u
+#define SAME 128u
+#define MOST_SPARED 19u
 #define STILL 45u
+#define STAYS 15u
 #define TRACK_MARGIN 8
 #define TRACK_NOISE 3
 #define TRACK_FLAT 30u
@@ -56,6 +58,7 @@ struct TemporalState {
   u32 regions;                                  // of the last frame
   u32 pairs;                                    // in the list
   u32 tickets[3];                               // blocks that are done: of the shifts, of the overlaps, of the names
+  u32 spared;                                   // of a distance, for each eighth of how a moved pixel looks
 };
 static_assert(sizeof(TemporalState) == 80, "mirrored in src/algo/temporal/cuda.rs");
 
@@ -156,10 +159,15 @@ __device__ __forceinline__ bool is_cut(const TemporalState &state, const Tempora
 
 __device__ __forceinline__ i32 clamp_place(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
 
-// Which slot of a tile's reach a pixel is predicted to belong to, or NO_SLOT, and the share of the distance that it is
-// spared.
+// How a pixel looks that differs so much from where it comes from: in eighths.
+__device__ __forceinline__ u32 looks_of(u32 difference) {
+  return difference < SAME ? (SAME - difference + SAME / 8 - 1) / (SAME / 8) : 0;
+}
+
+// Which slot of a tile's reach a pixel is predicted to belong to, or NO_SLOT, and how it looks: in eighths, or as the one in the
+// very same place: STAYS.
 struct Predicted {
-  u32 slot, part;
+  u32 slot, looks;
 };
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
@@ -183,13 +191,14 @@ struct Inertia {
   template <class Pixel, int N>
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
-    u32 difference[N], at[N], label[N], cell[N], most = 0;
+    u32 difference[N], at[N], label[N], cell[N], looks[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
       at[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
+      looks[i] = STAYS;
     }
     if (most < STILL) {
 #pragma unroll
@@ -210,7 +219,10 @@ struct Inertia {
 #pragma unroll
       for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
 #pragma unroll
-      for (int i = 0; i < N; i++) difference[i] = feature_difference(pixel[i].feature, there[i]);
+      for (int i = 0; i < N; i++) {
+        const u32 moved = looks_of(feature_difference(pixel[i].feature, there[i]));
+        looks[i] = difference[i] < STILL ? STAYS : moved;
+      }
     }
 #pragma unroll
     for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
@@ -219,7 +231,7 @@ struct Inertia {
       const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
       const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
       own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
-      own[i].part = difference[i] <= SAME ? args.sure : args.inertia;
+      own[i].looks = looks[i];
     }
   }
 
@@ -245,9 +257,11 @@ struct Inertia {
       const auto nearest = least(i);
       if (sampled) residual += nearest >> residual_bits;
       if (!asked) continue;
-      auto spared = distance(own[i].slot, i);
-      spared -= spared * own[i].part >> 8;
-      if (spared < nearest || (spared == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
+      const auto whole = distance(own[i].slot, i);
+      const auto usual = whole * args.inertia >> 8, most = whole * args.sure >> 8;
+      const auto bound = max((decltype(usual))(t.state->spared * own[i].looks) << residual_bits, usual);
+      const auto left = whole - (own[i].looks == STAYS ? most : min(most, bound));
+      if (left < nearest || (left == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
     }
   }
 

@@ -19,7 +19,7 @@ use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
 use crate::algo::temporal::cpu::{NO_CANDIDATE, Source, State};
-use crate::algo::temporal::{self, WARM_ROUNDS, whole_px};
+use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
@@ -137,8 +137,8 @@ impl Lsc {
     /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
     fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
         times.time("lsc/carry", || self.carry(features, state));
-        let inertia = state.plan().clone();
-        let residual = times.time("lsc/assign", || self.assign(Some(&inertia)));
+        let inertia = state.inertia();
+        let residual = times.time("lsc/assign", || self.assign(Some(inertia)));
         let cut = state.cut(residual);
         if cut {
             times.time("lsc/seed", || self.seed(features));
@@ -146,7 +146,7 @@ impl Lsc {
         }
         for _ in 1..WARM_ROUNDS {
             times.time("lsc/update", || self.update());
-            times.time("lsc/assign", || self.assign((!cut).then_some(&inertia)));
+            times.time("lsc/assign", || self.assign((!cut).then_some(inertia)));
         }
         times.time("lsc/update", || self.update());
     }
@@ -164,7 +164,7 @@ impl Lsc {
     }
 
     /// Returns the residual where the clusters of the last frame count.
-    fn assign(&mut self, inertia: Option<&temporal::Plan>) -> u64 {
+    fn assign(&mut self, inertia: Option<Inertia>) -> u64 {
         let Self { cpu, grid, plan, mean, clusters, bands, .. } = self;
         cpu.run(|| {
             let bands = bands.par_iter_mut();
@@ -278,7 +278,7 @@ fn assign_band(
     plan: &Plan,
     mean: &Mean,
     clusters: &[Cluster],
-    inertia: Option<&temporal::Plan>,
+    inertia: Option<Inertia>,
 ) -> u64 {
     let mut residual = 0;
     let nx = grid.nx as usize;
@@ -352,6 +352,7 @@ fn label_band(
     let mut residual = 0;
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
+    let inertia = state.map(State::inertia);
     let mut predicted = vec![NO_CANDIDATE; if state.is_some() { band.rows() * width } else { 0 }];
     if let Some(state) = state {
         state.predict_rows(gy, band.first_row..band.first_row + band.rows(), features, &mut predicted);
@@ -384,7 +385,7 @@ fn label_band(
                         let first = y * width + columns.start + i * LANES;
                         own[..pixels.len()].copy_from_slice(&predicted[first..][..pixels.len()]);
                     }
-                    let inertia = state.map(|state| (state.plan(), &own));
+                    let inertia = inertia.map(|inertia| (inertia, &own));
                     let (labels, least) = nearest(plan, mean, &candidates, across, &place, &padded, inertia);
                     out.copy_from_slice(&labels[..out.len()]);
                     if inertia.is_some() && sampled {
@@ -408,7 +409,7 @@ fn nearest(
     across: &[[f32; LANES]; CANDIDATES],
     y: &[[f32; LANES]; 2],
     features: &[u32; LANES],
-    inertia: Option<(&temporal::Plan, &[u8; LANES])>,
+    inertia: Option<(Inertia, &[u8; LANES])>,
 ) -> ([u16; LANES], [u32; LANES]) {
     let pixels = Pixels::new(&plan.color, mean, features);
     let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);

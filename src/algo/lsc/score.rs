@@ -8,8 +8,8 @@
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{CANDIDATES, LANES, whole};
-use crate::algo::temporal;
-use crate::algo::temporal::cpu::SURE;
+use crate::algo::temporal::Inertia;
+use crate::algo::temporal::cpu::CANDIDATE;
 use crate::color::unpack;
 
 /// The mean feature's color in quanta, and how it weighs pixels.
@@ -160,19 +160,17 @@ fn distance(plan: &Plan, mean: &Mean, weight: f32, score: f32) -> u32 {
 pub(super) fn prefer(
     plan: &Plan,
     mean: &Mean,
-    inertia: &temporal::Plan,
+    inertia: Inertia,
     pixels: &Pixels,
     (predicted, own): (&[u8; LANES], &[f32; LANES]),
     (best, index): (&[f32; LANES], &mut [u32; LANES]),
 ) -> [u32; LANES] {
     let mut least = [0; LANES];
     for lane in 0..LANES {
-        let candidate = u32::from(predicted[lane] & !SURE);
-        let part = if predicted[lane] & SURE == 0 { inertia.inertia } else { inertia.sure };
+        let candidate = u32::from(predicted[lane] & CANDIDATE);
         let nearest = distance(plan, mean, pixels.weight[lane], best[lane]);
         let all = distance(plan, mean, pixels.weight[lane], own[lane]);
-        // `all * part / 256` in 32 bits.
-        let spared = all - ((all >> 8) * part + (((all & 255) * part) >> 8));
+        let spared = inertia.spared_of_any(all, predicted[lane]);
         let preferred = (spared < nearest) | ((spared == nearest) & (candidate < index[lane]));
         let preferred = preferred & (candidate < CANDIDATES as u32);
         index[lane] = if preferred { candidate } else { index[lane] };
@@ -185,7 +183,7 @@ pub(super) fn prefer(
 #[inline(always)]
 pub(super) fn keep_own(own: &mut [f32; LANES], predicted: &[u8; LANES], score: &[f32; LANES], i: u32) {
     for lane in 0..LANES {
-        own[lane] = if u32::from(predicted[lane] & !SURE) == i { score[lane] } else { own[lane] };
+        own[lane] = if u32::from(predicted[lane] & CANDIDATE) == i { score[lane] } else { own[lane] };
     }
 }
 

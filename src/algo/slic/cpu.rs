@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples, whole};
-use crate::algo::temporal::cpu::{NO_CANDIDATE, SURE, Source, State};
-use crate::algo::temporal::{self, WARM_ROUNDS};
+use crate::algo::temporal::cpu::{CANDIDATE, NO_CANDIDATE, Source, State};
+use crate::algo::temporal::{Inertia, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
@@ -151,8 +151,8 @@ impl Slic {
     /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
     fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
         times.time("slic/carry", || self.carry(features, state));
-        let inertia = state.plan().clone();
-        let residual = times.time("slic/assign", || self.assign(Some(&inertia)));
+        let inertia = state.inertia();
+        let residual = times.time("slic/assign", || self.assign(Some(inertia)));
         let cut = state.cut(residual);
         if cut {
             times.time("slic/seed", || self.seed(features));
@@ -160,13 +160,13 @@ impl Slic {
         }
         for _ in 1..WARM_ROUNDS {
             times.time("slic/update", || self.update());
-            times.time("slic/assign", || self.assign((!cut).then_some(&inertia)));
+            times.time("slic/assign", || self.assign((!cut).then_some(inertia)));
         }
         times.time("slic/update", || self.update());
     }
 
     /// Returns the residual where the clusters of the last frame count.
-    fn assign(&mut self, inertia: Option<&temporal::Plan>) -> u64 {
+    fn assign(&mut self, inertia: Option<Inertia>) -> u64 {
         let Self { cpu, grid, plan, centers, bands, .. } = self;
         cpu.run(|| bands.par_iter_mut().map(|band| assign_band(band, grid, plan, centers, inertia)).sum())
     }
@@ -353,7 +353,7 @@ impl Pixels {
         &self,
         candidates: &Candidates,
         adaptive: Option<&Adaptive>,
-        inertia: &temporal::Plan,
+        inertia: Inertia,
         predicted: &[u8; LANES],
     ) -> ([u32; LANES], [u64; LANES]) {
         let mut least = [0; LANES];
@@ -362,11 +362,11 @@ impl Pixels {
             for lane in 0..predicted.len() {
                 let score = |i: usize| self.adaptive_score(&candidates.centers[i], adaptive, lane);
                 let all = || (0..candidates.len).map(|i| (score(i), i));
-                least[lane] = all().map(|(score, _)| score).min().unwrap_or(0) >> 20;
-                let part = if predicted[lane] & SURE == 0 { inertia.inertia } else { inertia.sure };
+                least[lane] = all().map(|(score, _)| score).min().unwrap_or(0) >> RESIDUAL_BITS;
                 let spared = |(score, i): (u64, usize)| {
-                    let own = i == usize::from(predicted[lane] & !SURE);
-                    (if own { score - ((score * u64::from(part)) >> 8) } else { score }, i)
+                    let own = i == usize::from(predicted[lane] & CANDIDATE);
+                    let left = || inertia.spared_of_fine(score, predicted[lane], RESIDUAL_BITS);
+                    (if own { left() } else { score }, i)
                 };
                 index[lane] = all().map(spared).min().map_or(0, |(_, i)| i as u32);
             }
@@ -423,7 +423,7 @@ fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 /// lanes at once; in one without a prediction nothing changes.
 #[inline(always)]
 fn prefer(
-    inertia: &temporal::Plan,
+    inertia: Inertia,
     norm: &[f32; LANES],
     predicted: &[u8; LANES],
     (own, kept): (&[u32; LANES], &[f32; LANES]),
@@ -435,7 +435,7 @@ fn prefer(
         let is_predicted = own[lane] != NONE;
         let score = if is_predicted { kept[lane] } else { best[lane] };
         let distance = whole(best[lane] + norm[lane]);
-        let spared = inertia.spared(whole(score + norm[lane]), predicted[lane] & SURE != 0);
+        let spared = inertia.spared(whole(score + norm[lane]), predicted[lane]);
         let preferred = (spared < distance) | ((spared == distance) & (own[lane] < chosen[lane]));
         chosen[lane] = if preferred & is_predicted { own[lane] } else { chosen[lane] };
         least[lane] = distance;
@@ -453,12 +453,14 @@ fn keep_own(
     name: u32,
 ) {
     for lane in 0..LANES {
-        let is_own = u32::from(predicted[lane] & !SURE) == i as u32;
+        let is_own = u32::from(predicted[lane] & CANDIDATE) == i as u32;
         own[lane] = if is_own { name } else { own[lane] };
         kept[lane] = if is_own { score[lane] } else { kept[lane] };
     }
 }
 
+/// Bits of SLICO's scores that residuals go without.
+const RESIDUAL_BITS: u32 = 20;
 /// No cluster.
 const NONE: u32 = u32::MAX;
 
@@ -477,7 +479,7 @@ fn assign_band(
     grid: &Grid,
     plan: &Plan,
     centers: &[Center],
-    inertia: Option<&temporal::Plan>,
+    inertia: Option<Inertia>,
 ) -> u64 {
     if target_cfg_f!(target_feature = "fma") {
         assign_band_with::<true>(band, grid, plan, centers, inertia)
@@ -492,7 +494,7 @@ fn assign_band_with<const FMA: bool>(
     grid: &Grid,
     plan: &Plan,
     centers: &[Center],
-    inertia: Option<&temporal::Plan>,
+    inertia: Option<Inertia>,
 ) -> u64 {
     let mut residual = 0;
     let nx = grid.nx as usize;
@@ -586,6 +588,7 @@ fn label_band_with<const FMA: bool>(
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
     let top = plan.py[grid.rows(gy).start];
     let mut residual = 0;
+    let inertia = state.map(State::inertia);
     let mut predicted = vec![NO_CANDIDATE; if state.is_some() { band.rows() * width } else { 0 }];
     if let Some(state) = state {
         state.predict_rows(gy, band.first_row..band.first_row + band.rows(), features, &mut predicted);
@@ -598,12 +601,12 @@ fn label_band_with<const FMA: bool>(
             let offset = plan.py[row] - top;
             let pixels = &features[row * width..][columns.clone()];
             let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
-            if let Some(state) = state {
+            if let Some(inertia) = inertia {
                 let predicted = &predicted[y * width..][columns.clone()];
                 let sampled = grid.samples(&(row..row + 1)).next().map(|_| (grid, columns.start));
                 residual += label_row_predicted::<FMA>(
                     plan,
-                    state.plan(),
+                    inertia,
                     &candidates,
                     offset,
                     pixels,
@@ -628,7 +631,7 @@ fn label_band_with<const FMA: bool>(
 #[allow(clippy::too_many_arguments)]
 fn label_row_predicted<const FMA: bool>(
     plan: &Plan,
-    inertia: &temporal::Plan,
+    inertia: Inertia,
     candidates: &Candidates,
     y: i32,
     features: &[u32],
@@ -668,7 +671,7 @@ fn label_row_predicted<const FMA: bool>(
 #[inline(always)]
 fn predicted_labels<const FMA: bool>(
     plan: &Plan,
-    inertia: &temporal::Plan,
+    inertia: Inertia,
     candidates: &Candidates,
     (constant, y): (&[f32; CANDIDATES], i32),
     features: &[u32; LANES],

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use super::identify::Naming;
 use super::merged::Merged;
 use super::{
-    CLAIM_ROUNDS, PLACE, Plan, SAME, STILL, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE,
-    Track, track_step, whole_px,
+    CLAIM_ROUNDS, Inertia, LOOKS_SHIFT, PLACE, Plan, SAME, STAYS, STILL, TRACK_FLAT, TRACK_FLAT_PX,
+    TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track, track_step, whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::algo::samples::LANES;
@@ -25,8 +25,8 @@ use crate::regions::Motion;
 pub(super) const NONE: u32 = u32::MAX;
 /// A pixel that is predicted to belong to none of its candidates.
 pub(crate) const NO_CANDIDATE: u8 = u8::MAX;
-/// Bit of a predicted candidate whose pixel looks as it did.
-pub(crate) const SURE: u8 = 16;
+/// Bits of a prediction that name the candidate.
+pub(crate) const CANDIDATE: u8 = 15;
 
 /// Sum over the channels of the absolute difference of two features.
 #[inline(always)]
@@ -124,65 +124,64 @@ fn differ(a: &[u32], b: &[u32], out: &mut [u32]) {
     }
 }
 
-/// A candidate, with what says whether its pixel looks as it did. [`NO_CANDIDATE`] stays.
+/// How a pixel looks that differs so much from where it comes from: in eighths.
 #[inline(always)]
-fn marked(candidate: u8, difference: u32) -> u8 {
-    if difference <= SAME { candidate | SURE } else { candidate }
+fn looks_of(difference: u32) -> u8 {
+    SAME.saturating_sub(difference).div_ceil(SAME / 8) as u8
 }
 
 impl LookBack<'_> {
-    /// The last frame's label that a pixel is predicted from, and how much it differs from there.
+    /// The last frame's label that a pixel is predicted from, and how it looks.
     #[inline(always)]
-    fn at(&self, x: usize) -> (u16, u32) {
-        let still = feature_difference(self.now[x], self.still.features[x]);
-        if still < STILL {
-            return (self.still.labels[x], still);
+    fn at(&self, x: usize) -> (u16, u8) {
+        if feature_difference(self.now[x], self.still.features[x]) < STILL {
+            return (self.still.labels[x], STAYS);
         }
         let from = (x as i32 - self.move_x).clamp(0, self.now.len() as i32 - 1) as usize;
-        (self.moved.labels[from], feature_difference(self.now[x], self.moved.features[from]))
+        let difference = feature_difference(self.now[x], self.moved.features[from]);
+        (self.moved.labels[from], looks_of(difference))
     }
 
-    /// Writes which candidates the neighboring pixels from `x` on, at most `BLOCK`, are predicted to belong to.
+    /// Writes the predictions for the neighboring pixels from `x` on, at most `BLOCK`.
     #[inline(always)]
     fn predict_block(&mut self, x: usize, out: &mut [u8]) {
         let n = out.len();
         let now = &self.now[x..][..n];
-        let (mut differences, mut labels) = ([0; BLOCK], [0; BLOCK]);
-        let (differences, labels) = (&mut differences[..n], &mut labels[..n]);
+        let (mut differences, mut labels, mut looks) = ([0; BLOCK], [0; BLOCK], [STAYS; BLOCK]);
+        let (differences, labels, looks) = (&mut differences[..n], &mut labels[..n], &mut looks[..n]);
         differ(now, &self.still.features[x..][..n], differences);
         labels.copy_from_slice(&self.still.labels[x..][..n]);
         if differences.iter().fold(0, |most: u32, &difference| most.max(difference)) >= STILL {
             let from = usize::try_from(x as i32 - self.move_x).ok().filter(|from| from + n <= self.now.len());
             let Some(from) = from else {
                 for (x, out) in (x..x + n).zip(out) {
-                    let (label, difference) = self.at(x);
-                    *out = self.predicted(label, difference);
+                    let (label, looks) = self.at(x);
+                    *out = self.candidate(label) | looks << LOOKS_SHIFT;
                 }
                 return;
             };
             let mut moved = [0; BLOCK];
             differ(now, &self.moved.features[from..][..n], &mut moved[..n]);
             let last = moved.iter().zip(&self.moved.labels[from..][..n]);
-            for ((difference, label), (&moved, &moved_label)) in
-                differences.iter_mut().zip(&mut *labels).zip(last)
+            for (((&mut difference, looks), label), (&moved, &moved_label)) in
+                differences.iter_mut().zip(&mut *looks).zip(&mut *labels).zip(last)
             {
-                let stays = *difference < STILL;
+                let stays = difference < STILL;
                 *label = if stays { *label } else { moved_label };
-                *difference = if stays { *difference } else { moved };
+                *looks = if stays { STAYS } else { looks_of(moved) };
             }
         }
-        for ((out, labels), differences) in
-            out.chunks_mut(LANES).zip(labels.chunks(LANES)).zip(differences.chunks(LANES))
+        for ((out, labels), looks) in out.chunks_mut(LANES).zip(labels.chunks(LANES)).zip(looks.chunks(LANES))
         {
             // Most are of one region.
             if labels.iter().fold(0, |others, label| others | (label ^ labels[0])) == 0 {
                 let candidate = self.candidate(labels[0]);
-                for (out, &difference) in out.iter_mut().zip(differences) {
-                    *out = marked(candidate, difference);
+                for (out, &looks) in out.iter_mut().zip(looks) {
+                    *out = candidate | looks << LOOKS_SHIFT;
                 }
             } else {
-                for ((out, &label), &difference) in out.iter_mut().zip(labels).zip(differences) {
-                    *out = self.predicted(label, difference);
+                for ((out, &label), &looks) in out.iter_mut().zip(labels).zip(looks) {
+                    *out = self.candidate(label) | looks << LOOKS_SHIFT;
                 }
             }
         }
@@ -202,11 +201,6 @@ impl LookBack<'_> {
                 candidate
             }
         }
-    }
-
-    #[inline(always)]
-    fn predicted(&mut self, label: u16, difference: u32) -> u8 {
-        marked(self.candidate(label), difference)
     }
 }
 
@@ -287,8 +281,8 @@ impl State {
     }
 
     /// Share of the distance that a predicted cluster is spared.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn inertia(&self) -> Inertia {
+        self.plan.inertia(self.residual)
     }
 
     /// One for each region that a reader sees.
@@ -358,7 +352,7 @@ impl State {
         }
     }
 
-    /// Writes which candidate each of some pixels in row `y` of a cell is predicted to belong to.
+    /// Writes the predictions for some pixels in row `y` of a cell: the candidate that each belongs to, and how it looks.
     pub fn predict(
         &self,
         cell: (usize, usize),
@@ -373,8 +367,8 @@ impl State {
         }
         let mut look = self.look_back(cell, y, features);
         for (x, out) in columns.zip(out) {
-            let (label, difference) = look.at(x);
-            *out = look.predicted(label, difference);
+            let (label, looks) = look.at(x);
+            *out = look.candidate(label) | looks << LOOKS_SHIFT;
         }
     }
 

@@ -501,7 +501,9 @@ mod tests {
         for (name, value) in [
             ("PLACE", PLACE as u32),
             ("SAME", SAME),
+            ("MOST_SPARED", MOST_SPARED),
             ("STILL", STILL),
+            ("STAYS", u32::from(STAYS)),
             ("TRACK_MARGIN", TRACK_MARGIN),
             ("TRACK_NOISE", TRACK_NOISE),
             ("TRACK_FLAT", TRACK_FLAT),

@@ -28,8 +28,11 @@
 //! end, as do those that left the picture. Cells that nobody took are seeded anew.
 //!
 //! *Inertia.* A pixel is predicted to belong to the region that was in its place, moved as its cell moves, and the
-//! distance to the cluster that this region has now is reduced; most so where the pixel looks as it did there. A pixel
-//! that looks as the one in the very same place before goes with that one's region.
+//! distance to the cluster that this region has now is reduced: by the wanted part of it, or by five times that part (up to
+//! 252/256) where the pixel looks as it did there. Less so the more it differs, in eighths, and then by at most
+//! [`MOST_SPARED`] times that part of the last frame's mean distance, unless the wanted part of its own is more: regions would
+//! keep shapes that no cluster gives them. A pixel that looks as the one in the very same place before goes with that one's
+//! region, and nothing bounds what it is spared: what stands still stays as it is.
 //!
 //! *Identity.* Among the clusters whose main component (the largest; ties: the first in raster order) lies in a region,
 //! the one with the largest owns it and names it (ties: the lowest slot). Regions without a name take over that of an
@@ -53,6 +56,8 @@ mod identify;
 mod matching;
 pub(crate) mod merged;
 
+use std::ops::Sub;
+
 use crate::algo::grid::Grid;
 use crate::image::Geometry;
 use crate::params::Range;
@@ -74,8 +79,15 @@ pub const INERTIA_ONE: u32 = 256;
 
 /// Most that a distance is spared for looks, in 1/256: 32 bits hold this times a distance below 2^24.
 const MOST_INERTIA: u32 = 252;
-/// Feature difference up to which a pixel looks as it did, in quanta over all channels.
-pub(crate) const SAME: u32 = 64;
+/// Most that a distance is spared where a pixel has moved and looks as it did: inertia times this, of the mean distance in the
+/// last frame.
+pub(crate) const MOST_SPARED: u32 = 19;
+/// Feature difference from which on a pixel does not look as it did where it comes from, in quanta over all channels.
+pub(crate) const SAME: u32 = 128;
+/// How a pixel looks that is as the one in the very same place was; else it is 0 to 8, in eighths.
+pub(crate) const STAYS: u8 = 15;
+/// Where that stands in a prediction.
+pub(crate) const LOOKS_SHIFT: u32 = 4;
 /// Feature difference to the pixel in the same place below which a pixel stays with the region that was there, however
 /// that moves: in flat areas nothing is seen to move.
 pub(crate) const STILL: u32 = 45;
@@ -177,10 +189,62 @@ impl Plan {
         residual > if unlike { 2 } else { 4 } * last + self.samples
     }
 
-    /// A distance to the cluster that a pixel is predicted to belong to.
+    /// The inertia in a frame after one with that residual.
+    pub(crate) fn inertia(&self, residual: u64) -> Inertia {
+        let most = (residual / self.samples * u64::from(MOST_SPARED * self.inertia)) >> 8;
+        // Even fifteen eighths fit.
+        let eighth = most.min(u64::from(u32::MAX / 2)) as u32 / 8;
+        Inertia { usual: self.inertia, sure: self.sure, eighth }
+    }
+}
+
+/// What distances to the clusters that pixels are predicted to belong to are spared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inertia {
+    /// In 1/256 of the distance.
+    usual: u32,
+    /// The most, where pixels stay.
+    sure: u32,
+    /// For each eighth of how a moved pixel looks, where that is more than usual and not more than the most.
+    eighth: u32,
+}
+
+impl Inertia {
+    /// What is left of a distance below 2^24 with that prediction.
     #[inline(always)]
-    pub(crate) fn spared(&self, distance: u32, sure: bool) -> u32 {
-        distance - ((distance * if sure { self.sure } else { self.inertia }) >> 8)
+    pub fn spared(&self, distance: u32, predicted: u8) -> u32 {
+        let looks = predicted >> LOOKS_SHIFT;
+        self.left(distance, looks, self.eighth * u32::from(looks), |part| (distance * part) >> 8)
+    }
+
+    /// The same of any distance.
+    #[inline(always)]
+    pub fn spared_of_any(&self, distance: u32, predicted: u8) -> u32 {
+        let looks = predicted >> LOOKS_SHIFT;
+        // `distance * part / 256` in 32 bits.
+        let part = |part| (distance >> 8) * part + (((distance & 255) * part) >> 8);
+        self.left(distance, looks, self.eighth * u32::from(looks), part)
+    }
+
+    /// The same of a distance of `bits` more than residuals add up.
+    #[inline(always)]
+    pub fn spared_of_fine(&self, distance: u64, predicted: u8, bits: u32) -> u64 {
+        let looks = predicted >> LOOKS_SHIFT;
+        let bound = (u64::from(self.eighth) * u64::from(looks)) << bits;
+        self.left(distance, looks, bound, |part| (distance * u64::from(part)) >> 8)
+    }
+
+    /// `bound` is what looks are spared, `part` gives so many 1/256 of the distance.
+    #[inline(always)]
+    fn left<T: Copy + Ord + Sub<Output = T>>(
+        &self,
+        distance: T,
+        looks: u8,
+        bound: T,
+        part: impl Fn(u32) -> T,
+    ) -> T {
+        let (most, bound) = (part(self.sure), bound.max(part(self.usual)));
+        distance - if looks == STAYS { most } else { most.min(bound) }
     }
 }
 
@@ -236,4 +300,40 @@ fn shift_of(plan: &Plan, differences: &[u64]) -> [i32; 2] {
     };
     let whole = PLACE * plan.square as i32;
     [whole * dx + vertex(dx, reach_x, 1), whole * dy + vertex(dy, reach_y, across as usize)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_pixels_are_spared_is_bounded() {
+        let geometry = Geometry { width: 64, height: 48 };
+        let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true);
+        assert_eq!((plan.inertia, plan.sure), (51, 252));
+        // The mean distance is 1000, so that an eighth of looks is spared 1000 * 19 * 51 / 256 / 8.
+        let inertia = plan.inertia(1000 * plan.samples + 1);
+        for (distance, looks, spared) in [
+            (5120, STAYS, 5040),
+            (5120, 8, 8 * 473),
+            (5120, 3, 3 * 473),
+            (5120, 2, 1020),
+            (5120, 0, 1020),
+            (512, 8, 504),
+            (51_200, 8, 10_200),
+            (51_200, STAYS, 50_400),
+        ] {
+            let predicted = looks << LOOKS_SHIFT | 4;
+            assert_eq!(inertia.spared(distance, predicted), distance - spared, "{distance} {looks}");
+            assert_eq!(inertia.spared_of_any(distance, predicted), distance - spared, "{distance} {looks}");
+            let fine = inertia.spared_of_fine(u64::from(distance) << 20, predicted, 20);
+            assert_eq!(fine, u64::from(distance - spared) << 20, "{distance} {looks}");
+        }
+        assert_eq!(
+            Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true)
+                .inertia(u64::MAX)
+                .spared(77, 15 << 4),
+            77
+        );
+    }
 }
