@@ -50,7 +50,7 @@ impl Bench {
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize).expect("labels");
         let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
         self.engine.segment(&frame, &mut labels, outputs).expect("segmented");
-        let mut target = FrameMut::new(self.info, vec![&mut self.drawn], &[stride]).expect("frame");
+        let mut target = FrameMut::new(self.info, [self.drawn.as_mut_slice()], &[stride]).expect("frame");
         let drawing = Drawing { fill: Fill::MeanColor, boundaries: Some(Boundaries::default()) };
         self.engine.draw(&mut target, &labels, &drawing).expect("drawn");
     }

@@ -12,11 +12,11 @@ use crate::regions::Regions;
 /// allocate beyond a first high-water mark, looks nothing up and waits for nothing it does not need.
 pub trait Backend: Sized + Send + 'static {
     /// A readable frame.
-    type Frame<'a>;
+    type Frame<'a>: Sync;
     /// A frame to draw on.
     type FrameMut<'a>;
     /// A label plane to write and to read again.
-    type Labels<'a>;
+    type Labels<'a>: Send;
     /// What the stages of a frame hand on: packed colors, the number of regions, device memory.
     type Work: Send;
 
@@ -46,7 +46,7 @@ pub trait Backend: Sized + Send + 'static {
         work: &mut Self::Work,
         frame: &Self::Frame<'_>,
         outputs: Outputs,
-        stages: &mut dyn FnMut(&mut Self::Work) -> Result<()>,
+        stages: &mut (dyn FnMut(&mut Self::Work) -> Result<()> + Send),
     ) -> Result<()> {
         let _ = (frame, outputs);
         stages(work)

@@ -5,7 +5,7 @@ use crate::backend::{
     Backend, Connectivity, Ingest, Merge, Overlay, Segmenter, StageTimes, Statistics, Temporal,
 };
 use crate::error::Result;
-use crate::params::{Drawing, Outputs};
+use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
 use crate::plan::Plan;
 use crate::regions::Regions;
 
@@ -137,12 +137,17 @@ impl<B: Backend> Engine<B> {
     }
 
     /// Draws on the frame that was segmented last. A fill with mean colors needs `Outputs::mean_color` in that call.
+    ///
+    /// Errors: a frame or plane of another shape than the plan's, a width of boundaries out of range.
     pub fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,
         labels: &B::Labels<'_>,
         drawing: &Drawing,
     ) -> Result<()> {
+        if let Some(boundaries) = &drawing.boundaries {
+            BOUNDARY_WIDTH.check(boundaries.width)?;
+        }
         let Self { overlay, statistics, times, work, .. } = self;
         times.time("overlay", || overlay.draw(frame, work, labels, statistics.means(), drawing))
     }

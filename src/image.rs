@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames and label planes in host memory: sizes, formats, strides; no pixel arithmetic.
 
+use rayon::iter::Either;
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 
 /// Largest width and height in px.
@@ -107,16 +110,18 @@ impl PixelFormat {
     }
 
     /// Bytes of a row without padding and number of rows, for each plane.
-    pub fn planes(self, geometry: Geometry) -> Vec<(usize, usize)> {
+    pub fn planes(self, geometry: Geometry) -> impl ExactSizeIterator<Item = (usize, usize)> {
         let (w, h) = (geometry.width as usize, geometry.height as usize);
         let (cw, ch) = geometry.chroma();
-        match self {
-            Self::Gray8 => vec![(w, h)],
-            Self::Nv12 => vec![(w, h), (2 * cw, ch)],
-            Self::I420 => vec![(w, h), (cw, ch), (cw, ch)],
-            Self::P010Le => vec![(2 * w, h), (4 * cw, ch)],
-            packed => vec![(w * packed.packed_rgb().map_or(1, |p| p.bytes), h)],
-        }
+        let none = (0, 0);
+        let (planes, count) = match self {
+            Self::Gray8 => ([(w, h), none, none], 1),
+            Self::Nv12 => ([(w, h), (2 * cw, ch), none], 2),
+            Self::I420 => ([(w, h), (cw, ch), (cw, ch)], 3),
+            Self::P010Le => ([(2 * w, h), (4 * cw, ch), none], 2),
+            packed => ([(w * packed.packed_rgb().map_or(1, |p| p.bytes), h), none, none], 1),
+        };
+        planes.into_iter().take(count)
     }
 }
 
@@ -193,10 +198,10 @@ pub struct FrameMut<'a> {
     strides: [usize; 3],
 }
 
-fn check_planes(info: &FrameInfo, lengths: &[usize], strides: &[usize]) -> Result<()> {
-    for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+fn check_planes(info: &FrameInfo, lengths: [usize; 3], strides: [usize; 3]) -> Result<()> {
+    for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
         let what = ["plane 0 of the frame", "plane 1 of the frame", "plane 2 of the frame"][i];
-        let (got, stride) = (lengths.get(i).copied().unwrap_or(0), strides.get(i).copied().unwrap_or(0));
+        let (got, stride) = (lengths[i], strides[i]);
         let needed = stride.saturating_mul(rows - 1).saturating_add(row);
         if stride < row || got < needed {
             return Err(Error::Plane { what, needed: needed.max(row), got });
@@ -211,12 +216,11 @@ impl<'a> Frame<'a> {
     /// Shapes: `planes[i]`: rows of `strides[i]` bytes, the last row may end at its last pixel.
     /// Errors: [`Error::Plane`] where a plane or a stride is too short.
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
-        let lengths: Vec<usize> = planes.iter().map(|p| p.len()).collect();
-        check_planes(&info, &lengths, strides)?;
         let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3] };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(3).enumerate() {
             (frame.planes[i], frame.strides[i]) = (plane, stride);
         }
+        check_planes(&info, frame.planes.map(<[u8]>::len), frame.strides)?;
         Ok(frame)
     }
 
@@ -247,16 +251,19 @@ impl<'a> Frame<'a> {
 
 impl<'a> FrameMut<'a> {
     /// Wraps planes that live elsewhere; as [`Frame::new`].
-    pub fn new(info: FrameInfo, planes: Vec<&'a mut [u8]>, strides: &[usize]) -> Result<Self> {
-        let lengths: Vec<usize> = planes.iter().map(|p| p.len()).collect();
-        check_planes(&info, &lengths, strides)?;
+    pub fn new(
+        info: FrameInfo,
+        planes: impl IntoIterator<Item = &'a mut [u8]>,
+        strides: &[usize],
+    ) -> Result<Self> {
         let mut frame = Self { info, planes: [&mut [], &mut [], &mut []], strides: [0; 3] };
         let rows = info.format.planes(info.geometry);
         for (i, ((plane, &stride), (_, rows))) in planes.into_iter().zip(strides).zip(rows).enumerate() {
             // Bytes behind the last row are somebody else's, not another row.
-            let len = plane.len().min(stride * rows);
+            let len = plane.len().min(stride.saturating_mul(rows));
             (frame.planes[i], frame.strides[i]) = (&mut plane[..len], stride);
         }
+        check_planes(&info, frame.planes.each_ref().map(|plane| plane.len()), frame.strides)?;
         Ok(frame)
     }
 
@@ -282,18 +289,28 @@ impl<'a> FrameMut<'a> {
 
     /// Rows `2*i` and `2*i+1` of plane 0 (one row at an odd end) and row `i` of the chroma planes, for every
     /// `i`: the pieces that can be drawn independently of each other.
-    pub(crate) fn row_pairs(&mut self) -> impl Iterator<Item = RowPair<'_>> {
+    pub(crate) fn row_pairs(&mut self) -> impl IndexedParallelIterator<Item = RowPair<'_>> {
         let [luma, chroma0, chroma1] = &mut self.planes;
         let [s0, s1, s2] = self.strides;
-        let mut u = chroma0.chunks_mut(s1.max(1));
-        let mut v = chroma1.chunks_mut(s2.max(1));
-        luma.chunks_mut(s0.max(1) * 2).take(self.info.geometry.height.div_ceil(2) as usize).map(move |rows| {
+        let pairs = self.info.geometry.height.div_ceil(2) as usize;
+        let chroma = rows_or_none(chroma0, s1, pairs).zip(rows_or_none(chroma1, s2, pairs));
+        luma.par_chunks_mut(s0 * 2).zip(chroma).map(move |(rows, chroma)| {
             let (first, second) = rows.split_at_mut(s0.min(rows.len()));
-            RowPair {
-                luma: [first, second],
-                chroma: [u.next().unwrap_or_default(), v.next().unwrap_or_default()],
-            }
+            RowPair { luma: [first, second], chroma: chroma.into() }
         })
+    }
+}
+
+/// The rows of a plane; of one that is not there `count` empty ones.
+fn rows_or_none(
+    plane: &mut [u8],
+    stride: usize,
+    count: usize,
+) -> impl IndexedParallelIterator<Item = &mut [u8]> {
+    if plane.is_empty() {
+        Either::Left((0..count).into_par_iter().map(|_| <&mut [u8]>::default()))
+    } else {
+        Either::Right(plane.par_chunks_mut(stride))
     }
 }
 
@@ -362,10 +379,10 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Bands of `rows` rows each, without the padding of the last row; for parallel writers.
-    pub(crate) fn bands_mut(&mut self, rows: usize) -> impl Iterator<Item = LabelBand<'_>> {
+    /// Bands of `rows` rows each, without the padding of the last row.
+    pub(crate) fn bands_mut(&mut self, rows: usize) -> impl IndexedParallelIterator<Item = LabelBand<'_>> {
         let (width, stride) = (self.geometry.width as usize, self.stride);
-        self.data.chunks_mut(stride * rows).enumerate().map(move |(i, data)| LabelBand {
+        self.data.par_chunks_mut(stride * rows).enumerate().map(move |(i, data)| LabelBand {
             first_row: i * rows,
             width,
             stride,

@@ -46,7 +46,7 @@ fn a_foreign_context_and_stream_are_adopted() {
     let info = FrameInfo::new(geometry, PixelFormat::Nv12);
     let outputs = Outputs { table: true, neighbors: true, mean_color: false, linear_light: false };
     let plan = || Plan::new(&Params::default(), info).unwrap();
-    let shapes = info.format.planes(geometry);
+    let shapes: Vec<_> = info.format.planes(geometry).collect();
     let released = Arc::new(AtomicBool::new(false));
 
     let mut context = std::ptr::null_mut();

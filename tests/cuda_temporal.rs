@@ -76,7 +76,7 @@ impl Pair {
         if self.frame % 4 == 3 {
             let drawn = |buffer: &Buffer, draw: &mut dyn FnMut(&mut FrameMut<'_>)| {
                 let mut planes = buffer.planes.clone();
-                let list = planes.iter_mut().map(Vec::as_mut_slice).collect();
+                let list = planes.iter_mut().map(Vec::as_mut_slice);
                 draw(&mut FrameMut::new(buffer.info, list, &buffer.strides).unwrap());
                 planes
             };

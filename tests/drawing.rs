@@ -30,7 +30,7 @@ fn draw(
     let outputs = Outputs { table: true, neighbors: false, mean_color: true, linear_light };
     let regions = engine.segment(&buffer.frame(), &mut labels, outputs).unwrap().clone();
     let mut planes = buffer.planes.clone();
-    let parts = planes.iter_mut().map(Vec::as_mut_slice).collect();
+    let parts = planes.iter_mut().map(Vec::as_mut_slice);
     let mut frame = FrameMut::new(buffer.info, parts, &buffer.strides).unwrap();
     engine.draw(&mut frame, &labels, drawing).unwrap();
     (map, regions, planes)

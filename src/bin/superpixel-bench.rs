@@ -276,7 +276,7 @@ impl Case {
     /// Bytes that no implementation can avoid moving: the frame is read, labels are written.
     fn least_bytes(&self) -> usize {
         let frame: usize =
-            self.info.format.planes(self.size.0).into_iter().map(|(row, rows)| row * rows).sum();
+            self.info.format.planes(self.size.0).map(|(row, rows)| row * rows).sum();
         frame + self.size.0.pixels() * size_of::<u16>()
     }
 }
@@ -427,13 +427,13 @@ struct CpuJob<'a> {
 impl Job for CpuJob<'_> {
     fn frame(&mut self) -> Result<f64> {
         let geometry = self.case.size.0;
-        let stride = self.case.info.format.planes(geometry)[0].0;
+        let stride = self.case.info.format.planes(geometry).map(|(row, _)| row).next().unwrap_or(0);
         let frame = Frame::new(self.case.info, &[self.frames.next().ok_or(NO_FRAMES)?], &[stride])?;
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
         let start = Instant::now();
         self.engine.segment(&frame, &mut labels, self.case.outputs)?;
         if let Some(drawing) = &self.case.drawing {
-            let mut target = FrameMut::new(self.case.info, vec![&mut self.drawn], &[stride])?;
+            let mut target = FrameMut::new(self.case.info, [self.drawn.as_mut_slice()], &[stride])?;
             self.engine.draw(&mut target, &labels, drawing)?;
         }
         let whole = ms(start.elapsed());

@@ -8,7 +8,7 @@ use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameMut, Labels};
 use crate::ingest;
-use crate::params::THREADS;
+use crate::params::{Outputs, THREADS};
 use crate::plan::Plan;
 use crate::post::{connectivity, merge, overlay, statistics};
 
@@ -62,6 +62,17 @@ impl Backend for Cpu {
         let temporal =
             plan.temporal.as_ref().map(|temporal| Box::new(temporal::cpu::State::new(self, plan, temporal)));
         Ok(Work { features: vec![0; pixels], clusters, temporal, count: 0 })
+    }
+
+    /// The whole frame on the pool: stages that each went there would each wake a thread and wait for it.
+    fn run(
+        &mut self,
+        work: &mut Work,
+        _: &Frame<'_>,
+        _: Outputs,
+        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
+    ) -> Result<()> {
+        self.pool.install(|| stages(work))
     }
 
     fn ingest(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {

@@ -65,7 +65,7 @@ impl DeviceFrame {
             Some(layout) if layout.bytes == 4 => 4,
             _ => info.format.bits().div_ceil(8),
         };
-        for (i, (row, _)) in info.format.planes(info.geometry).into_iter().enumerate() {
+        for (i, (row, _)) in info.format.planes(info.geometry).enumerate() {
             let stride = strides[i];
             if (stride as usize) < row
                 || !stride.is_multiple_of(unit)
@@ -118,7 +118,7 @@ impl Staging {
         let mut offsets = [0u64; 3];
         let mut strides = [0u32; 3];
         let mut end = 0usize;
-        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+        for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
             // Rows begin where whole sectors do.
             let stride = row.next_multiple_of(128);
             (offsets[i], strides[i]) = (end as u64, stride as u32);
@@ -153,7 +153,7 @@ impl Staging {
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame> {
         check_frame(&self.frame.info, frame.info())?;
         self.bounce.ready()?;
-        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
+        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let to = self.rows(i, row, rows);
             // SAFETY: the plane lies in our memory; the stream orders the copy behind the last frame's work.
             unsafe { self.bounce.up(frame.plane(i), frame.stride(i), to)? };
@@ -177,7 +177,7 @@ impl Staging {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
         let info = self.frame.info;
-        for (i, (row, rows)) in info.format.planes(info.geometry).into_iter().enumerate() {
+        for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
             let (offset, stride) = layout.plane(i);
             let plane = &mut to.pinned().writable()[offset..][..stride * (rows - 1) + row];
             let copy = sys::CUDA_MEMCPY2D {
@@ -208,7 +208,7 @@ impl Staging {
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
         check_frame(&self.frame.info, frame.info())?;
-        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).into_iter().enumerate() {
+        for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let from = self.rows(i, row, rows);
             let (host, host_stride) = frame.plane_mut(i);
             // SAFETY: the plane lies in our memory.

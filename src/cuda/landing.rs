@@ -33,8 +33,7 @@ impl HostLayout {
         let layout = Self { info, bytes, offsets, strides };
         let refuse = |what, needed, got| Err(Error::Plane { what, needed, got });
         let spans: Vec<_> = layout.spans().collect();
-        for (i, span) in spans.iter().enumerate() {
-            let row = info.format.planes(info.geometry)[i].0;
+        for (i, (span, (row, _))) in spans.iter().zip(info.format.planes(info.geometry)).enumerate() {
             if strides[i] < row {
                 return refuse("stride of a plane", row, strides[i]);
             }
@@ -50,7 +49,7 @@ impl HostLayout {
 
     /// Bytes from the first row's start to the last row's end, plane by plane.
     fn spans(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        let shapes = self.info.format.planes(self.info.geometry).into_iter().enumerate();
+        let shapes = self.info.format.planes(self.info.geometry).enumerate();
         shapes.map(|(i, (row, rows))| {
             self.offsets[i]..self.offsets[i].saturating_add(self.strides[i].saturating_mul(rows - 1) + row)
         })
@@ -68,7 +67,7 @@ impl HostLayout {
     /// Whether some bytes are of no plane.
     pub fn has_gaps(&self) -> bool {
         let shapes = self.info.format.planes(self.info.geometry);
-        shapes.into_iter().map(|(row, rows)| row * rows).sum::<usize>() < self.bytes
+        shapes.map(|(row, rows)| row * rows).sum::<usize>() < self.bytes
     }
 
     /// Copies what stands between rows and planes.
@@ -79,11 +78,10 @@ impl HostLayout {
             }
         };
         let shapes = self.info.format.planes(self.info.geometry);
-        let mut planes: Vec<usize> = (0..shapes.len()).collect();
-        planes.sort_by_key(|i| self.offsets[*i]);
+        let mut planes: Vec<_> = shapes.enumerate().collect();
+        planes.sort_by_key(|(i, _)| self.offsets[*i]);
         let mut end = 0;
-        for i in planes {
-            let (row, rows) = shapes[i];
+        for (i, (row, rows)) in planes {
             for y in 0..rows {
                 let start = self.offsets[i] + y * self.strides[i];
                 copy(end..start);

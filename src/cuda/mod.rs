@@ -278,7 +278,7 @@ impl Backend for Cuda {
         work: &mut Work,
         frame: &DeviceFrame,
         outputs: Outputs,
-        stages: &mut dyn FnMut(&mut Work) -> Result<()>,
+        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
     ) -> Result<()> {
         if outputs.neighbors {
             work.prepare_neighbors()?;

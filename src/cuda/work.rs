@@ -352,7 +352,7 @@ impl Work {
         &mut self,
         frame: &DeviceFrame,
         outputs: Outputs,
-        stages: &mut dyn FnMut(&mut Work) -> Result<()>,
+        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
     ) -> Result<()> {
         /// Frames come from small pools; more addresses than this are not a pool. What lasts takes turns, so that there
         /// are two graphs for an address.

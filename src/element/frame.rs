@@ -144,7 +144,7 @@ pub(super) fn planes(
     mapped: &gst_video::ffi::GstVideoFrame,
     frame: FrameInfo,
 ) -> Result<Vec<Plane>, gst::ErrorMessage> {
-    let shapes = frame.format.planes(frame.geometry).into_iter().enumerate();
+    let shapes = frame.format.planes(frame.geometry).enumerate();
     shapes
         .map(|(i, (row, rows))| {
             let stride = usize::try_from(mapped.info.stride[i]).ok().filter(|stride| *stride >= row);

@@ -97,7 +97,7 @@ pub const PADDING: u8 = 0xa5;
 /// A picture; with `padding`, planes start later and rows are longer than GStreamer's default, as a video meta says.
 pub fn picture(info: &gst_video::VideoInfo, seed: u32, padding: usize) -> gst::Buffer {
     let frame = frame_info(info);
-    let shapes = frame.format.planes(frame.geometry);
+    let shapes: Vec<_> = frame.format.planes(frame.geometry).collect();
     let (mut offsets, mut strides, mut end) = (Vec::new(), Vec::new(), padding);
     for (plane, (row, rows)) in shapes.iter().enumerate() {
         let stride = if padding == 0 { info.stride()[plane] as usize } else { row + padding };
@@ -137,7 +137,7 @@ pub fn pixels(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Vec<u8> {
     let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info).unwrap();
     let shapes = frame_info(info);
     let mut out = Vec::new();
-    for (plane, (row, rows)) in shapes.format.planes(shapes.geometry).into_iter().enumerate() {
+    for (plane, (row, rows)) in shapes.format.planes(shapes.geometry).enumerate() {
         let stride = frame.plane_stride()[plane] as usize;
         let data = frame.plane_data(plane as u32).unwrap();
         (0..rows).for_each(|y| out.extend_from_slice(&data[y * stride..][..row]));
@@ -175,7 +175,7 @@ pub fn library_with(
 ) -> Answer {
     let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light };
     let meta = buffer.meta::<gst_video::VideoMeta>();
-    let shapes = frame.format.planes(frame.geometry);
+    let shapes: Vec<_> = frame.format.planes(frame.geometry).collect();
     let planes = shapes.len();
     let (offsets, strides): (Vec<usize>, Vec<usize>) = match &meta {
         Some(meta) => (meta.offset().to_vec(), meta.stride().iter().map(|s| *s as usize).collect()),

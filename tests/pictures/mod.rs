@@ -62,7 +62,7 @@ pub struct Buffer {
 impl Buffer {
     pub fn new(info: FrameInfo, picture: Picture, seed: u64, padding: usize) -> Self {
         let g = info.geometry;
-        let sizes = info.format.planes(g);
+        let sizes: Vec<_> = info.format.planes(g).collect();
         let strides: Vec<usize> = sizes.iter().map(|(row, _)| row + padding).collect();
         let mut planes: Vec<Vec<u8>> = sizes
             .iter()

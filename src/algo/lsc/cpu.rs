@@ -203,9 +203,8 @@ impl Lsc {
     /// Returns the residual where something lasts.
     fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
         let Self { cpu, grid, plan, mean, clusters, .. } = self;
-        let bands: Vec<LabelBand<'_>> = labels.bands_mut(grid.step as usize).collect();
+        let bands = labels.bands_mut(grid.step as usize);
         cpu.run(|| {
-            let bands = bands.into_par_iter();
             bands.map(|mut band| label_band(&mut band, grid, plan, mean, clusters, features, state)).sum()
         })
     }
@@ -353,9 +352,8 @@ fn label_band(
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
     let inertia = state.map(State::inertia);
-    let mut predicted = vec![NO_CANDIDATE; if state.is_some() { band.rows() * width } else { 0 }];
     if let Some(state) = state {
-        state.predict_rows(gy, band.first_row..band.first_row + band.rows(), features, &mut predicted);
+        state.predict_band(gy, features, band);
     }
     for gx in 0..grid.nx as usize {
         let candidates = Candidates::new(grid, clusters, gx, gy);
@@ -382,8 +380,7 @@ fn label_band(
                     padded[..pixels.len()].copy_from_slice(pixels);
                     let mut own = [NO_CANDIDATE; LANES];
                     if state.is_some() {
-                        let first = y * width + columns.start + i * LANES;
-                        own[..pixels.len()].copy_from_slice(&predicted[first..][..pixels.len()]);
+                        own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted as u8);
                     }
                     let inertia = inertia.map(|inertia| (inertia, &own));
                     let (labels, least) = nearest(plan, mean, &candidates, across, &place, &padded, inertia);

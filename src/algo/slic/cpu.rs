@@ -197,10 +197,9 @@ impl Slic {
     /// Returns the residual where something lasts.
     fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
         let Self { cpu, grid, plan, x, centers, .. } = self;
-        let bands: Vec<LabelBand<'_>> = labels.bands_mut(grid.step as usize).collect();
+        let bands = labels.bands_mut(grid.step as usize);
         cpu.run(|| {
             bands
-                .into_par_iter()
                 .map(|mut band| label_band(&mut band, grid, plan, x, centers, features, state))
                 .sum()
         })
@@ -589,9 +588,8 @@ fn label_band_with<const FMA: bool>(
     let top = plan.py[grid.rows(gy).start];
     let mut residual = 0;
     let inertia = state.map(State::inertia);
-    let mut predicted = vec![NO_CANDIDATE; if state.is_some() { band.rows() * width } else { 0 }];
     if let Some(state) = state {
-        state.predict_rows(gy, band.first_row..band.first_row + band.rows(), features, &mut predicted);
+        state.predict_band(gy, features, band);
     }
     for gx in 0..grid.nx as usize {
         let candidates = Candidates::new(grid, plan, centers, gx, gy);
@@ -602,19 +600,9 @@ fn label_band_with<const FMA: bool>(
             let pixels = &features[row * width..][columns.clone()];
             let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
             if let Some(inertia) = inertia {
-                let predicted = &predicted[y * width..][columns.clone()];
                 let sampled = grid.samples(&(row..row + 1)).next().map(|_| (grid, columns.start));
-                residual += label_row_predicted::<FMA>(
-                    plan,
-                    inertia,
-                    &candidates,
-                    offset,
-                    pixels,
-                    x,
-                    predicted,
-                    sampled,
-                    out,
-                );
+                residual +=
+                    label_row_predicted::<FMA>(plan, inertia, &candidates, offset, pixels, x, sampled, out);
             } else if let Some(adaptive) = &plan.adaptive {
                 label_row_adaptive(plan, adaptive, &candidates, offset, pixels, x, out);
             } else {
@@ -625,8 +613,8 @@ fn label_band_with<const FMA: bool>(
     residual
 }
 
-/// Labels a piece of a row with predictions. Returns what its samples, if `sampled`, which has its first column, adds to
-/// the residual.
+/// Labels a piece of a row with predictions, which stand where the labels go. Returns what its samples, if `sampled`, which
+/// has its first column, adds to the residual.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 fn label_row_predicted<const FMA: bool>(
@@ -636,7 +624,6 @@ fn label_row_predicted<const FMA: bool>(
     y: i32,
     features: &[u32],
     x: &[f32],
-    predicted: &[u8],
     sampled: Option<(&Grid, usize)>,
     out: &mut [u16],
 ) -> u64 {
@@ -647,7 +634,7 @@ fn label_row_predicted<const FMA: bool>(
         let (mut f, mut p, mut own) = ([0; LANES], [0.0; LANES], [NO_CANDIDATE; LANES]);
         f[..n].copy_from_slice(&features[at..at + n]);
         p[..n].copy_from_slice(&x[at..at + n]);
-        own[..n].copy_from_slice(&predicted[at..at + n]);
+        own.iter_mut().zip(&out[at..at + n]).for_each(|(own, &predicted)| *own = predicted as u8);
         let (labels, least) = match &plan.adaptive {
             None => predicted_labels::<FMA>(plan, inertia, candidates, (&constant, y), &f, &p, &own),
             adaptive => {

@@ -2,8 +2,6 @@
 //! What lasts from frame to frame, on the CPU: the reference. Stages `temporal/motion`, `temporal/track`,
 //! `temporal/rehome`; `temporal/identify` is in `identify.rs`.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
 
 use super::identify::Naming;
@@ -18,7 +16,7 @@ use crate::backend::{self, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
-use crate::image::Labels;
+use crate::image::{LabelBand, Labels};
 use crate::regions::Motion;
 
 /// No slot, region or candidate.
@@ -144,7 +142,7 @@ impl LookBack<'_> {
 
     /// Writes the predictions for the neighboring pixels from `x` on, at most `BLOCK`.
     #[inline(always)]
-    fn predict_block(&mut self, x: usize, out: &mut [u8]) {
+    fn predict_block(&mut self, x: usize, out: &mut [u16]) {
         let n = out.len();
         let now = &self.now[x..][..n];
         let (mut differences, mut labels, mut looks) = ([0; BLOCK], [0; BLOCK], [STAYS; BLOCK]);
@@ -156,7 +154,7 @@ impl LookBack<'_> {
             let Some(from) = from else {
                 for (x, out) in (x..x + n).zip(out) {
                     let (label, looks) = self.at(x);
-                    *out = self.candidate(label) | looks << LOOKS_SHIFT;
+                    *out = u16::from(self.candidate(label) | looks << LOOKS_SHIFT);
                 }
                 return;
             };
@@ -177,11 +175,11 @@ impl LookBack<'_> {
             if labels.iter().fold(0, |others, label| others | (label ^ labels[0])) == 0 {
                 let candidate = self.candidate(labels[0]);
                 for (out, &looks) in out.iter_mut().zip(looks) {
-                    *out = candidate | looks << LOOKS_SHIFT;
+                    *out = u16::from(candidate | looks << LOOKS_SHIFT);
                 }
             } else {
                 for ((out, &label), &looks) in out.iter_mut().zip(labels).zip(looks) {
-                    *out = self.candidate(label) | looks << LOOKS_SHIFT;
+                    *out = u16::from(self.candidate(label) | looks << LOOKS_SHIFT);
                 }
             }
         }
@@ -372,19 +370,19 @@ impl State {
         }
     }
 
-    /// The same for all pixels of some rows of one row of cells: row by row, since what two frames have at the cells, one after
-    /// the other, is far apart.
+    /// The same for all pixels of a band in one row of cells, left where their labels will be: row by row, since what two frames
+    /// have at the cells, one after the other, is far apart.
     #[inline(always)]
-    pub fn predict_rows(&self, gy: usize, rows: Range<usize>, features: &[u32], out: &mut [u8]) {
-        if !self.warm {
-            out.fill(NO_CANDIDATE);
-            return;
-        }
-        let width = self.grid.geometry.width as usize;
-        for (y, row) in rows.zip(out.chunks_exact_mut(width)) {
+    pub fn predict_band(&self, gy: usize, features: &[u32], band: &mut LabelBand<'_>) {
+        for y in 0..band.rows() {
+            let (at, row) = (band.first_row + y, band.row_mut(y));
+            if !self.warm {
+                row.fill(u16::from(NO_CANDIDATE));
+                continue;
+            }
             for gx in 0..self.grid.nx as usize {
                 let columns = self.grid.columns(gx);
-                let mut look = self.look_back((gx, gy), y, features);
+                let mut look = self.look_back((gx, gy), at, features);
                 for (first, out) in columns.clone().step_by(BLOCK).zip(row[columns].chunks_mut(BLOCK)) {
                     look.predict_block(first, out);
                 }

@@ -117,7 +117,7 @@ impl Runner for CudaRunner {
 
     fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
         let engine = Engine::new(self.cuda.clone(), Plan::new(&case.params, case.info)?)?;
-        let stride = case.info.format.planes(case.info.geometry)[0].0;
+        let stride = case.info.format.planes(case.info.geometry).map(|(row, _)| row).next().unwrap_or(0);
         let mut job = CudaJob {
             case: case.clone(),
             cuda: self.cuda.clone(),
@@ -209,7 +209,7 @@ impl Job for CudaJob<'_> {
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
         self.engine.work().download_labels(&mut labels)?;
         if self.case.drawing.is_some() {
-            self.staging.download(&mut FrameMut::new(info, vec![&mut self.drawn], &[self.stride])?)?;
+            self.staging.download(&mut FrameMut::new(info, [self.drawn.as_mut_slice()], &[self.stride])?)?;
         }
         self.engine.finish()?;
         self.cuda.synchronize()?;

@@ -488,22 +488,20 @@ impl backend::Connectivity<Cpu> for Connectivity {
         }
         let Self { cpu, strips, labels: numbers, .. } = &*self;
         cpu.run(|| {
-            labels.bands_mut(STRIP).zip(strips).collect::<Vec<_>>().into_par_iter().for_each(
-                |(mut band, strip)| {
-                    for y in 0..band.rows() {
-                        let row = band.row_mut(y);
-                        let runs = strip.runs(y);
-                        for run in runs.clone() {
-                            let end = match run + 1 {
-                                next if next == runs.end => row.len(),
-                                next => usize::from(strip.starts[next]),
-                            };
-                            let label = numbers[(strip.offset + strip.components[run]) as usize];
-                            row[usize::from(strip.starts[run])..end].fill(label);
-                        }
+            labels.bands_mut(STRIP).zip(strips).for_each(|(mut band, strip)| {
+                for y in 0..band.rows() {
+                    let row = band.row_mut(y);
+                    let runs = strip.runs(y);
+                    for run in runs.clone() {
+                        let end = match run + 1 {
+                            next if next == runs.end => row.len(),
+                            next => usize::from(strip.starts[next]),
+                        };
+                        let label = numbers[(strip.offset + strip.components[run]) as usize];
+                        row[usize::from(strip.starts[run])..end].fill(label);
                     }
-                },
-            );
+                }
+            });
         });
         work.count = count as u32;
         Ok(())
@@ -538,16 +536,14 @@ impl backend::Connectivity<Cpu> for Renumber {
         let Self { cpu, used, numbers, .. } = self;
         let rows = (self.geometry.height as usize).div_ceil(used.len());
         cpu.run(|| {
-            used.par_iter_mut().zip(labels.bands_mut(rows).collect::<Vec<_>>()).for_each(
-                |(used, mut band)| {
-                    used.fill(false);
-                    for y in 0..band.rows() {
-                        for &label in band.row_mut(y).iter() {
-                            used[usize::from(label)] = true;
-                        }
+            used.par_iter_mut().zip(labels.bands_mut(rows)).for_each(|(used, mut band)| {
+                used.fill(false);
+                for y in 0..band.rows() {
+                    for &label in band.row_mut(y).iter() {
+                        used[usize::from(label)] = true;
                     }
-                },
-            );
+                }
+            });
         });
         // A frame with fewer rows than threads leaves bands unused, whose flags are of an earlier frame or none.
         let bands = (self.geometry.height as usize).div_ceil(rows);
@@ -567,7 +563,7 @@ impl backend::Connectivity<Cpu> for Renumber {
         }
         let numbers = &*numbers;
         cpu.run(|| {
-            labels.bands_mut(rows).collect::<Vec<_>>().into_par_iter().for_each(|mut band| {
+            labels.bands_mut(rows).for_each(|mut band| {
                 for y in 0..band.rows() {
                     for label in band.row_mut(y) {
                         *label = numbers[usize::from(*label)];
@@ -610,7 +606,7 @@ impl backend::Connectivity<Cpu> for RenumberPixels {
         }
         let numbers = &*numbers;
         cpu.run(|| {
-            labels.bands_mut(STRIP).collect::<Vec<_>>().into_par_iter().for_each(|mut band| {
+            labels.bands_mut(STRIP).for_each(|mut band| {
                 for y in 0..band.rows() {
                     let clusters = &clusters[(band.first_row + y) * width..][..width];
                     for (label, &cluster) in band.row_mut(y).iter_mut().zip(clusters) {

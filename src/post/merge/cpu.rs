@@ -175,7 +175,7 @@ impl backend::Merge<Cpu> for Merge {
         let rows = (self.geometry.height as usize).div_ceil(self.bands.len());
         let Self { cpu, labels: numbers, .. } = &*self;
         cpu.run(|| {
-            labels.bands_mut(rows).collect::<Vec<_>>().into_par_iter().for_each(|mut band| {
+            labels.bands_mut(rows).for_each(|mut band| {
                 for y in 0..band.rows() {
                     for label in band.row_mut(y) {
                         *label = numbers[usize::from(*label)];

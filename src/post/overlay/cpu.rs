@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `overlay` on the CPU: two rows and their chroma at a time, in parallel.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::{false_color, native};
@@ -9,8 +11,11 @@ use crate::color::Yuv;
 use crate::cpu::{Cpu, Work, check_frame, check_labels};
 use crate::error::Result;
 use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair, p010_bytes, p010_code};
-use crate::params::{Boundaries, Drawing, Fill};
+use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
+
+/// Columns that are drawn at a time; an even number.
+const BLOCK: usize = 512;
 
 pub(crate) struct Overlay {
     cpu: Cpu,
@@ -36,9 +41,8 @@ impl Overlay {
     }
 
     fn fill(&self, frame: &mut FrameMut<'_>, labels: &Labels<'_>, color: impl RegionColor) {
-        let pairs: Vec<RowPair<'_>> = frame.row_pairs().collect();
         self.cpu.run(|| {
-            pairs.into_par_iter().enumerate().for_each(|(i, mut pair)| {
+            frame.row_pairs().enumerate().for_each(|(i, mut pair)| {
                 for (j, out) in pair.luma.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
                     self.fill_row(out, labels.row(2 * i + j), &color);
                 }
@@ -47,11 +51,15 @@ impl Overlay {
         });
     }
 
+    /// Bytes from one pixel to the next in plane 0.
+    fn pixel_bytes(&self) -> usize {
+        let wide = usize::from(self.info.format == PixelFormat::P010Le);
+        self.info.format.packed_rgb().map_or(1 + wide, |layout| layout.bytes)
+    }
+
     fn fill_row(&self, out: &mut [u8], labels: &[u16], color: &impl RegionColor) {
         let layout = self.info.format.packed_rgb();
-        let wide = self.info.format == PixelFormat::P010Le;
-        let (bytes, offsets) =
-            layout.map_or((1 + usize::from(wide), [0; 3]), |layout| (layout.bytes, layout.offsets));
+        let (bytes, offsets) = (self.pixel_bytes(), layout.map_or([0; 3], |layout| layout.offsets));
         let mut x = 0;
         for run in labels.chunk_by(|a, b| a == b) {
             let color = color(run[0]);
@@ -63,7 +71,7 @@ impl Overlay {
                     pixel[offsets[1]] = c1;
                     pixel[offsets[2]] = c2;
                 }
-            } else if wide {
+            } else if self.info.format == PixelFormat::P010Le {
                 let luma = p010_bytes(color[0]);
                 pixels.chunks_exact_mut(2).for_each(|pixel| pixel.copy_from_slice(&luma));
             } else {
@@ -76,7 +84,7 @@ impl Overlay {
     fn fill_chroma(&self, pair: &mut RowPair<'_>, i: usize, labels: &Labels<'_>, color: &impl RegionColor) {
         let rows = [2 * i, 2 * i + 1];
         let rows = &rows[..if pair.luma[1].is_empty() { 1 } else { 2 }];
-        self.update_chroma(pair, |x, width, _| {
+        self.update_chroma(pair, 0..self.info.geometry.width as usize, |x, width, _| {
             let mut sum = [0u32; 2];
             for &y in rows {
                 for &label in &labels.row(y)[x..x + width] {
@@ -90,15 +98,18 @@ impl Overlay {
         });
     }
 
-    /// Sets the chroma samples of a row for which `value(first column, number of columns, Cb and Cr)` gives new ones.
+    /// Sets those chroma samples of some columns, the first of them even, for which `value(first column, number of columns, Cb
+    /// and Cr)` gives new ones.
     fn update_chroma(
         &self,
         pair: &mut RowPair<'_>,
+        columns: Range<usize>,
         value: impl Fn(usize, usize, [u16; 2]) -> Option<[u16; 2]>,
     ) {
-        let width = self.info.geometry.width as usize;
+        let width = columns.end;
         let [first, second] = &mut pair.chroma;
-        for (c, x) in (0..width).step_by(2).enumerate() {
+        for x in columns.step_by(2) {
+            let c = x / 2;
             let (u, v) = match self.info.format {
                 PixelFormat::Nv12 => {
                     let [u, v] = &mut first[2 * c..2 * c + 2] else { return };
@@ -127,23 +138,24 @@ impl Overlay {
         let last = self.info.geometry.height as usize - 1;
         let Self { cpu, marks, .. } = self;
         cpu.run(|| {
-            marks.par_chunks_mut(columns).enumerate().with_min_len(16).for_each_init(
-                || vec![0; columns],
-                |thin, (y, marks)| {
-                    let (row, below) = (labels.row(y), labels.row((y + 1).min(last)));
-                    for (x, mark) in thin.iter_mut().enumerate() {
-                        *mark = u8::from(row[x] != row[(x + 1).min(columns - 1)] || row[x] != below[x]);
+            marks.par_chunks_mut(columns).enumerate().with_min_len(16).for_each(|(y, marks)| {
+                let (row, below) = (labels.row(y), labels.row((y + 1).min(last)));
+                for (i, marks) in marks.chunks_mut(BLOCK).enumerate() {
+                    // A thin mark at x0 reaches from x0 - (ceil(w/2) - 1) to x0 + floor(w/2): these are all that reach here.
+                    let (left, right) = (width / 2, width.div_ceil(2) - 1);
+                    let mut thin = [0; BLOCK + BOUNDARY_WIDTH.max as usize];
+                    let start = i * BLOCK;
+                    let from = start.saturating_sub(left);
+                    for x in from..(start + marks.len() + right).min(columns) {
+                        let edge = row[x] != row[(x + 1).min(columns - 1)] || row[x] != below[x];
+                        thin[x + left - start] = u8::from(edge);
                     }
-                    // A thin mark at x0 reaches from x0 - (ceil(w/2) - 1) to x0 + floor(w/2).
-                    marks.copy_from_slice(thin);
-                    for shift in 1..(width / 2 + 1).min(columns) {
-                        marks[shift..].iter_mut().zip(&*thin).for_each(|(m, t)| *m |= t);
-                    }
-                    for shift in 1..width.div_ceil(2).min(columns) {
+                    marks.fill(0);
+                    for shift in 0..width {
                         marks.iter_mut().zip(&thin[shift..]).for_each(|(m, t)| *m |= t);
                     }
-                },
-            );
+                }
+            });
         });
     }
 
@@ -154,31 +166,28 @@ impl Overlay {
         let height = self.info.geometry.height as usize;
         let [alpha, r, g, b] = boundaries.color.to_be_bytes();
         let color = self.native([r, g, b]);
-        let pairs: Vec<RowPair<'_>> = frame.row_pairs().collect();
-        let this = &*self;
+        let (this, bytes) = (&*self, self.pixel_bytes());
         self.cpu.run(|| {
-            pairs.into_par_iter().enumerate().with_min_len(8).for_each_init(
-                || [vec![0u8; columns], vec![0u8; columns]],
-                |lines, (i, mut pair)| {
-                    for (j, line) in lines.iter_mut().enumerate() {
-                        line.fill(0);
-                        let y = 2 * i + j;
-                        if y < height {
-                            let rows = y.saturating_sub(width / 2)..(y + width.div_ceil(2)).min(height);
-                            for row in this.marks[rows.start * columns..rows.end * columns].chunks(columns) {
-                                line.iter_mut().zip(row).for_each(|(l, m)| *l |= m);
-                            }
-                            this.draw_row(pair.luma[j], line, color, alpha);
+            frame.row_pairs().enumerate().with_min_len(8).for_each(|(i, mut pair)| {
+                for start in (0..columns).step_by(BLOCK) {
+                    let block = start..columns.min(start + BLOCK);
+                    let mut lines = [[0; BLOCK]; 2];
+                    for (j, line) in lines.iter_mut().enumerate().filter(|(j, _)| 2 * i + j < height) {
+                        let (y, line) = (2 * i + j, &mut line[..block.len()]);
+                        for y in y.saturating_sub(width / 2)..(y + width.div_ceil(2)).min(height) {
+                            let marks = &this.marks[y * columns..][block.clone()];
+                            line.iter_mut().zip(marks).for_each(|(l, m)| *l |= m);
                         }
+                        this.draw_row(&mut pair.luma[j][start * bytes..], line, color, alpha);
                     }
                     let on = |x: usize, width: usize| {
-                        lines.iter().any(|line| line[x..x + width].iter().any(|&l| l != 0))
+                        lines.iter().any(|line| line[x - start..][..width].iter().any(|&l| l != 0))
                     };
-                    this.update_chroma(&mut pair, |x, width, [u, v]| {
+                    this.update_chroma(&mut pair, block, |x, width, [u, v]| {
                         on(x, width).then(|| [blend(u, color[1], alpha), blend(v, color[2], alpha)])
                     });
-                },
-            );
+                }
+            });
         });
     }
 
