@@ -2,7 +2,8 @@
 //! The sampled pixels of some rows of cells, gathered cell by cell: what rounds on the CPU work on.
 
 use super::grid::Grid;
-use super::temporal::cpu::{NO_CANDIDATE, State};
+use super::temporal::cpu::State;
+use super::temporal::look_back::NO_CANDIDATE;
 
 /// Pixels that are scored together.
 pub(crate) const LANES: usize = 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! LSC on the CPU: the reference. Stages `lsc/mean`, `lsc/seed`, `lsc/assign`, `lsc/update`, `lsc/label`.
+//! LSC on the CPU: the reference. Stages `lsc/mean`, `lsc/seed`, `lsc/carry`, `lsc/assign`, `lsc/update`; `lsc/label` is in `label.rs`.
 //!
 //! Cell rows are worked on in bands of fixed height, whatever the number of threads. Floats decide here, so every one is
 //! made by the same operations everywhere: single ones, and `mul_add`, which rounds once. Where the processor has no such
@@ -11,22 +11,21 @@
 use multiversion::multiversion;
 use rayon::prelude::*;
 
+use super::label::label_band;
 use super::score::{
-    Candidates, Cluster, Mean, Pixels, Sums, add_score_y, color_pairs, floats, keep_lower, keep_own, prefer,
+    Candidates, Cluster, Mean, Pixels, Sums, add_score_y, color_pairs, distances, floats, keep_lower, prefer,
     score_x,
 };
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
-use crate::algo::temporal::cpu::{NO_CANDIDATE, Source, State};
+use crate::algo::temporal::cpu::{Source, State};
+use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
-use crate::image::{LabelBand, Labels};
-
-/// Columns whose part of the score is kept while rows pass.
-const BLOCK: usize = 64;
+use crate::image::Labels;
 
 /// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
 struct Band {
@@ -299,22 +298,20 @@ fn assign_band(
             let pixels = Pixels::new(&plan.color, mean, features);
             let (fx, fy) = (floats(x), floats(y));
             let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
-            let (mut own, mut predicted, real) = ([0.0; LANES], [NO_CANDIDATE; LANES], LANES.min(len - at));
-            if inertia.is_some() {
-                predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
-            }
+            let mut scores = [[0.0; LANES]; PREDICTED];
             for i in 0..candidates.len {
                 let cluster = &candidates.clusters[i];
                 let mut score = score_x(cluster, &fx);
                 add_score_y(&mut score, cluster, &fy);
                 pixels.score(cluster, &mut score);
-                if inertia.is_some() {
-                    keep_own(&mut own, &predicted, &score, i as u32);
-                }
+                scores[i] = score;
                 keep_lower(&mut best, &mut index, &score, i as u32);
             }
             if let Some(inertia) = inertia {
-                let least = prefer(plan, mean, inertia, &pixels, (&predicted, &own), (&best, &mut index));
+                let (mut predicted, real) = ([NO_CANDIDATE; LANES], LANES.min(len - at));
+                predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
+                prefer((plan, mean), inertia, &pixels, &predicted, &scores, &best, &mut index);
+                let least = distances(plan, mean, &pixels, &best);
                 residual += least[..real].iter().map(|&d| u64::from(d)).sum::<u64>();
             }
             let [l, a, b] = &pixels.pairs;
@@ -335,97 +332,6 @@ fn assign_band(
         }
     }
     residual
-}
-
-/// Labels up to S rows of pixels, all of one row of cells.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn label_band(
-    band: &mut LabelBand<'_>,
-    grid: &Grid,
-    plan: &Plan,
-    mean: &Mean,
-    clusters: &[Cluster],
-    features: &[u32],
-    state: Option<&State>,
-) -> u64 {
-    let mut residual = 0;
-    let width = grid.geometry.width as usize;
-    let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
-    let inertia = state.map(State::inertia);
-    if let Some(state) = state {
-        state.predict_band(gy, features, band);
-    }
-    for gx in 0..grid.nx as usize {
-        let candidates = Candidates::new(grid, clusters, gx, gy);
-        let cell = grid.columns(gx);
-        for from in cell.clone().step_by(BLOCK) {
-            let columns = from..cell.end.min(from + BLOCK);
-            let mut across = [[[0.0; LANES]; CANDIDATES]; BLOCK / LANES];
-            for (x, across) in plan.px[columns.clone()].chunks(LANES).zip(&mut across) {
-                let mut padded = [0; LANES];
-                padded[..x.len()].copy_from_slice(x);
-                let x = floats(&padded);
-                for (cluster, across) in candidates.clusters.iter().zip(across) {
-                    *across = score_x(cluster, &x);
-                }
-            }
-            for y in 0..band.rows() {
-                let row = band.first_row + y;
-                let place = floats(&[plan.py[row]; LANES]);
-                let sampled = grid.samples(&(row..row + 1)).next().is_some();
-                let pixels = features[row * width..][columns.clone()].chunks(LANES);
-                let out = band.row_mut(y)[columns.clone()].chunks_mut(LANES);
-                for (i, ((pixels, out), across)) in pixels.zip(out).zip(&across).enumerate() {
-                    let mut padded = [0; LANES];
-                    padded[..pixels.len()].copy_from_slice(pixels);
-                    let mut own = [NO_CANDIDATE; LANES];
-                    if state.is_some() {
-                        own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted as u8);
-                    }
-                    let inertia = inertia.map(|inertia| (inertia, &own));
-                    let (labels, least) = nearest(plan, mean, &candidates, across, &place, &padded, inertia);
-                    out.copy_from_slice(&labels[..out.len()]);
-                    if inertia.is_some() && sampled {
-                        let first = columns.start + i * LANES;
-                        let lanes = grid.samples(&(first..first + pixels.len()));
-                        residual += lanes.map(|x| u64::from(least[x - first])).sum::<u64>();
-                    }
-                }
-            }
-        }
-    }
-    residual
-}
-
-/// The label of each pixel's nearest candidate; `across` is what place in the row gives.
-#[inline(always)]
-fn nearest(
-    plan: &Plan,
-    mean: &Mean,
-    candidates: &Candidates,
-    across: &[[f32; LANES]; CANDIDATES],
-    y: &[[f32; LANES]; 2],
-    features: &[u32; LANES],
-    inertia: Option<(Inertia, &[u8; LANES])>,
-) -> ([u16; LANES], [u32; LANES]) {
-    let pixels = Pixels::new(&plan.color, mean, features);
-    let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
-    let mut own = [0.0; LANES];
-    for i in 0..candidates.len {
-        let cluster = &candidates.clusters[i];
-        let mut score = across[i];
-        add_score_y(&mut score, cluster, y);
-        pixels.score(cluster, &mut score);
-        if let Some((_, predicted)) = inertia {
-            keep_own(&mut own, predicted, &score, i as u32);
-        }
-        keep_lower(&mut best, &mut index, &score, i as u32);
-    }
-    let mut least = [0; LANES];
-    if let Some((inertia, predicted)) = inertia {
-        least = prefer(plan, mean, inertia, &pixels, (predicted, &own), (&best, &mut index));
-    }
-    (index.map(|i| candidates.labels[i as usize] as u16), least)
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod label;
 mod score;
 
 use std::f64::consts::FRAC_PI_2;

@@ -9,7 +9,7 @@ use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{CANDIDATES, LANES, whole};
 use crate::algo::temporal::Inertia;
-use crate::algo::temporal::cpu::CANDIDATE;
+use crate::algo::temporal::look_back::{CANDIDATE, PREDICTED};
 use crate::color::unpack;
 
 /// The mean feature's color in quanta, and how it weighs pixels.
@@ -142,48 +142,53 @@ impl Pixels {
     }
 }
 
-/// A distance in whole quanta from a score, and from what all candidates of a pixel share; as `as u32`, which vectors do not
-/// have.
+/// Distances in whole quanta from scores, and from what all candidates of a pixel share; as `as u32`, which vectors do not have.
 #[inline(always)]
-fn distance(plan: &Plan, mean: &Mean, weight: f32, score: f32) -> u32 {
+pub(super) fn distances(plan: &Plan, mean: &Mean, pixels: &Pixels, scores: &[f32; LANES]) -> [u32; LANES] {
     const END: f32 = 4_294_967_296.0;
-    let shared = plan.square / weight - mean.norm as f32 * weight;
-    let distance = shared + score;
-    let whole = whole(distance.max(0.0).min(END.next_down()).floor());
-    if distance >= END { u32::MAX } else { whole }
+    let mut distances = [0; LANES];
+    for lane in 0..LANES {
+        let weight = pixels.weight[lane];
+        let shared = plan.square / weight - mean.norm as f32 * weight;
+        let distance = shared + scores[lane];
+        let whole = whole(distance.max(0.0).min(END.next_down()).floor());
+        distances[lane] = if distance >= END { u32::MAX } else { whole };
+    }
+    distances
 }
 
 /// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is spared part of its
-/// distance. `best` are the least scores, `own` the scores of the predicted ones. Returns the least distances. All lanes at
-/// once; in one without a prediction nothing changes.
+/// distance. `scores` are those of all candidates, `best` the least. All lanes at once; in one without a prediction nothing
+/// changes.
 #[inline(always)]
 pub(super) fn prefer(
-    plan: &Plan,
-    mean: &Mean,
+    (plan, mean): (&Plan, &Mean),
     inertia: Inertia,
     pixels: &Pixels,
-    (predicted, own): (&[u8; LANES], &[f32; LANES]),
-    (best, index): (&[f32; LANES], &mut [u32; LANES]),
-) -> [u32; LANES] {
-    let mut least = [0; LANES];
+    predicted: &[u8; LANES],
+    scores: &[[f32; LANES]; PREDICTED],
+    best: &[f32; LANES],
+    index: &mut [u32; LANES],
+) {
+    let own = predicted.map(|predicted| u32::from(predicted & CANDIDATE));
+    let mut others = false;
     for lane in 0..LANES {
-        let candidate = u32::from(predicted[lane] & CANDIDATE);
-        let nearest = distance(plan, mean, pixels.weight[lane], best[lane]);
-        let all = distance(plan, mean, pixels.weight[lane], own[lane]);
-        let spared = inertia.spared_of_any(all, predicted[lane]);
-        let preferred = (spared < nearest) | ((spared == nearest) & (candidate < index[lane]));
-        let preferred = preferred & (candidate < CANDIDATES as u32);
-        index[lane] = if preferred { candidate } else { index[lane] };
-        least[lane] = nearest;
+        others |= (own[lane] != index[lane]) & (own[lane] < CANDIDATES as u32);
     }
-    least
-}
-
-/// Keeps the scores of a candidate where it is the predicted one.
-#[inline(always)]
-pub(super) fn keep_own(own: &mut [f32; LANES], predicted: &[u8; LANES], score: &[f32; LANES], i: u32) {
+    // Most pixels are nearest to the cluster that they are predicted to belong to.
+    if !others {
+        return;
+    }
+    let mut kept = [0.0; LANES];
     for lane in 0..LANES {
-        own[lane] = if u32::from(predicted[lane] & CANDIDATE) == i { score[lane] } else { own[lane] };
+        kept[lane] = scores[usize::from(predicted[lane] & CANDIDATE)][lane];
+    }
+    let (nearest, kept) = (distances(plan, mean, pixels, best), distances(plan, mean, pixels, &kept));
+    for lane in 0..LANES {
+        let spared = inertia.spared_of_any(kept[lane], predicted[lane]);
+        let preferred = (spared < nearest[lane]) | ((spared == nearest[lane]) & (own[lane] < index[lane]));
+        let preferred = preferred & (own[lane] < CANDIDATES as u32);
+        index[lane] = if preferred { own[lane] } else { index[lane] };
     }
 }
 

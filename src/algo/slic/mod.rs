@@ -20,6 +20,8 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod label;
+mod score;
 
 use super::grid::Grid;
 use super::temporal::PLACE;

@@ -1,37 +1,20 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What lasts from frame to frame, on the CPU: the reference. Stages `temporal/motion`, `temporal/track`,
-//! `temporal/rehome`; `temporal/identify` is in `identify.rs`.
-
-use rayon::prelude::*;
+//! What lasts from frame to frame, on the CPU: the reference. Stage `temporal/rehome`; `temporal/motion` and `temporal/track` are in
+//! `motion.rs`, predictions in `look_back.rs`, `temporal/identify` in `identify.rs`.
 
 use super::identify::Naming;
 use super::merged::Merged;
-use super::{
-    CLAIM_ROUNDS, Inertia, LOOKS_SHIFT, PLACE, Plan, SAME, STAYS, STILL, TRACK_FLAT, TRACK_FLAT_PX,
-    TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, Track, track_step, whole_px,
-};
+use super::motion::Sample;
+use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track, whole_px};
 use crate::algo::grid::Grid;
-use crate::algo::samples::LANES;
 use crate::backend::{self, StageTimes};
-use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
-use crate::image::{LabelBand, Labels};
+use crate::image::Labels;
 use crate::regions::Motion;
 
 /// No slot, region or candidate.
 pub(super) const NONE: u32 = u32::MAX;
-/// A pixel that is predicted to belong to none of its candidates.
-pub(crate) const NO_CANDIDATE: u8 = u8::MAX;
-/// Bits of a prediction that name the candidate.
-pub(crate) const CANDIDATE: u8 = 15;
-
-/// Sum over the channels of the absolute difference of two features.
-#[inline(always)]
-fn feature_difference(a: u32, b: u32) -> u32 {
-    let (a, b) = (unpack(a), unpack(b));
-    a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])
-}
 
 /// A cluster as the next frame needs to know it.
 #[derive(Debug, Clone, Copy)]
@@ -73,149 +56,33 @@ pub(crate) struct Main {
     pub label: u32,
 }
 
-/// A sample of a region: where it was in the last frame, and its features there.
-type Sample = (i32, i32, u32);
-
 /// Room for work on a frame; nothing in it lasts.
 #[derive(Default)]
-struct Scratch {
+pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
-    differences: Vec<u64>,
+    pub differences: Vec<u64>,
     /// A region's samples, for each part of the slots that is worked on at a time.
-    samples: Vec<Vec<Sample>>,
+    pub samples: Vec<Vec<Sample>>,
     /// The claims on each cell, round by round.
     claims: Vec<[u64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
     wanted: Vec<Option<i32>>,
 }
 
-/// A row of the last frame.
-struct LastRow<'a> {
-    features: &'a [u32],
-    labels: &'a [u16],
-}
-
-/// What predictions for a row of pixels in one cell rest on.
-struct LookBack<'a> {
-    /// This frame's features.
-    now: &'a [u32],
-    /// The same row of the last frame, and the one that the cell came from.
-    still: LastRow<'a>,
-    moved: LastRow<'a>,
-    move_x: i32,
-    cells: &'a [u32],
-    /// First column and row of the cells that are candidates, and how many there are.
-    corner: [u32; 2],
-    sides: [u32; 2],
-    /// The last label that was asked for, and its candidate.
-    known: Option<(u16, u8)>,
-}
-
-/// Pixels of a row that are looked back from at a time.
-const BLOCK: usize = 32;
-
-/// Differences of neighboring pixels.
-#[inline(always)]
-fn differ(a: &[u32], b: &[u32], out: &mut [u32]) {
-    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *out = feature_difference(a, b);
-    }
-}
-
-/// How a pixel looks that differs so much from where it comes from: in eighths.
-#[inline(always)]
-fn looks_of(difference: u32) -> u8 {
-    SAME.saturating_sub(difference).div_ceil(SAME / 8) as u8
-}
-
-impl LookBack<'_> {
-    /// The last frame's label that a pixel is predicted from, and how it looks.
-    #[inline(always)]
-    fn at(&self, x: usize) -> (u16, u8) {
-        if feature_difference(self.now[x], self.still.features[x]) < STILL {
-            return (self.still.labels[x], STAYS);
-        }
-        let from = (x as i32 - self.move_x).clamp(0, self.now.len() as i32 - 1) as usize;
-        let difference = feature_difference(self.now[x], self.moved.features[from]);
-        (self.moved.labels[from], looks_of(difference))
-    }
-
-    /// Writes the predictions for the neighboring pixels from `x` on, at most `BLOCK`.
-    #[inline(always)]
-    fn predict_block(&mut self, x: usize, out: &mut [u16]) {
-        let n = out.len();
-        let now = &self.now[x..][..n];
-        let (mut differences, mut labels, mut looks) = ([0; BLOCK], [0; BLOCK], [STAYS; BLOCK]);
-        let (differences, labels, looks) = (&mut differences[..n], &mut labels[..n], &mut looks[..n]);
-        differ(now, &self.still.features[x..][..n], differences);
-        labels.copy_from_slice(&self.still.labels[x..][..n]);
-        if differences.iter().fold(0, |most: u32, &difference| most.max(difference)) >= STILL {
-            let from = usize::try_from(x as i32 - self.move_x).ok().filter(|from| from + n <= self.now.len());
-            let Some(from) = from else {
-                for (x, out) in (x..x + n).zip(out) {
-                    let (label, looks) = self.at(x);
-                    *out = u16::from(self.candidate(label) | looks << LOOKS_SHIFT);
-                }
-                return;
-            };
-            let mut moved = [0; BLOCK];
-            differ(now, &self.moved.features[from..][..n], &mut moved[..n]);
-            let last = moved.iter().zip(&self.moved.labels[from..][..n]);
-            for (((&mut difference, looks), label), (&moved, &moved_label)) in
-                differences.iter_mut().zip(&mut *looks).zip(&mut *labels).zip(last)
-            {
-                let stays = difference < STILL;
-                *label = if stays { *label } else { moved_label };
-                *looks = if stays { STAYS } else { looks_of(moved) };
-            }
-        }
-        for ((out, labels), looks) in out.chunks_mut(LANES).zip(labels.chunks(LANES)).zip(looks.chunks(LANES))
-        {
-            // Most are of one region.
-            if labels.iter().fold(0, |others, label| others | (label ^ labels[0])) == 0 {
-                let candidate = self.candidate(labels[0]);
-                for (out, &looks) in out.iter_mut().zip(looks) {
-                    *out = u16::from(candidate | looks << LOOKS_SHIFT);
-                }
-            } else {
-                for ((out, &label), &looks) in out.iter_mut().zip(labels).zip(looks) {
-                    *out = u16::from(self.candidate(label) | looks << LOOKS_SHIFT);
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn candidate(&mut self, label: u16) -> u8 {
-        match self.known {
-            Some((known, candidate)) if known == label => candidate,
-            _ => {
-                let cell = self.cells[usize::from(label)];
-                let [dx, dy] = [cell & 0xffff, cell >> 16];
-                let (dx, dy) = (dx.wrapping_sub(self.corner[0]), dy.wrapping_sub(self.corner[1]));
-                let inside = dx < self.sides[0] && dy < self.sides[1];
-                let candidate = if inside { (dy * self.sides[0] + dx) as u8 } else { NO_CANDIDATE };
-                self.known = Some((label, candidate));
-                candidate
-            }
-        }
-    }
-}
-
 /// What a frame leaves to the next.
 pub(crate) struct State {
-    plan: Plan,
+    pub(super) plan: Plan,
     pub(super) grid: Grid,
     /// Whether the last frame counts.
     pub(super) warm: bool,
     /// Whether this frame's clusters are those of the slots.
     pub(super) in_slots: bool,
     /// This frame's thumbnail, and the last one's.
-    thumbnails: [Vec<u16>; 2],
+    pub(super) thumbnails: [Vec<u16>; 2],
     /// Motion of the picture in 1/16 px.
     pub(super) shift: [i32; 2],
     /// Whether no shift makes the last thumbnail like this one.
-    unlike: bool,
+    pub(super) unlike: bool,
     pub(super) slots: Vec<Slot>,
     /// Those of the last frame, while this one's are made.
     last_slots: Vec<Slot>,
@@ -224,7 +91,7 @@ pub(crate) struct State {
     /// Motion of each cell in whole px.
     pub(super) moves: Vec<[i32; 2]>,
     /// Cell that each of the last frame's regions has its cluster in: column, and row in the upper half; or none.
-    cells: Vec<u32>,
+    pub(super) cells: Vec<u32>,
     /// The last frame's labels; rows without padding.
     pub(super) labels: Vec<u16>,
     /// The last frame's features; rows without padding.
@@ -240,7 +107,7 @@ pub(crate) struct State {
     pub mains: Vec<Main>,
     /// One for each region.
     pub tracks: Vec<Track>,
-    scratch: Scratch,
+    pub(super) scratch: Scratch,
     pub(super) naming: Naming,
 }
 
@@ -324,199 +191,6 @@ impl State {
         }));
         self.residual = residual;
         self.in_slots = true;
-    }
-
-    /// What is asked about pixels in row `y` of a cell. Only while warm.
-    #[inline(always)]
-    fn look_back<'a>(&'a self, (gx, gy): (usize, usize), y: usize, features: &'a [u32]) -> LookBack<'a> {
-        let (nx, ny) = (self.grid.nx as usize, self.grid.ny as usize);
-        let (width, height) = (self.grid.geometry.width as usize, self.grid.geometry.height as i32);
-        let [move_x, move_y] = self.moves[gy * nx + gx];
-        let from = (y as i32 - move_y).clamp(0, height - 1) as usize;
-        let row = |y: usize| {
-            let pixels = y * width..(y + 1) * width;
-            LastRow { features: &self.features[pixels.clone()], labels: &self.labels[pixels] }
-        };
-        let (left, top) = (gx.saturating_sub(1) as u32, gy.saturating_sub(1) as u32);
-        LookBack {
-            now: &features[y * width..][..width],
-            still: row(y),
-            moved: row(from),
-            move_x,
-            cells: &self.cells,
-            corner: [left, top],
-            sides: [(gx + 2).min(nx) as u32 - left, (gy + 2).min(ny) as u32 - top],
-            known: None,
-        }
-    }
-
-    /// Writes the predictions for some pixels in row `y` of a cell: the candidate that each belongs to, and how it looks.
-    pub fn predict(
-        &self,
-        cell: (usize, usize),
-        y: usize,
-        columns: impl Iterator<Item = usize>,
-        features: &[u32],
-        out: &mut [u8],
-    ) {
-        if !self.warm {
-            out.fill(NO_CANDIDATE);
-            return;
-        }
-        let mut look = self.look_back(cell, y, features);
-        for (x, out) in columns.zip(out) {
-            let (label, looks) = look.at(x);
-            *out = look.candidate(label) | looks << LOOKS_SHIFT;
-        }
-    }
-
-    /// The same for all pixels of a band in one row of cells, left where their labels will be: row by row, since what two frames
-    /// have at the cells, one after the other, is far apart.
-    #[inline(always)]
-    pub fn predict_band(&self, gy: usize, features: &[u32], band: &mut LabelBand<'_>) {
-        for y in 0..band.rows() {
-            let (at, row) = (band.first_row + y, band.row_mut(y));
-            if !self.warm {
-                row.fill(u16::from(NO_CANDIDATE));
-                continue;
-            }
-            for gx in 0..self.grid.nx as usize {
-                let columns = self.grid.columns(gx);
-                let mut look = self.look_back((gx, gy), at, features);
-                for (first, out) in columns.clone().step_by(BLOCK).zip(row[columns].chunks_mut(BLOCK)) {
-                    look.predict_block(first, out);
-                }
-            }
-        }
-    }
-
-    fn take_thumbnail(&mut self, cpu: &Cpu, features: &[u32]) {
-        self.thumbnails.swap(0, 1);
-        let (side, columns) = (self.plan.square as usize, self.plan.thumbnail[0] as usize);
-        let width = self.grid.geometry.width as usize;
-        if columns == 0 {
-            return;
-        }
-        let thumbnail = &mut self.thumbnails[0];
-        cpu.run(|| {
-            thumbnail.par_chunks_mut(columns).enumerate().for_each(|(v, row)| {
-                for (u, mean) in row.iter_mut().enumerate() {
-                    let square = |y: usize| &features[y * width + u * side..][..side];
-                    let sum: u32 = (v * side..(v + 1) * side).flat_map(square).map(|&f| unpack(f)[0]).sum();
-                    *mean = (sum / (side * side) as u32) as u16;
-                }
-            });
-        });
-    }
-
-    /// The motion of the picture.
-    fn estimate_shift(&mut self, cpu: &Cpu) {
-        let [now, last] = &self.thumbnails;
-        let [columns, rows] = self.plan.thumbnail.map(|side| side as i32);
-        let [reach_x, reach_y] = self.plan.reach.map(|reach| reach as i32);
-        let across = 2 * reach_x + 1;
-        let difference = |index: i32| -> u64 {
-            let (dx, dy) = (index % across - reach_x, index / across - reach_y);
-            let mut sum = 0;
-            for v in reach_y..rows - reach_y {
-                let at = |u: i32, v: i32| (v * columns + u) as usize;
-                let span = (columns - 2 * reach_x).max(0) as usize;
-                let here = &now[at(reach_x, v)..][..span];
-                let there = &last[at(reach_x - dx, v - dy)..][..span];
-                let row: u64 = here.iter().zip(there).map(|(&a, &b)| u64::from(a.abs_diff(b)).pow(2)).sum();
-                sum += row;
-            }
-            sum
-        };
-        let differences = &mut self.scratch.differences;
-        let each = || differences.par_iter_mut().enumerate().for_each(|(i, d)| *d = difference(i as i32));
-        cpu.run(each);
-        self.shift = super::shift_of(&self.plan, differences);
-        let (mut count, mut sum, mut squares) = (0u64, 0u64, 0u64);
-        for v in reach_y..rows - reach_y {
-            for &mean in &now[(v * columns + reach_x) as usize..][..(columns - 2 * reach_x).max(0) as usize] {
-                count += 1;
-                sum += u64::from(mean);
-                squares += u64::from(mean).pow(2);
-            }
-        }
-        let least = differences.iter().copied().min().unwrap_or(0);
-        let [part, noise] = self.plan.unlike.map(u64::from);
-        self.unlike = 8 * least * count > part * (count * squares - sum * sum) + 8 * noise * count * count;
-    }
-
-    /// Where the pixels of every slot's region went.
-    fn track(&mut self, cpu: &Cpu, features: &[u32]) {
-        let Self { grid, slots, labels, shift, features: last, scratch, .. } = self;
-        let (nx, ny) = (grid.nx as usize, grid.ny as usize);
-        let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
-        let step = track_step(grid);
-        let (grid, labels, last, shift) = (&*grid, &*labels, &*last, *shift);
-        let track = |k: usize, slot: &mut Slot, points: &mut Vec<Sample>| {
-            let (gx, gy) = (k % nx, k / nx);
-            let columns = grid.columns(gx.saturating_sub(1)).start..grid.columns((gx + 1).min(nx - 1)).end;
-            let rows = grid.rows(gy.saturating_sub(1)).start..grid.rows((gy + 1).min(ny - 1)).end;
-            points.clear();
-            for y in (rows.start.next_multiple_of(step)..rows.end).step_by(step) {
-                for x in (columns.start.next_multiple_of(step)..columns.end).step_by(step) {
-                    let at = y * width as usize + x;
-                    if u32::from(labels[at]) == slot.region {
-                        points.push((x as i32, y as i32, last[at]));
-                    }
-                }
-            }
-            let difference = |[dx, dy]: [i32; 2]| -> u32 {
-                let of = |&(x, y, feature): &Sample| {
-                    let (x, y) = ((x + dx).clamp(0, width - 1), (y + dy).clamp(0, height - 1));
-                    feature_difference(features[(y * width + x) as usize], feature)
-                };
-                points.iter().map(of).sum()
-            };
-            let own = whole_px([0, 1].map(|i| shift[i] + slot.velocity[i]));
-            let noise = TRACK_NOISE * points.len() as u32;
-            let still = difference([0; 2]);
-            let is_flat = |shift: [i32; 2]| {
-                let length = shift[0].unsigned_abs().max(shift[1].unsigned_abs());
-                still < TRACK_FLAT.max(TRACK_FLAT_PX * length) * points.len() as u32
-            };
-            let mut best = ([0; 2], still);
-            // The first of the least, if it is clearly less than the best before.
-            let mut offer = |shifts: &[[i32; 2]]| {
-                let mut below = (best.1 - best.1 / TRACK_MARGIN).saturating_sub(noise);
-                for &shift in shifts {
-                    let d = difference(shift);
-                    if d < below {
-                        best = (shift, d);
-                        below = d;
-                    }
-                }
-                best.0
-            };
-            let mut found = [0; 2];
-            if !is_flat(found) {
-                found = offer(&[own, whole_px(shift)]);
-                for hop in TRACK_HOPS {
-                    found = offer(&std::array::from_fn::<_, 9, _>(|i| {
-                        [found[0] + hop * (i as i32 % 3 - 1), found[1] + hop * (i as i32 / 3 - 1)]
-                    }));
-                }
-                if is_flat(found) {
-                    found = [0; 2];
-                }
-            }
-            if found != own {
-                slot.velocity = [0, 1].map(|i| PLACE * found[i] - shift[i]);
-            }
-        };
-        cpu.run(|| {
-            let length = slots.len().div_ceil(scratch.samples.len());
-            let parts = slots.par_chunks_mut(length).zip(&mut scratch.samples).enumerate();
-            parts.for_each(|(part, (slots, points))| {
-                for (i, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE) {
-                    track(part * length + i, slot, points);
-                }
-            });
-        });
     }
 
     /// Moves every cluster into the cell that it is over.

@@ -53,8 +53,10 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 mod identify;
+pub(crate) mod look_back;
 mod matching;
 pub(crate) mod merged;
+mod motion;
 
 use std::ops::Sub;
 
