@@ -46,6 +46,8 @@ fn pack(channels: [i32; 3]) -> u32 {
     (a.clamp(0, 1023) | b.clamp(0, 2047) << 10) as u32 | (c.clamp(0, 2047) as u32) << 21
 }
 
+/// Colors whose features are found together; an even number.
+pub(crate) const COLORS: usize = 32;
 /// Most bits of a code value.
 const MAX_BITS: u32 = 10;
 const LINEAR_ONE: f64 = 65_535.0;
@@ -67,7 +69,7 @@ pub struct ColorTables {
     /// Rows in 1/16384, each summing to exactly that in the Lab spaces, so that gray has no chroma.
     matrix: [[i32; 3]; 3],
     /// The Lab curve f over light in 1/16384, 32768 at white.
-    curve: Vec<u16>,
+    curve: Box<[u16; CURVE_LEN]>,
 }
 
 impl ColorTables {
@@ -100,13 +102,11 @@ impl ColorTables {
             }
             fixed
         });
-        let curve = (0..CURVE_LEN)
-            .map(|i| {
-                let t = i as f64 / f64::from(MATRIX_ONE);
-                let f = if t > 0.008856 { t.cbrt() } else { (903.3 * t + 16.0) / 116.0 };
-                (f * CURVE_ONE).round() as u16
-            })
-            .collect();
+        let curve = Box::new(std::array::from_fn(|i| {
+            let t = i as f64 / f64::from(MATRIX_ONE);
+            let f = if t > 0.008856 { t.cbrt() } else { (903.3 * t + 16.0) / 116.0 };
+            (f * CURVE_ONE).round() as u16
+        }));
         Self {
             space,
             linear,
@@ -128,24 +128,74 @@ impl ColorTables {
     /// The feature of a color in codes of as many bits as the tables are for.
     #[inline(always)]
     pub fn feature_wide(&self, rgb: [u16; 3]) -> u32 {
-        let light = rgb.map(|v| i32::from(self.linear[usize::from(v) % (1 << MAX_BITS)]));
-        if self.space == ColorSpace::Rgb {
-            return pack(light);
-        }
-        let [x, y, z] = self
-            .matrix
-            .map(|row| (row[0] * light[0] + row[1] * light[1] + row[2] * light[2] + (1 << 15)) >> 16);
-        if self.space == ColorSpace::XyzGslicr {
-            return pack([x, y, z].map(|v| (1020 * v + (MATRIX_ONE >> 1)) / MATRIX_ONE));
-        }
-        let [fx, fy, fz] = [x, y, z].map(|v| i32::from(self.curve[(v as usize).min(CURVE_LEN - 1)]));
-        let round = |v: i32| (v + (1 << 14)) >> 15;
-        pack([
-            round(8 * 116 * fy - 8 * 16 * 32_768),
-            round(8 * 500 * (fx - fy)) + 1024,
-            round(8 * 200 * (fy - fz)) + 1024,
-        ])
+        self.feature_of_light(rgb.map(|code| self.light(code)))
     }
+
+    #[inline(always)]
+    fn feature_of_light(&self, light: [i32; 3]) -> u32 {
+        match self.space {
+            ColorSpace::Rgb => pack(light),
+            ColorSpace::XyzGslicr => {
+                pack(self.xyz(light).map(|v| (1020 * v + (MATRIX_ONE >> 1)) / MATRIX_ONE))
+            }
+            ColorSpace::Lab | ColorSpace::LabGslicr => pack(lab(self.xyz(light).map(|v| self.curved(v)))),
+        }
+    }
+
+    /// The features of some colors, given as light: each step for all of them, since vectors can do all but look up.
+    // The channels lie in arrays of their own.
+    #[allow(clippy::needless_range_loop)]
+    #[inline(always)]
+    pub(crate) fn features(&self, light: &[[i32; COLORS]; 3]) -> [u32; COLORS] {
+        let color =
+            |channels: &[[i32; COLORS]; 3], i: usize| [channels[0][i], channels[1][i], channels[2][i]];
+        if !matches!(self.space, ColorSpace::Lab | ColorSpace::LabGslicr) {
+            return std::array::from_fn(|i| self.feature_of_light(color(light, i)));
+        }
+        let mut xyz = [[0; COLORS]; 3];
+        for i in 0..COLORS {
+            [xyz[0][i], xyz[1][i], xyz[2][i]] = self.xyz(color(light, i));
+        }
+        let mut curved = [[0; COLORS]; 3];
+        for (curved, xyz) in curved.iter_mut().zip(&xyz) {
+            for i in 0..COLORS {
+                curved[i] = self.curved(xyz[i]);
+            }
+        }
+        let mut features = [0; COLORS];
+        for i in 0..COLORS {
+            features[i] = pack(lab(color(&curved, i)));
+        }
+        features
+    }
+
+    /// The light of a code, 65535 at white; in `rgb` the channel of the feature.
+    #[inline(always)]
+    pub(crate) fn light(&self, code: u16) -> i32 {
+        i32::from(self.linear[usize::from(code) % (1 << MAX_BITS)])
+    }
+
+    /// In 1/16384, rounded.
+    #[inline(always)]
+    fn xyz(&self, light: [i32; 3]) -> [i32; 3] {
+        self.matrix.map(|row| (row[0] * light[0] + row[1] * light[1] + row[2] * light[2] + (1 << 15)) >> 16)
+    }
+
+    #[inline(always)]
+    fn curved(&self, light: i32) -> i32 {
+        i32::from(self.curve[(light as usize).min(CURVE_LEN - 1)])
+    }
+}
+
+/// L, a, b in quanta from the curve's X, Y, Z.
+#[inline(always)]
+fn lab([fx, fy, fz]: [i32; 3]) -> [i32; 3] {
+    let round = |v: i32| (v + (1 << 14)) >> 15;
+    [
+        round(8 * 116 * fy - 8 * 16 * 32_768),
+        round(8 * 500 * (fx - fy)) + 1024,
+        round(8 * 200 * (fy - fz)) + 1024,
+    ]
 }
 
 /// `SpaceArgs` of kernels/features.cuh.
@@ -165,7 +215,7 @@ unsafe impl crate::cuda::launch::Argument for SpaceArgs {}
 impl ColorTables {
     /// The Lab curve, padded to a whole word, and the codes' curve behind it, as whole quads of words in the device's byte order.
     pub(crate) fn device_words(&self) -> Vec<u32> {
-        let mut items = self.curve.clone();
+        let mut items = self.curve.to_vec();
         items.resize(items.len().next_multiple_of(2), 0);
         items.extend_from_slice(&self.linear[..1 << self.bits]);
         items.resize(items.len().next_multiple_of(8), 0);
@@ -379,6 +429,23 @@ mod tests {
         // Near black the curve is so steep that a step of its table is a quantum of a.
         assert!(worst < 2.5, "{worst}");
         assert!(sum / count < 0.3, "{}", sum / count);
+    }
+
+    #[test]
+    fn features_of_many_are_those_of_each() {
+        for bits in [8, 10] {
+            for space in ColorSpace::ALL {
+                let tables = ColorTables::with_bits(space, bits);
+                for start in (0..1u32 << 16).step_by(COLORS) {
+                    let code = |i: u32, step: u32| ((start + i).wrapping_mul(step) >> 7) as u16 % (1 << bits);
+                    let rgb = [40_503, 12_289, 769].map(|step| std::array::from_fn(|i| code(i as u32, step)));
+                    let light = rgb.map(|codes: [u16; COLORS]| codes.map(|code| tables.light(code)));
+                    let wanted =
+                        std::array::from_fn(|i| tables.feature_wide([rgb[0][i], rgb[1][i], rgb[2][i]]));
+                    assert_eq!(tables.features(&light), wanted, "{space:?} {rgb:?}");
+                }
+            }
+        }
     }
 
     /// kernels/features.cuh packs Lab without a bound. Light grows with codes and the curve with light, so that the corners of a box of

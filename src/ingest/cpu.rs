@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `ingest` on the CPU: rows in parallel, one table lookup chain a pixel.
+//! Stage `ingest` on the CPU: rows in parallel.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::backend;
-use crate::color::{ColorTables, Yuv};
+use crate::color::{COLORS, ColorTables, Yuv};
 use crate::cpu::{Cpu, Work, check_frame};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, PixelFormat, p010_code};
@@ -25,55 +26,87 @@ impl Ingest {
         let gray = std::array::from_fn(|v| tables.feature_wide(yuv.rgb_wide([v as u16, 128, 128])));
         Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray }
     }
+}
 
-    fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
-        &self,
-        row: &[u8],
-        out: &mut [u32],
-    ) {
-        for (feature, pixel) in out.iter_mut().zip(row.chunks_exact(BYTES)) {
-            *feature = self.tables.feature([pixel[R], pixel[G], pixel[B]]);
+/// Features of packed pixels.
+#[inline(always)]
+fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
+    ingest: &Ingest,
+    row: &[u8],
+    out: &mut [u32],
+) {
+    for (out, pixels) in out.chunks_mut(COLORS).zip(row.chunks(BYTES * COLORS)) {
+        let mut light = [[0; COLORS]; 3];
+        for (i, pixel) in pixels.chunks_exact(BYTES).take(COLORS).enumerate() {
+            for (channel, at) in light.iter_mut().zip([R, G, B]) {
+                channel[i] = ingest.tables.light(u16::from(pixel[at]));
+            }
         }
+        out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
     }
+}
 
-    fn yuv_row<'p>(&self, luma: &[u8], chroma: impl Iterator<Item = (&'p u8, &'p u8)>, out: &mut [u32]) {
-        for ((pair, luma), (&u, &v)) in out.chunks_mut(2).zip(luma.chunks(2)).zip(chroma) {
-            for (feature, &y) in pair.iter_mut().zip(luma) {
-                *feature = self.tables.feature(self.yuv.rgb([y, u, v]));
+/// Features of 4:2:0 pixels: `luma(x)`, and `chroma(x / 2)` for both pixels of a pair.
+#[inline(always)]
+fn yuv_row(
+    ingest: &Ingest,
+    luma: impl Fn(usize) -> u16,
+    chroma: impl Fn(usize) -> [u16; 2],
+    out: &mut [u32],
+) {
+    for (k, out) in out.chunks_mut(COLORS).enumerate() {
+        let first = k * COLORS;
+        let mut yuv = [[0; COLORS]; 3];
+        for (i, y) in yuv[0][..out.len()].iter_mut().enumerate() {
+            *y = luma(first + i);
+        }
+        for i in 0..out.len().div_ceil(2) {
+            let [u, v] = chroma(first / 2 + i);
+            yuv[1][2 * i..2 * i + 2].fill(u);
+            yuv[2][2 * i..2 * i + 2].fill(v);
+        }
+        let mut rgb = [[0; COLORS]; 3];
+        for i in 0..COLORS {
+            [rgb[0][i], rgb[1][i], rgb[2][i]] = ingest.yuv.rgb_wide([yuv[0][i], yuv[1][i], yuv[2][i]]);
+        }
+        let mut light = [[0; COLORS]; 3];
+        for (light, codes) in light.iter_mut().zip(&rgb) {
+            for i in 0..COLORS {
+                light[i] = ingest.tables.light(codes[i]);
             }
         }
+        out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
     }
+}
 
-    fn row(&self, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
-        let row = frame.row(0, y);
-        match self.info.format {
-            PixelFormat::Rgba | PixelFormat::Rgbx => self.rgb_row::<4, 0, 1, 2>(row, out),
-            PixelFormat::Bgra | PixelFormat::Bgrx => self.rgb_row::<4, 2, 1, 0>(row, out),
-            PixelFormat::Argb | PixelFormat::Xrgb => self.rgb_row::<4, 1, 2, 3>(row, out),
-            PixelFormat::Abgr | PixelFormat::Xbgr => self.rgb_row::<4, 3, 2, 1>(row, out),
-            PixelFormat::Rgb => self.rgb_row::<3, 0, 1, 2>(row, out),
-            PixelFormat::Bgr => self.rgb_row::<3, 2, 1, 0>(row, out),
-            PixelFormat::Gray8 => {
-                for (feature, &v) in out.iter_mut().zip(row) {
-                    *feature = self.gray[usize::from(v)];
-                }
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+fn ingest_row(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
+    let row = frame.row(0, y);
+    match ingest.info.format {
+        PixelFormat::Rgba | PixelFormat::Rgbx => rgb_row::<4, 0, 1, 2>(ingest, row, out),
+        PixelFormat::Bgra | PixelFormat::Bgrx => rgb_row::<4, 2, 1, 0>(ingest, row, out),
+        PixelFormat::Argb | PixelFormat::Xrgb => rgb_row::<4, 1, 2, 3>(ingest, row, out),
+        PixelFormat::Abgr | PixelFormat::Xbgr => rgb_row::<4, 3, 2, 1>(ingest, row, out),
+        PixelFormat::Rgb => rgb_row::<3, 0, 1, 2>(ingest, row, out),
+        PixelFormat::Bgr => rgb_row::<3, 2, 1, 0>(ingest, row, out),
+        PixelFormat::Gray8 => {
+            for (feature, &v) in out.iter_mut().zip(row) {
+                *feature = ingest.gray[usize::from(v)];
             }
-            PixelFormat::Nv12 => {
-                let chroma = frame.row(1, y / 2).chunks_exact(2).map(|c| (&c[0], &c[1]));
-                self.yuv_row(row, chroma, out);
-            }
-            PixelFormat::I420 => {
-                self.yuv_row(row, frame.row(1, y / 2).iter().zip(frame.row(2, y / 2)), out);
-            }
-            PixelFormat::P010Le => {
-                let chroma = frame.row(1, y / 2).chunks_exact(4);
-                for ((pair, luma), chroma) in out.chunks_mut(2).zip(row.chunks(4)).zip(chroma) {
-                    let (u, v) = (p010_code(chroma), p010_code(&chroma[2..]));
-                    for (feature, y) in pair.iter_mut().zip(luma.chunks_exact(2)) {
-                        *feature = self.tables.feature_wide(self.yuv.rgb_wide([p010_code(y), u, v]));
-                    }
-                }
-            }
+        }
+        PixelFormat::Nv12 => {
+            let chroma = frame.row(1, y / 2);
+            let pair = |c: usize| [chroma[2 * c], chroma[2 * c + 1]].map(u16::from);
+            yuv_row(ingest, |x| u16::from(row[x]), pair, out);
+        }
+        PixelFormat::I420 => {
+            let (u, v) = (frame.row(1, y / 2), frame.row(2, y / 2));
+            yuv_row(ingest, |x| u16::from(row[x]), |c| [u[c], v[c]].map(u16::from), out);
+        }
+        PixelFormat::P010Le => {
+            let chroma = frame.row(1, y / 2);
+            let pair = |c: usize| [p010_code(&chroma[4 * c..]), p010_code(&chroma[4 * c + 2..])];
+            yuv_row(ingest, |x| p010_code(&row[2 * x..]), pair, out);
         }
     }
 }
@@ -90,7 +123,7 @@ impl backend::Ingest<Cpu> for Ingest {
                 .par_chunks_mut(width)
                 .enumerate()
                 .with_min_len(16)
-                .for_each(|(y, out)| self.row(frame, y, out));
+                .for_each(|(y, out)| ingest_row(self, frame, y, out));
         });
         Ok(())
     }
