@@ -4,4 +4,5 @@
 pub mod connectivity;
 pub mod merge;
 pub mod overlay;
+mod runs;
 pub mod statistics;

@@ -11,9 +11,12 @@ use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::plan::Plan;
+use crate::post::runs::{RowSums, for_each_change, packed};
 
 /// Rows that one task works on.
 const STRIP: usize = 32;
+/// Pairs that a strip remembers.
+const SEEN: usize = 1 << (u32::BITS - 22);
 
 /// The lowest set of a forest in which every parent is at most its child.
 pub(crate) fn find(parents: &mut [u32], mut i: u32) -> u32 {
@@ -35,7 +38,7 @@ pub(crate) fn unite(parents: &mut [u32], a: u32, b: u32) {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
     pub count: u32,
-    color: [u64; 3],
+    pub color: [u64; 3],
 }
 
 impl Sums {
@@ -57,27 +60,6 @@ pub(crate) fn distance(a: [u32; 3], b: [u32; 3]) -> u32 {
     (0..3).map(|i| a[i].abs_diff(b[i]).pow(2)).sum()
 }
 
-/// Pixels whose features one u64 can sum: three fields of 21 bits and more.
-const PACKED_SUM: usize = 1024;
-
-pub(crate) fn sum_features(features: &[u32]) -> Sums {
-    let mut sums = Sums { count: features.len() as u32, color: [0; 3] };
-    for chunk in features.chunks(PACKED_SUM) {
-        let packed: u64 = chunk
-            .iter()
-            .map(|&feature| {
-                let [a, b, c] = unpack(feature).map(u64::from);
-                a | b << 21 | c << 42
-            })
-            .sum();
-        let mask = (1 << 21) - 1;
-        sums.color[0] += packed & mask;
-        sums.color[1] += packed >> 21 & mask;
-        sums.color[2] += packed >> 42;
-    }
-    sums
-}
-
 /// Some rows as runs of equal label, and the components that these runs form inside the strip.
 #[derive(Default)]
 struct Strip {
@@ -93,10 +75,14 @@ struct Strip {
     sums: Vec<Sums>,
     /// Their clusters.
     clusters: Vec<u32>,
+    /// Of the features in the row that is worked on.
+    row_sums: RowSums,
     /// Number of components in the strips above.
     offset: u32,
     /// Touching components with a small one among them.
     edges: Vec<(u32, u32)>,
+    /// Pairs that touch, at places that follow from them, the latest of each place.
+    seen: Vec<(u32, u32)>,
 }
 
 impl Strip {
@@ -121,11 +107,7 @@ impl Strip {
             let row = cluster_row(y);
             let begin = self.starts.len() as u32;
             self.starts.push(0);
-            for (x, pair) in row.windows(2).enumerate() {
-                if pair[0] != pair[1] {
-                    self.starts.push(x as u16 + 1);
-                }
-            }
+            for_each_change(row, |x| self.starts.push(x as u16));
             self.parents.extend(begin..self.starts.len() as u32);
         }
         self.rows.push(self.starts.len() as u32);
@@ -156,11 +138,12 @@ impl Strip {
         self.components.clear();
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
+            self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
             let runs = self.runs(y);
             for run in runs.clone() {
                 let start = usize::from(self.starts[run]);
                 let end = if run + 1 == runs.end { width } else { usize::from(self.starts[run + 1]) };
-                let sums = sum_features(&pixels[start..end]);
+                let sums = Sums { count: (end - start) as u32, color: self.row_sums.over(start..end) };
                 let root = find(&mut self.parents, run as u32) as usize;
                 let component = if root == run {
                     self.sums.push(sums);
@@ -178,11 +161,20 @@ impl Strip {
 
     /// Lists the pairs of touching roots of which one is small, inside the strip and across its upper border.
     fn list_edges(&mut self, above: Option<&StripBorder>, roots: &Roots<'_>, width: usize) {
-        let mut edges = std::mem::take(&mut self.edges);
+        let (mut edges, mut seen) = (std::mem::take(&mut self.edges), std::mem::take(&mut self.seen));
         edges.clear();
+        seen.clear();
+        seen.resize(SEEN, (0, 0));
         let mut offer = |a: u32, b: u32| {
-            if a != b && (roots.small(a) || roots.small(b)) && edges.last() != Some(&(a, b)) {
-                edges.push((a, b));
+            if a != b && (roots.small(a) || roots.small(b)) {
+                // Those that touch mostly do so in several rows.
+                let edge = (a.min(b), a.max(b));
+                let slot =
+                    edge.0.wrapping_mul(0x9e37_79b1).wrapping_add(edge.1.wrapping_mul(0x85eb_ca77)) >> 22;
+                if seen[slot as usize] != edge {
+                    seen[slot as usize] = edge;
+                    edges.push(edge);
+                }
             }
         };
         let root = |run: usize| roots.parents[(self.offset + self.components[run]) as usize];
@@ -209,7 +201,7 @@ impl Strip {
                 });
             }
         }
-        self.edges = edges;
+        (self.edges, self.seen) = (edges, seen);
     }
 }
 
@@ -268,7 +260,8 @@ pub(crate) struct Connectivity {
     /// Union-find over the components of all strips; ids are in raster order of first pixels.
     parents: Vec<u32>,
     sums: Vec<Sums>,
-    means: Vec<[u32; 3]>,
+    /// As far as they have been asked for; an edge asks for two, and divisions take long.
+    means: Vec<Option<[u32; 3]>>,
     picks: Vec<u64>,
     edges: Vec<(u32, u32)>,
     small: Vec<u32>,
@@ -341,6 +334,8 @@ impl Connectivity {
             });
         }
         self.settle();
+        self.means.clear();
+        self.means.resize(self.sums.len(), None);
     }
 
     /// The main component of each cluster, by its number.
@@ -389,17 +384,17 @@ impl Connectivity {
     /// One round: every small component joins a neighbor. Returns whether any did.
     fn absorb(&mut self, min_region: u32, round: u32) -> bool {
         let Self { parents, sums, means, picks, edges, small, .. } = self;
-        means.resize(sums.len(), [0; 3]);
         picks.resize(sums.len(), u64::MAX);
         small.clear();
         for &(a, b) in &*edges {
             for c in [a, b] {
                 picks[c as usize] = u64::MAX;
-                means[c as usize] = sums[c as usize].mean();
             }
         }
         for &(a, b) in &*edges {
-            let distance = distance(means[a as usize], means[b as usize]);
+            let [a_mean, b_mean] =
+                [a, b].map(|c| *means[c as usize].get_or_insert_with(|| sums[c as usize].mean()));
+            let distance = distance(a_mean, b_mean);
             let small_ones = [a, b].map(|c| sums[c as usize].count < min_region);
             for (i, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
                 if small_ones[i] {
@@ -422,6 +417,7 @@ impl Connectivity {
                 if root != c {
                     let moved = std::mem::take(&mut sums[c as usize]);
                     sums[root as usize].add(&moved);
+                    means[root as usize] = None;
                 }
             }
         }

@@ -6,11 +6,13 @@ use rayon::prelude::*;
 use super::{Plan, RATIO_ONE};
 use crate::algo::temporal::merged::Part;
 use crate::backend;
+use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
-use crate::post::connectivity::cpu::{Sums, distance, find, sum_features, unite};
-use crate::post::statistics::cpu::{add_equal_pairs, for_each_run, list_pairs};
+use crate::post::connectivity::cpu::{Sums, distance, find, unite};
+use crate::post::runs::{RowSums, for_each_run, packed};
+use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
 
 /// The rows of one task, and what they add to the labels that occur in them.
 #[derive(Default)]
@@ -18,6 +20,8 @@ struct Band {
     lowest: u16,
     sums: Vec<Sums>,
     pairs: Vec<u64>,
+    /// Of the features in the row that is worked on.
+    row_sums: RowSums,
 }
 
 impl Band {
@@ -30,8 +34,11 @@ impl Band {
         self.sums.resize(usize::from(highest - self.lowest) + 1, Sums::default());
         for y in rows.clone() {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
+            self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
             for_each_run(row, |columns| {
-                self.sums[usize::from(row[columns.start] - self.lowest)].add(&sum_features(&pixels[columns]));
+                let label = usize::from(row[columns.start] - self.lowest);
+                let color = self.row_sums.over(columns.clone());
+                self.sums[label].add(&Sums { count: columns.len() as u32, color });
             });
         }
         list_pairs(labels, rows, &mut self.pairs);

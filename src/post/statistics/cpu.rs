@@ -7,9 +7,10 @@ use crate::backend;
 use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
 use crate::cpu::{Cpu, Work, check_frame, check_labels};
 use crate::error::Result;
-use crate::image::{Frame, FrameInfo, Labels, PixelFormat, p010_code};
+use crate::image::{Frame, FrameInfo, Labels, PackedRgb, PixelFormat, p010_code};
 use crate::params::Outputs;
 use crate::plan::Plan;
+use crate::post::runs::{RowSums, for_each_change, for_each_run, packed};
 use crate::regions::{Neighbor, Region, Regions};
 
 #[derive(Debug, Clone, Copy)]
@@ -58,50 +59,42 @@ struct Lights<'a> {
     yuv: &'a Yuv,
 }
 
-/// Three sums in one u64, for up to 1024 pixels of channels below 2048.
-fn sum_packed(pixels: impl Iterator<Item = [u64; 3]>) -> [u64; 3] {
-    let packed: u64 = pixels.map(|[a, b, c]| a | b << 21 | c << 42).sum();
-    let mask = (1 << 21) - 1;
-    [packed & mask, packed >> 21 & mask, packed >> 42]
-}
-
-/// Longest run that [`sum_packed`] takes.
-const PACKED_SUM: usize = 1024;
-
-/// Sums of a piece of row `y` in the frame's own channels.
-fn sum_samples(frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
-    let info = frame.info();
-    let row = frame.row(0, y);
-    let wide = u64::from;
+/// Takes row `y` of a frame in its own channels.
+fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize) {
+    let (info, row) = (frame.info(), frame.row(0, y));
+    let width = info.geometry.width as usize;
+    let wide = u32::from;
     match info.format {
-        PixelFormat::Gray8 => {
-            let luma: u64 = row[columns.clone()].iter().map(|&v| wide(v)).sum();
-            [luma, 128 * columns.len() as u64, 128 * columns.len() as u64]
-        }
+        PixelFormat::Gray8 => sums.take(width, row.iter().map(|&v| packed([wide(v), 128, 128]))),
         PixelFormat::Nv12 => {
-            let chroma = frame.row(1, y / 2);
-            sum_packed(columns.map(|x| {
-                let c = x / 2 * 2;
-                [wide(row[x]), wide(chroma[c]), wide(chroma[c + 1])]
-            }))
+            let chroma = frame.row(1, y / 2).chunks_exact(2).flat_map(|c| [c, c]);
+            let pixels = row.iter().zip(chroma);
+            sums.take(width, pixels.map(|(&y, c)| packed([wide(y), wide(c[0]), wide(c[1])])));
         }
         PixelFormat::I420 => {
-            let (u, v) = (frame.row(1, y / 2), frame.row(2, y / 2));
-            sum_packed(columns.map(|x| [wide(row[x]), wide(u[x / 2]), wide(v[x / 2])]))
+            let chroma = frame.row(1, y / 2).iter().zip(frame.row(2, y / 2)).flat_map(|c| [c, c]);
+            let pixels = row.iter().zip(chroma);
+            sums.take(width, pixels.map(|(&y, (&u, &v))| packed([wide(y), wide(u), wide(v)])));
         }
         PixelFormat::P010Le => {
-            let chroma = frame.row(1, y / 2);
-            let code = |row: &[u8], i: usize| u64::from(p010_code(&row[2 * i..]));
-            sum_packed(columns.map(|x| {
-                let c = x / 2 * 2;
-                [code(row, x), code(chroma, c), code(chroma, c + 1)]
-            }))
+            let code = |bytes: &[u8]| u32::from(p010_code(bytes));
+            let chroma = frame.row(1, y / 2).chunks_exact(4).flat_map(|c| [c, c]);
+            let pixels = row.chunks_exact(2).zip(chroma);
+            sums.take(width, pixels.map(|(y, c)| packed([code(y), code(c), code(&c[2..])])));
         }
-        packed => {
-            let Some(layout) = packed.packed_rgb() else { return [0; 3] };
-            let [r, g, b] = layout.offsets;
-            let piece = &row[columns.start * layout.bytes..columns.end * layout.bytes];
-            sum_packed(piece.chunks_exact(layout.bytes).map(|p| [wide(p[r]), wide(p[g]), wide(p[b])]))
+        format => {
+            let Some(PackedRgb { bytes, offsets: [r, g, b] }) = format.packed_rgb() else { return };
+            let pixel = |p: &[u8]| packed([wide(p[r]), wide(p[g]), wide(p[b])]);
+            match bytes {
+                4 => {
+                    let pixels = row.as_chunks::<4>().0.iter();
+                    sums.take(
+                        width,
+                        pixels.map(|p| packed([wide(p[r & 3]), wide(p[g & 3]), wide(p[b & 3])])),
+                    );
+                }
+                _ => sums.take(width, row.chunks_exact(bytes).map(pixel)),
+            }
         }
     }
 }
@@ -143,23 +136,14 @@ impl Lights<'_> {
     }
 }
 
-/// Calls `visit` with the columns of each run of equal label, cut to what [`sum_packed`] takes.
-pub(crate) fn for_each_run(row: &[u16], mut visit: impl FnMut(std::ops::Range<usize>)) {
-    let mut start = 0;
-    for x in 1..=row.len() {
-        if x == row.len() || row[x] != row[start] || x - start == PACKED_SUM {
-            visit(start..x);
-            start = x;
-        }
-    }
-}
-
 /// The rows of one task, and what they add to the labels that occur in them.
 #[derive(Default)]
 struct Band {
     lowest: u16,
     sums: Vec<Sums>,
     pairs: Vec<u64>,
+    /// Of the features and of the samples in the row that is worked on.
+    row_sums: [RowSums; 2],
 }
 
 impl Band {
@@ -181,6 +165,11 @@ impl Band {
         for y in rows {
             let row = labels.row(y);
             let pixels = &features[y * width..][..width];
+            let [features, samples] = &mut self.row_sums;
+            features.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
+            if lights.is_none() {
+                take_samples(samples, frame, y);
+            }
             for_each_run(row, |columns| {
                 let (x0, x1) = (columns.start as u64, columns.end as u64);
                 self.sums[usize::from(row[columns.start] - self.lowest)].add(&Sums {
@@ -188,10 +177,10 @@ impl Band {
                     x: (x0 + x1 - 1) * (x1 - x0) / 2,
                     y: y as u64 * (x1 - x0),
                     bounds: [x0 as u16, y as u16, x1 as u16, y as u16 + 1],
-                    color: sum_packed(pixels[columns.clone()].iter().map(|&f| unpack(f).map(u64::from))),
+                    color: features.over(columns.clone()),
                     samples: match lights {
                         Some(lights) => lights.sum(frame, y, columns),
-                        None => sum_samples(frame, y, columns),
+                        None => samples.over(columns),
                     },
                 });
             });
@@ -211,11 +200,7 @@ pub(crate) fn list_pairs(labels: &Labels<'_>, rows: std::ops::Range<usize>, pair
     };
     for y in rows {
         let row = labels.row(y);
-        for pair in row.windows(2) {
-            if pair[0] != pair[1] {
-                offer(pair[0], pair[1], 1);
-            }
-        }
+        for_each_change(row, |x| offer(row[x - 1], row[x], 1));
         if y + 1 < labels.geometry().height as usize {
             for (&above, &below) in row.iter().zip(labels.row(y + 1)) {
                 if above != below {

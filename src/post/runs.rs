@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Runs of equal pixels in a row: where they begin, and what their pixels add up to.
+
+use std::ops::Range;
+
+/// Pixels that are compared at a time.
+const WORD: usize = u64::BITS as usize;
+
+/// Calls `visit` with each column whose pixel is not as the one left of it, from left to right.
+///
+/// Runs are short and end anywhere, so that a branch for each pixel would often be mispredicted; comparing them all first needs
+/// none.
+#[inline]
+pub(crate) fn for_each_change<T: Copy + PartialEq>(row: &[T], mut visit: impl FnMut(usize)) {
+    let Some((_, rest)) = row.split_first() else { return };
+    for (word, (right, left)) in rest.chunks(WORD).zip(row.chunks(WORD)).enumerate() {
+        let mut differ = [0u8; WORD];
+        for ((differ, right), left) in differ.iter_mut().zip(right).zip(left) {
+            *differ = u8::from(right != left);
+        }
+        let mut bits = 0;
+        for (i, bytes) in differ.as_chunks().0.iter().enumerate() {
+            // The product's upper byte has the eight bytes' lowest bits in their order.
+            bits |= u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
+        }
+        while bits != 0 {
+            visit(word * WORD + bits.trailing_zeros() as usize + 1);
+            bits &= bits - 1;
+        }
+    }
+}
+
+/// Calls `visit` with the columns of each run of equal pixels.
+#[inline]
+pub(crate) fn for_each_run<T: Copy + PartialEq>(row: &[T], mut visit: impl FnMut(Range<usize>)) {
+    let mut start = 0;
+    for_each_change(row, |end| {
+        visit(start..end);
+        start = end;
+    });
+    if start < row.len() {
+        visit(start..row.len());
+    }
+}
+
+/// Bits of a sum of one channel, and pixels with channels of 11 bits that fit in it.
+const FIELD: u32 = 21;
+const FIELD_PIXELS: usize = 1024;
+
+/// Channels of at most 11 bits, to be added up as one number.
+#[inline(always)]
+pub(crate) fn packed([a, b, c]: [u32; 3]) -> u64 {
+    u64::from(a) | u64::from(b) << FIELD | u64::from(c) << (2 * FIELD)
+}
+
+/// Sums over any pixels of a row, from those over all pixels before them: runs are short, and a loop over each would take longer.
+#[derive(Default)]
+pub(crate) struct RowSums {
+    /// Wraps; differences do not.
+    before: Vec<u64>,
+}
+
+impl RowSums {
+    /// Takes a row of at most `width` pixels, see [`packed`].
+    #[inline(always)]
+    pub fn take(&mut self, width: usize, pixels: impl Iterator<Item = u64>) {
+        self.before.resize(width + 1, 0);
+        let mut sum = 0u64;
+        for (before, pixel) in self.before[1..].iter_mut().zip(pixels) {
+            sum = sum.wrapping_add(pixel);
+            *before = sum;
+        }
+    }
+
+    /// The sums of the channels over some columns.
+    #[inline(always)]
+    pub fn over(&self, columns: Range<usize>) -> [u64; 3] {
+        let mut sums = [0; 3];
+        let mut start = columns.start;
+        while start < columns.end {
+            let end = columns.end.min(start + FIELD_PIXELS);
+            let sum = self.before[end].wrapping_sub(self.before[start]);
+            for (i, total) in sums.iter_mut().enumerate() {
+                *total += sum >> (i as u32 * FIELD) & ((1 << FIELD.min(64 - i as u32 * FIELD)) - 1);
+            }
+            start = end;
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_found_wherever_they_are() {
+        for length in [0, 1, 2, 63, 64, 65, 66, 127, 128, 129, 200] {
+            for period in [1, 2, 7, 8, 9, 64, 300] {
+                let row: Vec<u16> = (0..length).map(|x| x / period * 259).collect();
+                let wanted: Vec<usize> = (1..row.len()).filter(|&x| row[x] != row[x - 1]).collect();
+                let mut found = Vec::new();
+                for_each_change(&row, |x| found.push(x));
+                assert_eq!(found, wanted, "{length} {period}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_over_any_columns_are_exact() {
+        let width = 3000;
+        let row: Vec<[u32; 3]> =
+            (0..width).map(|x| if x < 2100 { [2047; 3] } else { [x % 2048, 7, x % 5] }).collect();
+        let mut sums = RowSums::default();
+        sums.take(row.len(), row.iter().map(|&pixel| packed(pixel)));
+        for columns in [0..3000, 0..1, 0..1024, 3..1028, 17..2900, 2999..3000, 5..5] {
+            let wanted: [u64; 3] =
+                [0, 1, 2].map(|i| row[columns.clone()].iter().map(|pixel| u64::from(pixel[i])).sum());
+            assert_eq!(sums.over(columns.clone()), wanted, "{columns:?}");
+        }
+    }
+}
