@@ -132,7 +132,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         fill: if args.mean_color { Fill::MeanColor } else { Fill::None },
         boundaries: Some(Boundaries::default()),
     };
-    let mut frame = FrameMut::new(info, [&mut picture[..]], &[stride])?;
+    let mut frame = FrameMut::new(info, [&mut *picture], &[stride])?;
     engine.draw(&mut frame, &labels, &drawing)?;
     picture.save(&args.output)?;
     if let Some(path) = args.labels {

@@ -263,6 +263,38 @@ fn a_flat_region_keeps_its_color_in_light() {
     }
 }
 
+/// Long rows are drawn piece by piece.
+#[test]
+fn long_rows_are_drawn_as_defined() {
+    for (i, format) in PixelFormat::ALL.into_iter().enumerate() {
+        let info = FrameInfo::new(Geometry::new(1021 + i as u32 % 5, 7).unwrap(), format);
+        let buffer = Buffer::new(info, Picture::Natural, 3 + i as u64, 2);
+        let params = Params { superpixel_size: 4, ..Params::default() };
+        let mut engine = Engine::new(Cpu::new(2).unwrap(), Plan::new(&params, info).unwrap()).unwrap();
+        for width in 1..=8 {
+            let boundaries = Some(Boundaries { color: 0x80ff_4020, width });
+            check(&mut engine, &buffer, &Drawing { fill: Fill::None, boundaries }, false).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_width_out_of_range_is_an_error() {
+    let info = FrameInfo::new(Geometry::new(40, 30).unwrap(), PixelFormat::Rgb);
+    let mut buffer = Buffer::new(info, Picture::Natural, 1, 0);
+    let mut engine = Engine::new(Cpu::new(1).unwrap(), Plan::new(&Params::default(), info).unwrap()).unwrap();
+    let mut map = vec![0; 40 * 30];
+    let mut labels = Labels::new(info.geometry, &mut map, 40).unwrap();
+    engine.segment(&buffer.frame(), &mut labels, Outputs::default()).unwrap();
+    for width in [0, 9, u32::MAX] {
+        let mut frame = FrameMut::new(info, [buffer.planes[0].as_mut_slice()], &buffer.strides).unwrap();
+        let drawing =
+            Drawing { fill: Fill::None, boundaries: Some(Boundaries { width, ..Default::default() }) };
+        let error = engine.draw(&mut frame, &labels, &drawing).unwrap_err().to_string();
+        assert!(error.starts_with("boundary-width must be 1 to 8, got"), "{error}");
+    }
+}
+
 /// `overlay=labels` colors identities: what is the same region in two frames has one color in both.
 #[test]
 fn false_colors_go_with_identities() {

@@ -39,8 +39,7 @@ fn on_cpu(cpu: &Cpu, params: &Params, buffer: &Buffer, outputs: Outputs, drawing
     engine.segment(&buffer.frame(), &mut labels, outputs).unwrap();
     let mut planes = buffer.planes.clone();
     let mut frame =
-        FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides)
-            .unwrap();
+        FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides).unwrap();
     engine.draw(&mut frame, &labels, drawing).unwrap();
     Outcome { regions: engine.regions().clone(), map, planes }
 }
@@ -58,8 +57,7 @@ fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, outputs: Outputs, draw
         engine.draw(&mut frame, &(), drawing).unwrap();
         let mut planes = buffer.planes.clone();
         let mut host =
-            FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides)
-                .unwrap();
+            FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides).unwrap();
         staging.download(&mut host).unwrap();
         cuda.synchronize().unwrap();
         let outcome = Outcome { regions: engine.regions().clone(), map, planes };

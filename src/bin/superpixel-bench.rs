@@ -275,8 +275,7 @@ impl Case {
 
     /// Bytes that no implementation can avoid moving: the frame is read, labels are written.
     fn least_bytes(&self) -> usize {
-        let frame: usize =
-            self.info.format.planes(self.size.0).map(|(row, rows)| row * rows).sum();
+        let frame: usize = self.info.format.planes(self.size.0).map(|(row, rows)| row * rows).sum();
         frame + self.size.0.pixels() * size_of::<u16>()
     }
 }
