@@ -15,6 +15,9 @@ pub(crate) fn whole(v: f32) -> u32 {
     const LIFT: f64 = 4_503_599_627_370_496.0;
     (f64::from(v) + LIFT).to_bits() as u32
 }
+/// Rows of a cell that are labeled before the next cell's: of more, a processor cannot foresee what is read next, nor keep their
+/// pages.
+pub(crate) const ROWS: usize = 16;
 /// Cell rows that one task works on.
 pub(crate) const BAND: usize = 4;
 /// Most clusters a pixel can choose from.

@@ -11,7 +11,7 @@ use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
 };
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES};
+use crate::algo::samples::{CANDIDATES, LANES, ROWS};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::cpu::State;
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
@@ -39,7 +39,9 @@ pub(super) fn label_band(
     if let Some(state) = state {
         state.predict_band(gy, features, band);
     }
-    for gx in 0..grid.nx as usize {
+    let pieces =
+        (0..band.rows()).step_by(ROWS).flat_map(|top| (0..grid.nx as usize).map(move |gx| (top, gx)));
+    for (top, gx) in pieces {
         let candidates = Candidates::new(grid, clusters, gx, gy);
         let cell = grid.columns(gx);
         for from in cell.clone().step_by(BLOCK) {
@@ -53,7 +55,7 @@ pub(super) fn label_band(
                     *across = score_x(cluster, &x);
                 }
             }
-            for y in 0..band.rows() {
+            for y in top..band.rows().min(top + ROWS) {
                 let row = band.first_row + y;
                 let place = floats(&[plan.py[row]; LANES]);
                 let sampled = grid.samples(&(row..row + 1)).next().is_some();

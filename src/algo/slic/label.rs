@@ -15,7 +15,7 @@ use super::score::{
 };
 use super::{Adaptive, Plan};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES};
+use crate::algo::samples::{CANDIDATES, LANES, ROWS};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::cpu::State;
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
@@ -51,18 +51,20 @@ fn label_band_with<const FMA: bool>(
 ) -> u64 {
     let width = grid.geometry.width as usize;
     let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
-    let top = plan.py[grid.rows(gy).start];
+    let origin = plan.py[grid.rows(gy).start];
     let mut residual = 0;
     let inertia = state.map(State::inertia);
     if let Some(state) = state {
         state.predict_band(gy, features, band);
     }
-    for gx in 0..grid.nx as usize {
+    let pieces =
+        (0..band.rows()).step_by(ROWS).flat_map(|top| (0..grid.nx as usize).map(move |gx| (top, gx)));
+    for (top, gx) in pieces {
         let candidates = Candidates::new(grid, plan, centers, gx, gy);
         let columns = grid.columns(gx);
-        for y in 0..band.rows() {
+        for y in top..band.rows().min(top + ROWS) {
             let row = band.first_row + y;
-            let offset = plan.py[row] - top;
+            let offset = plan.py[row] - origin;
             let pixels = &features[row * width..][columns.clone()];
             let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
             if let Some(inertia) = inertia {
