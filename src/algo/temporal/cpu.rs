@@ -4,7 +4,7 @@
 
 use super::identify::Naming;
 use super::merged::Merged;
-use super::motion::Sample;
+use super::motion::Samples;
 use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track, whole_px};
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
@@ -62,7 +62,7 @@ pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
     pub differences: Vec<u64>,
     /// A region's samples, for each part of the slots that is worked on at a time.
-    pub samples: Vec<Vec<Sample>>,
+    pub samples: Vec<Samples>,
     /// The claims on each cell, round by round.
     claims: Vec<[u64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
@@ -138,7 +138,7 @@ impl State {
             tracks: Vec::new(),
             scratch: Scratch {
                 differences: vec![0; temporal.shifts()],
-                samples: vec![Vec::new(); PARTS * cpu.threads()],
+                samples: (0..PARTS * cpu.threads()).map(|_| Samples::default()).collect(),
                 ..Scratch::default()
             },
             naming: Naming::default(),
