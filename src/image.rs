@@ -294,7 +294,7 @@ impl<'a> FrameMut<'a> {
         let [s0, s1, s2] = self.strides;
         let pairs = self.info.geometry.height.div_ceil(2) as usize;
         let chroma = rows_or_none(chroma0, s1, pairs).zip(rows_or_none(chroma1, s2, pairs));
-        luma.par_chunks_mut(s0 * 2).zip(chroma).map(move |(rows, chroma)| {
+        luma.par_chunks_mut(s0.saturating_mul(2)).zip(chroma).map(move |(rows, chroma)| {
             let (first, second) = rows.split_at_mut(s0.min(rows.len()));
             RowPair { luma: [first, second], chroma: chroma.into() }
         })
@@ -333,11 +333,12 @@ impl<'a> Labels<'a> {
     ///
     /// Errors: [`Error::Plane`] where the stride is below the width or the data is too short.
     pub fn new(geometry: Geometry, data: &'a mut [u16], stride: usize) -> Result<Self> {
-        let needed = stride * (geometry.height as usize - 1) + geometry.width as usize;
+        let needed =
+            stride.saturating_mul(geometry.height as usize - 1).saturating_add(geometry.width as usize);
         if stride < geometry.width as usize || data.len() < needed {
             return Err(Error::Plane { what: "label plane", needed, got: data.len() });
         }
-        let whole = (stride * geometry.height as usize).min(data.len());
+        let whole = stride.saturating_mul(geometry.height as usize).min(data.len());
         Ok(Self { geometry, stride, data: &mut data[..whole] })
     }
 
@@ -382,7 +383,7 @@ impl<'a> Labels<'a> {
     /// Bands of `rows` rows each, without the padding of the last row.
     pub(crate) fn bands_mut(&mut self, rows: usize) -> impl IndexedParallelIterator<Item = LabelBand<'_>> {
         let (width, stride) = (self.geometry.width as usize, self.stride);
-        self.data.par_chunks_mut(stride * rows).enumerate().map(move |(i, data)| LabelBand {
+        self.data.par_chunks_mut(stride.saturating_mul(rows)).enumerate().map(move |(i, data)| LabelBand {
             first_row: i * rows,
             width,
             stride,

@@ -6,6 +6,44 @@
 //! [`plan::Plan`], once; an [`engine::Engine`] runs the plan for every frame on a [`backend::Backend`]. Stages, in the
 //! order of a frame: [`ingest`] packs colors, [`algo`] clusters, [`post`] connects, measures and draws. The CPU
 //! backend ([`cpu`]) defines the result. With the feature `gst` the crate is also a GStreamer plugin.
+//!
+//! ```
+//! use gstsuperpixel::cpu::Cpu;
+//! use gstsuperpixel::engine::Engine;
+//! use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
+//! use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
+//! use gstsuperpixel::plan::Plan;
+//!
+//! # fn main() -> gstsuperpixel::error::Result<()> {
+//! let geometry = Geometry::new(320, 240)?;
+//! let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+//! let (width, stride) = (320, 3 * 320);
+//!
+//! // Once for a size, a format and parameters. `temporal` is for clips: regions then keep their identities.
+//! let params = Params { superpixels: 300, temporal: true, ..Params::default() };
+//! let mut engine = Engine::new(Cpu::new(0)?, Plan::new(&params, info)?)?;
+//! let mut map = vec![0; geometry.pixels()];
+//!
+//! // For each frame:
+//! # let mut pixels = vec![90; stride * 240];
+//! # pixels[..stride * 100].fill(200);
+//! let mut labels = Labels::new(geometry, &mut map, width)?;
+//! let outputs = Outputs { table: true, mean_color: true, ..Outputs::default() };
+//! let regions = engine.segment(&Frame::new(info, &[&pixels], &[stride])?, &mut labels, outputs)?;
+//! for region in &regions.table {
+//!     println!("{}: {} px around {:?}", region.track_id, region.area, region.centroid);
+//! }
+//! # assert_eq!(regions.table.len(), regions.count as usize);
+//!
+//! // And to draw on it:
+//! let drawing = Drawing { fill: Fill::MeanColor, boundaries: Some(Boundaries::default()) };
+//! engine.draw(&mut FrameMut::new(info, [&mut pixels[..]], &[stride])?, &labels, &drawing)?;
+//! # assert!(map.iter().any(|&label| label > 100));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `cuda::Cuda` is the other backend; its frames and label planes live on the device.
 
 pub mod algo;
 pub mod backend;

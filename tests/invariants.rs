@@ -490,6 +490,8 @@ fn a_wrong_frame_or_plane_is_an_error() {
     assert!(Frame::new(info, &[], &[]).is_err());
     assert!(Labels::new(geometry, &mut [0; 199], 20).is_err());
     assert!(Labels::new(geometry, &mut [0; 400], 19).is_err());
+    assert!(Labels::new(geometry, &mut [0; 400], usize::MAX).is_err());
+    assert!(Frame::new(info, &[&[0; 800]], &[usize::MAX]).is_err());
     assert!(Geometry::new(0, 5).is_err() && Geometry::new(5, 16385).is_err());
     for bad in [f32::NAN, f32::INFINITY, -1.0, 0.0] {
         let slic = slic::Params { compactness: bad, ..Default::default() };

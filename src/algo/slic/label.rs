@@ -21,6 +21,8 @@ use crate::algo::temporal::cpu::State;
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::image::LabelBand;
 
+/// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
+/// something lasts. `x` are the columns' scaled places, each from its cell's first.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub(super) fn label_band(
     band: &mut LabelBand<'_>,
@@ -38,7 +40,6 @@ pub(super) fn label_band(
     }
 }
 
-/// Labels up to S rows of pixels, all of one row of cells.
 #[inline(always)]
 fn label_band_with<const FMA: bool>(
     band: &mut LabelBand<'_>,

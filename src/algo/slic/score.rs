@@ -58,6 +58,7 @@ impl Candidates {
         }
         all
     }
+
     /// Scores of the candidate `i`.
     #[inline(always)]
     fn score<const FMA: bool>(&self, p: &[[f32; LANES]; 5], i: usize) -> [f32; LANES] {
