@@ -70,6 +70,11 @@ section "kernels are built" python3 kernels/build.py --check
 for set in "" gst cuda gst,cuda gst,cuda,cli; do
     section "clippy, features: ${set:-none}" lint "$set"
 done
+write_documentation() {
+    # shellcheck disable=SC2046  # words on purpose
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib $(features "$all_features")
+}
+section "documentation" write_documentation
 section "tests, features: none" run_tests ""
 # What differs from the whole: what the element says of itself without a backend, and the documents.
 section "tests, features: gst" run_tests gst --lib --test element --test readme

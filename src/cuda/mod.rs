@@ -96,7 +96,7 @@ pub struct Cuda {
 impl Cuda {
     /// Opens a device; -1 takes the first that works.
     ///
-    /// Errors: [`Error::Backend`](crate::error::Error::Backend) without driver or device, with what to do.
+    /// Errors: [`Error::Backend`] without driver or device, with what to do.
     pub fn new(ordinal: i32) -> Result<Self> {
         let device = Device::open(ordinal)?;
         /// More threads than this do not copy faster.

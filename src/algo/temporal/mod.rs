@@ -30,7 +30,7 @@
 //! *Inertia.* A pixel is predicted to belong to the region that was in its place, moved as its cell moves, and the
 //! distance to the cluster that this region has now is reduced: by the wanted part of it, or by five times that part (up to
 //! 252/256) where the pixel looks as it did there. Less so the more it differs, in eighths, and then by at most
-//! [`MOST_SPARED`] times that part of the last frame's mean distance, unless the wanted part of its own is more: regions would
+//! `MOST_SPARED` times that part of the last frame's mean distance, unless the wanted part of its own is more: regions would
 //! keep shapes that no cluster gives them. A pixel that looks as the one in the very same place before goes with that one's
 //! region, and nothing bounds what it is spared: what stands still stays as it is.
 //!
