@@ -30,9 +30,9 @@ __device__ __forceinline__ i32 sums_origin(const i32 *place, u32 cell, u32 step)
   return place[(cell == 0 ? 0 : cell - 1) * step];
 }
 
-// What a tile knows of a cluster in reach; places count from the middle of the tile. For distances d = |p - c|^2 the parts of
-// 16 (d - |p|^2) = 16 |c|^2 - 32 p c: -32 c, and 16 |c|^2 as `rest`; d is below 2^24 and |p|^2 below 2^26, so that 32 bits
-// hold the sum, whatever its parts do. With SLICO c itself, and M_k.
+// What a tile knows of a cluster in reach; places count from the middle of the tile. For distances d = color² + |p - c|² the parts
+// of 16 (d - |p|²) = (4 color)² + 16 |c|² - 32 p c: 4 times the channels, -32 c, and 16 |c|² as `rest`; d is below 2^24 and |p|²
+// below 2^26, so that 32 bits hold the sum, whatever its parts do. With SLICO channels and c themselves, and M_k.
 struct __align__(16) Reach {
   int4 color_x;
   i32 y;

@@ -28,8 +28,7 @@ __device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args
     if (ADAPTIVE) {
       reach[slot] = {make_int4(v[0], v[1], v[2], cx), cy, v[5], k, 0};
     } else {
-      reach[slot] = {make_int4(-32 * v[0], -32 * v[1], -32 * v[2], -32 * cx), -32 * cy,
-                     16 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + cx * cx + cy * cy), k, 0};
+      reach[slot] = {make_int4(4 * v[0], 4 * v[1], 4 * v[2], -32 * cx), -32 * cy, 16 * (cx * cx + cy * cy), k, 0};
     }
     if (cell.x - slots.gx < slots.columns && cell.y - slots.gy < slots.rows) keep(k, center);
   };
@@ -50,7 +49,7 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
   *sums = zero;
 }
 
-// What the nearest cluster scores: 16 (d - |p|^2) and below it four bits of no use, with SLICO the weighed distance.
+// What the nearest cluster scores: 16 (d - |p|²) and below it four bits of no use, with SLICO the weighed distance.
 template <bool ADAPTIVE>
 struct ScoreOf {
   typedef i32 type;
@@ -60,12 +59,24 @@ struct ScoreOf<true> {
   typedef u64 type;
 };
 
+// Sum of the absolute differences of a pixel's channels and a cluster's, all times 4.
+__device__ __forceinline__ u32 color_difference(u32 l4, u32 a4, u32 b4, const int4 &c) {
+  return __usad(b4, (u32)c.z, __usad(a4, (u32)c.y, __usad(l4, (u32)c.x, 0)));
+}
+
 // The nearest of the nine clusters around a cell for N pixels of that cell in one column: in raster order, equal distances
 // keep the lowest index. The number of the cluster stands in the four bits that scores leave free.
 template <int N>
 __device__ __forceinline__ void nearest(const Reach *reach, u32 stride, u32 slot, const i32 (&l)[N], const i32 (&a)[N],
                                         const i32 (&b)[N], i32 x, const i32 (&y)[N], u32 (&best)[N], i32 (&least)[N]) {
   const u32 first = slot - stride - 1;
+  u32 l4[N], a4[N], b4[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    l4[i] = 4 * (u32)l[i];
+    a4[i] = 4 * (u32)a[i];
+    b4[i] = 4 * (u32)b[i];
+  }
 #pragma unroll
   for (u32 k = 0; k < 9; k++) {
     const Reach &cluster = reach[first + k / 3 * stride + k % 3];
@@ -73,8 +84,8 @@ __device__ __forceinline__ void nearest(const Reach *reach, u32 stride, u32 slot
     const u32 cy = (u32)cluster.y, column = (u32)x * (u32)c.w + (u32)cluster.rest + k;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      const u32 color = (u32)l[i] * (u32)c.x + (u32)a[i] * (u32)c.y + (u32)b[i] * (u32)c.z;
-      const i32 score = (i32)(color + ((u32)y[i] * cy + column));
+      const u32 color = color_difference(l4[i], a4[i], b4[i], c);
+      const i32 score = (i32)(color * color + ((u32)y[i] * cy + column));
       least[i] = k == 0 ? score : min(least[i], score);
     }
   }

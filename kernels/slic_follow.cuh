@@ -25,20 +25,20 @@ __device__ __forceinline__ Center *centers_of(const SlicTemporal &own, u32 round
   return round % 2 ? own.centers[1] : own.centers[0];
 }
 
-// Squared distances, with SLICO in the fixed point of their scores: that of the nearest cluster by what it scores, and of a
-// pixel and any cluster. Without SLICO they are below 2^24.
+// Distances, with SLICO in the fixed point of their scores: that of the nearest cluster by what it scores, and of a pixel and any
+// cluster. Without SLICO they are below 2^24.
 __device__ __forceinline__ u32 distance_of(i32 score, const Pixel &pixel) {
-  const i32 l = pixel.l, a = pixel.a, b = pixel.b, x = pixel.place_x, y = pixel.place_y;
-  return (u32)((score >> 4) + (l * l + a * a + b * b + x * x + y * y));
+  const i32 x = pixel.place_x, y = pixel.place_y;
+  return (u32)((score >> 4) + (x * x + y * y));
 }
 __device__ __forceinline__ u64 distance_of(u64 score, const Pixel &) { return score; }
 
 __device__ __forceinline__ u32 distance(const Reach *reach, const SlicArgs &, u32 slot, const Pixel &pixel, u32) {
   const Reach &cluster = reach[slot];
   const int4 c = cluster.color_x;
-  const u32 parts = (u32)pixel.l * (u32)c.x + (u32)pixel.a * (u32)c.y + (u32)pixel.b * (u32)c.z +
-                    (u32)pixel.place_x * (u32)c.w + (u32)pixel.place_y * (u32)cluster.y;
-  return distance_of((i32)(parts + (u32)cluster.rest), pixel);
+  const u32 color = color_difference(4 * (u32)pixel.l, 4 * (u32)pixel.a, 4 * (u32)pixel.b, c);
+  const u32 place = (u32)pixel.place_x * (u32)c.w + (u32)pixel.place_y * (u32)cluster.y + (u32)cluster.rest;
+  return distance_of((i32)(color * color + place), pixel);
 }
 __device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args, u32 slot, const Pixel &pixel, u64) {
   const Reach &cluster = reach[slot];

@@ -8,7 +8,7 @@
 // Those of src/algo/temporal/mod.rs.
 #define PLACE 16
 #define SAME 128u
-#define MOST_SPARED 19u
+#define MOST_SPARED 30u
 #define STILL 45u
 #define STAYS 15u
 #define TRACK_MARGIN 8

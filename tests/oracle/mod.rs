@@ -52,7 +52,10 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
                 let c = &clusters[k];
                 let place: i64 = (3..5).map(|j| (p[j] - c.mean[j]).pow(2)).sum();
                 let d = match plan.adaptive {
-                    None => i128::from(color(&p, c) + place),
+                    None => {
+                        let color: i64 = (0..3).map(|j| (p[j] - c.mean[j]).abs()).sum();
+                        i128::from(color.pow(2) + place)
+                    }
                     Some(a) => {
                         let weight = i64::from(slic::ADAPTIVE_ONE) / c.spread;
                         i128::from(color(&p, c)) * i128::from(weight)

@@ -173,7 +173,7 @@ fn predicted_labels<const FMA: bool>(
         scores[i] = score_in_row::<FMA>(candidates, constant, &p, i);
         keep_lower(&mut best, &mut index, &scores[i], i as u32);
     }
-    let norm = squares::<FMA>(&p, (row.y * row.y) as f32);
+    let norm = squares::<FMA>(&p[3..], (row.y * row.y) as f32);
     prefer(row.inertia, &norm, predicted, &scores, &best, &mut index);
     let least = if row.sampled.is_some() { distances(&best, &norm) } else { [0; LANES] };
     (index.map(|i| candidates.labels[i as usize] as u16), least)

@@ -12,10 +12,12 @@
 //! where cells are large enough for it to change nothing; features, positions and centers are integers, so sums are
 //! exact and every backend finds the same minimum; a cluster without members keeps its center.
 //!
-//! The distance is `(L-Lc)² + (a-ac)² + (b-bc)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and
-//! `PX[x] = round(x * 8m/S)`. It stays below 2^24 for m <= 64, so f32 holds it exactly in any order of operations, and 32
-//! bits hold 16 times it with the number of a candidate below, which is what a CUDA device takes the minimum of; a larger
-//! m halves the quanta (`color_shift`) until it does, with `temporal` one above 56. Ties: the lowest cluster index.
+//! The distance is `(|L-Lc| + |a-ac| + |b-bc|)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and `PX[x] = round(x * 8m/S)`.
+//! Differs from the papers, which square each channel: at the same regularity of superpixels, sums of absolute differences follow
+//! outlines more closely (docs/quality.md), and a setting means what it means to fast-slic. The distance stays below 2^24 for m
+//! <= 24, so f32 holds it exactly in any order of operations, and 32 bits hold 16 times it with the number of a candidate below,
+//! which is what a CUDA device takes the minimum of; a larger m halves the quanta (`color_shift`) until it does, with `temporal`
+//! one above 22. Ties: the lowest cluster index. SLICO squares each channel, as published.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
@@ -34,10 +36,13 @@ use crate::params::{ITERATIONS, Range};
 pub const COMPACTNESS: Range<f32> =
     Range { name: "compactness", min: 0.1, max: 1000.0, default: 10.0, allowed: "0.1 to 1000" };
 
-/// Largest m that the exact arithmetic takes without halving the quanta.
-const EXACT_COMPACTNESS: f64 = 64.0;
-/// The same where clusters go on from frame to frame: they may be five steps from a pixel instead of four and a half.
-const EXACT_COMPACTNESS_TEMPORAL: f64 = 56.0;
+/// Largest m that the exact arithmetic takes without halving the quanta: colors of the gamut differ by at most 800, 1477 and
+/// 1619 quanta, so that at four and a half steps along each axis `3896² + 2 (4.5 * 8 m)²` has to stay below 2^24.
+const EXACT_COMPACTNESS: f64 = 24.0;
+/// The same where clusters go on from frame to frame: they may be five steps from a pixel.
+const EXACT_COMPACTNESS_TEMPORAL: f64 = 22.0;
+/// The scale of SLICO's places, as if they were m.
+const ADAPTIVE_COMPACTNESS: f64 = 64.0;
 /// Quanta of a feature for a unit of compactness.
 const QUANTA: f64 = 8.0;
 
@@ -116,14 +121,14 @@ impl Plan {
     pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid, temporal: bool) -> Self {
         let compactness = f64::from(params.compactness);
         let adaptive = params.adaptive_compactness.then(|| {
-            let side = QUANTA * EXACT_COMPACTNESS;
+            let side = QUANTA * ADAPTIVE_COMPACTNESS;
             Adaptive {
                 initial: ((QUANTA * compactness).powi(2) as u32).max(1),
                 place: (f64::from(ADAPTIVE_ONE) / (side * side)) as u32,
             }
         });
         let mut color_shift = 0;
-        let mut scale = if adaptive.is_some() { EXACT_COMPACTNESS } else { compactness };
+        let mut scale = if adaptive.is_some() { ADAPTIVE_COMPACTNESS } else { compactness };
         let most = if temporal { EXACT_COMPACTNESS_TEMPORAL } else { EXACT_COMPACTNESS };
         while adaptive.is_none() && scale > most {
             scale /= 2.0;

@@ -13,14 +13,16 @@ use crate::algo::temporal::Inertia;
 use crate::algo::temporal::look_back::{CANDIDATE, PREDICTED};
 use crate::color::unpack;
 
-/// The candidates of one cell, transposed for scoring: `score = constant + Σ weight · p`, which is the distance less
-/// `|p|²`, with everything relative to the cell's first pixel and to mid gamut.
+/// The candidates of one cell, transposed for scoring: `score = (Σ |p - color|)² + constant + Σ weight · p`, which is the distance
+/// less the squared length of the pixel's place, with everything relative to the cell's first pixel and to mid gamut.
 pub(super) struct Candidates {
     pub len: usize,
     pub labels: [u32; CANDIDATES],
     constant: [f32; CANDIDATES],
-    /// L, a, b, x, y.
-    weights: [[f32; CANDIDATES]; 5],
+    /// L, a, b.
+    color: [[f32; CANDIDATES]; 3],
+    /// x, y.
+    weights: [[f32; CANDIDATES]; 2],
     pub centers: [Center; CANDIDATES],
 }
 
@@ -32,7 +34,8 @@ impl Candidates {
             len: 0,
             labels: [0; CANDIDATES],
             constant: [0.0; CANDIDATES],
-            weights: [[0.0; CANDIDATES]; 5],
+            color: [[0.0; CANDIDATES]; 3],
+            weights: [[0.0; CANDIDATES]; 2],
             centers: [Center::default(); CANDIDATES],
         };
         for (i, k) in grid.candidates(gx, gy).enumerate() {
@@ -42,10 +45,11 @@ impl Candidates {
             }
             center.place[0] -= x0;
             center.place[1] -= y0;
-            let [l, a, b] = center.color;
-            let [x, y] = center.place;
+            for j in 0..3 {
+                all.color[j][i] = center.color[j] as f32;
+            }
             let mut norm = 0i64;
-            for (j, v) in [l, a, b, x, y].into_iter().enumerate() {
+            for (j, v) in center.place.into_iter().enumerate() {
                 norm += i64::from(v) * i64::from(v);
                 all.weights[j][i] = (-2 * v) as f32;
             }
@@ -62,11 +66,23 @@ impl Candidates {
     /// Scores of the candidate `i`.
     #[inline(always)]
     fn score<const FMA: bool>(&self, p: &[[f32; LANES]; 5], i: usize) -> [f32; LANES] {
-        let mut score = [self.constant[i]; LANES];
-        for (p, weights) in p.iter().zip(&self.weights) {
+        let mut place = [self.constant[i]; LANES];
+        for (p, weights) in p[3..].iter().zip(&self.weights) {
             for lane in 0..LANES {
-                score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
+                place[lane] = madd::<FMA>(p[lane], weights[i], place[lane]);
             }
+        }
+        self.add_color::<FMA>(p, &place, i)
+    }
+
+    /// `rest` and the squared color distance of the candidate `i`; of `p`, the first three are the color.
+    #[inline(always)]
+    fn add_color<const FMA: bool>(&self, p: &[[f32; LANES]], rest: &[f32; LANES], i: usize) -> [f32; LANES] {
+        let mut score = [0.0; LANES];
+        for lane in 0..LANES {
+            let [l, a, b] = [0, 1, 2].map(|j| (p[j][lane] - self.color[j][i]).abs());
+            let color = l + a + b;
+            score[lane] = madd::<FMA>(color, color, rest[lane]);
         }
         score
     }
@@ -141,7 +157,7 @@ impl Pixels {
             scores[i] = candidates.score::<FMA>(&p, i);
             keep_lower(&mut best, &mut index, &scores[i], i as u32);
         }
-        let norm = squares::<FMA>(&p, 0.0);
+        let norm = squares::<FMA>(&p[3..], 0.0);
         prefer(inertia, &norm, predicted, &scores, &best, &mut index);
         (index, distances(&best, &norm).map(u64::from))
     }
@@ -185,6 +201,7 @@ impl Pixels {
         u64::from(self.color_distance(center, lane)) * weight + u64::from(place) * u64::from(adaptive.place)
     }
 
+    /// SLICO's squared color distance.
     #[inline(always)]
     pub fn color_distance(&self, center: &Center, lane: usize) -> u32 {
         (0..3).map(|j| (self.color[j][lane] - center.color[j]).pow(2) as u32).sum()
@@ -198,7 +215,7 @@ pub(super) fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 }
 
 /// Takes the predicted candidates, which are spared part of their distance, where that makes them nearer than the nearest,
-/// `index`. The scores of all candidates, and `best`, are `norm` less than squared distances. All lanes at once; in one without
+/// `index`. The scores of all candidates, and `best`, are `norm` less than distances. All lanes at once; in one without
 /// a prediction nothing changes.
 #[inline(always)]
 pub(super) fn prefer(
@@ -231,7 +248,7 @@ pub(super) fn prefer(
     }
 }
 
-/// Squared distances, from scores that are `norm` less.
+/// Distances, from scores that are `norm` less.
 #[inline(always)]
 pub(super) fn distances(scores: &[f32; LANES], norm: &[f32; LANES]) -> [u32; LANES] {
     let mut distances = [0; LANES];
@@ -258,7 +275,7 @@ pub(super) fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], scor
 pub(super) fn with_row<const FMA: bool>(candidates: &Candidates, y: i32) -> [f32; CANDIDATES] {
     let mut constant = [0.0; CANDIDATES];
     for i in 0..CANDIDATES {
-        constant[i] = madd::<FMA>(y as f32, candidates.weights[4][i], candidates.constant[i]);
+        constant[i] = madd::<FMA>(y as f32, candidates.weights[1][i], candidates.constant[i]);
     }
     constant
 }
@@ -296,11 +313,9 @@ pub(super) fn score_in_row<const FMA: bool>(
     p: &[[f32; LANES]; 4],
     i: usize,
 ) -> [f32; LANES] {
-    let mut score = [constant[i]; LANES];
-    for (p, weights) in p.iter().zip(&candidates.weights) {
-        for lane in 0..LANES {
-            score[lane] = madd::<FMA>(p[lane], weights[i], score[lane]);
-        }
+    let mut place = [0.0; LANES];
+    for lane in 0..LANES {
+        place[lane] = madd::<FMA>(p[3][lane], candidates.weights[0][i], constant[i]);
     }
-    score
+    candidates.add_color::<FMA>(p, &place, i)
 }

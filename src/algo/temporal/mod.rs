@@ -83,7 +83,7 @@ pub const INERTIA_ONE: u32 = 256;
 const MOST_INERTIA: u32 = 252;
 /// Most that a distance is spared where a pixel has moved and looks as it did: inertia times this, of the mean distance in the
 /// last frame.
-pub(crate) const MOST_SPARED: u32 = 19;
+pub(crate) const MOST_SPARED: u32 = 30;
 /// Feature difference from which on a pixel does not look as it did where it comes from, in quanta over all channels.
 pub(crate) const SAME: u32 = 128;
 /// How a pixel looks that is as the one in the very same place was; else it is 0 to 8, in eighths.
@@ -313,13 +313,14 @@ mod tests {
         let geometry = Geometry { width: 64, height: 48 };
         let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true);
         assert_eq!((plan.inertia, plan.sure), (51, 252));
-        // The mean distance is 1000, so that an eighth of looks is spared 1000 * 19 * 51 / 256 / 8.
+        // The mean distance is 1000, so that an eighth of looks is spared 1000 * 30 * 51 / 256 / 8.
         let inertia = plan.inertia(1000 * plan.samples + 1);
         for (distance, looks, spared) in [
             (5120, STAYS, 5040),
-            (5120, 8, 8 * 473),
-            (5120, 3, 3 * 473),
-            (5120, 2, 1020),
+            (5120, 8, 5040),
+            (10_240, 8, 8 * 747),
+            (5120, 3, 3 * 747),
+            (5120, 1, 1020),
             (5120, 0, 1020),
             (512, 8, 504),
             (51_200, 8, 10_200),
