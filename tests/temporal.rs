@@ -121,6 +121,25 @@ proptest! {
     }
 }
 
+/// Quanta are halved from some compactness on: from the same for both.
+#[test]
+fn a_first_frame_of_any_compactness_is_segmented_alone() {
+    let geometry = Geometry::new(90, 60).unwrap();
+    let buffer = &clip(geometry, PixelFormat::Rgb, 1, 1, [0, 0], None)[0];
+    for compactness in [10.0, 21.9, 22.1, 23.0, 24.0, 45.0, 60.0, 90.0] {
+        let params = Params {
+            superpixel_size: 8,
+            temporal: true,
+            algorithm: AlgorithmParams::Slic(slic::Params { compactness, ..Default::default() }),
+            ..Default::default()
+        };
+        let alone = Params { temporal: false, ..params.clone() };
+        let [first, map] =
+            [params, alone].map(|params| segment(&mut engine(1, &params, buffer.info), buffer).0);
+        assert!(first == map, "compactness {compactness}");
+    }
+}
+
 #[test]
 fn a_still_clip_settles_and_keeps_every_identity() {
     let geometry = Geometry::new(160, 120).unwrap();

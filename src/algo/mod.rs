@@ -76,7 +76,7 @@ impl AlgorithmParams {
 
     pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
         match self {
-            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid, temporal)),
+            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
             Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid, temporal)),
             Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
         }

@@ -15,9 +15,9 @@
 //! The distance is `(|L-Lc| + |a-ac| + |b-bc|)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and `PX[x] = round(x * 8m/S)`.
 //! Differs from the papers, which square each channel: at the same regularity of superpixels, sums of absolute differences follow
 //! outlines more closely (docs/quality.md), and a setting means what it means to fast-slic. The distance stays below 2^24 for m
-//! <= 24, so f32 holds it exactly in any order of operations, and 32 bits hold 16 times it with the number of a candidate below,
-//! which is what a CUDA device takes the minimum of; a larger m halves the quanta (`color_shift`) until it does, with `temporal`
-//! one above 22. Ties: the lowest cluster index. SLICO squares each channel, as published.
+//! <= 22, so f32 holds it exactly in any order of operations, and 32 bits hold 16 times it with the number of a candidate below,
+//! which is what a CUDA device takes the minimum of; a larger m halves the quanta (`color_shift`) until it does. Ties: the lowest
+//! cluster index. SLICO squares each channel, as published.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
@@ -37,10 +37,10 @@ pub const COMPACTNESS: Range<f32> =
     Range { name: "compactness", min: 0.1, max: 1000.0, default: 10.0, allowed: "0.1 to 1000" };
 
 /// Largest m that the exact arithmetic takes without halving the quanta: colors of the gamut differ by at most 800, 1477 and
-/// 1619 quanta, so that at four and a half steps along each axis `3896² + 2 (4.5 * 8 m)²` has to stay below 2^24.
-const EXACT_COMPACTNESS: f64 = 24.0;
-/// The same where clusters go on from frame to frame: they may be five steps from a pixel.
-const EXACT_COMPACTNESS_TEMPORAL: f64 = 22.0;
+/// 1619 quanta, and a cluster is at most five steps from a pixel along each axis, as one that goes on from the last frame may
+/// be, so that `3896² + 2 (5 * 8 m)²` has to stay below 2^24. The same without `temporal`: a stream's first frame is that of a
+/// picture by itself.
+const EXACT_COMPACTNESS: f64 = 22.0;
 /// The scale of SLICO's places, as if they were m.
 const ADAPTIVE_COMPACTNESS: f64 = 64.0;
 /// Quanta of a feature for a unit of compactness.
@@ -118,7 +118,7 @@ impl Plan {
         ((i64::from(place) * self.place_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
     }
 
-    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid, temporal: bool) -> Self {
+    pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {
         let compactness = f64::from(params.compactness);
         let adaptive = params.adaptive_compactness.then(|| {
             let side = QUANTA * ADAPTIVE_COMPACTNESS;
@@ -129,8 +129,7 @@ impl Plan {
         });
         let mut color_shift = 0;
         let mut scale = if adaptive.is_some() { ADAPTIVE_COMPACTNESS } else { compactness };
-        let most = if temporal { EXACT_COMPACTNESS_TEMPORAL } else { EXACT_COMPACTNESS };
-        while adaptive.is_none() && scale > most {
+        while adaptive.is_none() && scale > EXACT_COMPACTNESS {
             scale /= 2.0;
             color_shift += 1;
         }
