@@ -214,7 +214,8 @@ impl<'a> DeviceMap<'a> {
     /// The planes in device memory.
     pub(super) fn frame(&self) -> Result<DeviceFrame, gst::ErrorMessage> {
         let (mut addresses, mut strides) = ([0; 3], [0; 3]);
-        for (i, plane) in planes(&self.mapped, self.frame)?.into_iter().enumerate() {
+        let count = self.frame.format.planes(self.frame.geometry).len();
+        for (i, plane) in planes(&self.mapped, self.frame)?.into_iter().take(count).enumerate() {
             addresses[i] = plane.data as u64;
             strides[i] = u32::try_from(plane.stride).map_err(refuse)?;
         }

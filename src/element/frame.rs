@@ -139,29 +139,28 @@ pub(super) fn map_failed(access: &str) -> gst::ErrorMessage {
     )
 }
 
-/// Finds the planes of a mapped frame and checks that each lies within its memory.
+/// Finds the planes of a mapped frame and checks that each lies within its memory; those that the format has not are empty.
 pub(super) fn planes(
     mapped: &gst_video::ffi::GstVideoFrame,
     frame: FrameInfo,
-) -> Result<Vec<Plane>, gst::ErrorMessage> {
-    let shapes = frame.format.planes(frame.geometry).enumerate();
-    shapes
-        .map(|(i, (row, rows))| {
-            let stride = usize::try_from(mapped.info.stride[i]).ok().filter(|stride| *stride >= row);
-            let Some(stride) = stride else {
-                return Err(refuse(format_args!("stride of plane {i} is {}", mapped.info.stride[i])));
-            };
-            let len = stride * (rows - 1) + row;
-            // Without a video meta all planes lie in one mapping.
-            let map = &mapped.map[if mapped.meta.is_null() { 0 } else { i }];
-            let data = mapped.data[i].cast::<u8>();
-            let offset = (data as usize).checked_sub(map.data as usize);
-            if data.is_null() || offset.and_then(|o| o.checked_add(len)).is_none_or(|end| end > map.size) {
-                return Err(refuse(format_args!("plane {i} ends outside of its memory")));
-            }
-            Ok(Plane { data, len, stride })
-        })
-        .collect()
+) -> Result<[Plane; 3], gst::ErrorMessage> {
+    let mut planes = [Plane { data: std::ptr::dangling_mut(), len: 0, stride: 0 }; 3];
+    for (i, (row, rows)) in frame.format.planes(frame.geometry).enumerate() {
+        let stride = usize::try_from(mapped.info.stride[i]).ok().filter(|stride| *stride >= row);
+        let Some(stride) = stride else {
+            return Err(refuse(format_args!("stride of plane {i} is {}", mapped.info.stride[i])));
+        };
+        let len = stride * (rows - 1) + row;
+        // Without a video meta all planes lie in one mapping.
+        let map = &mapped.map[if mapped.meta.is_null() { 0 } else { i }];
+        let data = mapped.data[i].cast::<u8>();
+        let offset = (data as usize).checked_sub(map.data as usize);
+        if data.is_null() || offset.and_then(|o| o.checked_add(len)).is_none_or(|end| end > map.size) {
+            return Err(refuse(format_args!("plane {i} ends outside of its memory")));
+        }
+        planes[i] = Plane { data, len, stride };
+    }
+    Ok(planes)
 }
 
 /// A buffer mapped for reading; shared memory stays shared.
@@ -187,13 +186,9 @@ impl<'a> ReadMap<'a> {
     pub(super) fn frame(&self) -> Result<image::Frame<'_>, gst::ErrorMessage> {
         // SAFETY: the pointer is to the map that `self` owns and that outlives the borrow.
         let planes = planes(unsafe { &*self.mapped.as_ptr() }, self.frame)?;
-        let strides: Vec<usize> = planes.iter().map(|p| p.stride).collect();
-        let slices: Vec<&[u8]> = planes
-            .iter()
-            // SAFETY: `planes` checked that the bytes lie in memory that stays mapped for reading while `self` lives.
-            .map(|p| unsafe { std::slice::from_raw_parts(p.data, p.len) })
-            .collect();
-        image::Frame::new(self.frame, &slices, &strides).map_err(refuse)
+        // SAFETY: `planes` checked that the bytes lie in memory that stays mapped for reading while `self` lives.
+        let slices = planes.map(|p| unsafe { std::slice::from_raw_parts(p.data, p.len) });
+        image::Frame::new(self.frame, &slices, &planes.map(|p| p.stride)).map_err(refuse)
     }
 }
 
@@ -226,14 +221,10 @@ impl<'a> DrawMap<'a> {
         if !(0..planes.len()).all(|i| planes[..i].iter().all(|other| disjoint(other, &planes[i]))) {
             return Err(refuse("its planes overlap"));
         }
-        let strides: Vec<usize> = planes.iter().map(|p| p.stride).collect();
-        let slices: Vec<&mut [u8]> = planes
-            .iter()
-            // SAFETY: `planes` checked that the bytes lie in memory that stays mapped for writing while `self` lives;
-            // no two planes overlap and `self` is borrowed mutably, so nothing else refers to them.
-            .map(|p| unsafe { std::slice::from_raw_parts_mut(p.data, p.len) })
-            .collect();
-        image::FrameMut::new(self.frame, slices, &strides).map_err(refuse)
+        // SAFETY: `planes` checked that the bytes lie in memory that stays mapped for writing while `self` lives; no two
+        // planes overlap and `self` is borrowed mutably, so nothing else refers to them.
+        let slices = planes.map(|p| unsafe { std::slice::from_raw_parts_mut(p.data, p.len) });
+        image::FrameMut::new(self.frame, slices, &planes.map(|p| p.stride)).map_err(refuse)
     }
 }
 
