@@ -61,7 +61,9 @@ pub(crate) struct Main {
 pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
     pub differences: Vec<u64>,
-    /// A region's samples, for each part of the slots that is worked on at a time.
+    /// Where the slot of each of the last frame's regions is: column, and row in the upper half; or none.
+    pub homes: Vec<u32>,
+    /// Samples of regions, for each part of the slots that is worked on at a time.
     pub samples: Vec<Samples>,
     /// The claims on each cell, round by round.
     claims: Vec<[u64; 1 + CLAIM_ROUNDS]>,
@@ -138,6 +140,7 @@ impl State {
             tracks: Vec::new(),
             scratch: Scratch {
                 differences: vec![0; temporal.shifts()],
+                homes: Vec::new(),
                 samples: (0..PARTS * cpu.threads()).map(|_| Samples::default()).collect(),
                 ..Scratch::default()
             },

@@ -4,15 +4,14 @@
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use std::ops::Range;
-
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::cpu::{NONE, Slot, State};
 use super::look_back::feature_difference;
 use super::{
-    PLACE, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step, whole_px,
+    PLACE, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, refill, shift_of, track_step,
+    whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::algo::samples::LANES;
@@ -77,31 +76,74 @@ impl State {
 
     /// Where the pixels of every slot's region went.
     pub(super) fn track(&mut self, cpu: &Cpu, features: &[u32]) {
-        let Self { grid, slots, labels, shift, features: last, scratch, .. } = self;
-        let tracking = Tracking { grid, labels, last, now: features, shift: *shift };
+        let Self { plan, grid, slots, labels, shift, features: last, scratch, .. } = self;
+        if !plan.in_slots {
+            return;
+        }
+        let (nx, homes) = (grid.nx as usize, &mut scratch.homes);
+        refill(
+            homes,
+            slots.iter().filter(|s| s.region != NONE).map(|s| s.region as usize + 1).max().unwrap_or(0),
+            NONE,
+        );
+        for (k, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.region != NONE) {
+            homes[slot.region as usize] = ((k / nx) << 16 | (k % nx)) as u32;
+        }
+        let tracking = Tracking { grid, homes, labels, last, now: features, shift: *shift };
         cpu.run(|| {
-            let length = slots.len().div_ceil(scratch.samples.len());
-            let parts = slots.par_chunks_mut(length).zip(&mut scratch.samples).enumerate();
-            parts.for_each(|(part, (slots, samples))| track_slots(&tracking, part * length, slots, samples));
+            let rows = (grid.ny as usize).div_ceil(scratch.samples.len());
+            let parts = slots.par_chunks_mut(rows * nx).zip(&mut scratch.samples).enumerate();
+            parts.for_each(|(part, (slots, samples))| track_slots(&tracking, part * rows, slots, samples));
         });
     }
 }
 
-/// Samples of a region, as many as they are.
+/// Samples of the regions of some rows of slots.
 #[derive(Default)]
 pub(super) struct Samples {
-    /// Their pixels in the last frame.
+    /// In raster order: the slot, counted from the first, and the pixel in the last frame.
+    found: Vec<(u32, i32)>,
+    slots: Vec<SlotSamples>,
+    /// Slot by slot: their pixels, and their features there.
     at: Vec<i32>,
-    /// Their features there.
     features: Vec<u32>,
+}
+
+/// What a slot has of them.
+#[derive(Clone, Copy)]
+struct SlotSamples {
+    count: usize,
+    /// Behind the last.
+    end: usize,
     /// First and last column, and row.
     columns: [i32; 2],
     rows: [i32; 2],
 }
 
+const NO_SAMPLES: SlotSamples =
+    SlotSamples { count: 0, end: 0, columns: [i32::MAX, i32::MIN], rows: [i32::MAX, i32::MIN] };
+
+/// Samples of a region.
+struct Region<'a> {
+    at: &'a [i32],
+    features: &'a [u32],
+    columns: [i32; 2],
+    rows: [i32; 2],
+}
+
+impl Samples {
+    fn of(&self, slot: usize) -> Region<'_> {
+        let SlotSamples { count, end, columns, rows } = self.slots[slot];
+        let own = end - count..end;
+        Region { at: &self.at[own.clone()], features: &self.features[own], columns, rows }
+    }
+}
+
 /// What the motion of regions is found from.
 struct Tracking<'a> {
     grid: &'a Grid,
+    /// Where the slot of each region is: column, and row in the upper half; or none.
+    homes: &'a [u32],
     /// The last frame's labels and features.
     labels: &'a [u16],
     last: &'a [u32],
@@ -111,38 +153,56 @@ struct Tracking<'a> {
 }
 
 impl Tracking<'_> {
-    /// Takes the samples of a slot's region from the 3x3 cells around the slot.
+    /// Takes the samples of the regions of `count` slots, whole rows from row `first` on: each from the 3x3 cells around its slot.
     #[inline(always)]
-    fn collect(&self, k: usize, region: u32, samples: &mut Samples) {
+    fn collect(&self, first: usize, count: usize, samples: &mut Samples) {
         let grid = self.grid;
-        let (nx, ny) = (grid.nx as usize, grid.ny as usize);
-        let (gx, gy, step) = (k % nx, k / nx, track_step(grid));
-        let columns = grid.columns(gx.saturating_sub(1)).start..grid.columns((gx + 1).min(nx - 1)).end;
-        let rows = grid.rows(gy.saturating_sub(1)).start..grid.rows((gy + 1).min(ny - 1)).end;
-        let first = columns.start.next_multiple_of(step);
-        samples.at.clear();
-        samples.features.clear();
-        // Of no samples yet.
-        let empty = |span: &Range<usize>| [span.end as i32, span.start as i32];
-        (samples.columns, samples.rows) = (empty(&columns), empty(&rows));
-        for y in (rows.start.next_multiple_of(step)..rows.end).step_by(step) {
-            let row = y * grid.geometry.width as usize;
-            let labels = &self.labels[row..][..columns.end];
-            for x in (first..columns.end).step_by(step) {
-                if u32::from(labels[x]) == region {
-                    samples.at.push((row + x) as i32);
-                    samples.features.push(self.last[row + x]);
-                    for (bounds, v) in [(&mut samples.columns, x as i32), (&mut samples.rows, y as i32)] {
-                        *bounds = [bounds[0].min(v), bounds[1].max(v)];
+        let (nx, ny, step) = (grid.nx as usize, grid.ny as usize, track_step(grid));
+        let rows = count / nx;
+        let Samples { found, slots, at, features } = samples;
+        found.clear();
+        refill(slots, count, NO_SAMPLES);
+        for gy in first.saturating_sub(1)..(first + rows + 1).min(ny) {
+            let lines = grid.rows(gy);
+            for y in (lines.start.next_multiple_of(step)..lines.end).step_by(step) {
+                let row = y * grid.geometry.width as usize;
+                for gx in 0..nx {
+                    let columns = grid.columns(gx);
+                    for x in (columns.start.next_multiple_of(step)..columns.end).step_by(step) {
+                        let Some(&home) = self.homes.get(usize::from(self.labels[row + x])) else { continue };
+                        let (sx, sy) = ((home & 0xffff) as usize, (home >> 16) as usize);
+                        // None is far from every cell.
+                        if sx.abs_diff(gx) > 1 || sy.abs_diff(gy) > 1 || sy < first || sy >= first + rows {
+                            continue;
+                        }
+                        let slot = (sy - first) * nx + sx;
+                        found.push((slot as u32, (row + x) as i32));
+                        let own = &mut slots[slot];
+                        own.count += 1;
+                        for (bounds, v) in [(&mut own.columns, x as i32), (&mut own.rows, y as i32)] {
+                            *bounds = [bounds[0].min(v), bounds[1].max(v)];
+                        }
                     }
                 }
             }
+        }
+        let mut begin = 0;
+        for slot in &mut *slots {
+            slot.end = begin;
+            begin += slot.count;
+        }
+        at.resize(begin, 0);
+        features.resize(begin, 0);
+        for &(slot, pixel) in &*found {
+            let end = &mut slots[slot as usize].end;
+            (at[*end], features[*end]) = (pixel, self.last[pixel as usize]);
+            *end += 1;
         }
     }
 
     /// How much samples differ from where a shift leads; at least `enough` if that is reached.
     #[inline(always)]
-    fn difference(&self, samples: &Samples, [dx, dy]: [i32; 2], enough: u32) -> u32 {
+    fn difference(&self, samples: &Region<'_>, [dx, dy]: [i32; 2], enough: u32) -> u32 {
         let (width, height) = (self.grid.geometry.width as i32, self.grid.geometry.height as i32);
         let inside = |[first, last]: [i32; 2], by: i32, side: i32| first + by >= 0 && last + by < side;
         let all_inside = inside(samples.columns, dx, width) && inside(samples.rows, dy, height);
@@ -171,7 +231,7 @@ impl Tracking<'_> {
 
     /// Sets the velocity of a slot's region, if another one than its own is found.
     #[inline(always)]
-    fn track(&self, slot: &mut Slot, samples: &Samples) {
+    fn track(&self, slot: &mut Slot, samples: &Region<'_>) {
         let shift = self.shift;
         let own = whole_px([0, 1].map(|i| shift[i] + slot.velocity[i]));
         let count = samples.at.len() as u32;
@@ -211,11 +271,11 @@ impl Tracking<'_> {
     }
 }
 
-/// Tracks those of some slots, from `first` on, that have regions.
+/// Tracks those of some rows of slots, from row `first` on, that have regions.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn track_slots(tracking: &Tracking<'_>, first: usize, slots: &mut [Slot], samples: &mut Samples) {
+    tracking.collect(first, slots.len(), samples);
     for (i, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE) {
-        tracking.collect(first + i, slot.region, samples);
-        tracking.track(slot, samples);
+        tracking.track(slot, &samples.of(i));
     }
 }
