@@ -7,6 +7,8 @@ use super::temporal::look_back::NO_CANDIDATE;
 
 /// Pixels that are scored together.
 pub(crate) const LANES: usize = 8;
+/// The same where 16 bits hold a number of each.
+pub(crate) const WIDE: usize = 2 * LANES;
 
 /// A whole number from 0 to 2^32 - 1, without the checks of `as`, which vectors do not have.
 #[inline(always)]
@@ -23,8 +25,7 @@ pub(crate) const BAND: usize = 4;
 /// Most clusters a pixel can choose from.
 pub(crate) const CANDIDATES: usize = 9;
 
-/// The samples of some rows of cells. Every cell's are padded to whole vectors, so that lanes fill and every lane of a
-/// vector has the same candidates.
+/// The samples of some rows of cells. Every cell's are padded to whole vectors, so that lanes fill.
 pub(crate) struct Samples<T> {
     /// First cell row.
     pub first: usize,
@@ -74,6 +75,9 @@ impl<T: Copy + Default> Samples<T> {
                 y.resize(padded, T::default());
             }
         }
+        // What begins inside can be taken by so many.
+        x.resize(x.len() + WIDE - LANES, T::default());
+        y.resize(x.len(), T::default());
         Self { first, rows, cells, features: vec![0; x.len()], predicted: Vec::new(), x, y }
     }
 

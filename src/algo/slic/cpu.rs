@@ -8,14 +8,13 @@
 #![allow(clippy::needless_range_loop)]
 
 use multiversion::multiversion;
-use multiversion::target::target_cfg_f;
 use rayon::prelude::*;
 
 use super::Plan;
 use super::label::label_band;
 use super::score::{Candidates, Pixels};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
+use crate::algo::samples::{BAND, CANDIDATES, Samples, WIDE};
 use crate::algo::temporal::cpu::{Source, State};
 use crate::algo::temporal::look_back::NO_CANDIDATE;
 use crate::algo::temporal::{Inertia, WARM_ROUNDS};
@@ -81,8 +80,8 @@ pub(crate) struct Slic {
     cpu: Cpu,
     grid: Grid,
     plan: Plan,
-    /// Scaled position of each column relative to its cell's first pixel.
-    x: Vec<f32>,
+    /// Scaled position of each column relative to its cell's first pixel, and some more.
+    x: Vec<i32>,
     centers: Vec<Center>,
     /// Those of the last frame.
     last: Vec<Center>,
@@ -93,11 +92,12 @@ impl Slic {
     pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Self {
         let grid = plan.grid;
         let nx = grid.nx as usize;
-        let mut x = Vec::with_capacity(grid.geometry.width as usize);
+        let mut x = Vec::with_capacity(grid.geometry.width as usize + WIDE);
         for gx in 0..nx {
             let columns = grid.columns(gx);
-            x.extend(columns.clone().map(|i| (slic.px[i] - slic.px[columns.start]) as f32));
+            x.extend(columns.clone().map(|i| slic.px[i] - slic.px[columns.start]));
         }
+        x.resize(x.len() + WIDE, 0);
         let samples =
             Samples::bands(&grid, |from, x| slic.px[x] - slic.px[from], |from, y| slic.py[y] - slic.py[from]);
         Self {
@@ -240,31 +240,17 @@ fn assign_band(
     centers: &[Center],
     inertia: Option<Inertia>,
 ) -> u64 {
-    if target_cfg_f!(target_feature = "fma") {
-        assign_band_with::<true>(band, grid, plan, centers, inertia)
-    } else {
-        assign_band_with::<false>(band, grid, plan, centers, inertia)
-    }
-}
-
-#[inline(always)]
-fn assign_band_with<const FMA: bool>(
-    band: &mut Band,
-    grid: &Grid,
-    plan: &Plan,
-    centers: &[Center],
-    inertia: Option<Inertia>,
-) -> u64 {
     let mut residual = 0;
     let nx = grid.nx as usize;
     let Band { samples, sums: band_sums } = band;
     band_sums.fill(Sums::default());
+    let mut candidates = Candidates::NONE;
     for (cell, &(start, len)) in samples.cells.iter().enumerate() {
         let (gx, gy) = (cell % nx, samples.first + cell / nx);
-        let candidates = Candidates::new(grid, plan, centers, gx, gy);
+        candidates.set(grid, plan, centers, gx, gy);
         let mut sums = [Sums::default(); CANDIDATES];
-        for at in (0..len).step_by(LANES) {
-            let range = start + at..start + at + LANES;
+        for at in (0..len).step_by(WIDE) {
+            let range = start + at..start + at + WIDE;
             let (Some(features), Some(x), Some(y)) = (
                 samples.features[range.clone()].first_chunk(),
                 samples.x[range.clone()].first_chunk(),
@@ -275,11 +261,11 @@ fn assign_band_with<const FMA: bool>(
             let pixels = Pixels::new(plan, features, x, y);
             let index = match (&plan.adaptive, inertia) {
                 (adaptive, Some(inertia)) => {
-                    let real = (len - at).min(LANES);
-                    let mut predicted = [NO_CANDIDATE; LANES];
+                    let real = (len - at).min(WIDE);
+                    let mut predicted = [NO_CANDIDATE; WIDE];
                     predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
                     let (index, least) = match adaptive {
-                        None => pixels.nearest_predicted::<FMA>(&candidates, inertia, &predicted),
+                        None => pixels.nearest_predicted(&candidates, inertia, &predicted),
                         Some(adaptive) => {
                             pixels.nearest_predicted_adaptive(&candidates, adaptive, inertia, &predicted)
                         }
@@ -287,10 +273,10 @@ fn assign_band_with<const FMA: bool>(
                     residual += least[..real].iter().sum::<u64>();
                     index
                 }
-                (None, None) => pixels.nearest::<FMA>(&candidates),
+                (None, None) => pixels.nearest(&candidates),
                 (Some(adaptive), None) => pixels.nearest_adaptive(&candidates, adaptive),
             };
-            for lane in 0..(len - at).min(LANES) {
+            for lane in 0..(len - at).min(WIDE) {
                 let k = index[lane] as usize;
                 let sum = &mut sums[k];
                 sum.count += 1;

@@ -7,45 +7,28 @@
 use std::ops::Range;
 
 use multiversion::multiversion;
-use multiversion::target::target_cfg_f;
 
 use super::cpu::Center;
-use super::score::{
-    Candidates, Pixels, color_and_x, distances, keep_lower, prefer, score_in_row, squares, with_row,
-};
+use super::score::{Candidates, Columns, Pixels, Row};
 use super::{Adaptive, Plan};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES, ROWS};
+use crate::algo::samples::{LANES, ROWS, WIDE};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::cpu::State;
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::image::LabelBand;
 
+/// Columns whose part of the scores is kept while rows pass.
+const BLOCK: usize = 4 * WIDE;
+
 /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
-/// something lasts. `x` are the columns' scaled places, each from its cell's first.
+/// something lasts. `x` are the columns' scaled places, each from its cell's first, and some more.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub(super) fn label_band(
     band: &mut LabelBand<'_>,
     grid: &Grid,
     plan: &Plan,
-    x: &[f32],
-    centers: &[Center],
-    features: &[u32],
-    state: Option<&State>,
-) -> u64 {
-    if target_cfg_f!(target_feature = "fma") {
-        label_band_with::<true>(band, grid, plan, x, centers, features, state)
-    } else {
-        label_band_with::<false>(band, grid, plan, x, centers, features, state)
-    }
-}
-
-#[inline(always)]
-fn label_band_with<const FMA: bool>(
-    band: &mut LabelBand<'_>,
-    grid: &Grid,
-    plan: &Plan,
-    x: &[f32],
+    x: &[i32],
     centers: &[Center],
     features: &[u32],
     state: Option<&State>,
@@ -58,194 +41,145 @@ fn label_band_with<const FMA: bool>(
     if let Some(state) = state {
         state.predict_band(gy, features, band);
     }
+    let mut candidates = Candidates::NONE;
+    let mut blocks = [const { Columns::NONE }; BLOCK / WIDE];
+    let mut scores = [[0; WIDE]; PREDICTED];
     let pieces =
         (0..band.rows()).step_by(ROWS).flat_map(|top| (0..grid.nx as usize).map(move |gx| (top, gx)));
     for (top, gx) in pieces {
-        let candidates = Candidates::new(grid, plan, centers, gx, gy);
-        let columns = grid.columns(gx);
-        for y in top..band.rows().min(top + ROWS) {
-            let row = band.first_row + y;
-            let offset = plan.py[row] - origin;
-            let pixels = &features[row * width..][columns.clone()];
-            let (x, out) = (&x[columns.clone()], &mut band.row_mut(y)[columns.clone()]);
-            if let Some(inertia) = inertia {
-                let sampled = grid.samples(&(row..row + 1)).next().map(|_| (grid, columns.start));
-                let row = PredictedRow { plan, candidates: &candidates, inertia, y: offset, sampled };
-                residual += match &plan.adaptive {
-                    None => row.label::<FMA>(pixels, x, out),
-                    Some(adaptive) => row.label_adaptive(adaptive, pixels, x, out),
-                };
-            } else if let Some(adaptive) = &plan.adaptive {
-                label_row_adaptive(plan, adaptive, &candidates, offset, pixels, x, out);
-            } else {
-                label_row::<FMA>(plan, &candidates, offset, pixels, x, out);
+        candidates.set(grid, plan, centers, gx, gy);
+        let cell = grid.columns(gx);
+        for from in cell.clone().step_by(BLOCK) {
+            let columns = from..cell.end.min(from + BLOCK);
+            for (first, block) in columns.clone().step_by(WIDE).zip(&mut blocks) {
+                // What lies right of the cell is not used.
+                if let Some(x) = x[first..].first_chunk() {
+                    block.set(&candidates, x);
+                }
+            }
+            for y in top..band.rows().min(top + ROWS) {
+                let row = band.first_row + y;
+                let offset = plan.py[row] - origin;
+                let sampled = grid.samples(&(row..row + 1)).next().map(|_| grid);
+                let pixels = &features[row * width..][columns.clone()];
+                let out = &mut band.row_mut(y)[columns.clone()];
+                if let Some(adaptive) = &plan.adaptive {
+                    let row = AdaptiveRow { plan, adaptive, candidates: &candidates, inertia, y: offset };
+                    residual += row.label(pixels, &x[columns.clone()], out, |lanes, least| {
+                        residual_of(sampled, columns.start + lanes.start..columns.start + lanes.end, least)
+                    });
+                    continue;
+                }
+                let constant = candidates.in_row(offset);
+                let row = Row { plan, candidates: &candidates, constant, y: offset };
+                let pieces = pixels.chunks(WIDE).zip(out.chunks_mut(WIDE)).zip(&blocks);
+                for (i, ((pixels, out), block)) in pieces.enumerate() {
+                    let piece = Piece { row: &row, block, inertia, sampled, first: columns.start + i * WIDE };
+                    residual += if pixels.len() > LANES {
+                        piece.label::<WIDE>(pixels, out, &mut scores)
+                    } else {
+                        piece.label::<LANES>(pixels, out, &mut scores)
+                    };
+                }
             }
         }
     }
     residual
 }
 
-/// A row of a cell whose pixels have predictions, which stand where the labels go.
-struct PredictedRow<'a> {
-    plan: &'a Plan,
-    candidates: &'a Candidates,
-    inertia: Inertia,
-    /// Scaled place in the cell.
-    y: i32,
-    /// The grid and the row's first column, where the row has samples.
-    sampled: Option<(&'a Grid, usize)>,
+/// Some columns of a row of a cell.
+struct Piece<'a> {
+    row: &'a Row<'a>,
+    block: &'a Columns,
+    /// Where pixels have predictions, which stand where the labels go.
+    inertia: Option<Inertia>,
+    /// Where the row has samples.
+    sampled: Option<&'a Grid>,
+    /// The first column.
+    first: usize,
 }
 
-impl PredictedRow<'_> {
-    /// Labels the row. Returns what its samples add to the residual.
+impl Piece<'_> {
+    /// Labels up to N pixels. Returns what the samples among them add.
     #[inline(always)]
-    fn label<const FMA: bool>(&self, features: &[u32], x: &[f32], out: &mut [u16]) -> u64 {
-        let constant = with_row::<FMA>(self.candidates, self.y);
-        let labels = |features: &[u32; LANES], x: &[f32; LANES], predicted: &[u8; LANES]| {
-            predicted_labels::<FMA>(self, &constant, features, x, predicted)
-        };
+    fn label<const N: usize>(
+        &self,
+        pixels: &[u32],
+        out: &mut [u16],
+        scores: &mut [[i32; WIDE]; PREDICTED],
+    ) -> u64 {
+        let features = pixels.first_chunk().copied().unwrap_or_else(|| {
+            let mut padded = [0; N];
+            padded[..pixels.len()].copy_from_slice(pixels);
+            padded
+        });
         let mut residual = 0;
-        let whole = features.len() / LANES * LANES;
-        for at in (0..whole).step_by(LANES) {
-            if let (Some(features), Some(x), Some(out)) =
-                (features[at..].first_chunk(), x[at..].first_chunk(), out[at..].first_chunk_mut())
-            {
-                let least;
-                (*out, least) = labels(features, x, &out.map(|predicted| predicted as u8));
-                residual += self.residual(at..at + LANES, &least);
+        let labels = match self.inertia {
+            None => self.row.labels(self.block, &features),
+            Some(inertia) => {
+                let mut predicted = [NO_CANDIDATE; N];
+                predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
+                let (labels, least) =
+                    self.row.labels_predicted(self.block, &features, inertia, &predicted, scores);
+                residual = residual_of(self.sampled, self.first..self.first + pixels.len(), &least);
+                labels
             }
-        }
-        let rest = features.len() - whole;
-        if rest > 0 {
-            let (mut f, mut p, mut own) = ([0; LANES], [0.0; LANES], [NO_CANDIDATE; LANES]);
-            f[..rest].copy_from_slice(&features[whole..]);
-            p[..rest].copy_from_slice(&x[whole..]);
-            own.iter_mut().zip(&out[whole..]).for_each(|(own, &predicted)| *own = predicted as u8);
-            let (labels, least) = labels(&f, &p, &own);
-            out[whole..].copy_from_slice(&labels[..rest]);
-            residual += self.residual(whole..features.len(), &least);
+        };
+        match out.first_chunk_mut() {
+            Some(out) => *out = labels,
+            None => out.copy_from_slice(&labels[..out.len()]),
         }
         residual
     }
+}
 
-    /// The same for SLICO.
+/// What the samples among some pixels of a row add; none without the grid.
+#[inline(always)]
+fn residual_of<T: Copy + Into<u64>>(grid: Option<&Grid>, columns: Range<usize>, least: &[T]) -> u64 {
+    let Some(grid) = grid else { return 0 };
+    grid.samples(&columns).map(|x| least[x - columns.start].into()).sum()
+}
+
+/// A row of a cell, or a part of it, for SLICO.
+struct AdaptiveRow<'a> {
+    plan: &'a Plan,
+    adaptive: &'a Adaptive,
+    candidates: &'a Candidates,
+    /// Where pixels have predictions, which stand where the labels go.
+    inertia: Option<Inertia>,
+    /// Scaled place in the cell.
+    y: i32,
+}
+
+impl AdaptiveRow<'_> {
+    /// Labels the row. `x` are scaled places in the cell. Returns what `residual` gives for its pieces.
     #[inline(always)]
-    fn label_adaptive(&self, adaptive: &Adaptive, features: &[u32], x: &[f32], out: &mut [u16]) -> u64 {
-        let mut residual = 0;
+    fn label(
+        &self,
+        features: &[u32],
+        x: &[i32],
+        out: &mut [u16],
+        residual: impl Fn(Range<usize>, &[u64]) -> u64,
+    ) -> u64 {
+        let mut sum = 0;
         let pieces = features.chunks(LANES).zip(x.chunks(LANES)).zip(out.chunks_mut(LANES));
         for (i, ((features, x), out)) in pieces.enumerate() {
             let (mut f, mut p, mut own) = ([0; LANES], [0; LANES], [NO_CANDIDATE; LANES]);
             f[..features.len()].copy_from_slice(features);
-            p.iter_mut().zip(x).for_each(|(p, &x)| *p = x as i32);
-            own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted as u8);
+            p.iter_mut().zip(x).for_each(|(p, &x)| *p = x);
             let pixels = Pixels::new(self.plan, &f, &p, &[self.y; LANES]);
-            let (index, least) =
-                pixels.nearest_predicted_adaptive(self.candidates, adaptive, self.inertia, &own);
+            let index = match self.inertia {
+                None => pixels.nearest_adaptive(self.candidates, self.adaptive),
+                Some(inertia) => {
+                    own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted as u8);
+                    let (index, least) =
+                        pixels.nearest_predicted_adaptive(self.candidates, self.adaptive, inertia, &own);
+                    sum += residual(i * LANES..i * LANES + features.len(), &least);
+                    index
+                }
+            };
             out.iter_mut().zip(index).for_each(|(out, i)| *out = self.candidates.labels[i as usize] as u16);
-            residual += self.residual(i * LANES..i * LANES + features.len(), &least);
         }
-        residual
-    }
-
-    /// What the samples among some pixels of the row add.
-    #[inline(always)]
-    fn residual<T: Copy + Into<u64>>(&self, pixels: Range<usize>, least: &[T; LANES]) -> u64 {
-        let Some((grid, left)) = self.sampled else { return 0 };
-        let first = left + pixels.start;
-        grid.samples(&(first..left + pixels.end)).map(|x| least[x - first].into()).sum()
-    }
-}
-
-/// The labels of pixels with predictions, and, in a row with samples, their least distances; `constant` holds the row's place already.
-#[inline(always)]
-fn predicted_labels<const FMA: bool>(
-    row: &PredictedRow<'_>,
-    constant: &[f32; CANDIDATES],
-    features: &[u32; LANES],
-    x: &[f32; LANES],
-    predicted: &[u8; LANES],
-) -> ([u16; LANES], [u32; LANES]) {
-    let candidates = row.candidates;
-    let p = color_and_x(row.plan, features, x);
-    let (mut best, mut index) = ([f32::INFINITY; LANES], [0u32; LANES]);
-    let mut scores = [[0.0; LANES]; PREDICTED];
-    for i in 0..candidates.len {
-        scores[i] = score_in_row::<FMA>(candidates, constant, &p, i);
-        keep_lower(&mut best, &mut index, &scores[i], i as u32);
-    }
-    let norm = squares::<FMA>(&p[3..], (row.y * row.y) as f32);
-    prefer(row.inertia, &norm, predicted, &scores, &best, &mut index);
-    let least = if row.sampled.is_some() { distances(&best, &norm) } else { [0; LANES] };
-    (index.map(|i| candidates.labels[i as usize] as u16), least)
-}
-
-/// Labels a piece of a row that lies in one cell; the row's place is folded into the constants.
-#[inline(always)]
-fn label_row<const FMA: bool>(
-    plan: &Plan,
-    candidates: &Candidates,
-    y: i32,
-    features: &[u32],
-    x: &[f32],
-    out: &mut [u16],
-) {
-    let constant = with_row::<FMA>(candidates, y);
-    let whole = features.len() / LANES * LANES;
-    for at in (0..whole).step_by(LANES) {
-        if let (Some(features), Some(x), Some(out)) =
-            (features[at..].first_chunk(), x[at..].first_chunk(), out[at..].first_chunk_mut())
-        {
-            *out = nearest_labels::<FMA>(plan, candidates, &constant, features, x);
-        }
-    }
-    let rest = features.len() - whole;
-    if rest > 0 {
-        let (mut f, mut p) = ([0; LANES], [0.0; LANES]);
-        f[..rest].copy_from_slice(&features[whole..]);
-        p[..rest].copy_from_slice(&x[whole..]);
-        let labels = nearest_labels::<FMA>(plan, candidates, &constant, &f, &p);
-        out[whole..].copy_from_slice(&labels[..rest]);
-    }
-}
-
-/// The label of each pixel's nearest candidate; `constant` holds the row's place already.
-#[inline(always)]
-fn nearest_labels<const FMA: bool>(
-    plan: &Plan,
-    candidates: &Candidates,
-    constant: &[f32; CANDIDATES],
-    features: &[u32; LANES],
-    x: &[f32; LANES],
-) -> [u16; LANES] {
-    let p = color_and_x(plan, features, x);
-    let mut best = [f32::INFINITY; LANES];
-    let mut label = [0u32; LANES];
-    for i in 0..candidates.len {
-        let score = score_in_row::<FMA>(candidates, constant, &p, i);
-        keep_lower(&mut best, &mut label, &score, candidates.labels[i]);
-    }
-    label.map(|k| k as u16)
-}
-
-#[inline(always)]
-fn label_row_adaptive(
-    plan: &Plan,
-    adaptive: &Adaptive,
-    candidates: &Candidates,
-    y: i32,
-    features: &[u32],
-    x: &[f32],
-    out: &mut [u16],
-) {
-    for ((features, x), out) in features.chunks(LANES).zip(x.chunks(LANES)).zip(out.chunks_mut(LANES)) {
-        let (mut f, mut p) = ([0; LANES], [0; LANES]);
-        f[..features.len()].copy_from_slice(features);
-        for (p, &x) in p.iter_mut().zip(x) {
-            *p = x as i32;
-        }
-        let index = Pixels::new(plan, &f, &p, &[y; LANES]).nearest_adaptive(candidates, adaptive);
-        for (out, &i) in out.iter_mut().zip(&index) {
-            *out = candidates.labels[i as usize] as u16;
-        }
+        sum
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What pixels score against SLIC's clusters, on the CPU: the arithmetic of the reference. Every number is an exact integer,
-//! whatever type holds it.
+//! What pixels score against SLIC's clusters, on the CPU: the arithmetic of the reference, in integers.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -8,97 +7,215 @@
 use super::cpu::Center;
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES, whole};
+use crate::algo::samples::{CANDIDATES, WIDE};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::look_back::{CANDIDATE, PREDICTED};
 use crate::color::unpack;
 
-/// The candidates of one cell, transposed for scoring: `score = (Σ |p - color|)² + constant + Σ weight · p`, which is the distance
-/// less the squared length of the pixel's place, with everything relative to the cell's first pixel and to mid gamut.
+/// The candidates of one cell as pixels are scored against them. A score is 16 times `(Σ |p - color|)² + |place|² - 2 p · place`,
+/// which is the distance less the squared length of the pixel's place, with everything relative to the cell's first pixel and to mid
+/// gamut; the candidate's number stands in the low four bits, so that the least score also says whose it is, of equals the first.
 pub(super) struct Candidates {
     pub len: usize,
     pub labels: [u32; CANDIDATES],
-    constant: [f32; CANDIDATES],
-    /// L, a, b.
-    color: [[f32; CANDIDATES]; 3],
-    /// x, y.
-    weights: [[f32; CANDIDATES]; 2],
+    /// 16 times the squared length of the place, and the number.
+    constant: [i32; CANDIDATES],
+    /// Four times L, a, b: squares of sums of these are 16 times what they were. Lanes are alike; to fill them once takes less than
+    /// each time.
+    color: [[[i16; WIDE]; 3]; CANDIDATES],
+    /// What x and y are multiplied with.
+    weights: [[i32; CANDIDATES]; 2],
     pub centers: [Center; CANDIDATES],
+    /// How labels follow from numbers: 32 parts of a row's, and what the label goes up by from row to row beside the number.
+    row_part: u16,
+    row_step: u16,
+}
+
+/// Low bits of a score that hold the number.
+const NUMBER_BITS: u32 = 4;
+
+/// The number in a score.
+#[inline(always)]
+fn number(score: i32) -> u32 {
+    score as u32 & ((1 << NUMBER_BITS) - 1)
 }
 
 impl Candidates {
+    pub const NONE: Self = Self {
+        len: 0,
+        labels: [0; CANDIDATES],
+        constant: [0; CANDIDATES],
+        color: [[[0; WIDE]; 3]; CANDIDATES],
+        weights: [[0; CANDIDATES]; 2],
+        centers: [Center { color: [0; 3], place: [0; 2], spread: 0 }; CANDIDATES],
+        row_part: 0,
+        row_step: 0,
+    };
+
+    /// Takes those of a cell. In place: most of its time goes into memory.
     #[inline(always)]
-    pub fn new(grid: &Grid, plan: &Plan, centers: &[Center], gx: usize, gy: usize) -> Self {
+    pub fn set(&mut self, grid: &Grid, plan: &Plan, centers: &[Center], gx: usize, gy: usize) {
         let (x0, y0) = (plan.px[grid.columns(gx).start], plan.py[grid.rows(gy).start]);
-        let mut all = Self {
-            len: 0,
-            labels: [0; CANDIDATES],
-            constant: [0.0; CANDIDATES],
-            color: [[0.0; CANDIDATES]; 3],
-            weights: [[0.0; CANDIDATES]; 2],
-            centers: [Center::default(); CANDIDATES],
-        };
+        let nx = grid.nx as usize;
+        let across = (gx + 2).min(nx) - gx.saturating_sub(1);
+        (self.row_part, self.row_step) = (32u16.div_ceil(across as u16), (nx - across) as u16);
         for (i, k) in grid.candidates(gx, gy).enumerate() {
             let mut center = centers[k];
             for j in 0..3 {
                 center.color[j] -= plan.middle[j];
+                self.color[i][j] = [4 * center.color[j] as i16; WIDE];
             }
             center.place[0] -= x0;
             center.place[1] -= y0;
+            let [x, y] = center.place;
+            // With SLICO these scores are not used.
+            debug_assert!(plan.adaptive.is_some() || x * x + y * y < 1 << 24);
+            self.constant[i] = ((x * x + y * y) << NUMBER_BITS) + i as i32;
+            (self.weights[0][i], self.weights[1][i]) = (-2 * (x << NUMBER_BITS), -2 * (y << NUMBER_BITS));
+            self.labels[i] = k as u32;
+            self.centers[i] = center;
+            self.len = i + 1;
+        }
+    }
+
+    /// Scores of the candidate `i`, of which `place` is what place gives; `p` is four times the color.
+    #[inline(always)]
+    fn scores<const N: usize>(&self, p: &[[i16; N]; 3], place: impl Fn(usize) -> i32, i: usize) -> [i32; N] {
+        let mut scores = [0; N];
+        let mut color = [0i16; N];
+        let [l, a, b] = &self.color[i];
+        for lane in 0..N {
+            color[lane] =
+                (p[0][lane] - l[lane]).abs() + (p[1][lane] - a[lane]).abs() + (p[2][lane] - b[lane]).abs();
+        }
+        for lane in 0..N {
+            // Below 2^15, which lets one instruction multiply it.
+            let color = i32::from(color[lane] & i16::MAX);
+            scores[lane] = color * color + place(lane);
+        }
+        scores
+    }
+
+    /// The constants of scores with a row's place in them.
+    #[inline(always)]
+    pub fn in_row(&self, y: i32) -> [i32; CANDIDATES] {
+        std::array::from_fn(|i| self.constant[i] + self.weights[1][i] * y)
+    }
+
+    /// The labels of the candidates with some numbers.
+    #[inline(always)]
+    fn labels_of<const N: usize>(&self, index: &[u32; N]) -> [u16; N] {
+        let (first, mut labels) = (self.labels[0] as u16, [0; N]);
+        for lane in 0..N {
+            let i = index[lane] as u16;
+            labels[lane] = first + i + ((i * self.row_part) >> 5) * self.row_step;
+        }
+        labels
+    }
+}
+
+/// Columns of a cell, and what they give to scores while rows pass.
+pub(super) struct Columns {
+    /// Of each candidate.
+    across: [[i32; WIDE]; CANDIDATES],
+    squares: [i32; WIDE],
+}
+
+impl Columns {
+    pub const NONE: Self = Self { across: [[0; WIDE]; CANDIDATES], squares: [0; WIDE] };
+
+    /// `x` are scaled places in the cell.
+    #[inline(always)]
+    pub fn set(&mut self, candidates: &Candidates, x: &[i32; WIDE]) {
+        for (across, weight) in self.across.iter_mut().zip(candidates.weights[0]) {
+            *across = x.map(|x| weight * x);
+        }
+        self.squares = x.map(|x| x * x);
+    }
+}
+
+/// A row of a cell.
+pub(super) struct Row<'a> {
+    pub plan: &'a Plan,
+    pub candidates: &'a Candidates,
+    /// What its place gives to scores, see [`Candidates::in_row`].
+    pub constant: [i32; CANDIDATES],
+    /// Its scaled place in the cell.
+    pub y: i32,
+}
+
+impl Row<'_> {
+    /// Four times the color.
+    #[inline(always)]
+    fn color<const N: usize>(&self, features: &[u32; N]) -> [[i16; N]; 3] {
+        let mut color = [[0; N]; 3];
+        for lane in 0..N {
+            let channels = unpack(features[lane]);
             for j in 0..3 {
-                all.color[j][i] = center.color[j] as f32;
+                let v = (channels[j] >> self.plan.color_shift) as i16;
+                color[j][lane] = 4 * (v - self.plan.middle[j] as i16);
             }
-            let mut norm = 0i64;
-            for (j, v) in center.place.into_iter().enumerate() {
-                norm += i64::from(v) * i64::from(v);
-                all.weights[j][i] = (-2 * v) as f32;
-            }
-            // With SLICO the scores are integers and this one, which may be inexact, is not used.
-            debug_assert!(plan.adaptive.is_some() || norm < 1 << 24);
-            all.constant[i] = norm as f32;
-            all.labels[i] = k as u32;
-            all.centers[i] = center;
-            all.len = i + 1;
         }
-        all
+        color
     }
 
-    /// Scores of the candidate `i`.
     #[inline(always)]
-    fn score<const FMA: bool>(&self, p: &[[f32; LANES]; 5], i: usize) -> [f32; LANES] {
-        let mut place = [self.constant[i]; LANES];
-        for (p, weights) in p[3..].iter().zip(&self.weights) {
-            for lane in 0..LANES {
-                place[lane] = madd::<FMA>(p[lane], weights[i], place[lane]);
-            }
-        }
-        self.add_color::<FMA>(p, &place, i)
+    fn scores<const N: usize>(&self, columns: &Columns, color: &[[i16; N]; 3], i: usize) -> [i32; N] {
+        let across = &columns.across[i];
+        self.candidates.scores(color, |lane| across[lane] + self.constant[i], i)
     }
 
-    /// `rest` and the squared color distance of the candidate `i`; of `p`, the first three are the color.
+    /// The labels of the nearest candidates of some pixels.
     #[inline(always)]
-    fn add_color<const FMA: bool>(&self, p: &[[f32; LANES]], rest: &[f32; LANES], i: usize) -> [f32; LANES] {
-        let mut score = [0.0; LANES];
-        for lane in 0..LANES {
-            let [l, a, b] = [0, 1, 2].map(|j| (p[j][lane] - self.color[j][i]).abs());
-            let color = l + a + b;
-            score[lane] = madd::<FMA>(color, color, rest[lane]);
+    pub fn labels<const N: usize>(&self, columns: &Columns, features: &[u32; N]) -> [u16; N] {
+        let color = self.color(features);
+        let mut best = [i32::MAX; N];
+        for i in 0..self.candidates.len {
+            keep_least(&mut best, &self.scores(columns, &color, i));
         }
-        score
+        self.candidates.labels_of(&best.map(number))
+    }
+
+    /// The same where candidates are predicted, which are spared part of their distance. Also gives the least distances, with nothing
+    /// spared.
+    #[inline(always)]
+    pub fn labels_predicted<const N: usize>(
+        &self,
+        columns: &Columns,
+        features: &[u32; N],
+        inertia: Inertia,
+        predicted: &[u8; N],
+        scores: &mut [[i32; WIDE]; PREDICTED],
+    ) -> ([u16; N], [u32; N]) {
+        let color = self.color(features);
+        let mut best = [i32::MAX; N];
+        for i in 0..self.candidates.len {
+            let own = self.scores(columns, &color, i);
+            keep_least(&mut best, &own);
+            scores[i][..N].copy_from_slice(&own);
+        }
+        let mut norm = [0; N];
+        for lane in 0..N {
+            norm[lane] = columns.squares[lane] + self.y * self.y;
+        }
+        let mut index = best.map(number);
+        let least = distances(&best, &norm);
+        prefer(inertia, &norm, predicted, scores, &least, &mut index);
+        (self.candidates.labels_of(&index), least)
     }
 }
 
 /// Some pixels of one cell: features relative to mid gamut, scaled place relative to the cell.
-pub(super) struct Pixels {
-    pub color: [[i32; LANES]; 3],
-    pub place: [[i32; LANES]; 2],
+pub(super) struct Pixels<const N: usize> {
+    pub color: [[i32; N]; 3],
+    pub place: [[i32; N]; 2],
 }
 
-impl Pixels {
+impl<const N: usize> Pixels<N> {
     #[inline(always)]
-    pub fn new(plan: &Plan, features: &[u32; LANES], x: &[i32; LANES], y: &[i32; LANES]) -> Self {
-        let mut color = [[0; LANES]; 3];
-        for lane in 0..LANES {
+    pub fn new(plan: &Plan, features: &[u32; N], x: &[i32; N], y: &[i32; N]) -> Self {
+        let mut color = [[0; N]; 3];
+        for lane in 0..N {
             let channels = unpack(features[lane]);
             for j in 0..3 {
                 color[j][lane] = (channels[j] >> plan.color_shift) as i32 - plan.middle[j];
@@ -109,25 +226,24 @@ impl Pixels {
 
     /// The index of each pixel's nearest candidate.
     #[inline(always)]
-    pub fn nearest<const FMA: bool>(&self, candidates: &Candidates) -> [u32; LANES] {
-        let p = self.floats();
-        let mut best = [f32::INFINITY; LANES];
-        let mut index = [0u32; LANES];
+    pub fn nearest(&self, candidates: &Candidates) -> [u32; N] {
+        let color = self.wide_color();
+        let mut best = [i32::MAX; N];
         for i in 0..candidates.len {
-            keep_lower(&mut best, &mut index, &candidates.score::<FMA>(&p, i), i as u32);
+            keep_least(&mut best, &self.scores(candidates, &color, i));
         }
-        index
+        best.map(number)
     }
 
     /// The same for SLICO, in integers.
     #[inline(always)]
-    pub fn nearest_adaptive(&self, candidates: &Candidates, adaptive: &Adaptive) -> [u32; LANES] {
-        let mut best = [u64::MAX; LANES];
-        let mut index = [0u32; LANES];
+    pub fn nearest_adaptive(&self, candidates: &Candidates, adaptive: &Adaptive) -> [u32; N] {
+        let mut best = [u64::MAX; N];
+        let mut index = [0u32; N];
         for i in 0..candidates.len {
             let center = &candidates.centers[i];
             let weight = u64::from(ADAPTIVE_ONE / center.spread);
-            for lane in 0..LANES {
+            for lane in 0..N {
                 let color = self.color_distance(center, lane);
                 let [dx, dy] = [0, 1].map(|j| self.place[j][lane] - center.place[j]);
                 let place = (dx * dx + dy * dy) as u32;
@@ -143,23 +259,29 @@ impl Pixels {
     /// The same where a candidate is predicted, which is spared part of its distance. Also gives the least distance, with
     /// nothing spared.
     #[inline(always)]
-    pub fn nearest_predicted<const FMA: bool>(
+    pub fn nearest_predicted(
         &self,
         candidates: &Candidates,
         inertia: Inertia,
-        predicted: &[u8; LANES],
-    ) -> ([u32; LANES], [u64; LANES]) {
-        let p = self.floats();
-        let mut scores = [[0.0; LANES]; PREDICTED];
-        let mut best = [f32::INFINITY; LANES];
-        let mut index = [0u32; LANES];
+        predicted: &[u8; N],
+    ) -> ([u32; N], [u64; N]) {
+        let color = self.wide_color();
+        let mut scores = [[0; WIDE]; PREDICTED];
+        let mut best = [i32::MAX; N];
         for i in 0..candidates.len {
-            scores[i] = candidates.score::<FMA>(&p, i);
-            keep_lower(&mut best, &mut index, &scores[i], i as u32);
+            let own = self.scores(candidates, &color, i);
+            keep_least(&mut best, &own);
+            scores[i][..N].copy_from_slice(&own);
         }
-        let norm = squares::<FMA>(&p[3..], 0.0);
-        prefer(inertia, &norm, predicted, &scores, &best, &mut index);
-        (index, distances(&best, &norm).map(u64::from))
+        let mut norm = [0; N];
+        for lane in 0..N {
+            let [x, y] = [0, 1].map(|j| self.place[j][lane]);
+            norm[lane] = x * x + y * y;
+        }
+        let mut index = best.map(number);
+        let least = distances(&best, &norm);
+        prefer(inertia, &norm, predicted, &scores, &least, &mut index);
+        (index, least.map(u64::from))
     }
 
     /// The same for SLICO: the upper part of the least distance.
@@ -169,10 +291,10 @@ impl Pixels {
         candidates: &Candidates,
         adaptive: &Adaptive,
         inertia: Inertia,
-        predicted: &[u8; LANES],
-    ) -> ([u32; LANES], [u64; LANES]) {
-        let (mut index, mut least) = ([0; LANES], [0; LANES]);
-        for lane in 0..LANES {
+        predicted: &[u8; N],
+    ) -> ([u32; N], [u64; N]) {
+        let (mut index, mut least) = ([0; N], [0; N]);
+        for lane in 0..N {
             let score = |i: usize| self.adaptive_score(&candidates.centers[i], adaptive, lane);
             let all = || (0..candidates.len).map(|i| (score(i), i));
             least[lane] = all().map(|(score, _)| score).min().unwrap_or(0) >> RESIDUAL_BITS;
@@ -186,11 +308,16 @@ impl Pixels {
         (index, least)
     }
 
-    /// Color and place as scores need them.
+    /// Four times the color.
     #[inline(always)]
-    fn floats(&self) -> [[f32; LANES]; 5] {
-        let ([l, a, b], [x, y]) = (&self.color, &self.place);
-        [l, a, b, x, y].map(|v| v.map(|v| v as f32))
+    fn wide_color(&self) -> [[i16; N]; 3] {
+        self.color.map(|channel| channel.map(|v| 4 * v as i16))
+    }
+
+    #[inline(always)]
+    fn scores(&self, candidates: &Candidates, color: &[[i16; N]; 3], i: usize) -> [i32; N] {
+        let (constant, [x, y]) = (candidates.constant[i], [0, 1].map(|j| candidates.weights[j][i]));
+        candidates.scores(color, |lane| constant + x * self.place[0][lane] + y * self.place[1][lane], i)
     }
 
     #[inline(always)]
@@ -208,41 +335,35 @@ impl Pixels {
     }
 }
 
-/// `a * b + c`. Every product and sum here is an exact integer, so fusing changes nothing but speed.
-#[inline(always)]
-pub(super) fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
-}
-
 /// Takes the predicted candidates, which are spared part of their distance, where that makes them nearer than the nearest,
-/// `index`. The scores of all candidates, and `best`, are `norm` less than distances. All lanes at once; in one without
-/// a prediction nothing changes.
+/// `index`, at the distances `least`. Scores are `norm` less than distances. All lanes at once; in one without a prediction nothing
+/// changes.
 #[inline(always)]
-pub(super) fn prefer(
+fn prefer<const N: usize>(
     inertia: Inertia,
-    norm: &[f32; LANES],
-    predicted: &[u8; LANES],
-    scores: &[[f32; LANES]; PREDICTED],
-    best: &[f32; LANES],
-    index: &mut [u32; LANES],
+    norm: &[i32; N],
+    predicted: &[u8; N],
+    scores: &[[i32; WIDE]; PREDICTED],
+    least: &[u32; N],
+    index: &mut [u32; N],
 ) {
     let own = predicted.map(|predicted| u32::from(predicted & CANDIDATE));
     let mut others = false;
-    for lane in 0..LANES {
+    for lane in 0..N {
         others |= (own[lane] != index[lane]) & (own[lane] < CANDIDATES as u32);
     }
     // Most pixels are nearest to the cluster that they are predicted to belong to.
     if !others {
         return;
     }
-    let mut kept = [0.0; LANES];
-    for lane in 0..LANES {
+    let mut kept = [0; N];
+    for lane in 0..N {
         kept[lane] = scores[usize::from(predicted[lane] & CANDIDATE)][lane];
     }
-    let (nearest, kept) = (distances(best, norm), distances(&kept, norm));
-    for lane in 0..LANES {
+    let kept = distances(&kept, norm);
+    for lane in 0..N {
         let spared = inertia.spared(kept[lane], predicted[lane]);
-        let preferred = (spared < nearest[lane]) | ((spared == nearest[lane]) & (own[lane] < index[lane]));
+        let preferred = (spared < least[lane]) | ((spared == least[lane]) & (own[lane] < index[lane]));
         let preferred = preferred & (own[lane] < CANDIDATES as u32);
         index[lane] = if preferred { own[lane] } else { index[lane] };
     }
@@ -250,10 +371,10 @@ pub(super) fn prefer(
 
 /// Distances, from scores that are `norm` less.
 #[inline(always)]
-pub(super) fn distances(scores: &[f32; LANES], norm: &[f32; LANES]) -> [u32; LANES] {
-    let mut distances = [0; LANES];
-    for lane in 0..LANES {
-        distances[lane] = whole(scores[lane] + norm[lane]);
+fn distances<const N: usize>(scores: &[i32; N], norm: &[i32; N]) -> [u32; N] {
+    let mut distances = [0; N];
+    for lane in 0..N {
+        distances[lane] = ((scores[lane] >> NUMBER_BITS) + norm[lane]) as u32;
     }
     distances
 }
@@ -262,60 +383,38 @@ pub(super) fn distances(scores: &[f32; LANES], norm: &[f32; LANES]) -> [u32; LAN
 const RESIDUAL_BITS: u32 = 20;
 
 #[inline(always)]
-pub(super) fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], score: &[f32; LANES], i: u32) {
-    for lane in 0..LANES {
-        let lower = score[lane] < best[lane];
-        best[lane] = if lower { score[lane] } else { best[lane] };
-        index[lane] = if lower { i } else { index[lane] };
+fn keep_least<const N: usize>(best: &mut [i32; N], scores: &[i32; N]) {
+    for lane in 0..N {
+        best[lane] = best[lane].min(scores[lane]);
     }
 }
 
-/// The constants of scores with a row's place in them.
-#[inline(always)]
-pub(super) fn with_row<const FMA: bool>(candidates: &Candidates, y: i32) -> [f32; CANDIDATES] {
-    let mut constant = [0.0; CANDIDATES];
-    for i in 0..CANDIDATES {
-        constant[i] = madd::<FMA>(y as f32, candidates.weights[1][i], candidates.constant[i]);
-    }
-    constant
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algo::AlgorithmParams;
+    use crate::image::{FrameInfo, Geometry, PixelFormat};
+    use crate::params::Params;
 
-/// Sums of squares, and `rest`.
-#[inline(always)]
-pub(super) fn squares<const FMA: bool>(p: &[[f32; LANES]], rest: f32) -> [f32; LANES] {
-    let mut sum = [rest; LANES];
-    for v in p {
-        for lane in 0..LANES {
-            sum[lane] = madd::<FMA>(v[lane], v[lane], sum[lane]);
+    #[test]
+    fn labels_follow_from_numbers() {
+        for (width, height) in [(16, 16), (32, 40), (48, 48), (300, 100), (16, 400)] {
+            let geometry = Geometry::new(width, height).unwrap();
+            let params = Params { superpixel_size: 16, ..Params::default() };
+            let AlgorithmParams::Slic(slic) = &params.algorithm else { unreachable!("the default") };
+            let plan = crate::plan::Plan::new(&params, FrameInfo::new(geometry, PixelFormat::Rgb)).unwrap();
+            let own = Plan::new(slic, geometry, &plan.grid);
+            let centers = vec![Center::default(); plan.grid.cells()];
+            let mut candidates = Candidates::NONE;
+            for gy in 0..plan.grid.ny as usize {
+                for gx in 0..plan.grid.nx as usize {
+                    candidates.set(&plan.grid, &own, &centers, gx, gy);
+                    for i in 0..candidates.len {
+                        let label = candidates.labels_of(&[i as u32]);
+                        assert_eq!(label, [candidates.labels[i] as u16], "{width}x{height} {gx} {gy} {i}");
+                    }
+                }
+            }
         }
     }
-    sum
-}
-
-/// Pixels as scores in a row need them: relative to mid gamut, and their places in the row.
-#[inline(always)]
-pub(super) fn color_and_x(plan: &Plan, features: &[u32; LANES], x: &[f32; LANES]) -> [[f32; LANES]; 4] {
-    let mut p = [[0.0; LANES], [0.0; LANES], [0.0; LANES], *x];
-    for lane in 0..LANES {
-        let channels = unpack(features[lane]);
-        for j in 0..3 {
-            p[j][lane] = ((channels[j] >> plan.color_shift) as i32 - plan.middle[j]) as f32;
-        }
-    }
-    p
-}
-
-/// Scores of a candidate.
-#[inline(always)]
-pub(super) fn score_in_row<const FMA: bool>(
-    candidates: &Candidates,
-    constant: &[f32; CANDIDATES],
-    p: &[[f32; LANES]; 4],
-    i: usize,
-) -> [f32; LANES] {
-    let mut place = [0.0; LANES];
-    for lane in 0..LANES {
-        place[lane] = madd::<FMA>(p[3][lane], candidates.weights[0][i], constant[i]);
-    }
-    candidates.add_color::<FMA>(p, &place, i)
 }

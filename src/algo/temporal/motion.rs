@@ -87,6 +87,7 @@ impl State {
             NONE,
         );
         for (k, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.region != NONE) {
+            debug_assert_eq!(homes[slot.region as usize], NONE, "a region has one slot");
             homes[slot.region as usize] = ((k / nx) << 16 | (k % nx)) as u32;
         }
         let tracking = Tracking { grid, homes, labels, last, now: features, shift: *shift };
@@ -120,8 +121,9 @@ struct SlotSamples {
     rows: [i32; 2],
 }
 
-const NO_SAMPLES: SlotSamples =
-    SlotSamples { count: 0, end: 0, columns: [i32::MAX, i32::MIN], rows: [i32::MAX, i32::MIN] };
+/// Bounds of nothing, which a shift can still be added to.
+const NOWHERE: [i32; 2] = [i32::MAX / 2, i32::MIN / 2];
+const NO_SAMPLES: SlotSamples = SlotSamples { count: 0, end: 0, columns: NOWHERE, rows: NOWHERE };
 
 /// Samples of a region.
 struct Region<'a> {
