@@ -14,9 +14,8 @@
 //!
 //! The distance is `(|L-Lc| + |a-ac| + |b-bc|)² + (PX-Xc)² + (PY-Yc)²` with features in quanta and `PX[x] = round(x * 8m/S)`.
 //! Differs from the papers, which square each channel: at the same length of boundaries, sums of absolute differences follow
-//! outlines more closely (docs/quality.md). The distance stays below 2^24 for m <= 22, so f32 holds it exactly in any order of
-//! operations, and 32 bits hold 16 times it with the number of a candidate below, which is what a CUDA device takes the minimum
-//! of; a larger m halves the quanta (`color_shift`) until it does. Ties: the lowest cluster index. SLICO squares each channel, as
+//! outlines more closely (docs/quality.md). The distance stays below 2^24 for m <= 22, so 32 bits hold 16
+//! times it with the number of a candidate below, of which both backends take the minimum; a larger m halves the quanta (`color_shift`) until it does. Ties: the lowest cluster index. SLICO squares each channel, as
 //! published.
 
 pub(crate) mod cpu;
