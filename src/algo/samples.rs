@@ -10,13 +10,6 @@ pub(crate) const LANES: usize = 8;
 /// The same where 16 bits hold a number of each.
 pub(crate) const WIDE: usize = 2 * LANES;
 
-/// A whole number from 0 to 2^32 - 1, without the checks of `as`, which vectors do not have.
-#[inline(always)]
-pub(crate) fn whole(v: f32) -> u32 {
-    /// 2^52: what is added to it stands in the low bits.
-    const LIFT: f64 = 4_503_599_627_370_496.0;
-    (f64::from(v) + LIFT).to_bits() as u32
-}
 /// Rows of a cell that are labeled before the next cell's: of more, a processor cannot foresee what is read next, nor keep their
 /// pages.
 pub(crate) const ROWS: usize = 16;

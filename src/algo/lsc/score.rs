@@ -7,7 +7,7 @@
 
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES, whole};
+use crate::algo::samples::{CANDIDATES, LANES};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::look_back::{CANDIDATE, PREDICTED};
 use crate::color::unpack;
@@ -228,4 +228,12 @@ pub(super) fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], scor
         best[lane] = if lower { score[lane] } else { best[lane] };
         index[lane] = if lower { i } else { index[lane] };
     }
+}
+
+/// A whole number from 0 to 2^32 - 1, without the checks of `as`, which vectors do not have.
+#[inline(always)]
+fn whole(v: f32) -> u32 {
+    /// 2^52: what is added to it stands in the low bits.
+    const LIFT: f64 = 4_503_599_627_370_496.0;
+    (f64::from(v) + LIFT).to_bits() as u32
 }

@@ -33,6 +33,8 @@ pub(super) struct Candidates {
 
 /// Low bits of a score that hold the number.
 const NUMBER_BITS: u32 = 4;
+/// What colors are multiplied with, so that their squares leave those bits free.
+const COLOR_SCALE: i16 = 1 << (NUMBER_BITS / 2);
 
 /// The number in a score.
 #[inline(always)]
@@ -63,7 +65,7 @@ impl Candidates {
             let mut center = centers[k];
             for j in 0..3 {
                 center.color[j] -= plan.middle[j];
-                self.color[i][j] = [4 * center.color[j] as i16; WIDE];
+                self.color[i][j] = [COLOR_SCALE * center.color[j] as i16; WIDE];
             }
             center.place[0] -= x0;
             center.place[1] -= y0;
@@ -153,7 +155,7 @@ impl Row<'_> {
             let channels = unpack(features[lane]);
             for j in 0..3 {
                 let v = (channels[j] >> self.plan.color_shift) as i16;
-                color[j][lane] = 4 * (v - self.plan.middle[j] as i16);
+                color[j][lane] = COLOR_SCALE * (v - self.plan.middle[j] as i16);
             }
         }
         color
@@ -311,7 +313,7 @@ impl<const N: usize> Pixels<N> {
     /// Four times the color.
     #[inline(always)]
     fn wide_color(&self) -> [[i16; N]; 3] {
-        self.color.map(|channel| channel.map(|v| 4 * v as i16))
+        self.color.map(|channel| channel.map(|v| COLOR_SCALE * v as i16))
     }
 
     #[inline(always)]
