@@ -75,8 +75,8 @@ write_documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib $(features "$all_features")
 }
 section "documentation" write_documentation
-section "tests, features: none" run_tests ""
-# What differs from the whole: what the element says of itself without a backend, and the documents.
+# Of the smaller sets, what differs from the whole: a library alone; what the element says of itself without a backend, and the documents.
+section "tests, features: none" run_tests "" --lib --test allocations --test temporal
 section "tests, features: gst" run_tests gst --lib --test element --test readme
 section "tests, features: cuda" run_tests cuda --lib
 section "tests, features: gst,cuda" run_tests gst,cuda

@@ -45,9 +45,12 @@ struct Warp {
   uint64_t value[2][32];
 };
 
+// What `counter` was when the thread began to wait for it to change; null while it waits for nothing.
 struct Fiber {
   void *stack_pointer;
   void *stack;
+  const unsigned *counter;
+  unsigned seen;
   dim3 thread;
   unsigned lane;
   Warp *warp;
@@ -57,8 +60,6 @@ struct Fiber {
 extern thread_local Fiber *current;
 extern thread_local dim3 block_index, block_size, grid_size;
 
-// Lets other threads of the block run.
-void yield();
 // Returns once all threads of the block have come here; the or, and, sum of what they brought.
 struct Met { unsigned any, all, count; };
 Met meet_block(unsigned value);

@@ -60,6 +60,8 @@ std::map<std::string, Entry> &kernels() {
 }
 
 constexpr size_t STACK = 128 << 10;
+// Stacks begin in different lines of a page: all in the same one would compete for a few places of the caches.
+constexpr size_t STAGGER = 5 * 64, STAGGERED = 4096;
 
 // Switches stacks; what a call has to keep is on them.
 extern "C" void emulator_switch(void **save, void *load);
@@ -90,7 +92,9 @@ struct Block {
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
   void *scheduler = nullptr;
-  size_t at = 0;
+  // How many threads of this sweep have had their turn, of how many; in which direction.
+  size_t turn = 0, count = 0;
+  bool backwards = false;
   unsigned alive = 0, arrived = 0, generation = 0;
   Met meeting = {0, 1, 0}, met = {0, 1, 0};
   Entry entry = nullptr;
@@ -102,18 +106,32 @@ struct Block {
 };
 thread_local Block block;
 
-void finish() {
+// The next thread of the sweep that does not wait, or none.
+Fiber *next() {
   Block &b = block;
-  current->done = true;
-  b.alive--;
-  current->warp->lanes &= ~(1u << current->lane);
-  yield();
-  die("a finished thread runs on");
+  while (b.turn < b.count) {
+    const size_t i = b.turn++;
+    Fiber &fiber = b.fibers[b.backwards ? b.count - 1 - i : i];
+    if (!fiber.done && !(fiber.counter && *fiber.counter == fiber.seen)) return &fiber;
+  }
+  return nullptr;
 }
 
-void begin() {
-  block.entry(block.arguments);
-  finish();
+// Lets other threads of the block run, which goes back to the scheduler at the end of a sweep.
+void yield() {
+  Fiber *self = current;
+  current = next();
+  emulator_switch(&self->stack_pointer, current ? current->stack_pointer : block.scheduler);
+}
+
+// Returns once the counter has changed.
+void wait(const unsigned &counter, unsigned seen) {
+  if (counter != seen) return;
+  Fiber &self = *current;
+  self.counter = &counter;
+  self.seen = seen;
+  yield();
+  self.counter = nullptr;
 }
 
 void close_block_meeting(Block &b) {
@@ -121,6 +139,22 @@ void close_block_meeting(Block &b) {
   b.meeting = {0, 1, 0};
   b.arrived = 0;
   b.generation++;
+}
+
+void finish() {
+  Block &b = block;
+  current->done = true;
+  b.alive--;
+  current->warp->lanes &= ~(1u << current->lane);
+  // Threads that have ended are not waited for.
+  if (b.alive && b.arrived == b.alive) close_block_meeting(b);
+  yield();
+  die("a finished thread runs on");
+}
+
+void begin() {
+  block.entry(block.arguments);
+  finish();
 }
 
 void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) {
@@ -147,45 +181,27 @@ void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) 
     fiber.lane = i % 32;
     fiber.warp = &b.warps[i / 32];
     fiber.warp->lanes |= 1u << fiber.lane;
+    fiber.counter = nullptr;
     fiber.done = false;
-    void **top = (void **)((char *)fiber.stack + STACK);
+    void **top = (void **)((char *)fiber.stack + STACK - i * STAGGER % STAGGERED);
     // The call's return address leaves the stack as a call would find it.
     *--top = nullptr;
     *--top = (void *)begin;
     for (int j = 0; j < 6; j++) *--top = nullptr;
     fiber.stack_pointer = top;
   }
+  b.count = count;
   // Every other block runs its threads backwards, so that a forgotten barrier shows.
-  const bool backwards = (index.x + index.y) & 1;
+  b.backwards = (index.x + index.y) & 1;
   while (b.alive) {
-    const unsigned before = b.generation;
-    const unsigned alive = b.alive;
-    bool moved = false;
-    for (size_t i = 0; i < count; i++) {
-      Fiber &fiber = b.fibers[backwards ? count - 1 - i : i];
-      if (fiber.done) continue;
-      const unsigned warp_before = fiber.warp->generation;
-      current = &fiber;
-      emulator_switch(&b.scheduler, fiber.stack_pointer);
-      moved |= fiber.warp->generation != warp_before || fiber.done;
-    }
-    // Threads that have ended are not waited for.
-    if (b.alive && b.arrived == b.alive) {
-      close_block_meeting(b);
-      moved = true;
-    }
-    static thread_local unsigned stuck;
-    stuck = moved || b.generation != before || b.alive != alive ? 0 : stuck + 1;
-    if (stuck > 1000000) die("the threads of a block wait for each other for ever");
+    b.turn = 0;
+    current = next();
+    if (!current) die("the threads of a block wait for each other for ever");
+    emulator_switch(&b.scheduler, current->stack_pointer);
   }
 }
 
 }  // namespace
-
-void yield() {
-  Fiber *self = current;
-  emulator_switch(&self->stack_pointer, block.scheduler);
-}
 
 Met meet_block(unsigned value) {
   Block &b = block;
@@ -194,7 +210,7 @@ Met meet_block(unsigned value) {
   b.meeting.all &= value;
   b.meeting.count += value;
   if (++b.arrived == b.alive) close_block_meeting(b);
-  while (b.generation == generation) yield();
+  wait(b.generation, generation);
   return b.met;
 }
 
@@ -213,7 +229,7 @@ const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
     warp.arrived = 0;
     warp.generation++;
   }
-  while (warp.generation == generation) yield();
+  wait(warp.generation, generation);
   return warp.value[half];
 }
 
