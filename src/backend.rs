@@ -39,6 +39,10 @@ pub trait Backend: Sized + Send + 'static {
     /// Stage `overlay`.
     fn overlay(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Overlay<Self>>>;
 
+    /// Makes the memory of a plan serve one that [`follows`](Plan::follows) it; a device is waited for. `comparable` says
+    /// whether distances mean what they did.
+    fn change(&self, plan: &Plan, work: &mut Self::Work, comparable: bool) -> Result<()>;
+
     /// Runs a frame's stages between ingest and overlay, or whatever they left to be run again: frames of equal
     /// `outputs` ask for the same work.
     fn run(
@@ -69,6 +73,10 @@ pub trait Segmenter<B: Backend>: Send {
         labels: &mut B::Labels<'_>,
         times: &mut StageTimes,
     ) -> Result<()>;
+
+    /// Goes on with a plan that [`follows`](Plan::follows) the one before. Clusters that the next frame takes over stay where
+    /// they are.
+    fn change(&mut self, plan: &Plan, work: &mut B::Work) -> Result<()>;
 }
 
 /// Cluster labels to final ones, in place: dense, and connected where the plan says so.

@@ -69,6 +69,26 @@ impl<B: Backend> Engine<B> {
         &mut self.work
     }
 
+    /// Goes on with another plan where that [`follows`](Plan::follows) this engine's: identities last. Else nothing changes,
+    /// and a new engine is needed. A device is waited for. In the first frame after a change of how pixels are compared a cut
+    /// cannot be told from that and is not found.
+    ///
+    /// Errors: what the backend says; the engine is of no use then.
+    pub fn change(&mut self, plan: &Plan) -> Result<bool> {
+        let Self { backend, plan: own, work, segmenter, merge, .. } = self;
+        if plan == own {
+            return Ok(true);
+        }
+        if !plan.follows(own) {
+            return Ok(false);
+        }
+        backend.change(plan, work, plan.algorithm == own.algorithm)?;
+        segmenter.change(plan, work)?;
+        *merge = backend.merge(plan, work)?;
+        *own = plan.clone();
+        Ok(true)
+    }
+
     /// Forgets the frames before: the next one is segmented as if it were the first, with new identities.
     pub fn reset(&mut self) {
         if let Some(temporal) = &mut self.temporal {

@@ -12,7 +12,7 @@ use crate::post::connectivity::MAX_REGIONS;
 use crate::post::merge;
 
 /// Everything about the frames of one stream that does not depend on their pixels.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Size and format of the frames.
     pub frame: FrameInfo,
@@ -63,6 +63,19 @@ impl Plan {
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
             raised_from: (uses_grid && grid.step != wanted).then_some(wanted),
         })
+    }
+
+    /// Whether what was made for `last` can serve this plan, see [`Engine::change`](crate::engine::Engine::change): only how
+    /// pixels are compared, how often, how regions are merged and how strongly they are kept may differ.
+    pub fn follows(&self, last: &Self) -> bool {
+        self.frame == last.frame
+            && self.grid == last.grid
+            && self.color_space == last.color_space
+            && std::mem::discriminant(&self.algorithm) == std::mem::discriminant(&last.algorithm)
+            && self.temporal.is_some() == last.temporal.is_some()
+            && self.connectivity == last.connectivity
+            && self.min_region == last.min_region
+            && self.merge.is_some() == last.merge.is_some()
     }
 
     /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.

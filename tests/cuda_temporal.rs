@@ -50,6 +50,12 @@ impl Pair {
         self.cuda.reset();
     }
 
+    fn change(&mut self, params: &Params) {
+        let plan = Plan::new(params, self.cpu.plan().frame).unwrap();
+        assert!(self.cpu.change(&plan).unwrap() && self.cuda.change(&plan).unwrap(), "{}", self.what);
+        self.what += &format!("; then {params:?}");
+    }
+
     /// Compares a frame; returns its identities.
     fn compare(&mut self, buffer: &Buffer) -> Vec<u32> {
         let g = buffer.info.geometry;
@@ -173,6 +179,41 @@ fn resets_match_cpu() {
         for (i, buffer) in clip.iter().enumerate() {
             if [1, 4, 5].contains(&i) {
                 pair.reset();
+            }
+            pair.compare(buffer);
+        }
+    }
+}
+
+/// Parameters change while a clip goes on, in all ways that an engine goes on with.
+#[test]
+fn changes_match_cpu() {
+    let Some(cuda) = device("changes_match_cpu") else { return };
+    for seed in 0..if short() { 12 } else { 100 } {
+        let pick = |salt: u64, n: u64| hash(seed * 97 + salt) % n;
+        let side = if short() { 130 } else { 400 };
+        let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
+        let motion = [pick(3, 9) as i32 - 4, pick(4, 9) as i32 - 4];
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 8, motion, (pick(5, 2) == 0).then_some(5));
+        let first = drawn_params(seed);
+        let mut pair = Pair::new(&cuda, &first, clip[0].info, &format!("changes, seed {seed}"));
+        for (i, buffer) in clip.iter().enumerate() {
+            if i % 2 == 1 || pick(6, 2) == 0 {
+                let salt = |n: u64| 100 * i as u64 + n;
+                let mut params =
+                    Params { temporal_inertia: [0.0, 0.2, 0.7][pick(salt(1), 3) as usize], ..first.clone() };
+                match &mut params.algorithm {
+                    AlgorithmParams::Slic(slic) => {
+                        slic.compactness = [0.1, 5.0, 10.0, 24.0, 60.0, 200.0][pick(salt(2), 6) as usize];
+                        slic.adaptive_compactness = pick(salt(3), 3) == 0;
+                        slic.iterations = 1 + pick(salt(4), 6) as u32;
+                    }
+                    AlgorithmParams::Lsc(lsc) => lsc.ratio = [0.01, 0.1, 0.6][pick(salt(2), 3) as usize],
+                    AlgorithmParams::QuickShift(own) => {
+                        own.color_scale = [0.3, 1.0][pick(salt(2), 2) as usize]
+                    }
+                }
+                pair.change(&params);
             }
             pair.compare(buffer);
         }
@@ -305,6 +346,10 @@ fn merged_regions_match_cpu() {
         for (i, buffer) in clip.iter().enumerate() {
             if i == 2 && pick(11, 3) == 0 {
                 pair.reset();
+            }
+            if i == 5 {
+                let merge = merge::Params { ratio: 1.2, max_distance: 6.0, ..params.merge.clone() };
+                pair.change(&Params { merge, ..params.clone() });
             }
             pair.compare(buffer);
         }

@@ -7,11 +7,13 @@ mod pictures;
 use std::collections::BTreeSet;
 
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::merge;
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, Picture, clip};
 use proptest::prelude::*;
@@ -211,4 +213,105 @@ fn identities_are_given_one_after_the_other() {
     }
     assert_eq!(engine.next_id().unwrap(), next);
     assert!(next - first < first - 1000, "{} births after the first frame", next - first);
+}
+
+/// Parameters that leave grid and memory alone, one after the other.
+fn gentle_changes() -> Vec<Params> {
+    let slic = |compactness, adaptive_compactness, iterations| {
+        AlgorithmParams::Slic(slic::Params {
+            compactness,
+            adaptive_compactness,
+            iterations,
+            ..Default::default()
+        })
+    };
+    let with = |algorithm, temporal_inertia| Params { algorithm, temporal_inertia, ..temporal(12) };
+    vec![
+        with(slic(10.0, false, 5), 0.2),
+        with(slic(10.0, false, 9), 0.2),
+        with(slic(14.0, false, 9), 0.2),
+        with(slic(14.0, false, 9), 0.5),
+        // Distances are measured in other quanta from here on.
+        with(slic(30.0, false, 9), 0.5),
+        with(slic(30.0, true, 9), 0.5),
+        with(slic(12.0, false, 5), 0.2),
+    ]
+}
+
+#[test]
+fn identities_last_through_changes_that_leave_the_grid_alone() {
+    let geometry = Geometry::new(160, 120).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 5, 24, [2, 1], None);
+    let lsc = |ratio| AlgorithmParams::Lsc(lsc::Params { ratio, ..Default::default() });
+    let quickshift = |color_scale| {
+        AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, color_scale, ..Default::default() })
+    };
+    let with = |algorithm| Params { algorithm, ..temporal(12) };
+    let merged = |ratio| Params { merge: merge::Params { ratio, ..Default::default() }, ..temporal(12) };
+    for changes in [
+        gentle_changes(),
+        vec![with(lsc(0.1)), with(lsc(0.15)), with(lsc(0.075))],
+        vec![with(quickshift(0.5)), with(quickshift(0.55))],
+        vec![merged(1.5), merged(1.6)],
+    ] {
+        let mut engine = engine(2, &changes[0], clip[0].info);
+        let mut last: BTreeSet<u32> = BTreeSet::new();
+        for (i, buffer) in clip.iter().take(3 * changes.len()).enumerate() {
+            let params = &changes[i / 3];
+            assert!(engine.change(&Plan::new(params, clip[0].info).unwrap()).unwrap());
+            let own: BTreeSet<u32> = ids(&segment(&mut engine, buffer).1).into_iter().collect();
+            let kept = own.intersection(&last).count();
+            assert!(
+                i == 0 || 3 * kept > 2 * last.len(),
+                "frame {i}: {kept} of {} with {params:?}",
+                last.len()
+            );
+            last = own;
+        }
+    }
+}
+
+/// Nothing is left of the former parameters: what follows a reset is what they give from the start.
+#[test]
+fn a_changed_engine_is_one_of_the_new_plan() {
+    let geometry = Geometry::new(160, 120).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 5, 4, [2, 1], None);
+    let changes = gentle_changes();
+    for pair in changes.windows(2) {
+        let plan = Plan::new(&pair[1], clip[0].info).unwrap();
+        let mut changed = engine(1, &pair[0], clip[0].info);
+        segment(&mut changed, &clip[3]);
+        assert!(changed.change(&plan).unwrap() && *changed.plan() == plan);
+        segment(&mut changed, &clip[2]);
+        changed.reset();
+        let mut fresh = engine(1, &pair[1], clip[0].info);
+        for buffer in &clip {
+            assert_eq!(segment(&mut changed, buffer).0, segment(&mut fresh, buffer).0, "{:?}", pair[1]);
+        }
+    }
+}
+
+#[test]
+fn changes_of_grid_or_memory_are_left_to_a_new_engine() {
+    let geometry = Geometry::new(160, 120).unwrap();
+    let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+    let mut engine = engine(1, &temporal(12), info);
+    let before = engine.plan().clone();
+    let rgb = slic::Params { color_space: ColorSpace::Rgb, ..Default::default() };
+    for params in [
+        temporal(13),
+        Params { temporal: false, ..temporal(12) },
+        Params { connectivity: false, ..temporal(12) },
+        Params { min_region: 0.5, ..temporal(12) },
+        Params { merge: merge::Params { ratio: 2.0, ..Default::default() }, ..temporal(12) },
+        Params { algorithm: AlgorithmParams::Lsc(lsc::Params::default()), ..temporal(12) },
+        Params { algorithm: AlgorithmParams::Slic(rgb), ..temporal(12) },
+    ] {
+        assert!(!engine.change(&Plan::new(&params, info).unwrap()).unwrap(), "{params:?}");
+        assert_eq!(*engine.plan(), before);
+    }
+    // What is of no use as things stand makes no other plan.
+    let unused = Params { merge: merge::Params { max_distance: 5.0, ..Default::default() }, ..temporal(12) };
+    assert!(engine.change(&Plan::new(&unused, info).unwrap()).unwrap());
+    assert_eq!(*engine.plan(), before);
 }

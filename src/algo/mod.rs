@@ -84,7 +84,7 @@ impl AlgorithmParams {
 }
 
 /// What follows from an algorithm's parameters and the frame size.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum AlgorithmPlan {
     /// Simple linear iterative clustering.
     Slic(slic::Plan),

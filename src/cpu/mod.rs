@@ -110,6 +110,13 @@ impl Backend for Cpu {
     fn overlay(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Overlay<Self>>> {
         Ok(Box::new(overlay::cpu::Overlay::new(self, plan)))
     }
+
+    fn change(&self, plan: &Plan, work: &mut Work, comparable: bool) -> Result<()> {
+        if let (Some(state), Some(temporal)) = (&mut work.temporal, &plan.temporal) {
+            state.change(temporal, comparable);
+        }
+        Ok(())
+    }
 }
 
 /// What the stages of a frame hand on.

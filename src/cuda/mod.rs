@@ -273,6 +273,10 @@ impl Backend for Cuda {
         Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
     }
 
+    fn change(&self, plan: &Plan, work: &mut Work, comparable: bool) -> Result<()> {
+        work.change(plan, comparable)
+    }
+
     fn run(
         &mut self,
         work: &mut Work,

@@ -347,6 +347,17 @@ impl Work {
         Ok(())
     }
 
+    /// Serves another plan; see [`Backend::change`](crate::backend::Backend::change).
+    pub(crate) fn change(&mut self, plan: &Plan, comparable: bool) -> Result<()> {
+        // Graphs and what they use may still be at work.
+        self.cuda.synchronize()?;
+        self.graphs.clear();
+        match (&mut self.temporal, &plan.temporal) {
+            (Some(state), Some(temporal)) => state.change(&self.cuda, temporal, comparable),
+            _ => Ok(()),
+        }
+    }
+
     /// Replays the stages of an equal frame, or records them first.
     pub(crate) fn replay(
         &mut self,

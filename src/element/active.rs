@@ -191,6 +191,18 @@ impl ActiveEngine {
         }
     }
 
+    /// Goes on with another plan where that follows this one, and says whether it does.
+    pub(super) fn change(&mut self, plan: &Plan) -> Result<bool> {
+        match self {
+            Self::Cpu(on) => on.engine.change(plan),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(on) => {
+                let _current = CurrentContext::keep();
+                on.change(plan)
+            }
+        }
+    }
+
     /// The next frame has nothing to do with the last.
     pub(super) fn reset(&mut self) {
         match self {

@@ -174,7 +174,8 @@ impl Superpixel {
         self.obj().notify("active-backend");
     }
 
-    /// Makes a new plan and engine where the last do not fit the properties or the caps any more.
+    /// Makes a new plan where the last does not fit the properties or the caps any more, and a new engine where the last
+    /// cannot go on with that.
     fn prepare(
         &self,
         state: &mut State,
@@ -182,9 +183,8 @@ impl Superpixel {
         frame: FrameInfo,
         home: Option<Home>,
     ) -> Result<(), gst::ErrorMessage> {
-        if let Some((old, engine)) = &state.engine
-            && (*old == params && engine.plan().frame == frame && engine.reaches(home.as_ref()))
-        {
+        let fits = |engine: &ActiveEngine| engine.plan().frame == frame && engine.reaches(home.as_ref());
+        if state.engine.as_ref().is_some_and(|(old, engine)| *old == params && fits(engine)) {
             return Ok(());
         }
         let plan = Plan::new(&params, frame).map_err(library_error)?;
@@ -201,6 +201,12 @@ impl Superpixel {
             );
         }
         gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
+        if let Some((old, engine)) = state.engine.as_mut().filter(|(_, engine)| fits(engine))
+            && engine.change(&plan).map_err(library_error)?
+        {
+            *old = params;
+            return Ok(());
+        }
         let backend = match state.engine.take() {
             Some((_, mut engine)) => {
                 // Frames under way may still be in its memory.

@@ -115,6 +115,15 @@ impl OnCuda {
         self.lanes[0].plan()
     }
 
+    /// Goes on with another plan where that follows this one, and says whether it does.
+    pub(super) fn change(&mut self, plan: &Plan) -> Result<bool> {
+        let mut changed = true;
+        for lane in &mut self.lanes {
+            changed &= lane.change(plan)?;
+        }
+        Ok(changed)
+    }
+
     /// The next frame has nothing to do with the last.
     pub(super) fn reset(&mut self) {
         self.lanes.iter_mut().for_each(Engine::reset);

@@ -17,6 +17,7 @@ use super::score::{
     score_x,
 };
 use super::{ColorPairs, Plan, unpack_pair};
+use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
 use crate::algo::temporal::cpu::{Source, State};
@@ -231,6 +232,15 @@ impl Segmenter<Cpu> for Lsc {
         let residual = times.time("lsc/label", || self.label(features, labels, temporal.as_deref()));
         if let Some(state) = temporal {
             state.settle(self.places(), residual);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
+        if let AlgorithmPlan::Lsc(lsc) = &plan.algorithm {
+            // Sums hold pairs of fixed lengths, whatever the ratio.
+            let sums = std::mem::take(&mut self.sums);
+            *self = Self { sums, ..Self::new(&self.cpu, plan, lsc) };
         }
         Ok(())
     }

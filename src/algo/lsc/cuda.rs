@@ -2,6 +2,7 @@
 //! LSC on a CUDA device: launches only. Seeding and updating happen inside the kernels, see kernels/lsc.cu.
 
 use super::{Plan, unpack_pair};
+use crate::algo::AlgorithmPlan;
 use crate::algo::grid::{Grid, GridArgs};
 use crate::algo::temporal::WARM_ROUNDS;
 use crate::algo::temporal::cuda::{State, warm_rounds};
@@ -158,6 +159,17 @@ impl Lsc {
 }
 
 impl Segmenter<Cuda> for Lsc {
+    fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
+        let AlgorithmPlan::Lsc(lsc) = &plan.algorithm else { return Ok(()) };
+        let mut next = Self::new(&work.cuda, plan, lsc, work)?;
+        // Sums hold pairs of fixed lengths, whatever the ratio.
+        if let (Some(last), Some(next)) = (self.follow.take(), &mut next.follow) {
+            next.carried = last.carried;
+        }
+        *self = next;
+        Ok(())
+    }
+
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let (features, samples, mean) = (work.features(), work.samples.address(), self.mean());
         let (color, px, py) = (self.color.address(), self.px.address(), self.py.address());

@@ -93,7 +93,7 @@ impl Params {
 }
 
 /// What follows from the parameters and the grid. A pair is a cosine in the low and a sine in the high 16 bits, both signed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Rounds T.
     pub iterations: u32,
@@ -112,7 +112,7 @@ pub struct Plan {
 }
 
 /// Pairs of L, a and b by the channel's value in a packed color.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ColorPairs {
     /// Of L.
     pub l: [u32; 1024],

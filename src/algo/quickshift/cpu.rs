@@ -13,6 +13,7 @@ use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::{EXP2, Plan};
+use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::{Cpu, Work, check_labels};
@@ -153,6 +154,13 @@ impl Segmenter<Cpu> for QuickShift {
         times.time("quickshift/density", || self.density(&work.features));
         times.time("quickshift/link", || self.link());
         times.time("quickshift/flatten", || self.flatten(&mut work.clusters));
+        Ok(())
+    }
+
+    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
+        if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
+            *self = Self::new(&self.cpu, plan, own);
+        }
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! Quick shift on a CUDA device: launches only, see kernels/quickshift.cu.
 
 use super::Plan;
+use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Argument, Kernel};
@@ -97,6 +98,13 @@ impl QuickShift {
 }
 
 impl Segmenter<Cuda> for QuickShift {
+    fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
+        if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
+            *self = Self::new(&work.cuda, plan, own)?;
+        }
+        Ok(())
+    }
+
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let shape = self.args;
         let (features, density, counters) = (work.features(), work.sums[0].address(), work.counters());

@@ -87,7 +87,7 @@ impl Params {
 }
 
 /// What follows from the parameters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// R: the density's window reaches this many px to each side.
     pub radius: u32,
@@ -104,7 +104,7 @@ pub struct Plan {
 }
 
 /// Constants of the weight's chain of operations, see the top of this file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Weight {
     /// Share of SPAN that a squared quantum of color takes.
     pub color: f32,

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::Plan;
 use super::label::label_band;
 use super::score::{Candidates, Pixels};
+use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, Samples, WIDE};
 use crate::algo::temporal::cpu::{Source, State};
@@ -227,6 +228,17 @@ impl Segmenter<Cpu> for Slic {
         if let Some(state) = temporal {
             let places = self.centers.iter().map(|c| c.place.map(|v| self.plan.rescale(v, false)));
             state.settle(places, residual);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
+        if let AlgorithmPlan::Slic(slic) = &plan.algorithm {
+            let mut centers = std::mem::take(&mut self.centers);
+            for center in &mut centers {
+                (center.color, center.place) = slic.translate(&self.plan, center.color, center.place);
+            }
+            *self = Self { centers, ..Self::new(&self.cpu, plan, slic) };
         }
         Ok(())
     }

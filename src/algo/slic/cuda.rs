@@ -2,6 +2,7 @@
 //! SLIC on a CUDA device: launches only. Seeding and updating happen inside the kernels, see kernels/slic.cu.
 
 use super::Plan;
+use crate::algo::AlgorithmPlan;
 use crate::algo::grid::{Grid, GridArgs};
 use crate::algo::temporal::WARM_ROUNDS;
 use crate::algo::temporal::cuda::{State, warm_rounds};
@@ -61,6 +62,7 @@ pub(crate) struct Slic {
     assign: Kernel,
     label: Kernel,
     label_threads: u32,
+    plan: Plan,
     args: SlicArgs,
     rounds: u32,
     px: Memory<i32>,
@@ -103,6 +105,7 @@ impl Slic {
             assign: cuda.device.kernel("slic", assign, "slic/assign")?,
             label: cuda.device.kernel("slic", label, "slic/label")?.with_shared(reach),
             label_threads: if small { LABEL_THREADS_SMALL } else { LABEL_THREADS },
+            plan: slic.clone(),
             args: SlicArgs {
                 grid: grid.device_args(),
                 color_shift: slic.color_shift,
@@ -141,6 +144,24 @@ impl Slic {
 }
 
 impl Segmenter<Cuda> for Slic {
+    fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
+        let AlgorithmPlan::Slic(slic) = &plan.algorithm else { return Ok(()) };
+        let mut next = Self::new(&work.cuda, plan, slic, work)?;
+        if let (Some(last), Some(next), Some(state)) = (self.follow.take(), &mut next.follow, &work.temporal)
+        {
+            next.carried = last.carried;
+            let (what, carried) = ("carried clusters", &mut next.carried[state.phase().1]);
+            let mut centers = vec![[0; 8]; carried.len()];
+            carried.read(&work.cuda, what, 0, &mut centers)?;
+            for [l, a, b, x, y, ..] in &mut centers {
+                ([*l, *a, *b], [*x, *y]) = slic.translate(&self.plan, [*l, *a, *b], [*x, *y]);
+            }
+            carried.write(&work.cuda, what, 0, &centers)?;
+        }
+        *self = next;
+        Ok(())
+    }
+
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let (features, samples) = (work.features(), work.samples.address());
         let (px, py) = (self.px.address(), self.py.address());

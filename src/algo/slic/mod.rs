@@ -79,7 +79,7 @@ impl Params {
 }
 
 /// What follows from the parameters and the grid.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Rounds T.
     pub iterations: u32,
@@ -115,6 +115,17 @@ impl Plan {
     #[inline]
     pub(crate) fn rescale(&self, place: i32, to_scaled: bool) -> i32 {
         ((i64::from(place) * self.place_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
+    }
+
+    /// A cluster's color and place of another plan in this one's quanta.
+    pub(crate) fn translate(&self, from: &Self, color: [i32; 3], place: [i32; 2]) -> ([i32; 3], [i32; 2]) {
+        if (self.color_shift, self.place_scale) == (from.color_shift, from.place_scale) {
+            return (color, place);
+        }
+        (
+            color.map(|v| v << from.color_shift >> self.color_shift),
+            place.map(|v| self.rescale(from.rescale(v, false), true)),
+        )
     }
 
     pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid) -> Self {

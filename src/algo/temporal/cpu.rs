@@ -148,6 +148,14 @@ impl State {
         }
     }
 
+    /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
+    pub fn change(&mut self, plan: &Plan, comparable: bool) {
+        self.plan = plan.clone();
+        if !comparable {
+            self.residual = plan.unknown_residual();
+        }
+    }
+
     /// Share of the distance that a predicted cluster is spared.
     pub fn inertia(&self) -> Inertia {
         self.plan.inertia(self.residual)

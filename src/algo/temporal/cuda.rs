@@ -96,8 +96,9 @@ impl Merged {
     }
 }
 
-/// Words of `TemporalState`, and where in it the next identity stands.
+/// Words of `TemporalState`, and where in it the last residual and the next identity stand.
 const STATE_WORDS: usize = 20;
+const RESIDUAL: usize = 4;
 const NEXT_ID: usize = 13;
 
 /// Device memory of what a frame leaves to the next.
@@ -208,6 +209,16 @@ impl State {
             pairs: Memory::new(cuda, what, pairs)?,
             pair_list: Memory::new(cuda, what, samples)?,
         })
+    }
+
+    /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
+    pub fn change(&mut self, cuda: &Cuda, plan: &Plan, comparable: bool) -> Result<()> {
+        (self.args.inertia, self.args.sure) = (plan.inertia, plan.sure);
+        if comparable {
+            return Ok(());
+        }
+        let residual = plan.unknown_residual();
+        self.state.write(cuda, "residual", RESIDUAL, &[residual as u32, (residual >> 32) as u32])
     }
 
     /// Makes the frame that was this one the last one.

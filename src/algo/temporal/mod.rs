@@ -186,6 +186,12 @@ impl Plan {
         self.reach.iter().map(|&reach| 2 * reach as usize + 1).product()
     }
 
+    /// The last frame's residual where nobody knows it: no sum of distances, which have 32 bits, is a cut after it, and it bounds
+    /// nothing that moved pixels are spared.
+    pub(crate) fn unknown_residual(&self) -> u64 {
+        self.samples << 32
+    }
+
     /// Whether a frame is not what its predecessor led to.
     pub(crate) fn is_cut(&self, residual: u64, last: u64, unlike: bool) -> bool {
         residual > if unlike { 2 } else { 4 } * last + self.samples
