@@ -10,10 +10,9 @@ use crate::plan::Plan;
 use crate::regions::Regions;
 
 /// Everything that frames of one [`Plan`] need on one backend.
+// Fields are dropped in their order: stages live in the backend's context, which it or `work` may be the last to hold.
 pub struct Engine<B: Backend> {
-    backend: B,
     plan: Plan,
-    work: B::Work,
     ingest: Box<dyn Ingest<B>>,
     segmenter: Box<dyn Segmenter<B>>,
     connectivity: Box<dyn Connectivity<B>>,
@@ -24,6 +23,8 @@ pub struct Engine<B: Backend> {
     outputs: Outputs,
     regions: Regions,
     times: StageTimes,
+    work: B::Work,
+    backend: B,
 }
 
 impl<B: Backend> Engine<B> {

@@ -89,7 +89,11 @@ unsafe extern "C" fn transform(
                 let scale = &*data.cast::<gst_video::ffi::GstVideoMetaTransform>();
                 (&*scale.in_info, &*scale.out_info)
             };
-            from.width == to.width && from.height == to.height
+            // Pixels of another shape: the scaler moves them, or puts borders around.
+            let shape = |info: &gst_video::ffi::GstVideoInfo, other: &gst_video::ffi::GstVideoInfo| {
+                i64::from(info.par_n) * i64::from(other.par_d)
+            };
+            from.width == to.width && from.height == to.height && shape(from, to) == shape(to, from)
         }
         _ => false,
     };

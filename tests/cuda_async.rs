@@ -232,6 +232,125 @@ fn no_order_of_events_loses_or_reorders_a_frame() {
     }
 }
 
+/// All that goes downstream, in its order: frames by number and size, events by name.
+fn watch(element: &gst::Element) -> std::sync::Arc<std::sync::Mutex<Vec<String>>> {
+    let seen = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let to = seen.clone();
+    let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
+    element.static_pad("src").unwrap().add_probe(kinds, move |_, info| {
+        to.lock().unwrap().push(match &info.data {
+            Some(gst::PadProbeData::Buffer(buffer)) => {
+                format!("{} of {}", buffer.pts().unwrap().mseconds() / 40, buffer.size())
+            }
+            Some(gst::PadProbeData::Event(event)) => event.type_().name().to_string(),
+            _ => String::new(),
+        });
+        gst::PadProbeReturn::Ok
+    });
+    seen
+}
+
+#[test]
+fn events_and_queries_do_not_overtake_frames() {
+    if device("events_and_queries_do_not_overtake_frames").is_none() {
+        return;
+    }
+    let (element, mut h, bus) = element("cuda", 2);
+    h.set_src_caps(caps("GRAY8", 32, 32));
+    let seen = watch(&element);
+    let info = info("GRAY8", 32, 32);
+    let mut expected = Vec::new();
+    for seed in 0..8 {
+        h.push(picture(&info, seed, 0)).unwrap();
+        expected.push(format!("{seed} of 1024"));
+        let event = match seed {
+            1 => gst_video::DownstreamForceKeyUnitEvent::builder().build(),
+            2 => gst_video::StillFrameEvent::builder(true).build(),
+            4 => gst::event::SegmentDone::new(gst::ClockTime::SECOND),
+            5 => gst::event::Tag::new(gst::TagList::new()),
+            6 => {
+                assert!(element.static_pad("sink").unwrap().query(&mut gst::query::Drain::new()));
+                assert_eq!(*seen.lock().unwrap(), expected, "a drained element holds no frame");
+                continue;
+            }
+            _ => continue,
+        };
+        expected.push(event.type_().name().to_string());
+        assert!(h.push_event(event));
+        assert_eq!(*seen.lock().unwrap(), expected);
+    }
+    // What is not in order with frames does not wait for them.
+    let oob = gst::event::CustomDownstreamOob::new(gst::Structure::new_empty("now"));
+    assert!(h.push_event(oob));
+    assert_eq!(seen.lock().unwrap().len(), expected.len());
+    assert_eq!(error_on(&bus), None);
+}
+
+#[test]
+fn frames_that_nobody_takes_do_not_leave_under_later_caps() {
+    if device("frames_that_nobody_takes_do_not_leave_under_later_caps").is_none() {
+        return;
+    }
+    let (element, mut h, bus) = element("cuda", 3);
+    let (small, large) = (info("GRAY8", 32, 32), info("GRAY8", 64, 32));
+    h.set_src_caps(caps("GRAY8", 32, 32));
+    for seed in 0..3 {
+        h.push(picture(&small, seed, 0)).unwrap();
+    }
+    let src = element.static_pad("src").unwrap();
+    let peer = src.peer().unwrap();
+    src.unlink(&peer).unwrap();
+    h.push_event(gst::event::Caps::new(&caps("GRAY8", 64, 32)));
+    src.link(&peer).unwrap();
+    let seen = watch(&element);
+    for seed in 3..8 {
+        h.push(picture(&large, seed, 0)).unwrap();
+    }
+    h.push_event(gst::event::Eos::new());
+    let frames =
+        seen.lock().unwrap().iter().filter(|what| what.contains(" of ")).cloned().collect::<Vec<_>>();
+    assert_eq!(frames, [3, 4, 5, 6, 7].map(|seed| format!("{seed} of 2048")));
+    assert_eq!(error_on(&bus), None);
+}
+
+/// A pool of few buffers would never give another while frames under way hold all.
+#[test]
+fn pools_have_room_for_frames_under_way() {
+    if device("pools_have_room_for_frames_under_way").is_none() {
+        return;
+    }
+    for (backend, depth, held) in [("cuda", 0, 0), ("cuda", 3, 3), ("cpu", 3, 0)] {
+        for offered in [None, Some((2, 0)), Some((2, 4))] {
+            let (element, mut h, bus) = element(backend, depth);
+            if let Some((min, max)) = offered {
+                let sink = element.static_pad("src").unwrap().peer().unwrap();
+                sink.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, move |_, info| {
+                    let Some(gst::QueryViewMut::Allocation(query)) =
+                        info.query_mut().map(|query| query.view_mut())
+                    else {
+                        return gst::PadProbeReturn::Ok;
+                    };
+                    query.add_allocation_pool(None::<&gst::BufferPool>, 1024, min, max);
+                    gst::PadProbeReturn::Handled
+                });
+            }
+            h.set_src_caps(caps("GRAY8", 32, 32));
+            h.push(picture(&info("GRAY8", 32, 32), 1, 0)).unwrap();
+            let mut query = gst::query::Allocation::new(Some(&caps("GRAY8", 32, 32)), true);
+            assert!(element.static_pad("sink").unwrap().query(&mut query));
+            let found: Vec<_> =
+                query.allocation_pools().map(|(_, size, min, max)| (size, min, max)).collect();
+            let expected = match offered {
+                Some((min, max)) => vec![(1024, min + held, if max == 0 { 0 } else { max + held })],
+                None if held > 0 => vec![(1024, held + 1, 0)],
+                None => vec![],
+            };
+            assert_eq!(found, expected, "{backend}, {depth}, {offered:?}");
+            assert_eq!(error_on(&bus), None);
+        }
+    }
+}
+
 #[test]
 fn a_stop_with_frames_under_way_starts_again() {
     if device("a_stop_with_frames_under_way_starts_again").is_none() {

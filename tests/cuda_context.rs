@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cudarc::driver::sys;
 use device::device;
 use gstsuperpixel::cpu::Cpu;
-use gstsuperpixel::cuda::{DeviceFrame, ForeignContext, Part};
+use gstsuperpixel::cuda::{DeviceFrame, ForeignContext, Part, Staging};
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
@@ -36,6 +36,46 @@ impl Drop for Owner {
         // SAFETY: made by the test and destroyed once.
         unsafe { sys::cuCtxDestroy_v2(self.context).result().unwrap() };
         self.released.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A context of another library, and what tells that it has been given back.
+fn foreign() -> (ForeignContext, Arc<AtomicBool>) {
+    let mut context = std::ptr::null_mut();
+    // SAFETY: a plain driver call.
+    unsafe { sys::cuCtxCreate_v2(&mut context, 0, 0).result().unwrap() };
+    let released = Arc::new(AtomicBool::new(false));
+    let owner = Owner { context, released: released.clone() };
+    (ForeignContext { handle: context as usize, ordinal: 0, keeper: Box::new(owner) }, released)
+}
+
+/// Whatever holds a context last gives back all else before that.
+#[test]
+fn the_last_holder_of_a_context_ends_it() {
+    let Some(cuda) = device("the_last_holder_of_a_context_ends_it") else { return };
+    let info = FrameInfo::new(Geometry::new(160, 96).unwrap(), PixelFormat::Rgba);
+    let buffer = Buffer::new(info, Picture::Natural, 1, 0);
+    for (what, temporal) in [("engine", false), ("engine", true), ("staging", false)] {
+        let (context, released) = foreign();
+        // SAFETY: the keeper destroys the context when it is dropped.
+        let adopted = unsafe { cuda.adopt(context) }.unwrap();
+        let plan = Plan::new(&Params { temporal, ..Params::default() }, info).unwrap();
+        let mut staging = Staging::new(&adopted, info).unwrap();
+        let mut engine = Engine::new(adopted, plan).unwrap();
+        let frame = staging.upload(&buffer.frame()).unwrap();
+        engine.segment(&frame, &mut (), Outputs { neighbors: true, ..Outputs::default() }).unwrap();
+        let mut map = vec![0; info.geometry.pixels()];
+        engine.work().download_labels(&mut Labels::new(info.geometry, &mut map, 160).unwrap()).unwrap();
+        if what == "engine" {
+            drop(staging);
+            assert!(!released.load(Ordering::Relaxed), "{what}");
+            drop(engine);
+        } else {
+            drop(engine);
+            assert!(!released.load(Ordering::Relaxed), "{what}");
+            drop(staging);
+        }
+        assert!(released.load(Ordering::Relaxed), "{what}: the context is held for ever");
     }
 }
 
@@ -104,7 +144,8 @@ fn a_foreign_context_and_stream_are_adopted() {
     }
     // SAFETY: a plane of three bytes a row is refused before anything reads it.
     assert!(unsafe { DeviceFrame::from_planes(info, [device[0], device[1], 0], [159, 160, 0]) }.is_err());
-    drop((engine, adopted));
+    drop(adopted);
+    drop(engine);
     assert!(!released.load(Ordering::Relaxed), "results that are kept need the context");
     drop(kept);
     assert!(released.load(Ordering::Relaxed), "the context is held for ever");

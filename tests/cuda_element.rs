@@ -10,6 +10,7 @@ mod device;
 use common::{
     FORMATS, PATIENCE, TestBus, bytes, caps, error_on, harness, info, launch, picture, samples, superpixel,
 };
+use cudarc::driver::sys;
 use device::{device, short};
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -17,7 +18,6 @@ use gstsuperpixel::regions::{Neighbor, Region};
 
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 
-/// Whether there is a device; a printed skip where there is none.
 /// What the metadata says of a frame.
 #[derive(PartialEq)]
 struct Attached {
@@ -421,6 +421,96 @@ fn twenty_starts_and_stops() {
         assert!(element.property::<String>("active-backend").starts_with("cuda:"), "cycle {cycle}");
         pipeline.set_state(gst::State::Null).unwrap();
         assert_eq!(element.property::<String>("active-backend"), "", "cycle {cycle}");
+    }
+}
+
+fn current() -> Option<sys::CUcontext> {
+    cudarc::driver::result::ctx::get_current().unwrap()
+}
+
+/// What a careless neighbor on this thread leaves current has ended by the time that the element puts contexts back.
+#[test]
+fn a_current_context_that_has_ended_does_no_harm() {
+    if device("a_current_context_that_has_ended_does_no_harm").is_none() {
+        return;
+    }
+    let mut context = std::ptr::null_mut();
+    // SAFETY: a plain driver call.
+    unsafe { sys::cuCtxCreate_v2(&mut context, 0, 0).result().unwrap() };
+    let address = context as usize;
+    let end = move || {
+        // SAFETY: made above, and ended once; the thread that it is current on does nothing meanwhile.
+        unsafe { sys::cuCtxDestroy_v2(address as sys::CUcontext).result().unwrap() }
+    };
+    std::thread::spawn(end).join().unwrap();
+    let pipeline = launch(
+        "videotestsrc num-buffers=3 ! video/x-raw,format=NV12,width=64,height=48 ! superpixel backend=cuda ! \
+         superpixellabels ! fakesink sync=false",
+    );
+    common::play_to_end(&pipeline).unwrap();
+    common::play_to_end(&pipeline).unwrap();
+}
+
+/// An application may use a device of its own on the threads that start, feed, flush and stop the element.
+#[test]
+fn the_caller_keeps_its_current_context() {
+    if device("the_caller_keeps_its_current_context").is_none() {
+        return;
+    }
+    for (depth, own) in [(0, true), (4, true), (4, false)] {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: plain driver calls; the context is destroyed below.
+        unsafe {
+            sys::cuCtxCreate_v2(&mut context, 0, 0).result().unwrap();
+            while !own && current().is_some() {
+                // Uncovers the one that was current before, if any.
+                sys::cuCtxSetCurrent(std::ptr::null_mut()).result().unwrap();
+            }
+        }
+        let before = current();
+        assert_eq!(before, own.then_some(context));
+        let check = |after: &str| {
+            assert_eq!(current(), before, "depth {depth}, after {after}");
+        };
+        let element = superpixel();
+        element.set_property_from_str("backend", "cuda");
+        element.set_property("async-depth", depth as u32);
+        let (mut h, bus) = harness(&element);
+        check("the start");
+        h.set_src_caps(caps("NV12", 64, 48));
+        check("caps");
+        let push = |h: &mut gst_check::Harness, after: &str| {
+            for seed in 0..3 {
+                h.push(picture(&info("NV12", 64, 48), seed, 0)).unwrap();
+                check(after);
+                while let Some(buffer) = h.try_pull() {
+                    outcome(&buffer);
+                    drop(buffer);
+                    check("a frame that is read and dropped");
+                }
+            }
+        };
+        push(&mut h, "a frame");
+        element.set_property("compactness", 20f32);
+        push(&mut h, "a change of compactness");
+        element.set_property("superpixel-size", 12u32);
+        push(&mut h, "a change of the grid");
+        h.push_event(gst::event::FlushStart::new());
+        h.push_event(gst::event::FlushStop::new(true));
+        check("a flush");
+        h.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new()));
+        push(&mut h, "a frame after the flush");
+        element.set_state(gst::State::Null).unwrap();
+        check("the stop with frames under way");
+        element.set_state(gst::State::Paused).unwrap();
+        check("a start");
+        element.set_state(gst::State::Null).unwrap();
+        check("the stop without a frame");
+        assert_eq!(error_on(&bus), None);
+        drop((h, bus, element));
+        check("the end");
+        // SAFETY: made above, and used by nobody else.
+        unsafe { sys::cuCtxDestroy_v2(context).result().unwrap() };
     }
 }
 

@@ -23,7 +23,6 @@ use pictures::{Buffer, PICTURES, clip, hash};
 const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
 const LABELS: Drawing = Drawing { fill: Fill::Labels, boundaries: None };
 
-/// The device, or a printed skip.
 /// The same clip on both, frame by frame.
 struct Pair {
     cpu: Engine<Cpu>,

@@ -307,6 +307,27 @@ fn parts_and_copies_of_result_buffers_hold_the_right_bytes() {
     assert!(common::bytes(&part) == whole[100..1000]);
     assert!(common::bytes(&part_of_part) == whole[110..120]);
     assert!(common::bytes(&deep) == whole);
+    // Who writes into a part has one of its own: all holders of the metadata share the buffer.
+    let mut part = part;
+    part.get_mut().unwrap().map_writable().unwrap().fill(0xee);
+    assert!(common::bytes(&part).iter().all(|&byte| byte == 0xee));
+    assert!(common::bytes(labels) == whole, "a part wrote into the label map");
+}
+
+/// What `backend` is set to counts from the next start on, also where caps are asked about again.
+#[test]
+fn a_backend_wanted_for_the_next_start_leaves_the_stream_alone() {
+    if !device("a_backend_wanted_for_the_next_start_leaves_the_stream_alone") {
+        return;
+    }
+    let mut zero = Zero::new("");
+    zero.harness.set_src_caps(caps("NV12", 96, 64));
+    let input = picture(&info("NV12", 96, 64), 1, 0);
+    let before = pixels(&zero.pass(input.copy(), "before").0, &info("NV12", 96, 64));
+    zero.element.set_property_from_str("backend", "cpu");
+    assert!(zero.element.static_pad("src").unwrap().send_event(gst::event::Reconfigure::new()));
+    let after = pixels(&zero.pass(input, "after").0, &info("NV12", 96, 64));
+    assert!(before == after);
 }
 
 #[test]

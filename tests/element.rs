@@ -352,13 +352,14 @@ fn streams_go_on_by_default() {
     }
 }
 
+fn identities(buffer: &gst::BufferRef) -> std::collections::BTreeSet<u32> {
+    let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
+    let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
+    assert_eq!(table.len(), motion.len());
+    table.iter().map(|region| region.track_id).collect()
+}
+
 fn identities_last(backend: &str) {
-    let track_ids = |buffer: &gst::Buffer| -> std::collections::BTreeSet<u32> {
-        let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
-        let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
-        assert_eq!(table.len(), motion.len());
-        table.iter().map(|region| region.track_id).collect()
-    };
     let element = superpixel();
     element.set_property_from_str("overlay", "none");
     element.set_property_from_str("backend", backend);
@@ -366,7 +367,7 @@ fn identities_last(backend: &str) {
     let (mut h, _bus) = harness(&element);
     let first = info("RGB", WIDTH, HEIGHT);
     h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
-    let mut known = track_ids(&h.push_and_pull(picture(&first, 1, 0)).unwrap());
+    let mut known = identities(&h.push_and_pull(picture(&first, 1, 0)).unwrap());
     assert_eq!(known.first(), Some(&1));
     type Change = fn(&gst::Element, &mut gst_check::Harness);
     let changes: [(&str, Change); 9] = [
@@ -401,7 +402,7 @@ fn identities_last(backend: &str) {
             input.get_mut().unwrap().set_flags(gst::BufferFlags::DISCONT);
         }
         let output = h.push_and_pull(input).unwrap();
-        let own = track_ids(&output);
+        let own = identities(&output);
         let common = own.intersection(&known).count();
         let motion = SuperpixelMeta::from_buffer(&output).unwrap().motion().unwrap();
         let oldest = motion.iter().map(|m| m.age as usize).max().unwrap();
@@ -413,6 +414,73 @@ fn identities_last(backend: &str) {
         }
         known.extend(own);
     }
+}
+
+/// A leaky queue marks what comes after frames that it dropped; a real break is marked, too, or comes as an event.
+#[test]
+fn frames_left_out_do_not_end_identities_and_breaks_do() {
+    let info = info("RGB", WIDTH, HEIGHT);
+    for (what, at, goes_on) in [
+        ("two frames are missing", Some(40 * 4), true),
+        ("nearly a second is missing", Some(40 + 1000), true),
+        ("more than a second is missing", Some(40 + 1001), false),
+        ("nothing is missing", Some(40 * 2), false),
+        ("time goes back", Some(0), false),
+        ("nobody knows the time", None, false),
+    ] {
+        let element = superpixel();
+        element.set_property("temporal", true);
+        let (mut h, _bus) = harness(&element);
+        h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+        let known = identities(&h.push_and_pull(picture(&info, 1, 0)).unwrap());
+        let mut input = picture(&info, 1, 0);
+        let writable = input.get_mut().unwrap();
+        writable.set_pts(at.map(gst::ClockTime::from_mseconds));
+        writable.set_flags(gst::BufferFlags::DISCONT);
+        let own = identities(&h.push_and_pull(input).unwrap());
+        let common = own.intersection(&known).count();
+        assert_eq!(2 * common > own.len(), goes_on, "{what}: {common} of {} identities last", own.len());
+        assert!(goes_on || common == 0, "{what}: {common} identities last");
+    }
+}
+
+/// Upstream would send the whole picture with a note of what part is meant, which is not looked at.
+#[test]
+fn cropped_pictures_arrive_cropped() {
+    let element = superpixel();
+    let (mut h, _bus) = harness(&element);
+    h.add_propose_allocation_meta(gst_video::VideoCropMeta::meta_api(), None);
+    h.add_propose_allocation_meta(gst_video::VideoMeta::meta_api(), None);
+    h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
+    h.push_and_pull(picture(&info("RGB", WIDTH, HEIGHT), 1, 0)).unwrap();
+    let mut query = gst::query::Allocation::new(Some(&caps("RGB", WIDTH, HEIGHT)), true);
+    assert!(element.static_pad("sink").unwrap().query(&mut query));
+    assert!(query.find_allocation_meta::<gst_video::VideoMeta>().is_some());
+    assert!(query.find_allocation_meta::<gst_video::VideoCropMeta>().is_none());
+
+    // The same in a pipeline whose sink takes such frames.
+    let found = |crop: &str| {
+        let pipeline = launch(&format!(
+            "videotestsrc num-buffers=1 pattern=smpte ! video/x-raw,format=RGB,width=320,height=240 ! videocrop {crop} ! \
+             superpixel overlay=none name=s ! fakevideosink sync=false"
+        ));
+        let seen = Arc::<Mutex<Option<gst::Buffer>>>::default();
+        let to = seen.clone();
+        pipeline.by_name("s").unwrap().static_pad("src").unwrap().add_probe(
+            gst::PadProbeType::BUFFER,
+            move |_, info| {
+                *to.lock().unwrap() = info.buffer().cloned();
+                gst::PadProbeReturn::Ok
+            },
+        );
+        common::play_to_end(&pipeline).unwrap();
+        let buffer = seen.lock().unwrap().take().unwrap();
+        assert!(buffer.meta::<gst_video::VideoCropMeta>().is_none());
+        labels(&buffer)
+    };
+    let (part, corner) = (found("left=160 top=120"), found("right=160 bottom=120"));
+    assert_eq!((part.len(), corner.len()), (160 * 120, 160 * 120));
+    assert!(part != corner, "two parts of a picture are segmented alike");
 }
 
 #[test]

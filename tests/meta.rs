@@ -134,7 +134,7 @@ fn foreign_or_damaged_metadata_is_refused_without_panic() {
 /// Frames of 64x48 through `element`: how many come out, and how many with the metadata.
 fn through(element: &str) -> (usize, usize) {
     let line = format!(
-        "videotestsrc num-buffers=4 ! video/x-raw,format=I420,width=64,height=48,framerate=10/1 ! \
+        "videotestsrc num-buffers=4 ! video/x-raw,format=I420,width=64,height=48,pixel-aspect-ratio=1/1,framerate=10/1 ! \
          superpixel overlay=none threads=1 ! {element} ! appsink name=out"
     );
     let samples = samples(&line);
@@ -175,6 +175,7 @@ fn it_is_dropped_where_the_geometry_changes() {
         "videocrop left=2",
         "videobox top=-4",
         "videoscale ! video/x-raw,width=32,height=24",
+        "videoscale ! video/x-raw,width=64,height=48,pixel-aspect-ratio=2/1",
         "videoflip video-direction=90r",
         "videoflip video-direction=horiz",
         "compositor",

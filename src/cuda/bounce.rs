@@ -45,7 +45,6 @@ impl DeviceRows {
 
 /// Pinned memory as large as all planes together.
 pub(crate) struct Bounce {
-    cuda: Cuda,
     memory: PinnedHostSlice<u8>,
     start: *mut u8,
     len: usize,
@@ -55,6 +54,8 @@ pub(crate) struct Bounce {
     busy: bool,
     /// When each piece of a plane has come down.
     landed: Vec<CudaEvent>,
+    /// Last: it may hold the context.
+    cuda: Cuda,
 }
 
 // SAFETY: `start` points into `memory`, which is owned; only `&mut self` reaches it.

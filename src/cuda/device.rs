@@ -137,9 +137,10 @@ pub(crate) struct CurrentContext {
 }
 
 impl CurrentContext {
-    /// Notes the current context.
+    /// Notes the current context, where there is a driver to ask.
     pub fn keep() -> Self {
-        let context = result::ctx::get_current().ok().map(|context| context.unwrap_or(std::ptr::null_mut()));
+        static PRESENT: LazyLock<bool> = LazyLock::new(driver_present);
+        let context = PRESENT.then(current).flatten();
         Self { context, ours: context.is_some_and(is_adopted) }
     }
 }
@@ -154,6 +155,17 @@ impl Drop for CurrentContext {
     }
 }
 
+/// The context that is current on this thread, null if none is, as before the driver has been set up. Nothing where that has
+/// ended, since it must not be made current again: GStreamer's plugin nvcodec leaves such a one behind when it is loaded without an
+/// encoder.
+fn current() -> Option<sys::CUcontext> {
+    let Ok(Some(context)) = result::ctx::get_current() else { return Some(std::ptr::null_mut()) };
+    let mut device = 0;
+    // SAFETY: writes one number to where it is told; of a current context that has ended the driver says so.
+    let lives = unsafe { sys::cuCtxGetDevice(&mut device) };
+    (lives != sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED).then_some(context)
+}
+
 /// Whether a context is of a device that was adopted and lives.
 fn is_adopted(context: sys::CUcontext) -> bool {
     ADOPTED.lock().unwrap().get(&(context as usize)).is_some_and(|device| device.strong_count() > 0)
@@ -163,6 +175,9 @@ type Slot = Arc<OnceCell<Arc<Device>>>;
 static DEVICES: LazyLock<Mutex<HashMap<usize, Slot>>> = LazyLock::new(Default::default);
 /// By the address of their context; a device that lives keeps its context from being another.
 static ADOPTED: LazyLock<Mutex<HashMap<usize, Weak<Device>>>> = LazyLock::new(Default::default);
+/// Held while kernels are loaded into a context that is being adopted, so that nobody loads them twice. Apart from the list, which
+/// every frame asks: the driver's compiler may take seconds.
+static ADOPTING: Mutex<()> = Mutex::new(());
 /// A reference to each context that was adopted, since the bindings destroy a context with its last.
 static BORROWED: Mutex<Vec<Arc<CudaContext>>> = Mutex::new(Vec::new());
 
@@ -246,25 +261,30 @@ impl Device {
     /// `handle` is a context of device `ordinal` that lives as long as `keeper`.
     pub unsafe fn adopt(handle: sys::CUcontext, ordinal: usize, keeper: Keeper) -> Result<Arc<Self>> {
         let stage = "adopt context";
-        // Held over the loading of kernels, so that nobody loads them twice.
-        let mut adopted = ADOPTED.lock().unwrap();
-        adopted.retain(|_, device| device.strong_count() > 0);
-        if let Some(device) = adopted.get(&(handle as usize)).and_then(Weak::upgrade) {
-            return Ok(device);
+        let _adopting = ADOPTING.lock().unwrap();
+        {
+            let mut adopted = ADOPTED.lock().unwrap();
+            adopted.retain(|_, device| device.strong_count() > 0);
+            if let Some(device) = adopted.get(&(handle as usize)).and_then(Weak::upgrade) {
+                return Ok(device);
+            }
         }
         let context = guarded(stage, || {
             let device = result::device::get(ordinal as i32)?;
+            // SAFETY: promised by the caller. Were it the bindings that fail to make it current, they would destroy it.
+            unsafe { result::ctx::set_current(handle)? };
             // SAFETY: promised by the caller, but for the ownership: see below.
             unsafe { CudaContext::from_raw_context(ordinal, device, handle) }
         })?;
         borrow_for_good(context.clone());
         let device = Arc::new(Self::with_context(context, ordinal, Some(keeper))?);
-        adopted.insert(handle as usize, Arc::downgrade(&device));
+        ADOPTED.lock().unwrap().insert(handle as usize, Arc::downgrade(&device));
         Ok(device)
     }
 
     fn with_context(context: Arc<CudaContext>, ordinal: usize, keeper: Option<Keeper>) -> Result<Self> {
-        // SAFETY: all work of a frame goes to one stream, which orders it; no buffer is shared between streams.
+        // SAFETY: a frame's work goes to one stream, which orders it. What several streams touch (staging, what is kept of
+        // results, launches beside others) is ordered by events of ours or by a wait of the host.
         unsafe { context.disable_event_tracking() };
         let capability = guarded("device capability", || context.compute_capability())?;
         if capability < (7, 5) {

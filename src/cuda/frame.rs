@@ -105,11 +105,12 @@ impl DeviceFrame {
 
 /// A frame's place in device memory.
 pub struct Staging {
-    bounce: Bounce,
     frame: DeviceFrame,
     traffic: std::sync::Arc<Traffic>,
     /// Holds what `frame` points to.
     _memory: Memory<u8>,
+    /// Last: it may hold the context.
+    bounce: Bounce,
 }
 
 impl Staging {

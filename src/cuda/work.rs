@@ -156,7 +156,6 @@ struct Recorded {
 
 /// Device memory that the stages of a frame share.
 pub struct Work {
-    pub(crate) cuda: Cuda,
     pub(crate) geometry: crate::image::Geometry,
     pub(crate) tiles: (u32, u32),
     /// Most regions that a frame can have.
@@ -172,7 +171,6 @@ pub struct Work {
     pub(crate) sums: [Memory<u32>; 3],
     /// The label plane; where something lasts, frames take turns between this and another.
     pub(crate) first_labels: Memory<u16>,
-    bounce: Mutex<Option<Bounce>>,
     /// The lengths of a frame's results: labels, pairs.
     counts: Mutex<Pinned>,
     results: Pool,
@@ -197,8 +195,11 @@ pub struct Work {
     component_sums: Memory<[u64; 4]>,
     edges: Memory<u64>,
     graphs: Vec<Recorded>,
-    beside: Beside,
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
+    bounce: Mutex<Option<Bounce>>,
+    beside: Beside,
+    /// Last: it may hold the context.
+    pub(crate) cuda: Cuda,
 }
 
 /// A stream for launches beside those of the frame's stages, and what both note for each other. Its launches are small and wait for

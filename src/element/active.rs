@@ -28,6 +28,21 @@ pub(super) fn library_error(error: Error) -> gst::ErrorMessage {
     gst::error_msg!(gst::LibraryError::Failed, ("{error}"))
 }
 
+/// Until it is dropped, whatever is done may change what context is current on this thread, which is not ours.
+#[cfg(feature = "cuda")]
+pub(super) fn keep_context() -> CurrentContext {
+    CurrentContext::keep()
+}
+
+/// There are no contexts without devices.
+#[cfg(not(feature = "cuda"))]
+pub(super) struct NoContext;
+
+#[cfg(not(feature = "cuda"))]
+pub(super) fn keep_context() -> NoContext {
+    NoContext
+}
+
 /// What is wanted of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Task {
@@ -265,6 +280,7 @@ impl ActiveEngine {
     pub(super) fn settle(&self) {
         #[cfg(feature = "cuda")]
         if let Self::Cuda(on) = self {
+            let _current = CurrentContext::keep();
             on.settle();
         }
     }

@@ -15,7 +15,7 @@ use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
 use super::active::{
-    ActiveBackend, ActiveEngine, Found, Home, Pending, Progress, Stream, Task, library_error,
+    ActiveBackend, ActiveEngine, Found, Home, Pending, Progress, Stream, Task, keep_context, library_error,
 };
 use super::frame::{self, LabelPool};
 use super::settings::{self, Settings};
@@ -31,6 +31,9 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 
 /// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
 const VARIABLE_RATE: (u64, u64) = (25, 1);
+
+/// A stream goes on where not more than this of it is missing.
+const LONGEST_GAP: gst::ClockTime = gst::ClockTime::SECOND;
 
 /// A frame that a device works on, and what it takes to finish it.
 struct Started {
@@ -49,9 +52,28 @@ struct State {
     stream: Option<Stream>,
     /// The frame that was started last, until it stands in the line.
     started: Option<Started>,
+    /// When the last frame began, and how long it lasts.
+    last: Option<(gst::ClockTime, gst::ClockTime)>,
     /// The lowest identity that no region of an earlier engine has had.
     next_id: u32,
     warned_of_step: bool,
+}
+
+impl State {
+    /// Whether frames were left out between the last one and this, as a leaky queue does, and nothing else has changed: a new
+    /// scene after that is found as any cut.
+    fn skipped_to(&self, buffer: &gst::BufferRef) -> bool {
+        let (Some((began, duration)), Some(now)) = (self.last, buffer.pts()) else { return false };
+        now > began + duration + duration / 4 && now <= began + LONGEST_GAP
+    }
+
+    fn note_time(&mut self, buffer: &gst::BufferRef) {
+        let rate = self.stream.as_ref().map(|stream| stream.info.fps());
+        let of_rate = rate
+            .filter(|rate| rate.numer() > 0)
+            .and_then(|rate| gst::ClockTime::SECOND.mul_div_floor(rate.denom() as u64, rate.numer() as u64));
+        self.last = buffer.pts().zip(buffer.duration().or(of_rate));
+    }
 }
 
 /// What the property `stats` shows.
@@ -154,7 +176,7 @@ impl Superpixel {
     /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
     /// not known, and only refused where it was not asked for.
     fn takes_device_memory(&self) -> bool {
-        let backend = self.settings.lock().unwrap().backend;
+        let wanted = self.settings.lock().unwrap().backend;
         let active = self.active_backend.lock().unwrap().clone();
         #[cfg(feature = "cuda")]
         let found = || match super::cuda_memory::unavailable() {
@@ -166,7 +188,12 @@ impl Superpixel {
         };
         #[cfg(not(feature = "cuda"))]
         let found = || false;
-        backend != settings::Backend::Cpu && (active.is_empty() || (active.starts_with("cuda") && found()))
+        // What is wanted now counts from the next start on.
+        if active.is_empty() {
+            wanted != settings::Backend::Cpu
+        } else {
+            active.starts_with("cuda") && found()
+        }
     }
 
     fn show_backend(&self, text: String) {
@@ -233,11 +260,13 @@ impl Superpixel {
         let (frame, home) = (stream.frame, home(stream, buffer)?);
         self.prepare(state, settings.params(), frame, home)?;
         let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
-        if (flushed || buffer.flags().contains(gst::BufferFlags::DISCONT))
+        let discontinuous = buffer.flags().contains(gst::BufferFlags::DISCONT) && !state.skipped_to(buffer);
+        if (flushed || discontinuous)
             && let Some((_, engine)) = &mut state.engine
         {
             engine.reset();
         }
+        state.note_time(buffer);
         let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
             return Err(restart());
         };
@@ -288,27 +317,34 @@ impl Superpixel {
         })
     }
 
-    /// Finishes and sends all frames under way.
+    /// Finishes and sends all frames under way. Where one fails or is not wanted, the others are forgotten: what comes after
+    /// them must not overtake them.
     fn drain(&self) -> Result<(), gst::FlowError> {
         while let Some(result) = self.take_finished(0) {
-            self.obj().src_pad().push(result?)?;
+            if let Err(error) = result.and_then(|buffer| self.obj().src_pad().push(buffer)) {
+                self.forget();
+                return Err(error);
+            }
         }
         Ok(())
     }
 
     /// Forgets all frames under way, once the device has let go of them.
     fn forget(&self) {
+        let _current = keep_context();
         let line = std::mem::take(&mut *self.line.lock().unwrap());
         line.iter().for_each(|(_, started)| started.pending.settle());
     }
 
+    /// Most frames that are held back when one is taken.
+    fn most_held(&self) -> u32 {
+        let cuda = self.active_backend.lock().unwrap().starts_with("cuda");
+        if cuda { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
+    }
+
     /// How much later than in the stream frames leave.
     fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
-        let cuda = self.active_backend.lock().unwrap().starts_with("cuda");
-        let depth = self.depth.load(Ordering::Relaxed) as u64;
-        if !cuda {
-            return gst::ClockTime::ZERO;
-        }
+        let depth = u64::from(self.most_held());
         let rate = stream.info.fps();
         let (frames, seconds) = match (u64::try_from(rate.numer()), u64::try_from(rate.denom())) {
             (Ok(frames), Ok(seconds)) if frames > 0 => (frames, seconds),
@@ -423,6 +459,7 @@ impl BaseTransformImpl for Superpixel {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let _current = keep_context();
         let settings = self.settings.lock().unwrap().clone();
         let backend = self.open(&settings)?;
         self.depth.store(settings.depth(), Ordering::Relaxed);
@@ -434,6 +471,7 @@ impl BaseTransformImpl for Superpixel {
             engine: None,
             stream: None,
             started: None,
+            last: None,
             next_id: 1,
             warned_of_step: false,
         });
@@ -441,6 +479,7 @@ impl BaseTransformImpl for Superpixel {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        let _current = keep_context();
         self.forget();
         let state = self.state.lock().unwrap().take();
         let broken = match state {
@@ -505,21 +544,50 @@ impl BaseTransformImpl for Superpixel {
             self.discontinuity.store(true, Ordering::Relaxed);
         }
         match event.view() {
-            EventView::Eos(_)
-            | EventView::Segment(_)
-            | EventView::Caps(_)
-            | EventView::Gap(_)
-            | EventView::StreamStart(_) => {
+            EventView::FlushStop(_) => self.forget(),
+            _ if event.is_serialized() => {
                 // The event goes on whatever became of the frames: the next chain call tells.
                 let _ = self.drain();
             }
-            EventView::FlushStop(_) => self.forget(),
             _ => {}
         }
         self.parent_sink_event(event)
     }
 
+    /// Adds what frames under way take of a pool, and takes away what is not done for upstream: without this, the base class asks
+    /// downstream as if the element were not there.
+    fn propose_allocation(
+        &self,
+        decide_query: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        self.parent_propose_allocation(decide_query, query)?;
+        // Sent with the whole picture, a frame would be segmented and drawn on from its first pixel on.
+        while let Some(index) = query.find_allocation_meta::<gst_video::VideoCropMeta>() {
+            query.remove_nth_allocation_meta(index);
+        }
+        let held = self.most_held();
+        if held == 0 {
+            return Ok(());
+        }
+        let pools: Vec<_> = query.allocation_pools().collect();
+        for (index, (pool, size, min, max)) in (0..).zip(&pools) {
+            let max = if *max == 0 { 0 } else { max + held };
+            query.set_nth_allocation_pool(index, pool.as_ref(), *size, min + held, max);
+        }
+        let size =
+            query.get().0.and_then(|caps| gst_video::VideoInfo::from_caps(caps).ok()).map(|info| info.size());
+        if let (true, Some(size)) = (pools.is_empty(), size.and_then(|size| u32::try_from(size).ok())) {
+            query.add_allocation_pool(None::<&gst::BufferPool>, size, held + 1, 0);
+        }
+        Ok(())
+    }
+
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
+        if direction == gst::PadDirection::Sink && query.is_serialized() {
+            // Who asks waits for what it has sent.
+            let _ = self.drain();
+        }
         if !BaseTransformImplExt::parent_query(self, direction, query) {
             return false;
         }

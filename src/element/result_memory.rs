@@ -136,9 +136,11 @@ unsafe fn make(
     let memory = unsafe { std::mem::zeroed() };
     let made = Box::new(ResultMemory { memory, results: ManuallyDrop::new(results.clone()), part });
     let raw = Box::into_raw(made).cast::<gst::ffi::GstMemory>();
+    // What shares the bytes of another must not write them: who asks to gets a copy.
+    let flags = if parent.is_null() { 0 } else { gst::ffi::GST_MINI_OBJECT_FLAG_LOCK_READONLY };
     // SAFETY: `raw` is ours; the call takes references to allocator and parent.
     unsafe {
-        gst::ffi::gst_memory_init(raw, 0, allocator, parent, results.bytes(part), 0, offset, size);
+        gst::ffi::gst_memory_init(raw, flags, allocator, parent, results.bytes(part), 0, offset, size);
     }
     raw
 }

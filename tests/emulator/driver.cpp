@@ -701,6 +701,12 @@ API cuCtxGetCurrent(void **context) {
   *context = bound();
   return SUCCESS;
 }
+API cuCtxGetDevice(int *device) {
+  if (!bound()) return INVALID_CONTEXT;
+  if (!bound()->alive) return CONTEXT_DESTROYED;
+  *device = 0;
+  return SUCCESS;
+}
 API cuCtxSetCurrent(void *context) {
   // A real driver reads what is no longer there.
   if (context && !((Context *)context)->alive) die("an ended context is made current");
