@@ -295,17 +295,19 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
   if (lane == 0) claim_first(t, grid, slot, k);
 }
 
-// The nearest free cell around one; of two as near, the first. All cells are asked for at once.
-__device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &grid, u32 round, u32 cell, const i32 (&at)[2]) {
+// The nearest free cell around one, within reach; of two as near, the first. All cells are asked for at once.
+__device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &grid, u32 round, u32 reach, u32 cell,
+                                            const i32 (&at)[2]) {
   const i32 nx = grid.nx, ny = grid.ny, left = (i32)cell % nx - CLAIM_SIDE / 2, top = (i32)cell / nx - CLAIM_SIDE / 2;
   // Places within 2^14 px, in sixteenths: 37 bits hold the square of the distance.
+  constexpr u64 TOO_FAR = 1ull << 62;
   u64 across[CLAIM_SIDE], down[CLAIM_SIDE];
 #pragma unroll
   for (i32 i = 0; i < CLAIM_SIDE; i++) {
     i32 center[2];
     center_of(grid, left + i, top + i, center);
-    across[i] = square_of(at[0] - center[0]);
-    down[i] = square_of(at[1] - center[1]);
+    across[i] = (u32)abs(at[0] - center[0]) <= reach ? square_of(at[0] - center[0]) : TOO_FAR;
+    down[i] = (u32)abs(at[1] - center[1]) <= reach ? square_of(at[1] - center[1]) : TOO_FAR;
   }
   // Of a claim the size says that there is one.
   u32 taken[CLAIM_SIDE * CLAIM_SIDE];
@@ -318,7 +320,7 @@ __device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &g
     // Without a second round the first is asked twice.
     taken[i] |= ((const uint2 *)(claim + (round - 1) * (u32)(nx * ny)))->y;
   }
-  u64 least = ~0ull;
+  u64 least = TOO_FAR;
   u32 nearest = NONE;
 #pragma unroll
   for (i32 i = 0; i < CLAIM_SIDE * CLAIM_SIDE; i++) {
@@ -332,7 +334,7 @@ __device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &g
 }
 
 // Slots that did not get the cell that they claimed last want the nearest free one around it. Grid: a thread a slot.
-KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round) {
+KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round, u32 reach) {
   after_last_kernel(t, round);
   const u32 k = FIRST, cells = grid.nx * grid.ny, cell = k < cells ? t.wanted[k] : NONE;
   if (cell == NONE) return;
@@ -343,7 +345,7 @@ KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid
   }
   i32 at[2];
   place_now(slot, *t.state, at);
-  const u32 nearest = nearest_free(t, grid, round, cell, at);
+  const u32 nearest = nearest_free(t, grid, round, reach, cell, at);
   t.wanted[k] = nearest;
   if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
 }

@@ -39,6 +39,9 @@ pub trait Backend: Sized + Send + 'static {
     /// Stage `overlay`.
     fn overlay(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Overlay<Self>>>;
 
+    /// Refuses a frame or label plane that is not of the plan's kind; the stages rely on it.
+    fn check(&self, plan: &Plan, frame: &Self::Frame<'_>, labels: &Self::Labels<'_>) -> Result<()>;
+
     /// Makes the memory of a plan serve one that [`follows`](Plan::follows) it; a device is waited for. `comparable` says
     /// whether distances mean what they did.
     fn change(&self, plan: &Plan, work: &mut Self::Work, comparable: bool) -> Result<()>;

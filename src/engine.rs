@@ -109,7 +109,7 @@ impl<B: Backend> Engine<B> {
 
     /// Starts the segmentation of a frame: on a device nothing is waited for.
     ///
-    /// Errors: a frame or plane of another shape than the plan's.
+    /// Errors: a frame or plane of another kind than the plan's; the next frame is as if there had been none.
     pub fn submit(
         &mut self,
         frame: &B::Frame<'_>,
@@ -117,8 +117,19 @@ impl<B: Backend> Engine<B> {
         outputs: Outputs,
     ) -> Result<()> {
         let Self {
-            backend, work, ingest, segmenter, connectivity, merge, temporal, statistics, times, ..
+            backend,
+            plan,
+            work,
+            ingest,
+            segmenter,
+            connectivity,
+            merge,
+            temporal,
+            statistics,
+            times,
+            ..
         } = self;
+        backend.check(plan, frame, labels)?;
         self.outputs = outputs;
         times.clear();
         backend.run(work, frame, outputs, &mut |work| {

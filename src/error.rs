@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The one error type of the library.
 
+use crate::image::{FrameInfo, Geometry};
+
 /// What can go wrong below the GStreamer elements. Every message says what to do.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter is outside its range or not finite.
-    #[error("{name} must be {allowed}, got {value}")]
+    #[error("{name} must be {allowed}, got {}", shortest(*value))]
     Param {
         /// Name of the parameter, as the element's property is called.
         name: &'static str,
@@ -15,8 +17,8 @@ pub enum Error {
         /// The values that are taken, in words.
         allowed: &'static str,
     },
-    /// A frame or a label plane does not have the shape that it was announced with.
-    #[error("{what}: needs {needed} bytes or items, got {got}; pass the whole plane with its stride")]
+    /// A plane of a frame, or a label plane, is too short.
+    #[error("{what}: needs {needed} bytes or labels, got {got}; pass the whole plane with its stride")]
     Plane {
         /// Which plane.
         what: &'static str,
@@ -24,6 +26,34 @@ pub enum Error {
         needed: usize,
         /// Length found.
         got: usize,
+    },
+    /// Rows of a plane would overlap.
+    #[error(
+        "{what}: rows take {least} bytes or labels, got a stride of {got}; pass the distance from row to row"
+    )]
+    Stride {
+        /// Which plane.
+        what: &'static str,
+        /// Length of a row.
+        least: usize,
+        /// Stride found.
+        got: usize,
+    },
+    /// A frame is not of the plan's kind.
+    #[error("the plan is for frames of {planned}, got one of {got}; make a plan and an engine for it")]
+    Frame {
+        /// What the plan is for.
+        planned: FrameInfo,
+        /// What came.
+        got: FrameInfo,
+    },
+    /// A label plane is not of the plan's size.
+    #[error("the plan is for frames of {planned}, got a label plane of {got}; pass one of the frame's size")]
+    Labels {
+        /// Frame size of the plan.
+        planned: Geometry,
+        /// Size of the label plane.
+        got: Geometry,
     },
     /// The frame size cannot be segmented.
     #[error("frames of {width}x{height} are not supported; use 1x1 to 16384x16384")]
@@ -49,6 +79,12 @@ pub enum Error {
         /// What the driver says, and what to do.
         reason: String,
     },
+}
+
+/// A number that was one of 32 bits, or not, in as few digits as tell it from others.
+fn shortest(value: f64) -> String {
+    let single = value as f32;
+    if f64::from(single) == value { single.to_string() } else { value.to_string() }
 }
 
 /// Result with the library's [`Error`].

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames and label planes in host memory: sizes, formats, strides; no pixel arithmetic.
 
+use std::fmt;
+
 use rayon::iter::Either;
 use rayon::prelude::*;
 
@@ -30,6 +32,11 @@ impl Geometry {
         }
     }
 
+    /// The same, checked again: the fields are open.
+    pub(crate) fn checked(self) -> Result<Self> {
+        Self::new(self.width, self.height)
+    }
+
     /// Number of pixels.
     pub fn pixels(self) -> usize {
         self.width as usize * self.height as usize
@@ -38,6 +45,12 @@ impl Geometry {
     /// Size of a 4:2:0 chroma plane in samples: odd sides round up.
     pub fn chroma(self) -> (usize, usize) {
         (self.width.div_ceil(2) as usize, self.height.div_ceil(2) as usize)
+    }
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.width, self.height)
     }
 }
 
@@ -180,6 +193,26 @@ impl FrameInfo {
     pub fn new(geometry: Geometry, format: PixelFormat) -> Self {
         Self { geometry, format, matrix: YuvMatrix::Bt601, full_range: true }
     }
+
+    /// Whether frames of both are read and drawn on alike.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let subsampled = self.format.planes(self.geometry).count() > 1;
+        self.geometry == other.geometry
+            && self.format == other.format
+            && (!subsampled || self.matrix == other.matrix)
+            && (self.format.packed_rgb().is_some() || self.full_range == other.full_range)
+    }
+}
+
+impl fmt::Display for FrameInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.geometry, self.format)?;
+        if self.format.packed_rgb().is_none() {
+            let range = if self.full_range { "full" } else { "studio" };
+            write!(f, " ({:?}, {range} range)", self.matrix)?;
+        }
+        Ok(())
+    }
 }
 
 /// A readable frame: up to three planes, each with its own stride in bytes.
@@ -198,14 +231,23 @@ pub struct FrameMut<'a> {
     strides: [usize; 3],
 }
 
+/// Refuses a plane of `len` bytes or labels that does not hold `rows` rows of `row`.
+fn check_rows(what: &'static str, len: usize, stride: usize, row: usize, rows: usize) -> Result<()> {
+    let needed = stride.saturating_mul(rows - 1).saturating_add(row);
+    // A plane that is not there has no stride either.
+    if len > 0 && stride < row {
+        return Err(Error::Stride { what, least: row, got: stride });
+    }
+    if len < needed {
+        return Err(Error::Plane { what, needed, got: len });
+    }
+    Ok(())
+}
+
 fn check_planes(info: &FrameInfo, lengths: [usize; 3], strides: [usize; 3]) -> Result<()> {
-    for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
+    for (i, (row, rows)) in info.format.planes(info.geometry.checked()?).enumerate() {
         let what = ["plane 0 of the frame", "plane 1 of the frame", "plane 2 of the frame"][i];
-        let (got, stride) = (lengths[i], strides[i]);
-        let needed = stride.saturating_mul(rows - 1).saturating_add(row);
-        if stride < row || got < needed {
-            return Err(Error::Plane { what, needed: needed.max(row), got });
-        }
+        check_rows(what, lengths[i], strides[i], row, rows)?;
     }
     Ok(())
 }
@@ -214,7 +256,7 @@ impl<'a> Frame<'a> {
     /// Wraps planes that live elsewhere.
     ///
     /// Shapes: `planes[i]`: rows of `strides[i]` bytes, the last row may end at its last pixel.
-    /// Errors: [`Error::Plane`] where a plane or a stride is too short.
+    /// Errors: [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short, [`Error::Geometry`].
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
         let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3] };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(3).enumerate() {
@@ -257,7 +299,7 @@ impl<'a> FrameMut<'a> {
         strides: &[usize],
     ) -> Result<Self> {
         let mut frame = Self { info, planes: [&mut [], &mut [], &mut []], strides: [0; 3] };
-        let rows = info.format.planes(info.geometry);
+        let rows = info.format.planes(info.geometry.checked()?);
         for (i, ((plane, &stride), (_, rows))) in planes.into_iter().zip(strides).zip(rows).enumerate() {
             // Bytes behind the last row are somebody else's, not another row.
             let len = plane.len().min(stride.saturating_mul(rows));
@@ -331,14 +373,12 @@ pub struct Labels<'a> {
 impl<'a> Labels<'a> {
     /// Wraps `data`, rows of `stride` labels.
     ///
-    /// Errors: [`Error::Plane`] where the stride is below the width or the data is too short.
+    /// Errors: [`Error::Stride`] where the stride is below the width, [`Error::Plane`] where the data is too short,
+    /// [`Error::Geometry`].
     pub fn new(geometry: Geometry, data: &'a mut [u16], stride: usize) -> Result<Self> {
-        let needed =
-            stride.saturating_mul(geometry.height as usize - 1).saturating_add(geometry.width as usize);
-        if stride < geometry.width as usize || data.len() < needed {
-            return Err(Error::Plane { what: "label plane", needed, got: data.len() });
-        }
-        let whole = stride.saturating_mul(geometry.height as usize).min(data.len());
+        let Geometry { width, height } = geometry.checked()?;
+        check_rows("label plane", data.len(), stride, width as usize, height as usize)?;
+        let whole = stride.saturating_mul(height as usize).min(data.len());
         Ok(Self { geometry, stride, data: &mut data[..whole] })
     }
 

@@ -37,10 +37,11 @@ pub struct Plan {
 impl Plan {
     /// Settles everything.
     ///
-    /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range.
+    /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range,
+    /// [`Error::Geometry`](crate::error::Error::Geometry).
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
-        let geometry = frame.geometry;
+        let geometry = frame.geometry.checked()?;
         let uses_grid = params.algorithm.uses_grid();
         let wanted = match params.superpixels {
             // Only for the sample lattice.
@@ -56,7 +57,9 @@ impl Plan {
             color_space: params.algorithm.color_space(),
             algorithm: params.algorithm.plan(geometry, &grid, params.temporal),
             temporal: params.temporal.then(|| {
-                temporal::Plan::new(params.temporal_inertia, geometry, &grid, uses_grid && grid.step > 1)
+                let in_slots = uses_grid && grid.step > 1;
+                let reach = params.algorithm.claim_reach(&grid);
+                temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
             }),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
@@ -86,7 +89,7 @@ impl Plan {
     /// Most regions that a frame can have.
     pub fn max_regions(&self) -> usize {
         let most = if self.connectivity {
-            self.frame.geometry.pixels() / self.min_region as usize
+            self.frame.geometry.pixels() / self.min_region.max(1) as usize
         } else {
             self.max_clusters()
         };

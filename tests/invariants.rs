@@ -485,24 +485,68 @@ fn enforcement_is_idempotent() {
 fn a_wrong_frame_or_plane_is_an_error() {
     let geometry = Geometry::new(20, 10).unwrap();
     let info = FrameInfo::new(geometry, PixelFormat::Rgba);
-    assert!(Frame::new(info, &[&[0; 799]], &[80]).is_err());
-    assert!(Frame::new(info, &[&[0; 800]], &[79]).is_err());
+    let frame = |bytes: &[u8], stride| Frame::new(info, &[bytes], &[stride]).unwrap_err().to_string();
+    assert!(frame(&[0; 799], 80).starts_with("plane 0 of the frame: needs 800 bytes or labels, got 799;"));
+    assert!(
+        frame(&[0; 800], 79)
+            .starts_with("plane 0 of the frame: rows take 80 bytes or labels, got a stride of 79;")
+    );
     assert!(Frame::new(info, &[], &[]).is_err());
-    assert!(Labels::new(geometry, &mut [0; 199], 20).is_err());
-    assert!(Labels::new(geometry, &mut [0; 400], 19).is_err());
+    let plane = |labels: &mut [u16], stride| Labels::new(geometry, labels, stride).unwrap_err().to_string();
+    assert!(plane(&mut [0; 199], 20).starts_with("label plane: needs 200 bytes or labels, got 199;"));
+    assert!(
+        plane(&mut [0; 400], 19)
+            .starts_with("label plane: rows take 20 bytes or labels, got a stride of 19;")
+    );
     assert!(Labels::new(geometry, &mut [0; 400], usize::MAX).is_err());
     assert!(Frame::new(info, &[&[0; 800]], &[usize::MAX]).is_err());
     assert!(Geometry::new(0, 5).is_err() && Geometry::new(5, 16385).is_err());
+    // The fields are open, and looked at wherever sizes count.
+    for (width, height) in [(0, 4), (4, 0), (16385, 2), (65536, 2)] {
+        let geometry = Geometry { width, height };
+        let info = FrameInfo { geometry, ..info };
+        let text = format!("frames of {width}x{height} are not supported; use 1x1 to 16384x16384");
+        assert_eq!(Plan::new(&Params::default(), info).unwrap_err().to_string(), text);
+        assert_eq!(Labels::new(geometry, &mut [0; 99], 9).unwrap_err().to_string(), text);
+        assert_eq!(Frame::new(info, &[&[0; 99]], &[9]).unwrap_err().to_string(), text);
+    }
     for bad in [f32::NAN, f32::INFINITY, -1.0, 0.0] {
         let slic = slic::Params { compactness: bad, ..Default::default() };
         let error = Plan::new(&params(16, 0, slic, true, 0.25), info).unwrap_err().to_string();
-        assert!(error.starts_with("compactness must be 0.1 to 1000, got"), "{error}");
+        assert_eq!(error, format!("compactness must be 0.1 to 1000, got {bad}"));
     }
+    let error = slic::COMPACTNESS.check(0.05).unwrap_err().to_string();
+    assert_eq!(error, "compactness must be 0.1 to 1000, got 0.05");
     let mut engine = Engine::new(CPU[0].clone(), Plan::new(&Params::default(), info).unwrap()).unwrap();
     let other =
         Buffer::new(FrameInfo::new(Geometry::new(21, 10).unwrap(), PixelFormat::Rgba), Picture::Flat, 0, 0);
     let mut map = vec![0; 210];
+    let mut labels = Labels::new(geometry, &mut map, 20).unwrap();
+    let error = engine.segment(&other.frame(), &mut labels, Outputs::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the plan is for frames of 20x10 Rgba, got one of 21x10 Rgba; make a plan and an engine for it"
+    );
+    let fits = Buffer::new(info, Picture::Flat, 0, 0);
     let mut labels = Labels::new(other.info.geometry, &mut map, 21).unwrap();
-    assert!(engine.segment(&other.frame(), &mut labels, Outputs::default()).is_err());
+    let error = engine.segment(&fits.frame(), &mut labels, Outputs::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the plan is for frames of 20x10, got a label plane of 21x10; pass one of the frame's size"
+    );
+    // What RGB does not use does not count.
+    let unused = FrameInfo { matrix: YuvMatrix::Bt709, full_range: false, ..info };
+    let mut labels = Labels::new(geometry, &mut map, 20).unwrap();
+    engine
+        .segment(&Buffer::new(unused, Picture::Flat, 0, 0).frame(), &mut labels, Outputs::default())
+        .unwrap();
+    let gray = FrameInfo::new(geometry, PixelFormat::Gray8);
+    let mut engine = Engine::new(CPU[0].clone(), Plan::new(&Params::default(), gray).unwrap()).unwrap();
+    let studio = Buffer::new(FrameInfo { full_range: false, ..gray }, Picture::Flat, 0, 0);
+    let error = engine.segment(&studio.frame(), &mut labels, Outputs::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("20x10 Gray8 (Bt601, full range), got one of 20x10 Gray8 (Bt601, studio range)"),
+        "{error}"
+    );
     assert!(Grid::with_step(geometry, 16).cells() == 1);
 }

@@ -4,7 +4,7 @@
 mod oracle;
 mod pictures;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::color::ColorSpace;
@@ -314,4 +314,68 @@ fn changes_of_grid_or_memory_are_left_to_a_new_engine() {
     let unused = Params { merge: merge::Params { max_distance: 5.0, ..Default::default() }, ..temporal(12) };
     assert!(engine.change(&Plan::new(&unused, info).unwrap()).unwrap());
     assert_eq!(*engine.plan(), before);
+}
+
+/// A frame or a label plane that is refused leaves nothing behind.
+#[test]
+fn refused_frames_leave_no_trace() {
+    let geometry = Geometry::new(97, 71).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 4, 6, [3, 2], None);
+    let other = Geometry::new(98, 71).unwrap();
+    let strange = Buffer::new(FrameInfo { geometry: other, ..clip[0].info }, Picture::Flat, 0, 0);
+    let mut disturbed = engine(1, &temporal(12), clip[0].info);
+    let mut calm = engine(1, &temporal(12), clip[0].info);
+    for (i, buffer) in clip.iter().enumerate() {
+        if [0, 1, 3].contains(&i) {
+            let mut map = vec![0; other.pixels()];
+            let mut labels = Labels::new(other, &mut map, 98).unwrap();
+            assert!(disturbed.segment(&buffer.frame(), &mut labels, TABLE).is_err());
+            let mut labels = Labels::new(geometry, &mut map, 97).unwrap();
+            assert!(disturbed.segment(&strange.frame(), &mut labels, TABLE).is_err());
+        }
+        let (found, expected) = (segment(&mut disturbed, buffer), segment(&mut calm, buffer));
+        assert!(found.0 == expected.0 && ids(&found.1) == ids(&expected.1), "frame {i}");
+    }
+}
+
+/// LSC's places repeat every four steps: a cluster far from the cell that has it would take pixels on the cell's other side.
+#[test]
+fn identities_do_not_jump_over_cells() {
+    const STEP: u32 = 8;
+    let geometry = Geometry::new(320, 240).unwrap();
+    let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+    let zoomed = |frame: i32| {
+        let scale = 1.05f64.powi(frame);
+        let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
+        for (i, pixel) in buffer.planes[0].chunks_exact_mut(3).enumerate() {
+            let (x, y) = (i as f64 % 320.0 - 160.0, (i / 320) as f64 - 120.0);
+            let [u, v] = [x, y].map(|v| (v * scale + 5000.0) as usize);
+            pixel.copy_from_slice(&Picture::Natural.pixel(u, v, geometry, 3));
+        }
+        buffer
+    };
+    for algorithm in
+        [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]
+    {
+        let nick = algorithm.nick();
+        let mut engine = engine(2, &Params { algorithm, ..temporal(STEP) }, info);
+        let mut last = HashMap::<u32, ([f32; 2], u32)>::new();
+        let (mut jumps, mut kept) = (0, 0);
+        for frame in 0..16 {
+            let (_, regions) = segment(&mut engine, &zoomed(frame));
+            let small = |area: u32| area < 3 * STEP * STEP;
+            for region in &regions.table {
+                if let Some(&(from, area)) = last.get(&region.track_id)
+                    && small(region.area)
+                    && small(area)
+                {
+                    let far = |i: usize| (region.centroid[i] - from[i]).abs() > 3.0 * STEP as f32;
+                    kept += 1;
+                    jumps += u32::from(far(0) || far(1));
+                }
+            }
+            last = regions.table.iter().map(|r| (r.track_id, (r.centroid, r.area))).collect();
+        }
+        assert!(1500 * jumps < kept, "{nick}: {jumps} of {kept} identities jump");
+    }
 }

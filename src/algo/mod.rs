@@ -74,6 +74,14 @@ impl AlgorithmParams {
         }
     }
 
+    /// Farthest, along each axis and in 1/16 px, that a cluster may be from the center of the cell that has it.
+    pub(crate) fn claim_reach(&self, grid: &Grid) -> u32 {
+        match self {
+            Self::Lsc(_) => lsc::claim_reach(grid),
+            Self::Slic(_) | Self::QuickShift(_) => u32::MAX,
+        }
+    }
+
     pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
         match self {
             Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::algo::temporal;
 use crate::backend::{self, Backend};
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameMut, Labels};
+use crate::image::{Frame, FrameInfo, FrameMut, Geometry, Labels};
 use crate::ingest;
 use crate::params::{Outputs, THREADS};
 use crate::plan::Plan;
@@ -111,6 +111,11 @@ impl Backend for Cpu {
         Ok(Box::new(overlay::cpu::Overlay::new(self, plan)))
     }
 
+    fn check(&self, plan: &Plan, frame: &Frame<'_>, labels: &Labels<'_>) -> Result<()> {
+        check_frame(&plan.frame, frame.info())?;
+        check_labels(plan.frame.geometry, labels)
+    }
+
     fn change(&self, plan: &Plan, work: &mut Work, comparable: bool) -> Result<()> {
         if let (Some(state), Some(temporal)) = (&mut work.temporal, &plan.temporal) {
             state.change(temporal, comparable);
@@ -142,26 +147,13 @@ impl Work {
     }
 }
 
-/// Refuses a frame that is not the plan's.
-pub(crate) fn check_frame(plan: &crate::image::FrameInfo, frame: &crate::image::FrameInfo) -> Result<()> {
-    if plan == frame {
-        return Ok(());
-    }
-    Err(Error::Plane {
-        what: "frame of another size or format than the plan's",
-        needed: plan.geometry.pixels(),
-        got: frame.geometry.pixels(),
-    })
+/// Refuses a frame that is not of the plan's kind.
+pub(crate) fn check_frame(plan: &FrameInfo, frame: &FrameInfo) -> Result<()> {
+    if plan.is_like(frame) { Ok(()) } else { Err(Error::Frame { planned: *plan, got: *frame }) }
 }
 
 /// Refuses a label plane that is not of the plan's size.
-pub(crate) fn check_labels(plan: crate::image::Geometry, labels: &Labels<'_>) -> Result<()> {
-    if plan == labels.geometry() {
-        return Ok(());
-    }
-    Err(Error::Plane {
-        what: "label plane of another size than the plan's",
-        needed: plan.pixels(),
-        got: labels.geometry().pixels(),
-    })
+pub(crate) fn check_labels(planned: Geometry, labels: &Labels<'_>) -> Result<()> {
+    let got = labels.geometry();
+    if planned == got { Ok(()) } else { Err(Error::Labels { planned, got }) }
 }

@@ -26,6 +26,7 @@ use cudarc::driver::{CudaEvent, CudaStream, sys};
 
 use crate::algo::temporal;
 use crate::backend::{self, Backend};
+use crate::cpu::check_frame;
 use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
@@ -271,6 +272,10 @@ impl Backend for Cuda {
 
     fn overlay(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Overlay<Self>>> {
         Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
+    }
+
+    fn check(&self, plan: &Plan, frame: &DeviceFrame, _: &()) -> Result<()> {
+        check_frame(&plan.frame, &frame.info)
     }
 
     fn change(&self, plan: &Plan, work: &mut Work, comparable: bool) -> Result<()> {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::backend;
 use crate::color::{COLORS, ColorTables, Yuv};
-use crate::cpu::{Cpu, Work, check_frame};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, PixelFormat, p010_code};
 use crate::plan::Plan;
@@ -113,7 +113,6 @@ fn ingest_row(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
 
 impl backend::Ingest<Cpu> for Ingest {
     fn ingest(&mut self, frame: &Frame<'_>, work: &mut Work) -> Result<()> {
-        check_frame(&self.info, frame.info())?;
         let width = self.info.geometry.width as usize;
         if let Some(state) = &mut work.temporal {
             std::mem::swap(&mut work.features, &mut state.features);

@@ -3,13 +3,11 @@
 
 use crate::backend;
 use crate::color::{ColorTables, SpaceArgs};
-use crate::cpu::check_frame;
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::INGEST_THREADS;
 use crate::cuda::work::args;
 use crate::cuda::{Cuda, DeviceFrame, Work};
 use crate::error::Result;
-use crate::image::FrameInfo;
 use crate::plan::Plan;
 
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +25,6 @@ unsafe impl Argument for IngestArgs {}
 
 pub(crate) struct Ingest {
     kernel: Kernel,
-    info: FrameInfo,
     args: IngestArgs,
     blocks: u32,
 }
@@ -39,7 +36,6 @@ impl Ingest {
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
-            info: plan.frame,
             args: IngestArgs {
                 space: ColorTables::new(plan.color_space).device_args(),
                 sample_shift: step.ilog2(),
@@ -55,7 +51,6 @@ impl Ingest {
 
 impl backend::Ingest<Cuda> for Ingest {
     fn ingest(&mut self, frame: &DeviceFrame, work: &mut Work) -> Result<()> {
-        check_frame(&self.info, &frame.info)?;
         crate::cuda::launch::check("ingest", work.cuda.device.context.bind_to_thread())?;
         work.mark("frame")?;
         let (tables, features) = (work.tables.address(), work.features());

@@ -24,7 +24,7 @@ use crate::algo::temporal::cpu::{Source, State};
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
-use crate::cpu::{Cpu, Work, check_labels};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::Labels;
 
@@ -213,7 +213,6 @@ impl Lsc {
 impl Segmenter<Cpu> for Lsc {
     fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
         let Work { features, temporal, .. } = work;
-        check_labels(self.grid.geometry, labels)?;
         if self.grid.step == 1 {
             labels.identity();
             return Ok(());

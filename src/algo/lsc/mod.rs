@@ -69,6 +69,12 @@ pub(crate) const TURN_BITS: u32 = 14;
 /// Quanta of a packed color for a unit of L, a or b.
 const QUANTA: f64 = 8.0;
 
+/// How far a cluster may be from the center of the cell that has it: places repeat every four steps, so that one further off
+/// would be near pixels on the cell's other side.
+pub(crate) fn claim_reach(grid: &Grid) -> u32 {
+    3 * temporal::PLACE as u32 * grid.step / 2
+}
+
 /// What is LSC's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {

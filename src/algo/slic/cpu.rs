@@ -21,7 +21,7 @@ use crate::algo::temporal::look_back::NO_CANDIDATE;
 use crate::algo::temporal::{Inertia, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
-use crate::cpu::{Cpu, Work, check_labels};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::Labels;
 
@@ -209,7 +209,6 @@ impl Slic {
 impl Segmenter<Cpu> for Slic {
     fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
         let Work { features, temporal, .. } = work;
-        check_labels(self.grid.geometry, labels)?;
         if self.grid.step == 1 {
             labels.identity();
             return Ok(());

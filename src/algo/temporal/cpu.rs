@@ -8,7 +8,7 @@ use super::motion::Samples;
 use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track, whole_px};
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
-use crate::cpu::{Cpu, Work, check_labels};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::Labels;
 use crate::regions::Motion;
@@ -206,7 +206,7 @@ impl State {
 
     /// Moves every cluster into the cell that it is over.
     fn rehome(&mut self) {
-        let Self { grid, slots, sources, moves, cells, shift, drift, scratch, .. } = self;
+        let Self { plan, grid, slots, sources, moves, cells, shift, drift, scratch, .. } = self;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
         let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
         let center = |cell: i32| {
@@ -259,7 +259,8 @@ impl State {
                     .flat_map(|y| (gx - 2..=gx + 2).map(move |x| (x, y)))
                     .filter(|&(x, y)| x >= 0 && y >= 0 && x < nx && y < ny)
                     .map(|(x, y)| y * nx + x)
-                    .filter(|&c| claims[c as usize][..round].iter().all(|&claim| claim == 0));
+                    .filter(|&c| claims[c as usize][..round].iter().all(|&claim| claim == 0))
+                    .filter(|&c| (0..2).all(|i| at[i].abs_diff(center(c)[i]) <= plan.claim_reach));
                 let nearest = free.min_by_key(|&c| {
                     let center = center(c);
                     let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
@@ -325,7 +326,6 @@ impl backend::Temporal<Cpu> for Temporal {
 
     fn identify(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
         let Work { temporal: Some(state), count, features, .. } = work else { return Ok(()) };
-        check_labels(state.grid.geometry, labels)?;
         times.time("temporal/identify", || state.identify(features, labels, *count as usize));
         Ok(())
     }

@@ -359,6 +359,7 @@ pub(crate) struct Temporal {
     own: Kernel,
     identify: Kernel,
     name: Kernel,
+    claim_reach: u32,
     shifts: u32,
     begin_blocks: u32,
     identify_blocks: u32,
@@ -383,6 +384,7 @@ impl Temporal {
             own: identity("temporal_own")?,
             identify: identity("temporal_identify")?,
             name: identity("temporal_name")?,
+            claim_reach: temporal.claim_reach,
             shifts: temporal.shifts() as u32,
             begin_blocks: squares.div_ceil(TEMPORAL_THREADS / 32).clamp(1, 2 * most),
             identify_blocks: (temporal.samples as u32).div_ceil(IDENTIFY_THREADS).clamp(1, most),
@@ -440,7 +442,12 @@ impl backend::Temporal<Cuda> for Temporal {
             work.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
             for round in 1..=CLAIM_ROUNDS as u32 {
                 let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
-                work.launch(&self.claim, blocks, CLAIM_THREADS, &mut args![all, grid, round])?;
+                work.launch(
+                    &self.claim,
+                    blocks,
+                    CLAIM_THREADS,
+                    &mut args![all, grid, round, self.claim_reach],
+                )?;
             }
             work.launch(&self.rehome, blocks, threads, &mut args![all, grid])
         }

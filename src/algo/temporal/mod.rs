@@ -25,7 +25,7 @@
 //! *Rehome.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
 //! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds, or
-//! end, as do those that left the picture. Cells that nobody took are seeded anew.
+//! end, as do those that left the picture; with LSC the center of such a cell is within 1.5 S of them along both axes. Cells that nobody took are seeded anew.
 //!
 //! *Inertia.* A pixel is predicted to belong to the region that was in its place, moved as its cell moves, and the
 //! distance to the cluster that this region has now is reduced: by the wanted part of it, or by five times that part (up to
@@ -158,12 +158,20 @@ pub struct Plan {
     pub samples: u64,
     /// Whether clusters go on; else only identities do.
     pub in_slots: bool,
+    /// Farthest, along each axis and in 1/16 px, that a cluster may be from the center of a free cell that it takes.
+    pub claim_reach: u32,
     /// From which on no shift makes two thumbnails alike: in eighths of the variance, and by square.
     pub unlike: [u32; 2],
 }
 
 impl Plan {
-    pub(crate) fn new(inertia: f32, geometry: Geometry, grid: &Grid, in_slots: bool) -> Self {
+    pub(crate) fn new(
+        inertia: f32,
+        geometry: Geometry,
+        grid: &Grid,
+        in_slots: bool,
+        claim_reach: u32,
+    ) -> Self {
         let Geometry { width, height } = geometry;
         let square = width.max(height).div_ceil(THUMBNAIL).next_power_of_two();
         let thumbnail = [width / square, height / square];
@@ -177,6 +185,7 @@ impl Plan {
             reach: thumbnail.map(|side| REACH.min(side / 4)),
             samples: u64::from(width.div_ceil(step)) * u64::from(height.div_ceil(step)),
             in_slots,
+            claim_reach,
             unlike: if in_slots { [UNLIKE[0], 0] } else { [UNLIKE[1], UNLIKE_NOISE] },
         }
     }
@@ -317,7 +326,7 @@ mod tests {
     #[test]
     fn what_moved_pixels_are_spared_is_bounded() {
         let geometry = Geometry { width: 64, height: 48 };
-        let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true);
+        let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true, u32::MAX);
         assert_eq!((plan.inertia, plan.sure), (51, 252));
         // The mean distance is 1000, so that an eighth of looks is spared 1000 * 30 * 51 / 256 / 8.
         let inertia = plan.inertia(1000 * plan.samples + 1);
@@ -339,7 +348,7 @@ mod tests {
             assert_eq!(fine, u64::from(distance - spared) << 20, "{distance} {looks}");
         }
         assert_eq!(
-            Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true)
+            Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true, u32::MAX)
                 .inertia(u64::MAX)
                 .spared(77, 15 << 4),
             77

@@ -9,7 +9,7 @@ use super::{MAX_REGIONS, cost};
 use crate::algo::temporal::cpu::Main;
 use crate::backend;
 use crate::color::unpack;
-use crate::cpu::{Cpu, Work, check_labels};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::plan::Plan;
@@ -465,7 +465,6 @@ impl Connectivity {
 impl backend::Connectivity<Cpu> for Connectivity {
     fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
         let features = &work.features;
-        check_labels(self.geometry, labels)?;
         if work.clusters.is_empty() {
             let clusters = &*labels;
             self.find_components(|y| clusters.row(y), features);
@@ -542,7 +541,6 @@ impl Renumber {
 
 impl backend::Connectivity<Cpu> for Renumber {
     fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
-        check_labels(self.geometry, labels)?;
         let Self { cpu, used, numbers, .. } = self;
         let rows = (self.geometry.height as usize).div_ceil(used.len());
         cpu.run(|| {
@@ -604,7 +602,6 @@ impl RenumberPixels {
 
 impl backend::Connectivity<Cpu> for RenumberPixels {
     fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
-        check_labels(self.geometry, labels)?;
         let Self { cpu, numbers, geometry } = self;
         let (clusters, width) = (&work.clusters, geometry.width as usize);
         let mut count = 0;

@@ -7,7 +7,7 @@ use super::{Plan, RATIO_ONE};
 use crate::algo::temporal::merged::Part;
 use crate::backend;
 use crate::color::unpack;
-use crate::cpu::{Cpu, Work, check_labels};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::post::connectivity::cpu::{Sums, distance, find, unite};
@@ -166,7 +166,6 @@ impl Merge {
 
 impl backend::Merge<Cpu> for Merge {
     fn merge(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
-        check_labels(self.geometry, labels)?;
         self.measure(&work.features, labels, work.count as usize);
         self.sizes.clear();
         self.sizes.extend(self.sums.iter().map(|sums| sums.count));

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::backend;
 use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
-use crate::cpu::{Cpu, Work, check_frame, check_labels};
+use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Labels, PackedRgb, PixelFormat, p010_code};
 use crate::params::Outputs;
@@ -292,8 +292,6 @@ impl backend::Statistics<Cpu> for Statistics {
         labels: &mut Labels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
-        check_frame(&self.info, frame.info())?;
-        check_labels(self.info.geometry, labels)?;
         self.means.clear();
         let (features, labels) = (&work.features, &*labels);
         let height = self.info.geometry.height as usize;
