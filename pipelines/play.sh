@@ -35,7 +35,10 @@ install_rust
 build_plugin
 if [[ $pipeline = *.py ]]; then
     install_packages "${python_packages[@]}"
-    exec python3 "$pipeline" "$file"
+    # The packages are the system's Python's, and another may come first in PATH.
+    python=python3
+    python3 -c 'import gi, numpy' 2>/dev/null || python=/usr/bin/python3
+    exec "$python" "$pipeline" "$file"
 fi
 # The description is one line of words without quotes, so the shell's own splitting takes it apart.
 set -f

@@ -40,7 +40,7 @@ pub const SUPERPIXEL_SIZE: Range<u32> =
 /// Wanted number of superpixels; 0 leaves it to the grid step.
 pub const SUPERPIXELS: Range<u32> =
     Range { name: "superpixels", min: 0, max: u32::MAX, default: 0, allowed: "0 or more" };
-/// Assign/update rounds of the algorithms that cluster on the grid.
+/// Assign/update rounds of the algorithms that cluster on the grid, for frames that do not go on from the last one.
 pub const ITERATIONS: Range<u32> =
     Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
 /// Smallest region, as a fraction of S², with quick shift of tau².

@@ -313,20 +313,43 @@ fn assert_one_line_per_frame(text: &str) {
     }
 }
 
+/// A folder with nothing but the plugin that this program was linked with, which lies beside it. `cargo build --lib` would not
+/// do: it leaves the features that development dependencies add out, and so puts another library in the place of this one.
+fn plugin_alone(name: &str) -> std::path::PathBuf {
+    let built = std::env::current_exe().unwrap().with_file_name("libgstsuperpixel.so");
+    let folder = scratch(name);
+    std::fs::copy(&built, folder.join("libgstsuperpixel.so")).unwrap_or_else(|e| panic!("{built:?}: {e}"));
+    folder
+}
+
 #[test]
 fn python_reads_labels() {
     let python = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
         Command::new(python).args(["-c", "import gi, numpy"]).output().is_ok_and(|o| o.status.success())
     });
     let python = python.expect("no python3 with gi and numpy; install python3-gi and python3-numpy");
-    // The plugin that this program was linked with lies beside it. `cargo build --lib` would not do: it leaves the
-    // features that development dependencies add out, and so puts another library in the place of this one.
-    let built = std::env::current_exe().unwrap().with_file_name("libgstsuperpixel.so");
-    // A folder with nothing but the plugin.
-    let folder = scratch("plugin");
-    std::fs::copy(&built, folder.join("libgstsuperpixel.so")).unwrap_or_else(|e| panic!("{built:?}: {e}"));
+    let folder = plugin_alone("plugin-python");
     let mut command = Command::new(python);
     command.arg(root().join("pipelines/read_labels.py")).arg(root().join(CLIP)).arg(FRAMES.to_string());
+    command.env("GST_PLUGIN_PATH", &folder).env("GST_REGISTRY", folder.join("registry.bin"));
+    assert_one_line_per_frame(&output_of(&mut command));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn c_reads_labels() {
+    let libraries = ["gstreamer-app-1.0", "gstreamer-video-1.0"];
+    let flags = output_of(Command::new("pkg-config").args(["--cflags", "--libs"]).args(libraries));
+    let folder = plugin_alone("plugin-c");
+    let program = folder.join("read_labels");
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .arg(&program)
+        .arg(root().join("examples/read_labels.c"));
+    output_of(compile.args(flags.split_whitespace()));
+    let mut command = Command::new(&program);
+    command.arg(root().join(CLIP)).arg(FRAMES.to_string());
     command.env("GST_PLUGIN_PATH", &folder).env("GST_REGISTRY", folder.join("registry.bin"));
     assert_one_line_per_frame(&output_of(&mut command));
     std::fs::remove_dir_all(folder).unwrap();

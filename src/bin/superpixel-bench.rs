@@ -538,8 +538,8 @@ fn measure(runner: &dyn Runner, case: &Case, clip: &Clip, args: &Args, bandwidth
     })
 }
 
-fn algorithm_name(algorithm: Algorithm) -> String {
-    algorithm.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 impl Row {
@@ -547,7 +547,7 @@ impl Row {
         println!(
             "{:>11}  {:10} S={:<4} {:>6} regions  {:9.3} ms  {:8.1} fps  ({:.3} to {:.3}; plan {:.1}, first {:.1})  {:7.1} x floor",
             self.case.size,
-            algorithm_name(self.case.algorithm),
+            name_of(self.case.algorithm),
             self.step,
             self.regions,
             self.ms,
@@ -571,7 +571,7 @@ impl Row {
             self.stages.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect();
         json!({
             "size": self.case.size.to_string(),
-            "algorithm": algorithm_name(self.case.algorithm),
+            "algorithm": name_of(self.case.algorithm),
             "superpixel_size": self.step,
             "regions": self.regions,
             "labels_hash": format!("{:016x}", self.hash),
@@ -653,8 +653,10 @@ fn main() -> Result<()> {
             let load = load().map_or_else(|| "unknown".into(), |load| format!("{load:.2}"));
             println!("{device}; {driver}; {}; load {load}; {}", today(), parts(runner.opening()));
             println!(
-                "superpixel {}; picture: {source}; iterations {}; outputs: {}; median of {} after {}",
+                "superpixel {}; picture: {source}, {}{}; iterations {}; outputs: {}; median of {} after {}",
                 env!("CARGO_PKG_VERSION"),
+                name_of(args.format),
+                if args.temporal { ", going on from frame to frame" } else { "" },
                 args.iterations,
                 outputs.join(","),
                 args.runs,
@@ -691,6 +693,8 @@ fn main() -> Result<()> {
             "version": env!("CARGO_PKG_VERSION"),
             "load": load(),
             "picture": source,
+            "format": name_of(args.format),
+            "temporal": args.temporal,
             "iterations": args.iterations,
             "compactness": args.compactness,
             "lsc_ratio": args.lsc_ratio,

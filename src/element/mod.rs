@@ -58,6 +58,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
         settings::Algorithm::static_type(),
         settings::Backend::static_type(),
         settings::ColorSpace::static_type(),
+        settings::MergeRule::static_type(),
         settings::Overlay::static_type(),
     ] {
         enumeration.mark_as_plugin_api(gst::PluginAPIFlags::empty());

@@ -461,7 +461,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Superpixels",
             "Wanted number of superpixels per frame; the grid step follows from it (0 = use superpixel-size)",
         ),
-        uint(ITERATIONS, "Iterations", "Assign and update rounds per frame; more = better fit, slower"),
+        uint(ITERATIONS, "Iterations", "Assign and update rounds of a frame by itself; more = better fit, slower. Frames that go on from the last one (temporal), or follow a cut, take two"),
         float(
             slic::COMPACTNESS,
             "Compactness",
@@ -469,7 +469,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         ),
         glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.slic.color_space))
             .nick("Color space")
-            .blurb("SLIC: color space in which differences are measured")
+            .blurb("SLIC, quick shift: color space in which differences are measured (LSC: always Lab)")
             .mutable_playing()
             .build(),
         boolean(

@@ -249,7 +249,7 @@ impl Segmenter<Cpu> for Lsc {
 fn sum_band(samples: &Samples<u32>, color: &ColorPairs) -> ([i64; 6], i64) {
     let (mut sums, mut count) = ([0; 6], 0);
     for &(start, len) in &samples.cells {
-        // A cell has at most 2^18 samples.
+        // A cell has at most 2^20 samples, as the only one of a frame: see the tests of the tables.
         let mut cell = [0u32; 6];
         for &feature in &samples.features[start..start + len] {
             for (j, pair) in color_pairs(color, feature).into_iter().enumerate() {
@@ -265,11 +265,17 @@ fn sum_band(samples: &Samples<u32>, color: &ColorPairs) -> ([i64; 6], i64) {
     (sums, count)
 }
 
-/// Both numbers of a pair in one: sums of these stay apart, see [`split`].
+/// Both numbers of a pair in one: sums of these stay apart, see [`split`] and [`split_color`].
 #[inline(always)]
 fn spread(pair: u32) -> u64 {
     let [c, s] = unpack_pair(pair);
     (i64::from(c) as u64).wrapping_add((i64::from(s) as u64) << 32)
+}
+
+/// Of pairs of color, which are not negative.
+#[inline(always)]
+fn split_color(sum: u64) -> [i64; 2] {
+    [i64::from(sum as u32), i64::from((sum >> 32) as u32)]
 }
 
 #[inline(always)]
@@ -293,7 +299,7 @@ fn assign_band(
     band_sums.fill(Sums::default());
     for (cell, &(start, len)) in samples.cells.iter().enumerate() {
         let candidates = Candidates::new(grid, clusters, cell % nx, samples.first + cell / nx);
-        // A cell has at most 2^18 samples, whose sums of either number have at most 30 bits.
+        // A cell has at most 2^20 samples: sums of either number of a place have 30 bits and a sign, those of a color 32 bits.
         let mut sums = [[0u64; 5]; CANDIDATES];
         for at in (0..len).step_by(LANES) {
             let range = start + at..start + at + LANES;
@@ -334,7 +340,7 @@ fn assign_band(
         for (sum, &k) in sums.into_iter().zip(&candidates.labels).take(candidates.len) {
             let to = &mut band_sums[k as usize + nx - samples.first * nx];
             for (j, sum) in sum.into_iter().enumerate() {
-                let [c, s] = split(sum);
+                let [c, s] = if j < 3 { split_color(sum) } else { split(sum) };
                 to[2 * j] += c;
                 to[2 * j + 1] += s;
             }
@@ -359,5 +365,9 @@ mod tests {
             }
             assert_eq!(split(sum), want);
         }
+        // The most that a cell adds up.
+        let most = spread(pair(3264, 3264)) << 20;
+        assert_eq!(split_color(most), [3264 << 20; 2]);
+        assert_eq!(split(spread(pair(-1024, 1024)) << 20), [-1024 << 20, 1024 << 20]);
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn claim_reach(grid: &Grid) -> u32 {
 /// What is LSC's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Assign/update rounds, 1 to 100.
+    /// Assign/update rounds, 1 to 100. Frames that go on from the last one, and those after a cut, take two.
     pub iterations: u32,
     /// r_c, 0.01 to 1: a step of S px weighs about as much as 100 r_c Delta E.
     pub ratio: f32,

@@ -35,11 +35,14 @@ use crate::params::{ITERATIONS, Range};
 pub const COMPACTNESS: Range<f32> =
     Range { name: "compactness", min: 0.1, max: 1000.0, default: 10.0, allowed: "0.1 to 1000" };
 
-/// Largest m that the exact arithmetic takes without halving the quanta: colors of the gamut differ by at most 800, 1477 and
-/// 1619 quanta, and a cluster is at most five steps from a pixel along each axis, as one that goes on from the last frame may
-/// be, so that `3896² + 2 (5 * 8 m)²` has to stay below 2^24. The same without `temporal`: a stream's first frame is that of a
-/// picture by itself.
+/// Largest m that the exact arithmetic takes without halving the quanta: the square of the largest sum of differences of two
+/// colors and `2 (8 steps * 8 m)²` stay below 2^24 together. The same without `temporal`: a stream's first frame is that of
+/// a picture by itself.
 const EXACT_COMPACTNESS: f64 = 22.0;
+/// More steps than a cluster is from a pixel that it is a candidate of, along each axis: 0.9 from the cell that it is over, twice
+/// two more to one that is free, 1.5 to the far side of that one's neighbors, of which the last may be nearly two steps long.
+#[cfg(test)]
+const MOST_STEPS: f64 = 8.0;
 /// The scale of SLICO's places, as if they were m.
 const ADAPTIVE_COMPACTNESS: f64 = 64.0;
 /// Quanta of a feature for a unit of compactness.
@@ -48,7 +51,7 @@ const QUANTA: f64 = 8.0;
 /// What is SLIC's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Assign/update rounds, 1 to 100.
+    /// Assign/update rounds, 1 to 100. Frames that go on from the last one, and those after a cut, take two.
     pub iterations: u32,
     /// m in Lab units, 0.1 to 1000: a step of S px weighs as much as m Delta E. In `rgb` a unit is two code values, in
     /// `xyz-gslicr` 1/127.5 of white's Y.
@@ -153,6 +156,28 @@ impl Plan {
             px: (0..geometry.width).map(position).collect(),
             py: (0..geometry.height).map(position).collect(),
             adaptive,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::color::{ColorTables, unpack};
+
+    /// Nine steps of each channel: the largest differences are between corners of the cube, all of which are among them.
+    #[test]
+    fn distances_of_exact_compactness_stay_below_two_to_the_24() {
+        for space in [ColorSpace::Lab, ColorSpace::LabGslicr, ColorSpace::XyzGslicr, ColorSpace::Rgb] {
+            let tables = ColorTables::new(space);
+            let level = |i: usize| (255 * i / 8) as u8;
+            let colors: Vec<[u32; 3]> = (0..9 * 9 * 9)
+                .map(|i| unpack(tables.feature([level(i % 9), level(i / 9 % 9), level(i / 81)])))
+                .collect();
+            let differ = |a: &[u32; 3], b: &[u32; 3]| (0..3).map(|i| a[i].abs_diff(b[i])).sum::<u32>();
+            let most = colors.iter().flat_map(|a| colors.iter().map(|b| differ(a, b))).max();
+            let (most, place) = (f64::from(most.unwrap_or(0)), MOST_STEPS * QUANTA * EXACT_COMPACTNESS);
+            assert!(most.powi(2) + 2.0 * place.powi(2) < f64::from(1 << 24), "{space:?}: {most}");
         }
     }
 }

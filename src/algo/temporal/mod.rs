@@ -272,7 +272,7 @@ pub(crate) struct Track {
     pub id: u32,
     /// Frames before this one that had the identity.
     pub age: u32,
-    /// Motion since the last frame, smoothed, in 1/16 px.
+    /// Motion since the last frame, as its samples were matched, in 1/16 px.
     pub velocity: [i32; 2],
     /// The last frame's label of the region that had the identity.
     pub from: Option<u32>,

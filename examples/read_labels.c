@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MPL-2.0
+// Reads label map and region table of every frame from the metadata: read_labels FILE [FRAMES]. A line a frame.
+//
+// cc -o read_labels examples/read_labels.c $(pkg-config --cflags --libs gstreamer-app-1.0 gstreamer-video-1.0)
+#include <gst/app/app.h>
+#include <gst/video/video.h>
+#include <stdlib.h>
+
+// One record of the region table: 40 bytes, little endian.
+typedef struct {
+  guint32 track_id;  // name of the region over time
+  guint32 area;      // px
+  gfloat centroid[2];
+  guint8 mean_rgb[4];  // R, G, B, 255
+  gfloat mean_lab[3];
+  guint16 bounds[4];  // x0, y0, x1, y1; x1 and y1 exclusive
+} Region;
+G_STATIC_ASSERT(sizeof(Region) == 40);
+
+// Counts the pixels of each label and compares them with the table.
+static gboolean check(GstBuffer *labels, GstBuffer *table, guint regions, guint64 *pixels) {
+  GstVideoMeta *layout = gst_buffer_get_video_meta(labels);
+  GstVideoInfo info;
+  GstVideoFrame frame;
+  GstMapInfo records;
+  gboolean good = TRUE;
+
+  // Label maps on a device come down when they are mapped.
+  if (!layout || !gst_video_info_set_format(&info, layout->format, layout->width, layout->height) ||
+      !gst_video_frame_map(&frame, &info, labels, GST_MAP_READ))
+    return FALSE;
+  guint32 *areas = g_new0(guint32, regions);
+  for (guint y = 0; y < layout->height; y++) {
+    const guint8 *plane = GST_VIDEO_FRAME_PLANE_DATA(&frame, 0);
+    const guint16 *row = (const guint16 *)(plane + (gsize)y * GST_VIDEO_FRAME_PLANE_STRIDE(&frame, 0));
+    for (guint x = 0; x < layout->width; x++) areas[GUINT16_FROM_LE(row[x])]++;
+  }
+  *pixels = (guint64)layout->width * layout->height;
+  gst_video_frame_unmap(&frame);
+
+  if (!gst_buffer_map(table, &records, GST_MAP_READ)) {
+    g_free(areas);
+    return FALSE;
+  }
+  const Region *region = (const Region *)records.data;
+  good = records.size == regions * sizeof(Region);
+  for (guint i = 0; good && i < regions; i++) good = GUINT32_FROM_LE(region[i].area) == areas[i];
+  gst_buffer_unmap(table, &records);
+  g_free(areas);
+  return good;
+}
+
+static gboolean report(guint number, GstBuffer *buffer) {
+  GstCustomMeta *meta = gst_buffer_get_custom_meta(buffer, "GstSuperpixelMeta");
+  GstBuffer *labels = NULL, *table = NULL;
+  guint regions, width, height;
+  guint64 pixels = 0;
+  gboolean good = FALSE;
+
+  if (meta && gst_structure_get(gst_custom_meta_get_structure(meta), "labels", GST_TYPE_BUFFER, &labels, "table",
+                                GST_TYPE_BUFFER, &table, "regions", G_TYPE_UINT, &regions, "width", G_TYPE_UINT, &width,
+                                "height", G_TYPE_UINT, &height, NULL))
+    good = check(labels, table, regions, &pixels);
+  if (good)
+    g_print("frame %u: %ux%u, %u regions, mean area %.1f px\n", number, width, height, regions, (gdouble)pixels / regions);
+  else
+    g_printerr("error: frame %u carries no superpixels, or labels and table contradict each other\n", number);
+  gst_clear_buffer(&labels);
+  gst_clear_buffer(&table);
+  return good;
+}
+
+int main(int argc, char **argv) {
+  gst_init(&argc, &argv);
+  if (argc < 2) {
+    g_printerr("usage: read_labels FILE [FRAMES]\n");
+    return 2;
+  }
+  const guint frames = argc > 2 ? (guint)atoi(argv[2]) : 25;
+  GError *error = NULL;
+  GstElement *pipeline = gst_parse_launch(
+      "filesrc name=file ! decodebin ! videoconvert ! superpixel superpixels=1000 overlay=none ! appsink name=out sync=false", &error);
+  if (error) {
+    g_printerr("error: %s\n", error->message);
+    return 1;
+  }
+  GstElement *file = gst_bin_get_by_name(GST_BIN(pipeline), "file");
+  GstElement *out = gst_bin_get_by_name(GST_BIN(pipeline), "out");
+  g_object_set(file, "location", argv[1], NULL);
+  gst_element_set_state(pipeline, GST_STATE_PLAYING);
+
+  guint seen = 0;
+  gboolean good = TRUE;
+  while (good && seen < frames) {
+    GstSample *sample = gst_app_sink_try_pull_sample(GST_APP_SINK(out), 30 * GST_SECOND);
+    if (!sample) break;
+    good = report(seen++, gst_sample_get_buffer(sample));
+    gst_sample_unref(sample);
+  }
+  GstBus *bus = gst_element_get_bus(pipeline);
+  GstMessage *message = gst_bus_pop_filtered(bus, GST_MESSAGE_ERROR);
+  if (message) {
+    gst_message_parse_error(message, &error, NULL);
+    g_printerr("error: %s\n", error->message);
+    g_clear_error(&error);
+    gst_message_unref(message);
+    good = FALSE;
+  }
+  gst_element_set_state(pipeline, GST_STATE_NULL);
+  gst_object_unref(bus);
+  gst_object_unref(file);
+  gst_object_unref(out);
+  gst_object_unref(pipeline);
+  return good && seen > 0 ? 0 : 1;
+}
