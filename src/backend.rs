@@ -42,9 +42,9 @@ pub trait Backend: Sized + Send + 'static {
     /// Refuses a frame or label plane that is not of the plan's kind; the stages rely on it.
     fn check(&self, plan: &Plan, frame: &Self::Frame<'_>, labels: &Self::Labels<'_>) -> Result<()>;
 
-    /// Makes the memory of a plan serve one that [`follows`](Plan::follows) it; a device is waited for. `comparable` says
-    /// whether distances mean what they did.
-    fn change(&self, plan: &Plan, work: &mut Self::Work, comparable: bool) -> Result<()>;
+    /// Makes the memory of a plan serve one that [`follows`](Plan::follows) it; a device is waited for. `growth` says by
+    /// which factor distances are larger at most; nothing, where they do not compare.
+    fn change(&self, plan: &Plan, work: &mut Self::Work, growth: Option<f64>) -> Result<()>;
 
     /// Runs a frame's stages between ingest and overlay, or whatever they left to be run again: frames of equal
     /// `outputs` ask for the same work.

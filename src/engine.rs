@@ -71,8 +71,8 @@ impl<B: Backend> Engine<B> {
     }
 
     /// Goes on with another plan where that [`follows`](Plan::follows) this engine's: identities last. Else nothing changes,
-    /// and a new engine is needed. A device is waited for. In the first frame after a change of how pixels are compared a cut
-    /// cannot be told from that and is not found.
+    /// and a new engine is needed. A device is waited for. The more the weight of places changes, the larger a difference is taken
+    /// for that and not for a cut in the next frame; after a change between SLIC and SLICO a cut is not found in it.
     ///
     /// Errors: what the backend says; the engine is of no use then.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
@@ -83,7 +83,7 @@ impl<B: Backend> Engine<B> {
         if !plan.follows(own) {
             return Ok(false);
         }
-        backend.change(plan, work, plan.algorithm == own.algorithm)?;
+        backend.change(plan, work, plan.algorithm.growth(&own.algorithm))?;
         segmenter.change(plan, work)?;
         *merge = backend.merge(plan, work)?;
         *own = plan.clone();

@@ -215,6 +215,10 @@ fn identities_are_given_one_after_the_other() {
     assert!(next - first < first - 1000, "{} births after the first frame", next - first);
 }
 
+fn temporal_with(algorithm: AlgorithmParams) -> Params {
+    Params { algorithm, ..temporal(12) }
+}
+
 /// Parameters that leave grid and memory alone, one after the other.
 fn gentle_changes() -> Vec<Params> {
     let slic = |compactness, adaptive_compactness, iterations| {
@@ -266,6 +270,53 @@ fn identities_last_through_changes_that_leave_the_grid_alone() {
                 "frame {i}: {kept} of {} with {params:?}",
                 last.len()
             );
+            last = own;
+        }
+    }
+}
+
+/// A property that is controlled changes with every frame: what it is compared with is last frame's all the same.
+#[test]
+fn cuts_are_found_while_parameters_change() {
+    const CUT: usize = 9;
+    let geometry = Geometry::new(160, 120).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 5, 16, [2, 1], Some(CUT));
+    let slic = |frame: usize, growth: f32| {
+        let compactness = 10.0 * growth.powi(frame as i32);
+        AlgorithmParams::Slic(slic::Params { compactness, ..Default::default() })
+    };
+    let rounds = |frame: usize| {
+        AlgorithmParams::Slic(slic::Params { iterations: 3 + frame as u32 % 4, ..Default::default() })
+    };
+    let slico = |frame: usize| {
+        let compactness = 10.0 * 1.1f32.powi(frame as i32);
+        AlgorithmParams::Slic(slic::Params { compactness, adaptive_compactness: true, ..Default::default() })
+    };
+    let lsc = |frame: usize, growth: f32| {
+        AlgorithmParams::Lsc(lsc::Params { ratio: 0.1 * growth.powi(frame as i32), ..Default::default() })
+    };
+    let ramps: [(&str, Box<dyn Fn(usize) -> AlgorithmParams>); 6] = [
+        ("iterations", Box::new(rounds)),
+        // From twelve frames on in coarser quanta.
+        ("compactness up", Box::new(move |frame| slic(frame, 1.1))),
+        ("compactness down", Box::new(move |frame| slic(frame, 0.9))),
+        ("compactness of SLICO", Box::new(slico)),
+        ("lsc-ratio up", Box::new(move |frame| lsc(frame, 1.1))),
+        ("lsc-ratio down", Box::new(move |frame| lsc(frame, 0.9))),
+    ];
+    for (what, ramp) in ramps {
+        let mut engine = engine(2, &temporal_with(ramp(0)), clip[0].info);
+        let mut last: BTreeSet<u32> = BTreeSet::new();
+        for (i, buffer) in clip.iter().enumerate() {
+            let plan = Plan::new(&temporal_with(ramp(i)), clip[0].info).unwrap();
+            assert!(engine.change(&plan).unwrap());
+            let own: BTreeSet<u32> = ids(&segment(&mut engine, buffer).1).into_iter().collect();
+            let kept = own.intersection(&last).count();
+            if i == CUT {
+                assert_eq!(kept, 0, "{what}: {kept} of {} survive the cut", last.len());
+            } else {
+                assert!(i == 0 || 3 * kept > 2 * last.len(), "{what}, frame {i}: {kept} of {}", last.len());
+            }
             last = own;
         }
     }

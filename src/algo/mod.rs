@@ -111,6 +111,17 @@ impl AlgorithmPlan {
         }
     }
 
+    /// By which factor distances of the same pixels are larger than with another plan, at most. Nothing where they do not
+    /// compare.
+    pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
+        match (self, from) {
+            (Self::Slic(to), Self::Slic(from)) => to.growth(from),
+            (Self::Lsc(to), Self::Lsc(from)) => Some(to.growth(from)),
+            (Self::QuickShift(_), Self::QuickShift(_)) => Some(1.0),
+            _ => None,
+        }
+    }
+
     /// The stages of the algorithm on the CPU.
     pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
         match self {

@@ -116,9 +116,9 @@ impl Backend for Cpu {
         check_labels(plan.frame.geometry, labels)
     }
 
-    fn change(&self, plan: &Plan, work: &mut Work, comparable: bool) -> Result<()> {
+    fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
         if let (Some(state), Some(temporal)) = (&mut work.temporal, &plan.temporal) {
-            state.change(temporal, comparable);
+            state.change(temporal, growth);
         }
         Ok(())
     }

@@ -160,9 +160,10 @@ impl Drop for CurrentContext {
 /// encoder.
 fn current() -> Option<sys::CUcontext> {
     let Ok(Some(context)) = result::ctx::get_current() else { return Some(std::ptr::null_mut()) };
-    let mut device = 0;
-    // SAFETY: writes one number to where it is told; of a current context that has ended the driver says so.
-    let lives = unsafe { sys::cuCtxGetDevice(&mut device) };
+    let mut version = 0;
+    // SAFETY: of the current context, as null says; writes one number to where it is told. Of one that has ended the driver says
+    // so here, but not where it is asked for the device or the flags.
+    let lives = unsafe { sys::cuCtxGetApiVersion(std::ptr::null_mut(), &mut version) };
     (lives != sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED).then_some(context)
 }
 

@@ -278,8 +278,8 @@ impl Backend for Cuda {
         check_frame(&plan.frame, &frame.info)
     }
 
-    fn change(&self, plan: &Plan, work: &mut Work, comparable: bool) -> Result<()> {
-        work.change(plan, comparable)
+    fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
+        work.change(plan, growth)
     }
 
     fn run(

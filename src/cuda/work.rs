@@ -349,12 +349,12 @@ impl Work {
     }
 
     /// Serves another plan; see [`Backend::change`](crate::backend::Backend::change).
-    pub(crate) fn change(&mut self, plan: &Plan, comparable: bool) -> Result<()> {
+    pub(crate) fn change(&mut self, plan: &Plan, growth: Option<f64>) -> Result<()> {
         // Graphs and what they use may still be at work.
         self.cuda.synchronize()?;
         self.graphs.clear();
         match (&mut self.temporal, &plan.temporal) {
-            (Some(state), Some(temporal)) => state.change(&self.cuda, temporal, comparable),
+            (Some(state), Some(temporal)) => state.change(&self.cuda, temporal, growth),
             _ => Ok(()),
         }
     }

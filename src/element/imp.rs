@@ -228,11 +228,16 @@ impl Superpixel {
             );
         }
         gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
-        if let Some((old, engine)) = state.engine.as_mut().filter(|(_, engine)| fits(engine))
-            && engine.change(&plan).map_err(library_error)?
-        {
-            *old = params;
-            return Ok(());
+        if let Some((old, engine)) = state.engine.as_mut().filter(|(_, engine)| fits(engine)) {
+            match engine.change(&plan) {
+                Ok(true) => {
+                    *old = params;
+                    return Ok(());
+                }
+                Ok(false) => {}
+                // For instance for want of memory, of which a new engine needs less than two at a time.
+                Err(error) => gst::info!(CAT, imp = self, "identities start anew: {error}"),
+            }
         }
         let backend = match state.engine.take() {
             Some((_, mut engine)) => {
@@ -287,6 +292,8 @@ impl Superpixel {
         buffer: &mut gst::Buffer,
         started: Started,
     ) -> Result<(), gst::ErrorMessage> {
+        // Around all that `started` holds.
+        let _current = keep_context();
         let Started { pending, info, algo, began } = started;
         let frame = frame::frame_info(&info).ok_or_else(restart)?;
         let found = pending.finish(buffer, &info, state.engine.as_mut().map(|(_, engine)| engine))?;
@@ -532,7 +539,8 @@ impl BaseTransformImpl for Superpixel {
         };
         self.line.lock().unwrap().push_back((generated, started));
         match self.take_finished(self.depth.load(Ordering::Relaxed)) {
-            Some(result) => Ok(GenerateOutputSuccess::Buffer(result?)),
+            // What comes after one that fails must not overtake it.
+            Some(result) => result.inspect_err(|_| self.forget()).map(GenerateOutputSuccess::Buffer),
             None => Ok(GenerateOutputSuccess::NoOutput),
         }
     }
@@ -561,19 +569,24 @@ impl BaseTransformImpl for Superpixel {
         decide_query: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
-        self.parent_propose_allocation(decide_query, query)?;
+        let held = self.most_held();
+        // A downstream that does not answer knows nothing of what is held.
+        if let Err(unanswered) = self.parent_propose_allocation(decide_query, query)
+            && held == 0
+        {
+            return Err(unanswered);
+        }
         // Sent with the whole picture, a frame would be segmented and drawn on from its first pixel on.
         while let Some(index) = query.find_allocation_meta::<gst_video::VideoCropMeta>() {
             query.remove_nth_allocation_meta(index);
         }
-        let held = self.most_held();
         if held == 0 {
             return Ok(());
         }
         let pools: Vec<_> = query.allocation_pools().collect();
         for (index, (pool, size, min, max)) in (0..).zip(&pools) {
-            let max = if *max == 0 { 0 } else { max + held };
-            query.set_nth_allocation_pool(index, pool.as_ref(), *size, min + held, max);
+            let max = if *max == 0 { 0 } else { max.saturating_add(held) };
+            query.set_nth_allocation_pool(index, pool.as_ref(), *size, min.saturating_add(held), max);
         }
         let size =
             query.get().0.and_then(|caps| gst_video::VideoInfo::from_caps(caps).ok()).map(|info| info.size());

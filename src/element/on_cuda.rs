@@ -310,14 +310,13 @@ impl Pending {
     }
 
     /// Waits for the frame; a drawn frame of the host takes the buffer's place. `engine` gets the memory back if it is of
-    /// its kind.
+    /// its kind. Whoever calls keeps the current context.
     pub(super) fn finish(
         mut self,
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
         engine: Option<&mut ActiveEngine>,
     ) -> Result<Found, gst::ErrorMessage> {
-        let _current = CurrentContext::keep();
         self.wait().map_err(library_error)?;
         let counts = Counts::read(self.task.outputs, &self.place.counts);
         if let Some(results) = &mut self.results {

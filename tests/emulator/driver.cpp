@@ -702,9 +702,16 @@ API cuCtxGetCurrent(void **context) {
   return SUCCESS;
 }
 API cuCtxGetDevice(int *device) {
+  // As a real driver has it, also of a context that has ended.
   if (!bound()) return INVALID_CONTEXT;
-  if (!bound()->alive) return CONTEXT_DESTROYED;
   *device = 0;
+  return SUCCESS;
+}
+API cuCtxGetApiVersion(void *context, unsigned *version) {
+  const Context *asked = context ? (Context *)context : bound();
+  if (!asked) return INVALID_CONTEXT;
+  if (!asked->alive) return context ? INVALID_CONTEXT : CONTEXT_DESTROYED;
+  *version = 3020;
   return SUCCESS;
 }
 API cuCtxSetCurrent(void *context) {

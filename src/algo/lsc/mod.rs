@@ -138,6 +138,12 @@ pub fn unpack_pair(pair: u32) -> [i32; 2] {
 }
 
 impl Plan {
+    /// By which factor distances of the same pixels are larger than with another plan, at most.
+    pub(crate) fn growth(&self, from: &Self) -> f64 {
+        let heavier = f64::from(self.place_weight) / f64::from(from.place_weight);
+        heavier.max(heavier.recip())
+    }
+
     /// The place pairs of some sums after a move by whole px.
     pub(crate) fn moved(&self, place: [i64; 4], by: [i32; 2]) -> [i64; 4] {
         let mut out = [0; 4];

@@ -86,6 +86,8 @@ impl Params {
 pub struct Plan {
     /// Rounds T.
     pub iterations: u32,
+    /// m.
+    pub(crate) compactness: f64,
     /// Bits that features lose so that distances stay exact.
     pub color_shift: u32,
     /// Subtracted from features before scores, in shifted quanta.
@@ -120,6 +122,15 @@ impl Plan {
         ((i64::from(place) * self.place_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
     }
 
+    /// By which factor distances of the same pixels are larger than with another plan, at most: colors may count for more or
+    /// places, and the quanta may differ. Nothing between SLICO and SLIC.
+    pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
+        let heavier = self.compactness / from.compactness;
+        let quanta = 4f64.powi(from.color_shift as i32 - self.color_shift as i32);
+        (self.adaptive.is_some() == from.adaptive.is_some())
+            .then(|| heavier.max(heavier.recip()).powi(2) * quanta)
+    }
+
     /// A cluster's color and place of another plan in this one's quanta.
     pub(crate) fn translate(&self, from: &Self, color: [i32; 3], place: [i32; 2]) -> ([i32; 3], [i32; 2]) {
         if (self.color_shift, self.place_scale) == (from.color_shift, from.place_scale) {
@@ -150,6 +161,7 @@ impl Plan {
         let quanta = QUANTA * scale / (f64::from(grid.step) * f64::from(PLACE));
         Self {
             iterations: params.iterations,
+            compactness,
             place_scale: [1.0 / quanta, quanta].map(|v| (v * 65536.0 + 0.5).floor() as i64),
             color_shift,
             middle: params.color_space.middle().map(|v| v >> color_shift),

@@ -149,11 +149,9 @@ impl State {
     }
 
     /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
-    pub fn change(&mut self, plan: &Plan, comparable: bool) {
+    pub fn change(&mut self, plan: &Plan, growth: Option<f64>) {
         self.plan = plan.clone();
-        if !comparable {
-            self.residual = plan.unknown_residual();
-        }
+        self.residual = plan.carried_residual(self.residual, growth);
     }
 
     /// Share of the distance that a predicted cluster is spared.

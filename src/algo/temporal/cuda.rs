@@ -212,13 +212,16 @@ impl State {
     }
 
     /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
-    pub fn change(&mut self, cuda: &Cuda, plan: &Plan, comparable: bool) -> Result<()> {
+    pub fn change(&mut self, cuda: &Cuda, plan: &Plan, growth: Option<f64>) -> Result<()> {
         (self.args.inertia, self.args.sure) = (plan.inertia, plan.sure);
-        if comparable {
+        if growth == Some(1.0) {
             return Ok(());
         }
-        let residual = plan.unknown_residual();
-        self.state.write(cuda, "residual", RESIDUAL, &[residual as u32, (residual >> 32) as u32])
+        let mut halves = [0; 2];
+        self.state.read(cuda, "residual", RESIDUAL, &mut halves)?;
+        let last = u64::from(halves[0]) | u64::from(halves[1]) << 32;
+        let carried = plan.carried_residual(last, growth);
+        self.state.write(cuda, "residual", RESIDUAL, &[carried as u32, (carried >> 32) as u32])
     }
 
     /// Makes the frame that was this one the last one.

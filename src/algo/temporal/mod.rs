@@ -201,6 +201,16 @@ impl Plan {
         self.samples << 32
     }
 
+    /// The last frame's residual after a change of plan that makes distances grow by at most that factor, if it is known.
+    pub(crate) fn carried_residual(&self, last: u64, growth: Option<f64>) -> u64 {
+        let unknown = self.unknown_residual();
+        match growth {
+            Some(1.0) => last,
+            Some(factor) => ((last as f64 * factor).ceil() as u64).min(unknown),
+            None => unknown,
+        }
+    }
+
     /// Whether a frame is not what its predecessor led to.
     pub(crate) fn is_cut(&self, residual: u64, last: u64, unlike: bool) -> bool {
         residual > if unlike { 2 } else { 4 } * last + self.samples
