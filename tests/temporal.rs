@@ -295,7 +295,8 @@ fn cuts_are_found_while_parameters_change() {
     let lsc = |frame: usize, growth: f32| {
         AlgorithmParams::Lsc(lsc::Params { ratio: 0.1 * growth.powi(frame as i32), ..Default::default() })
     };
-    let ramps: [(&str, Box<dyn Fn(usize) -> AlgorithmParams>); 6] = [
+    type Ramp = Box<dyn Fn(usize) -> AlgorithmParams>;
+    let ramps: [(&str, Ramp); 6] = [
         ("iterations", Box::new(rounds)),
         // From twelve frames on in coarser quanta.
         ("compactness up", Box::new(move |frame| slic(frame, 1.1))),
