@@ -61,11 +61,15 @@ pub mod post;
 pub mod regions;
 
 #[cfg(feature = "gst")]
+mod bad_buffers;
+#[cfg(feature = "gst")]
 mod element;
 #[cfg(feature = "gst")]
 mod label_element;
 #[cfg(feature = "gst")]
 pub mod meta;
+#[cfg(feature = "gst")]
+mod video_map;
 
 #[cfg(feature = "gst")]
 pub use plugin::plugin_register_static;

@@ -29,12 +29,23 @@ use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
 use crate::regions::{Motion, Neighbor, Region};
+use crate::video_map::{Layout, PlaneLayout};
 
 /// Name of the metadata, under which every language finds it.
 pub const NAME: &str = "GstSuperpixelMeta";
 const C_NAME: &CStr = c"GstSuperpixelMeta";
 /// Layout of the fields that this library writes and reads.
 pub const VERSION: u32 = 1;
+
+/// Field of a type that GStreamer cannot serialize.
+const LOCAL: &str = "local";
+
+/// Keeps the metadata in its process. From 1.24 on elements such as `unixfdsink` serialize custom metadata as text, label
+/// map and all, which fills the socket; a field that has no text makes them leave it out.
+// Not empty: GObject takes the address of its copies.
+#[derive(Debug, Clone, Copy, glib::Boxed)]
+#[boxed_type(name = "GstSuperpixelLocal")]
+struct Local(#[allow(dead_code)] u8);
 
 /// Registers the metadata with GStreamer; the plugin does so when it is loaded. Further calls do nothing.
 pub fn register() {
@@ -166,6 +177,8 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     attach_segmentation(buffer, labels.clone(), geometry, regions)?;
     let mut meta = CustomMeta::add(buffer, NAME)?;
     let fields = meta.mut_structure();
+    // The first field, so that a serializer stops before it has turned the label map into text.
+    fields.set(LOCAL, Local(0));
     fields.set("version", VERSION);
     fields.set("labels", labels);
     fields.set("regions", regions);
@@ -282,39 +295,50 @@ impl<'a> SuperpixelMeta<'a> {
 
     /// Copies the label map out, without the padding of its rows.
     ///
-    /// Errors: a label buffer that cannot be mapped or is not the announced plane.
+    /// # Errors
+    /// A label buffer that cannot be mapped, is not the announced plane or holds a label of no region; no memory.
     pub fn labels(&self) -> Result<LabelMap, glib::BoolError> {
         let Geometry { width, height } = self.geometry;
-        let mut labels = Vec::with_capacity(self.geometry.pixels());
+        let mut labels: Vec<u16> = Vec::new();
+        // No larger than the plane, which is in memory already.
+        self.plane()?;
+        labels
+            .try_reserve_exact(self.geometry.pixels())
+            .map_err(|e| glib::bool_error!("no memory for a label map of {width}x{height}: {e}"))?;
         self.for_each_row(|row| {
             labels.extend(row.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])))
         })?;
+        let most = labels.iter().copied().max().unwrap_or(0);
+        if u32::from(most) >= self.regions {
+            return Err(glib::bool_error!("label {most}, but {} regions", self.regions));
+        }
         Ok(LabelMap { width, height, labels })
+    }
+
+    /// Where the label plane lies in its buffer: by the video meta, or as GStreamer lays out GRAY16_LE where a copy or a
+    /// socket has lost that.
+    fn plane(&self) -> Result<PlaneLayout, glib::BoolError> {
+        let Geometry { width, height } = self.geometry;
+        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, width, height).build()?;
+        let shape = (size_of::<u16>() * width as usize, height as usize);
+        let layout = Layout::of(&self.labels, &info, std::iter::once(shape));
+        Ok(layout
+            .map_err(|reason| glib::bool_error!("the label buffer is not a label map: {reason}"))?
+            .planes()[0])
     }
 
     /// Shows the rows of the label map from top to bottom: 2 * width bytes each, little endian.
     pub(crate) fn for_each_row(&self, mut show: impl FnMut(&[u8])) -> Result<(), glib::BoolError> {
         let Geometry { width, height } = self.geometry;
-        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, width, height).build()?;
-        let (offset, stride) = match self.labels.meta::<gst_video::VideoMeta>() {
-            Some(meta) if (meta.format(), meta.width(), meta.height()) == (info.format(), width, height) => {
-                (meta.offset()[0], meta.stride()[0])
-            }
-            Some(_) => {
-                return Err(glib::bool_error!("the label buffer's video meta contradicts the metadata"));
-            }
-            None => (0, info.stride()[0]),
-        };
-        let row = 2 * width as usize;
-        let stride = usize::try_from(stride)
-            .ok()
-            .filter(|stride| *stride >= row)
-            .ok_or_else(|| glib::bool_error!("the label buffer has stride {stride} for {width} labels"))?;
+        let plane = self.plane()?;
         let map = self.labels.map_readable()?;
-        for y in 0..height as usize {
-            let start = offset.saturating_add(y * stride);
-            let bytes = map.get(start..start.saturating_add(row));
-            show(bytes.ok_or_else(|| glib::bool_error!("the label buffer ends before row {y} of {height}"))?);
+        let rows = map
+            .get(plane.offset..)
+            .and_then(|bytes| bytes.get(..plane.len))
+            .ok_or_else(|| glib::bool_error!("the label buffer shrank while it was mapped"))?
+            .chunks(plane.stride);
+        for row in rows.take(height as usize) {
+            show(&row[..size_of::<u16>() * width as usize]);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! The backend in use: opened once at start, then the path of a buffer through it. The only place that knows them all.
 
 use crate::backend::{Backend as _, StageTimes};
+use crate::bad_buffers::Failure;
 use crate::cpu::Cpu;
 #[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
@@ -291,7 +292,7 @@ impl ActiveEngine {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-    ) -> Result<Progress, gst::ErrorMessage> {
+    ) -> Result<Progress, Failure> {
         match self {
             Self::Cpu(on) => on.run(buffer, stream, task).map(Progress::Done),
             #[cfg(feature = "cuda")]
@@ -308,12 +309,7 @@ pub(super) struct OnCpu {
 }
 
 impl OnCpu {
-    fn run(
-        &mut self,
-        buffer: &mut gst::BufferRef,
-        stream: &Stream,
-        task: Task,
-    ) -> Result<Found, gst::ErrorMessage> {
+    fn run(&mut self, buffer: &mut gst::BufferRef, stream: &Stream, task: Task) -> Result<Found, Failure> {
         if task.labels {
             let engine = &mut self.engine;
             let run = |labels: &mut Labels<'_>| segment_on_cpu(engine, buffer, &stream.info, labels, task);
@@ -349,7 +345,7 @@ fn segment_on_cpu(
     info: &gst_video::VideoInfo,
     labels: &mut Labels<'_>,
     task: Task,
-) -> Result<(), gst::ErrorMessage> {
+) -> Result<(), Failure> {
     let layout = engine.plan().frame;
     let Some(drawing) = task.drawing else {
         let map = ReadMap::new(buffer, info, layout)?;
@@ -359,7 +355,7 @@ fn segment_on_cpu(
     let mut map = DrawMap::new(buffer, info, layout)?;
     let mut frame = map.frame_mut()?;
     engine.segment(&frame.as_frame(), labels, task.outputs).map_err(library_error)?;
-    engine.draw(&mut frame, labels, &drawing).map_err(library_error)
+    Ok(engine.draw(&mut frame, labels, &drawing).map_err(library_error)?)
 }
 
 /// A frame that is under way: there is none without a device.
@@ -379,7 +375,7 @@ impl Pending {
         _: &mut gst::Buffer,
         _: &gst_video::VideoInfo,
         _: Option<&mut ActiveEngine>,
-    ) -> Result<Found, gst::ErrorMessage> {
+    ) -> Result<Found, Failure> {
         match self {}
     }
 }

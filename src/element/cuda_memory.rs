@@ -9,13 +9,14 @@ use std::ffi::c_void;
 use std::sync::LazyLock;
 
 use gst::glib;
-use gst::glib::translate::{ToGlibPtr, from_glib_none};
+use gst::glib::translate::from_glib_none;
 use gst::prelude::*;
 
 use crate::cuda::{DeviceFrame, ForeignContext};
 use crate::image::FrameInfo;
+use crate::video_map::{Access, Layout, Reason, VideoMap};
 
-use super::frame::{check_meta, map_failed, planes, refuse};
+use super::frame::shapes;
 
 /// Name of the caps feature.
 pub(super) const FEATURE: &str = "memory:CUDAMemory";
@@ -87,11 +88,25 @@ pub(super) fn unavailable() -> Option<&'static str> {
     Library::get().err()
 }
 
-fn memory_of(buffer: &gst::BufferRef) -> Option<*mut CudaMemoryHead> {
-    let library = Library::get().ok()?;
-    let memory = (buffer.n_memory() > 0).then(|| buffer.peek_memory(0).as_mut_ptr())?;
-    // SAFETY: the memory is the buffer's.
-    (unsafe { (library.is_cuda_memory)(memory) } != glib::ffi::GFALSE).then_some(memory.cast())
+/// The head of `GstCudaStream`, from 1.24 on.
+#[repr(C)]
+struct CudaStreamHead {
+    object: gst::ffi::GstMiniObject,
+    context: *mut glib::gobject_ffi::GObject,
+}
+
+/// The context of a memory, if it is CUDA memory.
+///
+/// # Safety
+/// The memory is valid; the context is used only while it is.
+unsafe fn context_of(library: &Library, memory: Memory) -> Result<*mut glib::gobject_ffi::GObject, Reason> {
+    // SAFETY: the caller's promise; CUDA memory has this head, with a context that lives as long.
+    unsafe {
+        if memory.is_null() || (library.is_cuda_memory)(memory) == glib::ffi::GFALSE {
+            return Err("a plane is not in CUDA memory; put cudaupload before superpixel".into());
+        }
+        Ok((*memory.cast::<CudaMemoryHead>()).context)
+    }
 }
 
 /// Where a buffer's memory lives.
@@ -107,14 +122,20 @@ unsafe impl Send for Home {}
 unsafe impl Sync for Home {}
 
 impl Home {
-    /// Finds the context of a buffer's memory.
-    pub(super) fn of(buffer: &gst::BufferRef) -> Result<Self, gst::ErrorMessage> {
-        let (Ok(library), Some(memory)) = (Library::get(), memory_of(buffer)) else {
-            return Err(refuse("its memory is not CUDA memory"));
-        };
-        // SAFETY: the memory is CUDA memory and so has this head, with a context that lives as long.
+    /// Finds the context of the memory that holds plane 0. [`DeviceMap`] checks the other planes.
+    pub(super) fn of(
+        buffer: &gst::BufferRef,
+        info: &gst_video::VideoInfo,
+        frame: FrameInfo,
+    ) -> Result<Self, Reason> {
+        let library = Library::get()?;
+        let offset = Layout::of(buffer, info, shapes(frame))?.planes()[0].offset;
+        let (memories, _) = buffer
+            .find_memory(offset..offset + 1)
+            .ok_or("no memory holds plane 0; make its producer attach one")?;
+        // SAFETY: the memory is the buffer's, which is borrowed; the object is referenced before that ends.
         unsafe {
-            let context = (*memory).context;
+            let context = context_of(library, buffer.peek_memory(memories.start).as_mut_ptr())?;
             let handle = (library.context_handle)(context) as usize;
             Ok(Self { handle, object: from_glib_none(context) })
         }
@@ -150,25 +171,48 @@ pub(super) fn forget_context(element: &gst::Element) {
     }
 }
 
+/// Most planes of the formats in device memory.
+const MOST_PLANES: usize = 3;
+
+/// The streams on which a frame's producer may still be busy.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Producers {
+    streams: [usize; MOST_PLANES],
+    count: usize,
+}
+
+impl Producers {
+    fn add(&mut self, stream: usize) {
+        if !self.streams[..self.count].contains(&stream) {
+            self.streams[self.count] = stream;
+            self.count += 1;
+        }
+    }
+
+    /// Each once; 0 is the default stream.
+    pub(super) fn streams(&self) -> impl Iterator<Item = usize> {
+        self.streams.into_iter().take(self.count)
+    }
+}
+
 /// A buffer mapped on the device. A map for drawing copies memory on the device where others hold it too.
 pub(super) struct DeviceMap<'a> {
-    mapped: gst_video::ffi::GstVideoFrame,
+    map: VideoMap<'a>,
     frame: FrameInfo,
-    stream: Option<usize>,
-    _buffer: std::marker::PhantomData<&'a gst::BufferRef>,
+    producers: Producers,
 }
 
 impl<'a> DeviceMap<'a> {
-    /// Maps a frame for reading.
+    /// Maps a frame for reading. `context` is the handle of the engine's context.
     pub(super) fn read(
         buffer: &'a gst::BufferRef,
         info: &gst_video::VideoInfo,
         frame: FrameInfo,
-    ) -> Result<Self, gst::ErrorMessage> {
-        check_meta(buffer, info)?;
-        // SAFETY: the buffer stays borrowed while it is mapped.
-        unsafe { Self::map(buffer.as_mut_ptr(), info, frame, gst::ffi::GST_MAP_READ) }
-            .ok_or_else(|| map_failed("reading on the device"))
+        context: usize,
+    ) -> Result<Self, Reason> {
+        // SAFETY: the buffer is valid and stays borrowed while it is mapped.
+        let map = unsafe { VideoMap::map(buffer.as_mut_ptr(), info, shapes(frame), Access::Read, MAP_CUDA) }?;
+        Self::checked(map, frame, context)
     }
 
     /// Maps a frame for drawing.
@@ -176,74 +220,59 @@ impl<'a> DeviceMap<'a> {
         buffer: &'a mut gst::BufferRef,
         info: &gst_video::VideoInfo,
         frame: FrameInfo,
-    ) -> Result<Self, gst::ErrorMessage> {
-        check_meta(buffer, info)?;
-        let flags = gst::ffi::GST_MAP_READ | gst::ffi::GST_MAP_WRITE;
-        // SAFETY: the buffer stays borrowed, mutably, while it is mapped.
-        unsafe { Self::map(buffer.as_mut_ptr(), info, frame, flags) }
-            .ok_or_else(|| map_failed("drawing on the device"))
+        context: usize,
+    ) -> Result<Self, Reason> {
+        // SAFETY: the buffer is valid and stays borrowed, mutably, while it is mapped.
+        let map =
+            unsafe { VideoMap::map(buffer.as_mut_ptr(), info, shapes(frame), Access::Write, MAP_CUDA) }?;
+        Self::checked(map, frame, context)
     }
 
-    /// # Safety
-    /// `buffer` is valid, writable if `flags` say so, and borrowed for `'a`.
-    unsafe fn map(
-        buffer: *mut gst::ffi::GstBuffer,
-        info: &gst_video::VideoInfo,
-        frame: FrameInfo,
-        flags: gst::ffi::GstMapFlags,
-    ) -> Option<Self> {
-        let flags = flags | MAP_CUDA | gst_video::ffi::GST_VIDEO_FRAME_MAP_FLAG_NO_REF;
-        let mut mapped = std::mem::MaybeUninit::uninit();
-        // SAFETY: promised by the caller; the frame is read only where the call says that it has filled it.
-        let mapped = unsafe {
-            let done = gst_video::ffi::gst_video_frame_map(
-                mapped.as_mut_ptr(),
-                info.to_glib_none().0,
-                buffer,
-                flags,
-            );
-            (done != glib::ffi::GFALSE).then(|| mapped.assume_init())?
-        };
-        let mut map = Self { mapped, frame, stream: None, _buffer: std::marker::PhantomData };
-        // After the map, which may have put a copy in the place of the memory.
-        // SAFETY: promised by the caller; it is looked at while it is mapped.
-        map.stream = stream_of(unsafe { gst::BufferRef::from_ptr(buffer) });
-        Some(map)
+    /// Checks that every plane is in memory of the context: a map for the device gives a host address for other memory, and
+    /// a map for drawing may have put a copy in the place of what was there.
+    fn checked(map: VideoMap<'a>, frame: FrameInfo, context: usize) -> Result<Self, Reason> {
+        let library = Library::get()?;
+        let mut producers = Producers::default();
+        for memory in map.memories() {
+            // SAFETY: the memory is mapped, so it lives; its context and stream live as long.
+            unsafe {
+                let same = |object| (library.context_handle)(object) as usize == context;
+                if !same(context_of(library, memory)?) {
+                    return Err(
+                        "its planes are in memory of several CUDA contexts; keep a frame in one".into()
+                    );
+                }
+                let stream = library.stream.map_or(std::ptr::null_mut(), |(get, _)| get(memory));
+                match library.stream {
+                    Some((_, handle)) if !stream.is_null() => {
+                        if !same((*stream.cast::<CudaStreamHead>()).context) {
+                            return Err("its memory names a stream of another CUDA context".into());
+                        }
+                        producers.add(handle(stream) as usize);
+                    }
+                    // Without a stream the producer has waited, or its work is on the default stream, as copies are that
+                    // GStreamer makes for a map.
+                    _ => producers.add(0),
+                }
+            }
+        }
+        Ok(Self { map, frame, producers })
     }
 
     /// The planes in device memory.
-    pub(super) fn frame(&self) -> Result<DeviceFrame, gst::ErrorMessage> {
-        let (mut addresses, mut strides) = ([0; 3], [0; 3]);
-        let count = self.frame.format.planes(self.frame.geometry).len();
-        for (i, plane) in planes(&self.mapped, self.frame)?.into_iter().take(count).enumerate() {
+    pub(super) fn frame(&self) -> Result<DeviceFrame, Reason> {
+        let (mut addresses, mut strides) = ([0; MOST_PLANES], [0; MOST_PLANES]);
+        for (i, plane) in self.map.planes().iter().enumerate().filter(|(_, plane)| plane.len > 0) {
             addresses[i] = plane.data as u64;
-            strides[i] = u32::try_from(plane.stride).map_err(refuse)?;
+            strides[i] = u32::try_from(plane.stride).map_err(|e| e.to_string())?;
         }
-        // SAFETY: `planes` checked that they lie in memory that stays mapped while `self` lives; that is the context
-        // of the engine, which the caller sees to.
-        unsafe { DeviceFrame::from_planes(self.frame, addresses, strides) }.map_err(refuse)
+        // SAFETY: `VideoMap` checked that the planes lie in memory that stays mapped while `self` lives, `checked` that it
+        // is memory of the engine's context.
+        unsafe { DeviceFrame::from_planes(self.frame, addresses, strides) }.map_err(|e| e.to_string())
     }
 
-    /// The `CUstream` that the producer may still be busy on.
-    pub(super) fn stream(&self) -> Option<usize> {
-        self.stream
+    /// What our work has to wait for.
+    pub(super) fn producers(&self) -> Producers {
+        self.producers
     }
-}
-
-impl Drop for DeviceMap<'_> {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and unmapped once.
-        unsafe { gst_video::ffi::gst_video_frame_unmap(&mut self.mapped) };
-    }
-}
-
-fn stream_of(buffer: &gst::BufferRef) -> Option<usize> {
-    let (get, handle) = Library::get().ok()?.stream?;
-    let memory = memory_of(buffer)?;
-    // SAFETY: the memory is CUDA memory; its stream lives as long, and none gives none.
-    let stream = unsafe {
-        let stream = get(memory.cast());
-        if stream.is_null() { std::ptr::null_mut() } else { handle(stream) }
-    };
-    (!stream.is_null()).then_some(stream as usize)
 }

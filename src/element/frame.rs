@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
-//! GStreamer buffers to frames and label planes of the library: every map and unmap of video memory.
+//! GStreamer buffers to frames and label planes of the library.
 
 use gst::glib;
 use gst::prelude::*;
-use gst_video::prelude::*;
 
+use crate::bad_buffers::Failure;
 use crate::image::{self, FrameInfo, Geometry, MAX_SIDE, PixelFormat, YuvMatrix};
+#[cfg(feature = "cuda")]
+use crate::video_map::Layout;
+use crate::video_map::{Reason, Shape, VideoMap};
 
 // Labels are written in place into GRAY16_LE planes, which are native only here.
 #[cfg(target_endian = "big")]
@@ -103,69 +106,17 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     Some(FrameInfo { geometry, format, matrix, full_range })
 }
 
-/// Where the rows of a mapped plane lie.
-#[derive(Clone, Copy)]
-pub(super) struct Plane {
-    pub data: *mut u8,
-    pub len: usize,
-    pub stride: usize,
+/// Bytes of a row and number of rows, for each plane.
+pub(super) fn shapes(frame: FrameInfo) -> impl Iterator<Item = Shape> + Clone {
+    let mut shapes = [(0, 0); 3];
+    let count = frame.format.planes(frame.geometry).len();
+    shapes.iter_mut().zip(frame.format.planes(frame.geometry)).for_each(|(to, shape)| *to = shape);
+    shapes.into_iter().take(count)
 }
 
-pub(super) fn refuse(what: impl std::fmt::Display) -> gst::ErrorMessage {
-    gst::error_msg!(
-        gst::StreamError::Format,
-        ("The buffer does not hold a frame of the negotiated caps: {what}; fix the element that made it")
-    )
-}
-
-/// Refuses a buffer whose own description contradicts the caps, which mapping it would treat as a programming error.
-pub(super) fn check_meta(
-    buffer: &gst::BufferRef,
-    info: &gst_video::VideoInfo,
-) -> Result<(), gst::ErrorMessage> {
-    let Some(meta) = buffer.meta::<gst_video::VideoMeta>() else { return Ok(()) };
-    if meta.format() == info.format() && meta.width() >= info.width() && meta.height() >= info.height() {
-        return Ok(());
-    }
-    let (found, width, height) = (meta.format(), meta.width(), meta.height());
-    Err(refuse(format_args!("its video meta says {found} {width}x{height}")))
-}
-
-pub(super) fn map_failed(access: &str) -> gst::ErrorMessage {
-    gst::error_msg!(
-        gst::ResourceError::Failed,
-        ("Cannot map the buffer for {access}: its memory is too short for the caps, locked by another user or \
-             not accessible to the CPU; put videoconvert, or a download element for device memory, before superpixel")
-    )
-}
-
-/// Finds the planes of a mapped frame and checks that each lies within its memory; those that the format has not are empty.
-pub(super) fn planes(
-    mapped: &gst_video::ffi::GstVideoFrame,
-    frame: FrameInfo,
-) -> Result<[Plane; 3], gst::ErrorMessage> {
-    let mut planes = [Plane { data: std::ptr::dangling_mut(), len: 0, stride: 0 }; 3];
-    for (i, (row, rows)) in frame.format.planes(frame.geometry).enumerate() {
-        let stride = usize::try_from(mapped.info.stride[i]).ok().filter(|stride| *stride >= row);
-        let Some(stride) = stride else {
-            return Err(refuse(format_args!("stride of plane {i} is {}", mapped.info.stride[i])));
-        };
-        let len = stride * (rows - 1) + row;
-        // Without a video meta all planes lie in one mapping.
-        let map = &mapped.map[if mapped.meta.is_null() { 0 } else { i }];
-        let data = mapped.data[i].cast::<u8>();
-        let offset = (data as usize).checked_sub(map.data as usize);
-        if data.is_null() || offset.and_then(|o| o.checked_add(len)).is_none_or(|end| end > map.size) {
-            return Err(refuse(format_args!("plane {i} ends outside of its memory")));
-        }
-        planes[i] = Plane { data, len, stride };
-    }
-    Ok(planes)
-}
-
-/// A buffer mapped for reading; shared memory stays shared.
+/// A buffer mapped for reading.
 pub(super) struct ReadMap<'a> {
-    mapped: gst_video::VideoFrameRef<&'a gst::BufferRef>,
+    map: VideoMap<'a>,
     frame: FrameInfo,
 }
 
@@ -175,26 +126,19 @@ impl<'a> ReadMap<'a> {
         buffer: &'a gst::BufferRef,
         info: &gst_video::VideoInfo,
         frame: FrameInfo,
-    ) -> Result<Self, gst::ErrorMessage> {
-        check_meta(buffer, info)?;
-        let mapped = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info)
-            .map_err(|_| map_failed("reading"))?;
-        Ok(Self { mapped, frame })
+    ) -> Result<Self, Reason> {
+        Ok(Self { map: VideoMap::read(buffer, info, shapes(frame))?, frame })
     }
 
     /// The frame as the library reads it.
-    pub(super) fn frame(&self) -> Result<image::Frame<'_>, gst::ErrorMessage> {
-        // SAFETY: the pointer is to the map that `self` owns and that outlives the borrow.
-        let planes = planes(unsafe { &*self.mapped.as_ptr() }, self.frame)?;
-        // SAFETY: `planes` checked that the bytes lie in memory that stays mapped for reading while `self` lives.
-        let slices = planes.map(|p| unsafe { std::slice::from_raw_parts(p.data, p.len) });
-        image::Frame::new(self.frame, &slices, &planes.map(|p| p.stride)).map_err(refuse)
+    pub(super) fn frame(&self) -> Result<image::Frame<'_>, Reason> {
+        image::Frame::new(self.frame, &self.map.slices(), &self.map.strides()).map_err(|e| e.to_string())
     }
 }
 
-/// A buffer mapped for drawing; GStreamer copies its memory first where that is shared.
+/// A buffer mapped for drawing.
 pub(super) struct DrawMap<'a> {
-    mapped: gst_video::VideoFrameRef<&'a mut gst::BufferRef>,
+    map: VideoMap<'a>,
     frame: FrameInfo,
 }
 
@@ -204,27 +148,14 @@ impl<'a> DrawMap<'a> {
         buffer: &'a mut gst::BufferRef,
         info: &gst_video::VideoInfo,
         frame: FrameInfo,
-    ) -> Result<Self, gst::ErrorMessage> {
-        check_meta(buffer, info)?;
-        let mapped = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
-            .map_err(|_| map_failed("reading and writing"))?;
-        Ok(Self { mapped, frame })
+    ) -> Result<Self, Reason> {
+        Ok(Self { map: VideoMap::write(buffer, info, shapes(frame))?, frame })
     }
 
     /// The frame as the library draws on it.
-    pub(super) fn frame_mut(&mut self) -> Result<image::FrameMut<'_>, gst::ErrorMessage> {
-        // SAFETY: the pointer is to the map that `self` owns and that outlives the borrow.
-        let planes = planes(unsafe { &*self.mapped.as_mut_ptr() }, self.frame)?;
-        let range = |p: &Plane| p.data as usize..p.data as usize + p.len;
-        let disjoint =
-            |a: &Plane, b: &Plane| range(a).end <= range(b).start || range(b).end <= range(a).start;
-        if !(0..planes.len()).all(|i| planes[..i].iter().all(|other| disjoint(other, &planes[i]))) {
-            return Err(refuse("its planes overlap"));
-        }
-        // SAFETY: `planes` checked that the bytes lie in memory that stays mapped for writing while `self` lives; no two
-        // planes overlap and `self` is borrowed mutably, so nothing else refers to them.
-        let slices = planes.map(|p| unsafe { std::slice::from_raw_parts_mut(p.data, p.len) });
-        image::FrameMut::new(self.frame, slices, &planes.map(|p| p.stride)).map_err(refuse)
+    pub(super) fn frame_mut(&mut self) -> Result<image::FrameMut<'_>, Reason> {
+        let strides = self.map.strides();
+        image::FrameMut::new(self.frame, self.map.slices_mut(), &strides).map_err(|e| e.to_string())
     }
 }
 
@@ -234,18 +165,25 @@ pub(super) fn host_layout(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
     frame: FrameInfo,
-) -> Result<crate::cuda::landing::HostLayout, gst::ErrorMessage> {
-    check_meta(buffer, info)?;
+) -> Result<crate::cuda::landing::HostLayout, Reason> {
+    let layout = Layout::of(buffer, info, shapes(frame))?;
     let (mut offsets, mut strides) = ([0; 3], [0; 3]);
-    let meta = buffer.meta::<gst_video::VideoMeta>();
-    for i in 0..frame.format.planes(frame.geometry).len() {
-        let (offset, stride) = match &meta {
-            Some(meta) => (meta.offset()[i], meta.stride()[i]),
-            None => (info.offset()[i], info.stride()[i]),
-        };
-        (offsets[i], strides[i]) = (offset, usize::try_from(stride).map_err(refuse)?);
+    for (i, plane) in layout.planes().iter().enumerate() {
+        (offsets[i], strides[i]) = (plane.offset, plane.stride);
     }
-    crate::cuda::landing::HostLayout::new(frame, buffer.size(), offsets, strides).map_err(refuse)
+    crate::cuda::landing::HostLayout::new(frame, buffer.size(), offsets, strides).map_err(|e| e.to_string())
+}
+
+/// Shape of a plane of 16-bit labels.
+pub(crate) fn label_shape(geometry: Geometry) -> Shape {
+    (size_of::<u16>() * geometry.width as usize, geometry.height as usize)
+}
+
+/// Zeroes what stands between the rows of a plane: fresh memory holds what its last owner left.
+pub(crate) fn clear_padding(plane: &mut [u8], row: usize, stride: usize) {
+    if stride > row {
+        plane.chunks_mut(stride).filter_map(|line| line.get_mut(row..)).for_each(|padding| padding.fill(0));
+    }
 }
 
 /// A label buffer whose labels come down when it is mapped: GRAY16_LE with a video meta.
@@ -255,11 +193,14 @@ pub(super) fn label_buffer(
     geometry: Geometry,
 ) -> Result<gst::Buffer, gst::ErrorMessage> {
     let mut buffer = super::result_memory::buffer(results, crate::cuda::Part::Labels);
-    let stride = [i32::try_from(results.label_stride()).map_err(refuse)?];
+    let failed = |reason: String| {
+        gst::error_msg!(gst::LibraryError::Failed, ("Cannot describe the label map: {reason}"))
+    };
+    let stride = [i32::try_from(results.label_stride()).map_err(|e| failed(e.to_string()))?];
     let (flags, format) = (gst_video::VideoFrameFlags::empty(), gst_video::VideoFormat::Gray16Le);
-    let writable = buffer.get_mut().ok_or_else(|| refuse("a new buffer is shared"))?;
+    let writable = buffer.get_mut().ok_or_else(|| failed("a new buffer is shared".into()))?;
     gst_video::VideoMeta::add_full(writable, flags, format, geometry.width, geometry.height, &[0], &stride)
-        .map_err(refuse)?;
+        .map_err(|e| failed(e.to_string()))?;
     Ok(buffer)
 }
 
@@ -285,26 +226,30 @@ impl LabelPool {
         Ok(Self { pool, info, geometry })
     }
 
-    /// A label buffer that nobody else holds, filled by `fill`.
+    /// A label buffer that nobody else holds, filled by `fill`. Bytes between rows are zero.
     pub(super) fn fill<R>(
         &self,
-        fill: impl FnOnce(&mut image::Labels<'_>) -> Result<R, gst::ErrorMessage>,
-    ) -> Result<(gst::Buffer, R), gst::ErrorMessage> {
-        let no_memory = || {
+        fill: impl FnOnce(&mut image::Labels<'_>) -> Result<R, Failure>,
+    ) -> Result<(gst::Buffer, R), Failure> {
+        let no_memory = |reason: String| {
             gst::error_msg!(
                 gst::ResourceError::NoSpaceLeft,
-                ("No memory for the label map; use smaller frames or release label maps sooner")
+                ("No memory for the label map; use smaller frames or release label maps sooner"),
+                ["{reason}"]
             )
         };
-        let mut buffer = self.pool.acquire_buffer(None).map_err(|_| no_memory())?;
-        let writable = buffer.get_mut().ok_or_else(no_memory)?;
-        let mut mapped = gst_video::VideoFrameRef::from_buffer_ref_writable(writable, &self.info)
-            .map_err(|_| no_memory())?;
-        let stride = mapped.plane_stride()[0] as usize / size_of::<u16>();
-        let bytes = mapped.plane_data_mut(0).map_err(|_| no_memory())?;
-        let plane = bytemuck::try_cast_slice_mut(bytes).map_err(refuse)?;
-        let result = fill(&mut image::Labels::new(self.geometry, plane, stride).map_err(refuse)?)?;
-        drop(mapped);
+        let mut buffer = self.pool.acquire_buffer(None).map_err(|e| no_memory(e.to_string()))?;
+        let writable = buffer.get_mut().ok_or_else(|| no_memory("a new buffer is shared".into()))?;
+        let shape = label_shape(self.geometry);
+        // Who held the buffer before may have changed its video meta.
+        let mut map = VideoMap::write(writable, &self.info, std::iter::once(shape)).map_err(&no_memory)?;
+        let stride = map.strides()[0];
+        let [bytes, ..] = map.slices_mut();
+        clear_padding(bytes, shape.0, stride);
+        let plane = bytemuck::try_cast_slice_mut(bytes).map_err(|e| no_memory(e.to_string()))?;
+        let labels = image::Labels::new(self.geometry, plane, stride / size_of::<u16>());
+        let result = fill(&mut labels.map_err(|e| no_memory(e.to_string()))?)?;
+        drop(map);
         Ok((buffer, result))
     }
 }

@@ -19,11 +19,13 @@ use super::active::{
 };
 use super::frame::{self, LabelPool};
 use super::settings::{self, Settings};
+use crate::bad_buffers::{BadBuffers, Failure};
 use crate::error::Error;
 use crate::image::FrameInfo;
 use crate::meta;
 use crate::params::Params;
 use crate::plan::Plan;
+use crate::video_map::Reason;
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
@@ -60,11 +62,17 @@ struct State {
 }
 
 impl State {
-    /// Whether frames were left out between the last one and this, as a leaky queue does, and nothing else has changed: a new
-    /// scene after that is found as any cut.
-    fn skipped_to(&self, buffer: &gst::BufferRef) -> bool {
+    /// Whether a frame that is flagged as a discontinuity continues the stream all the same. Forward, a short gap does: frames were
+    /// left out, as a leaky queue does. In reverse, decoders flag every frame or group of frames, without a gap too. A new scene
+    /// is found as any cut.
+    fn continues_with(&self, buffer: &gst::BufferRef, reverse: bool) -> bool {
         let (Some((began, duration)), Some(now)) = (self.last, buffer.pts()) else { return false };
-        now > began + duration + duration / 4 && now <= began + LONGEST_GAP
+        let step = duration.saturating_add(duration / 4);
+        if reverse {
+            now < began && began.saturating_sub(now) <= LONGEST_GAP.max(step)
+        } else {
+            now > began.saturating_add(step) && now <= began.saturating_add(LONGEST_GAP)
+        }
     }
 
     fn note_time(&mut self, buffer: &gst::BufferRef) {
@@ -132,19 +140,20 @@ pub struct Superpixel {
     delay: AtomicU64,
     active_backend: Mutex<String>,
     stats: Mutex<Stats>,
+    bad_buffers: BadBuffers,
     /// Set where the next frame does not follow the last: flush, seek, new caps.
     discontinuity: AtomicBool,
 }
 
 /// Where a buffer's memory lives, if on a device.
 #[cfg(feature = "cuda")]
-fn home(stream: &Stream, buffer: &gst::BufferRef) -> Result<Option<Home>, gst::ErrorMessage> {
-    stream.on_device.then(|| Home::of(buffer)).transpose()
+fn home(stream: &Stream, buffer: &gst::BufferRef) -> Result<Option<Home>, Reason> {
+    stream.on_device.then(|| Home::of(buffer, &stream.info, stream.frame)).transpose()
 }
 
 /// Nowhere but in this machine's memory.
 #[cfg(not(feature = "cuda"))]
-fn home(_: &Stream, _: &gst::BufferRef) -> Result<Option<Home>, gst::ErrorMessage> {
+fn home(_: &Stream, _: &gst::BufferRef) -> Result<Option<Home>, Reason> {
     Ok(None)
 }
 
@@ -257,7 +266,7 @@ impl Superpixel {
     }
 
     /// Segments, draws and attaches, or starts to.
-    fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), gst::ErrorMessage> {
+    fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), Failure> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
         let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
@@ -265,7 +274,9 @@ impl Superpixel {
         let (frame, home) = (stream.frame, home(stream, buffer)?);
         self.prepare(state, settings.params(), frame, home)?;
         let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
-        let discontinuous = buffer.flags().contains(gst::BufferFlags::DISCONT) && !state.skipped_to(buffer);
+        let reverse = self.obj().segment().rate() < 0.0;
+        let discontinuous =
+            buffer.flags().contains(gst::BufferFlags::DISCONT) && !state.continues_with(buffer, reverse);
         if (flushed || discontinuous)
             && let Some((_, engine)) = &mut state.engine
         {
@@ -273,11 +284,11 @@ impl Superpixel {
         }
         state.note_time(buffer);
         let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
-            return Err(restart());
+            return Err(restart().into());
         };
         let algo = params.algorithm.nick();
         match engine.run(buffer, stream, task)? {
-            Progress::Done(found) => self.attach(buffer, found, frame.geometry, algo, began, engine),
+            Progress::Done(found) => Ok(self.attach(buffer, found, frame.geometry, algo, began, engine)?),
             Progress::Started(pending) => {
                 *started = Some(Started { pending, info: stream.info.clone(), algo, began });
                 Ok(())
@@ -286,23 +297,18 @@ impl Superpixel {
     }
 
     /// Finishes a frame that was started.
-    fn finish(
-        &self,
-        state: &mut State,
-        buffer: &mut gst::Buffer,
-        started: Started,
-    ) -> Result<(), gst::ErrorMessage> {
+    fn finish(&self, state: &mut State, buffer: &mut gst::Buffer, started: Started) -> Result<(), Failure> {
         // Around all that `started` holds.
         let _current = keep_context();
         let Started { pending, info, algo, began } = started;
         let frame = frame::frame_info(&info).ok_or_else(restart)?;
         let found = pending.finish(buffer, &info, state.engine.as_mut().map(|(_, engine)| engine))?;
-        let Some((_, engine)) = &state.engine else { return Err(restart()) };
-        self.attach(buffer.make_mut(), found, frame.geometry, algo, began, engine)
+        let Some((_, engine)) = &state.engine else { return Err(restart().into()) };
+        Ok(self.attach(buffer.make_mut(), found, frame.geometry, algo, began, engine)?)
     }
 
-    /// Finishes the oldest frame under way, if more than `depth` are.
-    fn take_finished(&self, depth: usize) -> Option<Result<gst::Buffer, gst::FlowError>> {
+    /// Finishes the oldest frame under way, if more than `depth` are; no buffer comes of a bad one.
+    fn take_finished(&self, depth: usize) -> Option<Result<Option<gst::Buffer>, gst::FlowError>> {
         let (mut buffer, started) = {
             let mut line = self.line.lock().unwrap();
             if line.len() <= depth {
@@ -316,11 +322,8 @@ impl Superpixel {
         let result = self.finish(&mut state, &mut buffer, started);
         *self.state.lock().unwrap() = Some(state);
         Some(match result {
-            Ok(()) => Ok(buffer),
-            Err(message) => {
-                self.post_error_message(message);
-                Err(gst::FlowError::Error)
-            }
+            Ok(()) => Ok(Some(buffer)),
+            Err(failure) => self.bad_buffers.handle(self.obj().upcast_ref(), &buffer, failure).map(|()| None),
         })
     }
 
@@ -328,7 +331,11 @@ impl Superpixel {
     /// them must not overtake them.
     fn drain(&self) -> Result<(), gst::FlowError> {
         while let Some(result) = self.take_finished(0) {
-            if let Err(error) = result.and_then(|buffer| self.obj().src_pad().push(buffer)) {
+            let pushed = match result {
+                Ok(Some(buffer)) => self.obj().src_pad().push(buffer).map(|_| ()),
+                other => other.map(|_| ()),
+            };
+            if let Err(error) = pushed {
                 self.forget();
                 return Err(error);
             }
@@ -357,7 +364,9 @@ impl Superpixel {
             (Ok(frames), Ok(seconds)) if frames > 0 => (frames, seconds),
             _ => VARIABLE_RATE,
         };
-        gst::ClockTime::SECOND.mul_div_floor(seconds * depth, frames).unwrap_or(gst::ClockTime::ZERO)
+        gst::ClockTime::SECOND
+            .mul_div_floor(seconds.saturating_mul(depth), frames)
+            .unwrap_or(gst::ClockTime::MAX)
     }
 
     /// Attaches what was found and counts the frame.
@@ -388,6 +397,7 @@ impl Superpixel {
             })?;
         }
         let mut stats = self.stats.lock().unwrap();
+        self.bad_buffers.note_used();
         stats.frames += 1;
         stats.regions = found.regions;
         stats.last = began.elapsed();
@@ -425,7 +435,11 @@ impl ObjectImpl for Superpixel {
     fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
         match pspec.name() {
             "active-backend" => self.active_backend.lock().unwrap().to_value(),
-            "stats" => self.stats.lock().unwrap().to_structure().to_value(),
+            "stats" => {
+                let mut stats = self.stats.lock().unwrap().to_structure();
+                stats.set("dropped", self.bad_buffers.dropped());
+                stats.to_value()
+            }
             name => self.settings.lock().unwrap().get(name),
         }
     }
@@ -473,6 +487,7 @@ impl BaseTransformImpl for Superpixel {
         self.delay.store(0, Ordering::Relaxed);
         self.show_backend(backend.describe());
         *self.stats.lock().unwrap() = Stats::default();
+        self.bad_buffers.reset();
         *self.state.lock().unwrap() = Some(State {
             backend: Some(backend),
             engine: None,
@@ -540,8 +555,12 @@ impl BaseTransformImpl for Superpixel {
         self.line.lock().unwrap().push_back((generated, started));
         match self.take_finished(self.depth.load(Ordering::Relaxed)) {
             // What comes after one that fails must not overtake it.
-            Some(result) => result.inspect_err(|_| self.forget()).map(GenerateOutputSuccess::Buffer),
-            None => Ok(GenerateOutputSuccess::NoOutput),
+            Some(Err(error)) => {
+                self.forget();
+                Err(error)
+            }
+            Some(Ok(Some(buffer))) => Ok(GenerateOutputSuccess::Buffer(buffer)),
+            Some(Ok(None)) | None => Ok(GenerateOutputSuccess::NoOutput),
         }
     }
 
@@ -558,6 +577,9 @@ impl BaseTransformImpl for Superpixel {
                 let _ = self.drain();
             }
             _ => {}
+        }
+        if let (EventView::Eos(_), Some(message)) = (event.view(), self.bad_buffers.at_end()) {
+            self.post_error_message(message);
         }
         self.parent_sink_event(event)
     }
@@ -609,7 +631,7 @@ impl BaseTransformImpl for Superpixel {
             && !delay.is_zero()
         {
             let (live, min, max) = latency.result();
-            latency.set(live, min + delay, max.map(|max| max + delay));
+            latency.set(live, min.saturating_add(delay), max.map(|max| max.saturating_add(delay)));
         }
         true
     }
@@ -639,11 +661,13 @@ impl BaseTransformImpl for Superpixel {
         };
         let result = self.process(&mut state, buffer);
         *self.state.lock().unwrap() = Some(state);
-        result.map_err(|message| {
-            self.post_error_message(message);
-            gst::FlowError::Error
-        })?;
-        Ok(gst::FlowSuccess::Ok)
+        match result {
+            Ok(()) => Ok(gst::FlowSuccess::Ok),
+            Err(failure) => {
+                self.bad_buffers.handle(self.obj().upcast_ref(), buffer, failure)?;
+                Ok(gst_base::BASE_TRANSFORM_FLOW_DROPPED)
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaEvent;
 
+use crate::bad_buffers::Failure;
 use crate::cuda::device::CurrentContext;
 use crate::cuda::landing::{Block, Blocks, HostLayout};
 use crate::cuda::results::Pinned;
@@ -18,10 +19,11 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo};
 use crate::plan::Plan;
+use crate::video_map::Reason;
 
 use super::active::{ActiveEngine, Found, Stream, Task, library_error};
-use super::cuda_memory::DeviceMap;
-use super::frame::{ReadMap, host_layout, label_buffer, map_failed, refuse};
+use super::cuda_memory::{DeviceMap, Producers};
+use super::frame::{ReadMap, host_layout, label_buffer};
 use super::result_memory;
 
 /// Lanes that frames under way are spread over at most; each has about 90 bytes of scratch a pixel.
@@ -73,8 +75,8 @@ impl Place {
 
 /// A frame as it comes.
 enum Input<'a> {
-    /// In device memory, and the stream that its producer may still be busy on; 0 is the default stream.
-    Device(DeviceFrame, usize),
+    /// In device memory, and the streams that its producer may still be busy on; 0 is the default stream.
+    Device(DeviceFrame, Producers),
     /// In the host's memory.
     Host(&'a Frame<'a>),
 }
@@ -191,30 +193,29 @@ impl OnCuda {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-    ) -> Result<Pending, gst::ErrorMessage> {
+    ) -> Result<Pending, Failure> {
         // Neighbors on this thread may have a context of their own.
         let _current = CurrentContext::keep();
         let (frame, info) = (self.plan().frame, &stream.info);
         if stream.on_device {
             let map = match task.drawing {
-                None => DeviceMap::read(buffer, info, frame)?,
-                Some(_) => DeviceMap::draw(buffer, info, frame)?,
+                None => DeviceMap::read(buffer, info, frame, self.cuda.context_handle())?,
+                Some(_) => DeviceMap::draw(buffer, info, frame, self.cuda.context_handle())?,
             };
-            // Without a stream the producer has waited, or its work is on the default stream, as copies are that
-            // GStreamer makes for a map.
-            let input = Input::Device(map.frame()?, map.stream().unwrap_or(0));
-            return self.begin(input, None, task);
+            let input = Input::Device(map.frame()?, map.producers());
+            return Ok(self.begin(input, None, task)?);
         }
         let drawn = match task.drawing {
             None => None,
             Some(_) => {
                 let layout = host_layout(buffer, info, frame)?;
-                let block = self.drawn.take(&self.cuda, layout.bytes()).map_err(library_error)?;
+                // As large as the buffer, whatever the frame needs.
+                let block = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| e.to_string())?;
                 Some(Drawn { block, layout })
             }
         };
         let map = ReadMap::new(buffer, info, frame)?;
-        self.begin(Input::Host(&map.frame()?), drawn, task)
+        Ok(self.begin(Input::Host(&map.frame()?), drawn, task)?)
     }
 
     fn begin(
@@ -247,9 +248,12 @@ impl OnCuda {
         let engine = &mut self.lanes[turn];
         let lane = engine.work().cuda.clone();
         let mut on_device = match input {
-            Input::Device(on_device, producer) => {
-                // SAFETY: the stream of the memory, whose context the engine has adopted, or the default one.
-                unsafe { lane.wait_for(producer)? };
+            Input::Device(on_device, producers) => {
+                for producer in producers.streams() {
+                    // SAFETY: the stream of a memory of the frame, whose context the engine has adopted, or the default
+                    // one; `DeviceMap` checked both.
+                    unsafe { lane.wait_for(producer)? };
+                }
                 on_device
             }
             Input::Host(host) => {
@@ -316,7 +320,7 @@ impl Pending {
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
         engine: Option<&mut ActiveEngine>,
-    ) -> Result<Found, gst::ErrorMessage> {
+    ) -> Result<Found, Failure> {
         self.wait().map_err(library_error)?;
         let counts = Counts::read(self.task.outputs, &self.place.counts);
         if let Some(results) = &mut self.results {
@@ -333,7 +337,7 @@ impl Pending {
         if let Some(drawn) = self.drawn {
             drawn.replace(buffer, info, self.frame, crowded)?;
         }
-        found(counts.regions, self.results, self.frame, self.task)
+        Ok(found(counts.regions, self.results, self.frame, self.task)?)
     }
 }
 
@@ -346,12 +350,12 @@ impl Drawn {
         info: &gst_video::VideoInfo,
         frame: FrameInfo,
         crowded: bool,
-    ) -> Result<(), gst::ErrorMessage> {
+    ) -> Result<(), Reason> {
         if host_layout(buffer, info, frame)? != self.layout {
-            return Err(refuse("it has changed while it was worked on"));
+            return Err("it has changed while it was in flight; make its producer leave it alone".into());
         }
         if self.layout.has_gaps() {
-            let came = buffer.map_readable().map_err(|_| map_failed("reading"))?;
+            let came = buffer.map_readable().map_err(|e| e.to_string())?;
             self.layout.fill_gaps(&came, self.block.as_mut());
         }
         let memory = if crowded {
@@ -360,7 +364,7 @@ impl Drawn {
             gst::Memory::from_mut_slice(self.block)
         };
         let mut fresh = buffer.copy();
-        fresh.get_mut().ok_or_else(|| refuse("a new buffer is shared"))?.replace_all_memory(memory);
+        fresh.make_mut().replace_all_memory(memory);
         *buffer = fresh;
         Ok(())
     }

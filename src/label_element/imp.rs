@@ -7,12 +7,14 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::prelude::*;
 use gst_video::subclass::prelude::*;
 
 use super::OnMissing;
+use crate::bad_buffers::{BadBuffers, Failure};
 use crate::element::frame;
+use crate::image::Geometry;
 use crate::meta::{self, SuperpixelMeta};
+use crate::video_map::VideoMap;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixellabels", gst::DebugColorFlags::empty(), Some("Superpixel label maps"))
@@ -29,6 +31,7 @@ struct Settings {
 pub struct SuperpixelLabels {
     settings: Mutex<Settings>,
     info: Mutex<Option<gst_video::VideoInfo>>,
+    bad_buffers: BadBuffers,
 }
 
 impl SuperpixelLabels {
@@ -39,12 +42,9 @@ impl SuperpixelLabels {
         identity: bool,
         info: &gst_video::VideoInfo,
         outbuf: &mut gst::BufferRef,
-    ) -> Result<(), gst::ErrorMessage> {
+    ) -> Result<(), Failure> {
         let bad = |error: glib::BoolError| {
-            gst::error_msg!(
-                gst::StreamError::Format,
-                ("The metadata of the frame cannot be read: {error}; make it with superpixel of this version")
-            )
+            format!("its metadata cannot be read: {error}; make it with superpixel of this version")
         };
         if (meta.width(), meta.height()) != (info.width(), info.height()) {
             return Err(gst::error_msg!(
@@ -56,20 +56,23 @@ impl SuperpixelLabels {
                     info.width(),
                     info.height()
                 )
-            ));
+            )
+            .into());
         }
         let table = if identity { meta.table().map_err(bad)? } else { Vec::new() };
         if identity && table.is_empty() {
             return Err(gst::error_msg!(
                 gst::StreamError::Format,
                 ("identity=true needs the region table; set region-table=true on superpixel")
-            ));
+            )
+            .into());
         }
         let tracks: Vec<[u8; 2]> =
             table.iter().map(|region| (region.track_id as u16).to_le_bytes()).collect();
         with_rows(info, outbuf, |rows| {
             let mut out = rows.iter_mut();
             let mut beyond = None;
+            // As many rows as the output has: the sizes are equal.
             let copied = meta.for_each_row(|row| {
                 let Some(out) = out.next() else { return };
                 if !identity {
@@ -86,36 +89,39 @@ impl SuperpixelLabels {
             });
             copied.map_err(bad)?;
             beyond.map_or(Ok(()), |label| {
-                Err(bad(glib::bool_error!("label {label}, but {} records in the region table", tracks.len())))
+                let records = tracks.len();
+                Err(bad(glib::bool_error!("label {label}, but {records} records in the region table")).into())
             })
         })
     }
 }
 
 /// Maps an output frame and lends its rows, without their padding, for little-endian labels; swaps bytes where the
-/// stream wants them so.
+/// stream wants them so. The padding is zero.
+///
+/// Errors: a buffer of downstream's pool that does not hold all rows, which the next will not do either.
 fn with_rows(
     info: &gst_video::VideoInfo,
     buffer: &mut gst::BufferRef,
-    write: impl FnOnce(&mut [&mut [u8]]) -> Result<(), gst::ErrorMessage>,
-) -> Result<(), gst::ErrorMessage> {
-    let failed = || {
+    write: impl FnOnce(&mut [&mut [u8]]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failed = |reason: String| {
         gst::error_msg!(
             gst::ResourceError::Failed,
-            ("Cannot map the output buffer for writing; put videoconvert after superpixellabels")
+            ("The pool of a downstream element gave a buffer for label maps that cannot be used: {reason}; put \
+              videoconvert after superpixellabels")
         )
     };
-    let mut mapped =
-        gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info).map_err(|_| failed())?;
-    let row = 2 * info.width() as usize;
-    let stride =
-        usize::try_from(mapped.plane_stride()[0]).ok().filter(|stride| *stride >= row).ok_or_else(failed)?;
-    let plane = mapped.plane_data_mut(0).map_err(|_| failed())?;
-    let mut rows: Vec<&mut [u8]> = plane
-        .chunks_mut(stride)
-        .take(info.height() as usize)
-        .filter_map(|line| line.get_mut(..row))
-        .collect();
+    let geometry = Geometry::new(info.width(), info.height()).map_err(|e| failed(e.to_string()))?;
+    let (row, count) = frame::label_shape(geometry);
+    let mut map = VideoMap::write(buffer, info, std::iter::once((row, count))).map_err(&failed)?;
+    let stride = map.strides()[0];
+    let [plane, ..] = map.slices_mut();
+    frame::clear_padding(plane, row, stride);
+    let mut rows: Vec<&mut [u8]> = plane.chunks_mut(stride).filter_map(|line| line.get_mut(..row)).collect();
+    if rows.len() != count {
+        return Err(failed(format!("it has {} rows of {count}", rows.len())).into());
+    }
     write(&mut rows)?;
     if info.format() == gst_video::VideoFormat::Gray16Be {
         rows.iter_mut().flat_map(|row| row.chunks_exact_mut(2)).for_each(|label| label.swap(0, 1));
@@ -205,6 +211,18 @@ impl BaseTransformImpl for SuperpixelLabels {
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        self.bad_buffers.reset();
+        Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        if let (gst::EventView::Eos(_), Some(message)) = (event.view(), self.bad_buffers.at_end()) {
+            self.post_error_message(message);
+        }
+        self.parent_sink_event(event)
+    }
+
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *self.info.lock().unwrap() = None;
         Ok(())
@@ -263,13 +281,19 @@ impl BaseTransformImpl for SuperpixelLabels {
                 gst::StreamError::Format,
                 ("The frame carries no label map; put superpixel with labels=true before this element, and nothing \
                      between them that changes the size, or set on-missing")
-            )),
+            )
+            .into()),
         };
-        written.map_err(|message| {
-            self.post_error_message(message);
-            gst::FlowError::Error
-        })?;
-        Ok(gst::FlowSuccess::Ok)
+        match written {
+            Ok(()) => {
+                self.bad_buffers.note_used();
+                Ok(gst::FlowSuccess::Ok)
+            }
+            Err(failure) => {
+                self.bad_buffers.handle(self.obj().upcast_ref(), inbuf, failure)?;
+                Ok(gst_base::BASE_TRANSFORM_FLOW_DROPPED)
+            }
+        }
     }
 }
 

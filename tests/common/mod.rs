@@ -263,6 +263,14 @@ pub fn error_on(bus: &gst::Bus) -> Option<String> {
     }
 }
 
+/// The text of the warning on a bus.
+pub fn warning_on(bus: &gst::Bus) -> Option<String> {
+    match bus.pop_filtered(&[gst::MessageType::Warning])?.view() {
+        gst::MessageView::Warning(warning) => Some(warning.error().to_string()),
+        _ => None,
+    }
+}
+
 /// Makes a pipeline.
 pub fn launch(line: &str) -> gst::Pipeline {
     init();
