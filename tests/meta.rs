@@ -131,6 +131,76 @@ fn foreign_or_damaged_metadata_is_refused_without_panic() {
     assert!(SuperpixelMeta::from_buffer(&buffer).unwrap().table().is_err(), "too few records");
 }
 
+/// A label buffer of 61x35 without a video meta, as a copy or a socket leaves it, and with metas that lie.
+#[test]
+fn label_buffers_are_read_by_no_more_than_they_hold() {
+    let with_labels = |labels: gst::Buffer| {
+        let mut buffer = segmented();
+        CustomMeta::from_mut_buffer(buffer.make_mut(), NAME).unwrap().mut_structure().set("labels", labels);
+        SuperpixelMeta::from_buffer(&buffer).unwrap().labels().map_err(|error| error.to_string())
+    };
+    let honest = segmented();
+    let meta = SuperpixelMeta::from_buffer(&honest).unwrap();
+    let bytes = common::bytes(meta.label_buffer());
+    assert_eq!(
+        with_labels(gst::Buffer::from_slice(bytes.clone())).unwrap(),
+        meta.labels().unwrap(),
+        "no video meta"
+    );
+    // Rows of the default layout may come in several memories.
+    let mut split = gst::Buffer::new();
+    for part in [&bytes[..1001], &bytes[1001..]] {
+        split.get_mut().unwrap().append_memory(gst::Memory::from_slice(part.to_vec()));
+    }
+    assert_eq!(with_labels(split).unwrap(), meta.labels().unwrap(), "two memories");
+    for (case, planes, offset, stride) in [
+        ("no planes", 0, 0, 124),
+        ("many planes", 99, 0, 124),
+        ("offset", 1, 4, 124),
+        ("offset outside", 1, usize::MAX - 61, 124),
+        ("short stride", 1, 0, 120),
+        ("negative stride", 1, 0, -124),
+        ("wrapping stride", 1, 0, 0x4ea4_ea50),
+    ] {
+        let mut labels = gst::Buffer::from_mut_slice(bytes.clone());
+        // SAFETY: the buffer is writable and the new meta belongs to it alone; its fields are plain numbers.
+        unsafe {
+            let meta = gst_video::ffi::gst_buffer_add_video_meta_full(
+                labels.get_mut().unwrap().as_mut_ptr(),
+                0,
+                gst_video::ffi::GST_VIDEO_FORMAT_GRAY16_LE,
+                61,
+                35,
+                1,
+                &[offset, 0, 0, 0],
+                &[stride, 0, 0, 0],
+            );
+            (*meta).n_planes = planes;
+        }
+        let text = with_labels(labels).expect_err(case);
+        assert!(text.contains("label buffer"), "{case}: {text}");
+    }
+    let mut beyond = bytes;
+    beyond[0..2].copy_from_slice(&[0xff, 0xff]);
+    assert!(
+        with_labels(gst::Buffer::from_slice(beyond)).expect_err("a label of no region").contains("65535")
+    );
+}
+
+/// From GStreamer 1.24 on, serializers of custom metadata stop at the first field that has no text.
+#[test]
+fn the_first_field_keeps_the_metadata_from_being_serialized() {
+    let buffer = segmented();
+    let custom = CustomMeta::from_buffer(&buffer, NAME).unwrap();
+    let (name, value) = custom.structure().iter().next().unwrap();
+    assert_eq!(name, "local");
+    assert!(value.serialize().is_err());
+    // A copy keeps the order.
+    let copy = buffer.copy();
+    let custom = CustomMeta::from_buffer(&copy, NAME).unwrap();
+    assert_eq!(custom.structure().nth_field_name(0).unwrap(), "local");
+}
+
 /// Frames of 64x48 through `element`: how many come out, and how many with the metadata.
 fn through(element: &str) -> (usize, usize) {
     let line = format!(

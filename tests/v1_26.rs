@@ -101,3 +101,30 @@ fn it_passes_converters_and_queues() {
         assert_eq!(segmentations(buffer)[0].ids.len(), meta.regions() as usize);
     }
 }
+
+/// Frames of a size whose label map does not fit into the socket.
+#[test]
+fn frames_pass_a_unix_socket_without_the_metadata() {
+    common::init();
+    let path = std::env::temp_dir().join(format!("superpixel-{}", std::process::id()));
+    let socket = path.to_str().unwrap();
+    let sender = common::launch(
+        "videotestsrc num-buffers=6 ! video/x-raw,format=RGB,width=640,height=480,framerate=25/1 ! \
+         superpixel backend=cpu ! unixfdsink name=s wait-for-connection=true sync=false",
+    );
+    sender.by_name("s").unwrap().set_property("socket-path", socket);
+    sender.set_state(gst::State::Playing).unwrap();
+    let receiver = common::launch("unixfdsrc name=s ! appsink name=out sync=false");
+    receiver.by_name("s").unwrap().set_property("socket-path", socket);
+    let sink: gst_app::AppSink = receiver.by_name("out").unwrap().downcast().unwrap();
+    receiver.set_state(gst::State::Playing).unwrap();
+    let mut frames = 0;
+    while let Some(sample) = sink.try_pull_sample(common::PATIENCE) {
+        assert!(SuperpixelMeta::from_buffer(sample.buffer().unwrap()).is_none());
+        frames += 1;
+    }
+    assert_eq!(frames, 6);
+    receiver.set_state(gst::State::Null).unwrap();
+    sender.set_state(gst::State::Null).unwrap();
+    let _ = std::fs::remove_file(path);
+}
