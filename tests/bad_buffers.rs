@@ -197,7 +197,7 @@ fn a_stream_without_any_frame_ends_with_an_error_that_gives_sizes_and_advice() {
         assert!(text.contains(part), "{part}: {text}");
     }
     // The advice works.
-    let mut buffer = gst::Buffer::with_size(725 * 540).unwrap();
+    let mut buffer = gst::Buffer::from_mut_slice(vec![90; 725 * 540]);
     let (flags, format) = (gst_video::VideoFrameFlags::empty(), gst_video::VideoFormat::Gray8);
     gst_video::VideoMeta::add_full(buffer.get_mut().unwrap(), flags, format, 725, 540, &[0], &[725]).unwrap();
     let (mut h, bus) = harness(&superpixel());
@@ -248,7 +248,8 @@ fn times_at_the_end_of_their_range_are_no_trouble() {
     {
         let mut buffer = picture(&info("I420", WIDTH, HEIGHT), 1, 0);
         let writable = buffer.get_mut().unwrap();
-        (writable.set_pts(pts), writable.set_duration(duration));
+        writable.set_pts(pts);
+        writable.set_duration(duration);
         writable.set_flags(gst::BufferFlags::DISCONT);
         h.push_and_pull(buffer).expect("a frame");
     }
