@@ -8,6 +8,26 @@ use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
 use crate::regions::Regions;
 
+/// What only the library can pass. Memory and stages fit each other where one plan made both, as [`Engine`] sees to; on a device, a
+/// stage that works in the memory of another plan would reach outside.
+///
+/// ```compile_fail,E0423
+/// use gstsuperpixel::backend::{Backend, Internal};
+///
+/// fn memory<B: Backend>(backend: &B, plan: &gstsuperpixel::plan::Plan) -> gstsuperpixel::error::Result<B::Work> {
+///     backend.work(plan, Internal(()))
+/// }
+/// ```
+///
+/// [`Engine`]: crate::engine::Engine
+#[derive(Debug, Clone, Copy)]
+pub struct Internal(());
+
+impl Internal {
+    /// The library calls.
+    pub(crate) const CALL: Self = Self(());
+}
+
 /// Where pixels live and the stages that work there. Every stage is made once for a [`Plan`]; running it does not
 /// allocate beyond a first high-water mark, looks nothing up and waits for nothing it does not need.
 pub trait Backend: Sized + Send + 'static {
@@ -23,21 +43,38 @@ pub trait Backend: Sized + Send + 'static {
     /// Device and size in words: `cpu 8 threads`, `cuda:0 NAME`.
     fn describe(&self) -> String;
     /// Memory for the frames of a plan.
-    fn work(&self, plan: &Plan) -> Result<Self::Work>;
+    fn work(&self, plan: &Plan, caller: Internal) -> Result<Self::Work>;
     /// Stage `ingest`.
-    fn ingest(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Ingest<Self>>>;
+    fn ingest(&self, plan: &Plan, work: &Self::Work, caller: Internal) -> Result<Box<dyn Ingest<Self>>>;
     /// The stages of the plan's algorithm.
-    fn segmenter(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Segmenter<Self>>>;
+    fn segmenter(&self, plan: &Plan, work: &Self::Work, caller: Internal)
+    -> Result<Box<dyn Segmenter<Self>>>;
     /// Stage `connectivity`.
-    fn connectivity(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Connectivity<Self>>>;
+    fn connectivity(
+        &self,
+        plan: &Plan,
+        work: &Self::Work,
+        caller: Internal,
+    ) -> Result<Box<dyn Connectivity<Self>>>;
     /// Stage `merge`, where the plan has it; also names merged regions where identities last.
-    fn merge(&self, plan: &Plan, work: &Self::Work) -> Result<Option<Box<dyn Merge<Self>>>>;
+    fn merge(&self, plan: &Plan, work: &Self::Work, caller: Internal)
+    -> Result<Option<Box<dyn Merge<Self>>>>;
     /// Stages `temporal`, where the plan has them.
-    fn temporal(&self, plan: &Plan, work: &Self::Work) -> Result<Option<Box<dyn Temporal<Self>>>>;
+    fn temporal(
+        &self,
+        plan: &Plan,
+        work: &Self::Work,
+        caller: Internal,
+    ) -> Result<Option<Box<dyn Temporal<Self>>>>;
     /// Stage `statistics`.
-    fn statistics(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Statistics<Self>>>;
+    fn statistics(
+        &self,
+        plan: &Plan,
+        work: &Self::Work,
+        caller: Internal,
+    ) -> Result<Box<dyn Statistics<Self>>>;
     /// Stage `overlay`.
-    fn overlay(&self, plan: &Plan, work: &Self::Work) -> Result<Box<dyn Overlay<Self>>>;
+    fn overlay(&self, plan: &Plan, work: &Self::Work, caller: Internal) -> Result<Box<dyn Overlay<Self>>>;
 
     /// Refuses a frame or label plane that is not of the plan's kind; the stages rely on it.
     fn check(&self, plan: &Plan, frame: &Self::Frame<'_>, labels: &Self::Labels<'_>) -> Result<()>;

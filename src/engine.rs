@@ -2,9 +2,9 @@
 //! A frame's stages in their order: the one call that an application or an element makes.
 
 use crate::backend::{
-    Backend, Connectivity, Ingest, Merge, Overlay, Segmenter, StageTimes, Statistics, Temporal,
+    Backend, Connectivity, Ingest, Internal, Merge, Overlay, Segmenter, StageTimes, Statistics, Temporal,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
 use crate::plan::Plan;
 use crate::regions::Regions;
@@ -23,6 +23,8 @@ pub struct Engine<B: Backend> {
     outputs: Outputs,
     regions: Regions,
     times: StageTimes,
+    /// Whether there is a label map to draw.
+    is_segmented: bool,
     work: B::Work,
     backend: B,
 }
@@ -32,18 +34,19 @@ impl<B: Backend> Engine<B> {
     ///
     /// Errors: what the backend says, for instance of memory.
     pub fn new(backend: B, plan: Plan) -> Result<Self> {
-        let work = backend.work(&plan)?;
+        let work = backend.work(&plan, Internal::CALL)?;
         Ok(Self {
-            ingest: backend.ingest(&plan, &work)?,
-            segmenter: backend.segmenter(&plan, &work)?,
-            connectivity: backend.connectivity(&plan, &work)?,
-            merge: backend.merge(&plan, &work)?,
-            temporal: backend.temporal(&plan, &work)?,
-            statistics: backend.statistics(&plan, &work)?,
-            overlay: backend.overlay(&plan, &work)?,
+            ingest: backend.ingest(&plan, &work, Internal::CALL)?,
+            segmenter: backend.segmenter(&plan, &work, Internal::CALL)?,
+            connectivity: backend.connectivity(&plan, &work, Internal::CALL)?,
+            merge: backend.merge(&plan, &work, Internal::CALL)?,
+            temporal: backend.temporal(&plan, &work, Internal::CALL)?,
+            statistics: backend.statistics(&plan, &work, Internal::CALL)?,
+            overlay: backend.overlay(&plan, &work, Internal::CALL)?,
             outputs: Outputs::default(),
             regions: Regions::default(),
             times: StageTimes::default(),
+            is_segmented: false,
             work,
             backend,
             plan,
@@ -65,8 +68,18 @@ impl<B: Backend> Engine<B> {
         &self.work
     }
 
-    /// The same, to change what the backend offers to change.
-    pub fn work_mut(&mut self) -> &mut B::Work {
+    /// The same, to change it. Others could put the memory of another plan in its place, in which stages would reach outside:
+    ///
+    /// ```compile_fail,E0624
+    /// use gstsuperpixel::cuda::Cuda;
+    /// use gstsuperpixel::engine::Engine;
+    ///
+    /// fn exchange(a: &mut Engine<Cuda>, b: &mut Engine<Cuda>) {
+    ///     std::mem::swap(a.work_mut(), b.work_mut());
+    /// }
+    /// ```
+    #[cfg(feature = "cuda")]
+    pub(crate) fn work_mut(&mut self) -> &mut B::Work {
         &mut self.work
     }
 
@@ -85,7 +98,7 @@ impl<B: Backend> Engine<B> {
         }
         backend.change(plan, work, plan.algorithm.growth(&own.algorithm))?;
         segmenter.change(plan, work)?;
-        *merge = backend.merge(plan, work)?;
+        *merge = backend.merge(plan, work, Internal::CALL)?;
         *own = plan.clone();
         Ok(true)
     }
@@ -127,10 +140,12 @@ impl<B: Backend> Engine<B> {
             temporal,
             statistics,
             times,
+            is_segmented,
             ..
         } = self;
         backend.check(plan, frame, labels)?;
         self.outputs = outputs;
+        *is_segmented = false;
         times.clear();
         backend.run(work, frame, outputs, &mut |work| {
             times.time("ingest", || ingest.ingest(frame, work))?;
@@ -146,7 +161,9 @@ impl<B: Backend> Engine<B> {
                 times.time("merge", || merge.merge(work, labels))?;
             }
             times.time("statistics", || statistics.measure(frame, work, labels, outputs))
-        })
+        })?;
+        *is_segmented = true;
+        Ok(())
     }
 
     /// Finishes the segmentation that was started last.
@@ -170,13 +187,16 @@ impl<B: Backend> Engine<B> {
 
     /// Draws on the frame that was segmented last. A fill with mean colors needs `Outputs::mean_color` in that call.
     ///
-    /// Errors: a frame or plane of another shape than the plan's, a width of boundaries out of range.
+    /// Errors: no frame has been segmented, a frame or plane of another shape than the plan's, a width of boundaries out of range.
     pub fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,
         labels: &B::Labels<'_>,
         drawing: &Drawing,
     ) -> Result<()> {
+        if !self.is_segmented {
+            return Err(Error::NotSegmented);
+        }
         if let Some(boundaries) = &drawing.boundaries {
             BOUNDARY_WIDTH.check(boundaries.width)?;
         }

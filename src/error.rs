@@ -55,6 +55,9 @@ pub enum Error {
         /// Size of the label plane.
         got: Geometry,
     },
+    /// There is no label map to draw.
+    #[error("nothing has been segmented; call Engine::segment or Engine::submit before Engine::draw")]
+    NotSegmented,
     /// The frame size cannot be segmented.
     #[error("frames of {width}x{height} are not supported; use 1x1 to 16384x16384")]
     Geometry {

@@ -17,7 +17,7 @@ use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{DeviceFrame, ForeignContext, Part, Staging};
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
-use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::params::{Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use pictures::{Buffer, Picture};
 
@@ -76,6 +76,26 @@ fn the_last_holder_of_a_context_ends_it() {
             drop(staging);
         }
         assert!(released.load(Ordering::Relaxed), "{what}: the context is held for ever");
+    }
+}
+
+/// An address of one context means nothing in another.
+#[test]
+fn frames_of_another_context_are_refused() {
+    let Some(cuda) = device("frames_of_another_context_are_refused") else { return };
+    let info = FrameInfo::new(Geometry::new(160, 96).unwrap(), PixelFormat::Rgba);
+    let buffer = Buffer::new(info, Picture::Natural, 1, 0);
+    let plan = || Plan::new(&Params::default(), info).unwrap();
+    // SAFETY: the keeper destroys the context when it is dropped.
+    let adopted = unsafe { cuda.adopt(foreign().0) }.unwrap();
+    for (own, other) in [(&cuda, &adopted), (&adopted, &cuda)] {
+        let mut engine = Engine::new(own.clone(), plan()).unwrap();
+        let (mut there, mut here) = (Staging::new(other, info).unwrap(), Staging::new(own, info).unwrap());
+        let mut frame = there.upload(&buffer.frame()).unwrap();
+        let error = engine.submit(&frame, &mut (), Outputs::default()).unwrap_err().to_string();
+        assert!(error.contains("another context"), "{error}");
+        engine.segment(&here.upload(&buffer.frame()).unwrap(), &mut (), Outputs::default()).unwrap();
+        assert!(engine.draw(&mut frame, &(), &Drawing { fill: Fill::Labels, boundaries: None }).is_err());
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::algo::temporal;
-use crate::backend::{self, Backend};
+use crate::backend::{self, Backend, Internal};
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo, FrameMut, Geometry, Labels};
 use crate::ingest;
@@ -56,7 +56,7 @@ impl Backend for Cpu {
         }
     }
 
-    fn work(&self, plan: &Plan) -> Result<Work> {
+    fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
         let pixels = plan.frame.geometry.pixels();
         let clusters = vec![0; if plan.clusters_are_pixels() { pixels } else { 0 }];
         let temporal =
@@ -75,15 +75,20 @@ impl Backend for Cpu {
         self.pool.install(|| stages(work))
     }
 
-    fn ingest(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {
+    fn ingest(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
         Ok(Box::new(ingest::cpu::Ingest::new(self, plan)))
     }
 
-    fn segmenter(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Segmenter<Self>>> {
+    fn segmenter(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
         Ok(plan.algorithm.on_cpu(self, plan))
     }
 
-    fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {
+    fn connectivity(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(if plan.connectivity {
             Box::new(connectivity::cpu::Connectivity::new(self, plan))
         } else if plan.clusters_are_pixels() {
@@ -93,21 +98,26 @@ impl Backend for Cpu {
         })
     }
 
-    fn merge(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+    fn merge(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
         let stage = |rule| Box::new(merge::cpu::Merge::new(self, plan.frame.geometry, rule));
         Ok(plan.merge.map(|rule| stage(rule) as Box<dyn backend::Merge<Self>>))
     }
 
-    fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+    fn temporal(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
         let stages = || Box::new(temporal::cpu::Temporal::new(self)) as Box<dyn backend::Temporal<Self>>;
         Ok(plan.temporal.as_ref().map(|_| stages()))
     }
 
-    fn statistics(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
+    fn statistics(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Statistics<Self>>> {
         Ok(Box::new(statistics::cpu::Statistics::new(self, plan)))
     }
 
-    fn overlay(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Overlay<Self>>> {
+    fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
         Ok(Box::new(overlay::cpu::Overlay::new(self, plan)))
     }
 

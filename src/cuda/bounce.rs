@@ -84,10 +84,9 @@ impl Bounce {
         if std::mem::take(&mut self.busy) { check("upload", self.read.synchronize()) } else { Ok(()) }
     }
 
-    /// Says when the device has read what was put up last.
-    #[cfg(feature = "gst")]
-    pub fn passed(&self) -> &CudaEvent {
-        &self.read
+    /// Whose stream the copies are on.
+    pub fn cuda(&self) -> &Cuda {
+        &self.cuda
     }
 
     /// Copies rows up, `host` with its own stride; returns once `host` is free again.
@@ -170,8 +169,18 @@ impl Bounce {
     /// # Safety
     /// The device holds `from.rows` rows at `from.address`.
     pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<usize> {
+        check("download", self.cuda.device.context.bind_to_thread())?;
+        // SAFETY: promised by the caller.
+        unsafe { self.bring_down(host, host_stride, from) }.inspect_err(|_| {
+            // Other pieces may still be on their way into the pinned memory.
+            let _ = self.cuda.stream.synchronize();
+        })
+    }
+
+    /// # Safety
+    /// As [`Bounce::down`]; after an error the stream is waited for before the pinned memory is used again.
+    unsafe fn bring_down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<usize> {
         let stage = "download";
-        check(stage, self.cuda.device.context.bind_to_thread())?;
         let cuda = self.cuda.clone();
         let mut sum = 0;
         for (i, piece) in from.pieces().enumerate() {

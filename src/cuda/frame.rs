@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames in device memory, and the way there and back for frames of the host.
 
-#[cfg(feature = "gst")]
-use cudarc::driver::{CudaEvent, sys};
+use std::marker::PhantomData;
 
+#[cfg(feature = "gst")]
+use cudarc::driver::sys;
+
+use super::access::{Accesses, Guard, Kind};
 use super::bounce::{Bounce, DeviceRows};
 #[cfg(feature = "gst")]
 use super::landing::{Block, HostLayout};
@@ -17,13 +20,67 @@ use crate::cpu::check_frame;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
 
-/// Addresses of a frame's planes in device memory. Reading and drawing are told apart by the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceFrame {
-    pub(crate) info: FrameInfo,
-    pub(crate) planes: [u64; 3],
-    pub(crate) strides: [u32; 3],
+/// A frame in device memory, borrowed from whoever holds that. Reading and drawing are told apart by the call.
+///
+/// A frame does not outlive its [`Staging`]:
+///
+/// ```compile_fail,E0505
+/// use gstsuperpixel::cuda::{Cuda, Staging};
+/// use gstsuperpixel::engine::Engine;
+/// use gstsuperpixel::image::Frame;
+/// use gstsuperpixel::params::Outputs;
+///
+/// fn late(cuda: &Cuda, engine: &mut Engine<Cuda>, host: &Frame<'_>) -> gstsuperpixel::error::Result<()> {
+///     let mut staging = Staging::new(cuda, *host.info())?;
+///     let frame = staging.upload(host)?;
+///     drop(staging);
+///     engine.submit(&frame, &mut (), Outputs::default())
+/// }
+/// ```
+///
+/// Nor does the next upload change it while it is in use:
+///
+/// ```compile_fail,E0499
+/// use gstsuperpixel::cuda::{Cuda, Staging};
+/// use gstsuperpixel::engine::Engine;
+/// use gstsuperpixel::image::Frame;
+/// use gstsuperpixel::params::Outputs;
+///
+/// fn twice(staging: &mut Staging, engine: &mut Engine<Cuda>, host: &Frame<'_>) -> gstsuperpixel::error::Result<()> {
+///     let frame = staging.upload(host)?;
+///     staging.upload(host)?;
+///     engine.submit(&frame, &mut (), Outputs::default())
+/// }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceFrame<'a> {
+    pub(crate) planes: Planes,
     yuv: Yuv,
+    /// The order of accesses, where the memory is a [`Staging`]'s.
+    accesses: Option<&'a Accesses>,
+    /// Borrows the memory.
+    memory: PhantomData<&'a ()>,
+}
+
+/// Where the planes of a frame stand. A graph that was recorded for them fits every frame that has equal ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Planes {
+    pub info: FrameInfo,
+    pub addresses: [u64; 3],
+    pub strides: [u32; 3],
+}
+
+impl Planes {
+    /// Rows of a plane, and where they pass through pinned memory that is laid out alike.
+    fn rows(&self, plane: usize, row: usize, rows: usize) -> DeviceRows {
+        DeviceRows {
+            address: self.addresses[plane],
+            stride: self.strides[plane] as usize,
+            row,
+            rows,
+            place: (self.addresses[plane] - self.addresses[0]) as usize,
+        }
+    }
 }
 
 /// `FrameArgs` of kernels/frame.cuh.
@@ -47,19 +104,21 @@ const _: () = assert!(size_of::<FrameArgs>() == 128);
 // SAFETY: repr(C), the fields of `FrameArgs` in their order.
 unsafe impl Argument for FrameArgs {}
 
-impl DeviceFrame {
-    pub(crate) fn new(info: FrameInfo, planes: [u64; 3], strides: [u32; 3]) -> Self {
-        Self { info, planes, strides, yuv: Yuv::new(&info) }
-    }
-
-    /// Wraps planes in device memory, with the distance of their rows in bytes.
+impl<'a> DeviceFrame<'a> {
+    /// Wraps planes in device memory, with the distance of their rows in bytes, for any lifetime that the caller names.
     ///
     /// Errors: [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four
     /// bytes) or samples (of two).
     ///
     /// # Safety
-    /// The planes lie in the context that the frame is used in, are as large as `info` says, and stay while they are
-    /// in use there.
+    /// - The planes lie in memory that kernels of every context reach which the frame is used in: with [`Engine`] that is
+    ///   the one of its [`Cuda`].
+    /// - Each plane holds the rows that `info` says, `strides` apart; planes that are drawn on share no byte.
+    /// - The memory stays, and nobody else writes there, nor reads while the frame is drawn on, during `'a` and until the
+    ///   streams that it was used on have passed that work: calls return before the device has done it.
+    /// - Whoever wrote the planes on another stream has been waited for, for instance by [`Cuda::wait_for`].
+    ///
+    /// [`Engine`]: crate::engine::Engine
     pub unsafe fn from_planes(info: FrameInfo, planes: [u64; 3], strides: [u32; 3]) -> Result<Self> {
         let unit = match info.format.packed_rgb() {
             Some(layout) if layout.bytes == 4 => 4,
@@ -75,25 +134,43 @@ impl DeviceFrame {
                 return Err(Error::Plane { what, needed: row, got: stride as usize });
             }
         }
-        Ok(Self::new(info, planes, strides))
+        let planes = Planes { info, addresses: planes, strides };
+        Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, memory: PhantomData })
+    }
+
+    /// Size and format.
+    pub fn info(&self) -> &FrameInfo {
+        &self.planes.info
+    }
+
+    /// The `CUcontext` that the planes lie in, where the library knows it.
+    pub(crate) fn context(&self) -> Option<usize> {
+        self.accesses.map(Accesses::context)
+    }
+
+    /// Orders what is put on the stream, until the guard is dropped, behind earlier accesses and before later ones. Where the
+    /// memory is not ours, its owner sees to that.
+    pub(crate) fn access(&self, cuda: &Cuda, kind: Kind) -> Result<Option<Guard<'a>>> {
+        self.accesses.map(|accesses| accesses.begin(cuda, kind)).transpose()
     }
 
     pub(crate) fn args(&self) -> FrameArgs {
-        let packed = self.info.format.packed_rgb();
+        let Planes { info, addresses, strides } = self.planes;
+        let packed = info.format.packed_rgb();
         let (neutral, luma_offset, to_rgb, to_yuv) = self.yuv.fixed_point();
         FrameArgs {
-            planes: self.planes,
-            strides: self.strides,
-            width: self.info.geometry.width,
-            height: self.info.geometry.height,
-            layout: match self.info.format {
+            planes: addresses,
+            strides,
+            width: info.geometry.width,
+            height: info.geometry.height,
+            layout: match info.format {
                 PixelFormat::Gray8 => 1,
                 PixelFormat::Nv12 => 2,
                 PixelFormat::I420 => 3,
                 PixelFormat::P010Le => 4,
                 _ => 0,
             },
-            bytes: packed.map_or(self.info.format.bits().div_ceil(8), |p| p.bytes as u32),
+            bytes: packed.map_or(info.format.bits().div_ceil(8), |p| p.bytes as u32),
             offsets: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
             luma_offset,
             to_rgb,
@@ -103,11 +180,14 @@ impl DeviceFrame {
     }
 }
 
-/// A frame's place in device memory.
+/// A frame's place in device memory. Streams access it in the order of the calls, whichever they are: engines with a stream
+/// each may share one.
 pub struct Staging {
-    frame: DeviceFrame,
+    planes: Planes,
+    yuv: Yuv,
+    accesses: Accesses,
     traffic: std::sync::Arc<Traffic>,
-    /// Holds what `frame` points to.
+    /// Holds what `planes` point to.
     _memory: Memory<u8>,
     /// Last: it may hold the context.
     bounce: Bounce,
@@ -126,46 +206,35 @@ impl Staging {
             end += stride * rows;
         }
         let memory = Memory::new(cuda, "frame memory", end)?;
-        let planes = offsets.map(|offset| memory.address() + offset);
+        let addresses = offsets.map(|offset| memory.address() + offset);
         Ok(Self {
             bounce: Bounce::new(cuda, end)?,
-            frame: DeviceFrame::new(info, planes, strides),
+            planes: Planes { info, addresses, strides },
+            yuv: Yuv::new(&info),
+            accesses: Accesses::new(cuda),
             traffic: cuda.traffic.clone(),
             _memory: memory,
         })
     }
 
     /// The frame in device memory.
-    pub fn frame(&self) -> DeviceFrame {
-        self.frame
-    }
-
-    fn rows(&self, plane: usize, row: usize, rows: usize) -> DeviceRows {
-        DeviceRows {
-            address: self.frame.planes[plane],
-            stride: self.frame.strides[plane] as usize,
-            row,
-            rows,
-            place: (self.frame.planes[plane] - self.frame.planes[0]) as usize,
-        }
+    pub fn frame(&self) -> DeviceFrame<'_> {
+        let Self { planes, yuv, accesses, .. } = self;
+        DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), memory: PhantomData }
     }
 
     /// Copies a frame of the host up; returns once the host's memory is free again.
-    pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame> {
-        check_frame(&self.frame.info, frame.info())?;
-        self.bounce.ready()?;
+    pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
+        let Self { planes, accesses, bounce, .. } = self;
+        check_frame(&planes.info, frame.info())?;
+        bounce.ready()?;
+        let access = accesses.begin(bounce.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
-            let to = self.rows(i, row, rows);
-            // SAFETY: the plane lies in our memory; the stream orders the copy behind the last frame's work.
-            unsafe { self.bounce.up(frame.plane(i), frame.stride(i), to)? };
+            // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
+            unsafe { bounce.up(frame.plane(i), frame.stride(i), planes.rows(i, row, rows))? };
         }
-        Ok(self.frame)
-    }
-
-    /// Says when the device has the frame that was copied up last.
-    #[cfg(feature = "gst")]
-    pub(crate) fn uploaded(&self) -> &CudaEvent {
-        self.bounce.passed()
+        drop(access);
+        Ok(self.frame())
     }
 
     /// Puts the frame's way back, into memory that it may keep, on the stream of `way`.
@@ -177,14 +246,14 @@ impl Staging {
     pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut Block, layout: &HostLayout) -> Result<()> {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
-        let info = self.frame.info;
+        let Planes { info, addresses, strides } = self.planes;
         for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
             let (offset, stride) = layout.plane(i);
             let plane = &mut to.pinned().writable()[offset..][..stride * (rows - 1) + row];
             let copy = sys::CUDA_MEMCPY2D {
                 srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-                srcDevice: self.frame.planes[i],
-                srcPitch: self.frame.strides[i] as usize,
+                srcDevice: addresses[i],
+                srcPitch: strides[i] as usize,
                 dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
                 dstHost: plane.as_mut_ptr().cast(),
                 dstPitch: stride,
@@ -208,14 +277,22 @@ impl Staging {
 
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
-        check_frame(&self.frame.info, frame.info())?;
+        let Self { planes, accesses, bounce, traffic, .. } = self;
+        check_frame(&planes.info, frame.info())?;
+        let _access = accesses.begin(bounce.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
-            let from = self.rows(i, row, rows);
             let (host, host_stride) = frame.plane_mut(i);
-            // SAFETY: the plane lies in our memory.
-            let bytes = unsafe { self.bounce.down(host, host_stride, from)? };
-            Traffic::add(&self.traffic.pixels_down, bytes);
+            // SAFETY: the plane lies in our memory, and the stream waits for the last write.
+            let bytes = unsafe { bounce.down(host, host_stride, planes.rows(i, row, rows))? };
+            Traffic::add(&traffic.pixels_down, bytes);
         }
         Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // The stream that the memory is freed on, in its order.
+        self.accesses.settle(&self.bounce.cuda().stream);
     }
 }

@@ -4,6 +4,7 @@
 //! A frame is one graph with everything up to the region table, and one launch of the overlay.
 //! Nothing of a frame waits for the host; the host waits once, when it asks for results.
 
+pub(crate) mod access;
 mod bounce;
 pub(crate) mod device;
 mod frame;
@@ -19,19 +20,21 @@ pub use frame::{DeviceFrame, Staging};
 pub use results::{Counts, Part, Results};
 pub use work::Work;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::{CudaEvent, CudaStream, sys};
 
 use crate::algo::temporal;
-use crate::backend::{self, Backend};
+use crate::backend::{self, Backend, Internal, StageTimes};
 use crate::cpu::check_frame;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::post::{connectivity, merge, overlay, statistics};
+use access::Kind;
 use device::Device;
 use launch::check;
 
@@ -86,7 +89,7 @@ pub struct Cuda {
     /// For results that are read while the next frames are worked on.
     pub(crate) reader: Arc<CudaStream>,
     /// What [`Cuda::wait_for`] notes on another library's stream.
-    produced: Arc<CudaEvent>,
+    produced: Arc<Mutex<CudaEvent>>,
     pub(crate) traffic: Arc<Traffic>,
     /// Copies between the host's frames and pinned memory.
     pub(crate) pool: Arc<rayon::ThreadPool>,
@@ -113,12 +116,11 @@ impl Cuda {
     fn on(device: Arc<Device>, pool: Arc<rayon::ThreadPool>, traffic: Arc<Traffic>) -> Result<Self> {
         let stream = check("stream", device.context.new_stream())?;
         let reader = check("stream", device.context.new_stream())?;
-        let produced = Arc::new(check("stream", device.context.new_event(None))?);
+        let produced = Arc::new(Mutex::new(check("stream", device.context.new_event(None))?));
         Ok(Self { stream, reader, produced, traffic, pool, device })
     }
 
     /// The same device with a stream of its own, on which work overlaps with that on the others.
-    #[cfg(feature = "gst")]
     pub(crate) fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
         self.on_stream(stream)
@@ -133,7 +135,7 @@ impl Cuda {
     }
 
     fn on_stream(&self, stream: Arc<CudaStream>) -> Result<Self> {
-        let produced = Arc::new(check("stream", self.device.context.new_event(None))?);
+        let produced = Arc::new(Mutex::new(check("stream", self.device.context.new_event(None))?));
         Ok(Self { stream, produced, ..self.clone() })
     }
 
@@ -169,10 +171,12 @@ impl Cuda {
     pub unsafe fn wait_for(&self, stream: usize) -> Result<()> {
         let stage = "wait for the producer";
         check(stage, self.device.context.bind_to_thread())?;
-        // SAFETY: promised by the caller; the owner keeps its stream while this call lasts.
-        let recorded = unsafe { sys::cuEventRecord(self.produced.cu_event(), stream as sys::CUstream) };
+        // Clones share the event: nobody else notes another stream with it before ours waits.
+        let produced = self.produced.lock().unwrap();
+        // SAFETY: `stream` is one of this context, or 0, says the caller, who keeps it while this call lasts.
+        let recorded = unsafe { sys::cuEventRecord(produced.cu_event(), stream as sys::CUstream) };
         check(stage, recorded.result())?;
-        check(stage, self.stream.wait(&self.produced))
+        check(stage, self.stream.wait(&produced))
     }
 
     /// Counter of the bytes that went over the bus; shared by all that came from one [`Cuda::new`].
@@ -229,9 +233,31 @@ impl Cuda {
     }
 }
 
+/// Refuses a frame of another context: its addresses mean nothing here.
+pub(crate) fn check_context(cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<()> {
+    if frame.context().is_none_or(|context| context == cuda.context_handle()) {
+        return Ok(());
+    }
+    let reason =
+        "the frame lies in another context; make its Staging with the Cuda that the engine was made with";
+    Err(Error::Backend { backend: "cuda", reason: reason.into() })
+}
+
+impl Engine<Cuda> {
+    /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
+    pub fn set_profiling(&mut self, on: bool) {
+        self.work_mut().set_profiling(on);
+    }
+
+    /// Device times of the stages since the last call; waits for them.
+    pub fn take_device_times(&mut self) -> Result<StageTimes> {
+        self.work_mut().take_device_times()
+    }
+}
+
 impl Backend for Cuda {
-    type Frame<'a> = DeviceFrame;
-    type FrameMut<'a> = DeviceFrame;
+    type Frame<'a> = DeviceFrame<'a>;
+    type FrameMut<'a> = DeviceFrame<'a>;
     /// The label plane stands in [`Work`].
     type Labels<'a> = ();
     type Work = Work;
@@ -240,42 +266,58 @@ impl Backend for Cuda {
         format!("cuda:{} {}", self.device.ordinal, self.device.name)
     }
 
-    fn work(&self, plan: &Plan) -> Result<Work> {
+    fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
         Work::new(self, plan)
     }
 
-    fn ingest(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Ingest<Self>>> {
+    fn ingest(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
         Ok(Box::new(ingest::cuda::Ingest::new(self, plan, work)?))
     }
 
-    fn segmenter(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Segmenter<Self>>> {
+    fn segmenter(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
         plan.algorithm.on_cuda(self, plan, work)
     }
 
-    fn connectivity(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Connectivity<Self>>> {
+    fn connectivity(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
     }
 
-    fn merge(&self, plan: &Plan, work: &Work) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+    fn merge(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
         let Some(rule) = plan.merge else { return Ok(None) };
         Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, work, rule)?)))
     }
 
-    fn temporal(&self, plan: &Plan, _: &Work) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+    fn temporal(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
         let Some(temporal) = &plan.temporal else { return Ok(None) };
         Ok(Some(Box::new(temporal::cuda::Temporal::new(self, plan, temporal)?)))
     }
 
-    fn statistics(&self, plan: &Plan, work: &Work) -> Result<Box<dyn backend::Statistics<Self>>> {
+    fn statistics(
+        &self,
+        plan: &Plan,
+        work: &Work,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Statistics<Self>>> {
         Ok(Box::new(statistics::cuda::Statistics::new(self, plan, work)?))
     }
 
-    fn overlay(&self, plan: &Plan, _: &Work) -> Result<Box<dyn backend::Overlay<Self>>> {
+    fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
         Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
     }
 
-    fn check(&self, plan: &Plan, frame: &DeviceFrame, _: &()) -> Result<()> {
-        check_frame(&plan.frame, &frame.info)
+    fn check(&self, plan: &Plan, frame: &DeviceFrame<'_>, _: &()) -> Result<()> {
+        check_frame(&plan.frame, frame.info())?;
+        check_context(self, frame)
     }
 
     fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
@@ -285,13 +327,14 @@ impl Backend for Cuda {
     fn run(
         &mut self,
         work: &mut Work,
-        frame: &DeviceFrame,
+        frame: &DeviceFrame<'_>,
         outputs: Outputs,
         stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
     ) -> Result<()> {
         if outputs.neighbors {
             work.prepare_neighbors()?;
         }
+        let _access = frame.access(&work.cuda, Kind::Read)?;
         if let Some(state) = &mut work.temporal {
             state.turn();
         }

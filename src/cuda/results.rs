@@ -75,13 +75,18 @@ impl Pinned {
         at: usize,
         bytes: usize,
     ) -> Result<()> {
-        let to = &mut self.writable()[at..at + bytes];
-        // SAFETY: promised by the caller.
-        let copied =
-            unsafe { sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, bytes, stream.cu_stream()) };
+        let to = self.address(at, bytes);
+        // SAFETY: `to` has room for `bytes`; the caller sees to the device's end, and that nobody uses ours meanwhile.
+        let copied = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, stream.cu_stream()) };
         check(what, copied.result())?;
         Traffic::add(&cuda.traffic.results_down, bytes);
         Ok(())
+    }
+
+    /// Where `bytes` from `at` on stand. No reference to others of these bytes is made, which readers of another part may have.
+    fn address(&self, at: usize, bytes: usize) -> *mut u8 {
+        assert!(at <= self.len && bytes <= self.len - at, "inside the pinned memory");
+        self.start.wrapping_add(at)
     }
 
     pub(crate) fn writable(&mut self) -> &mut [u8] {
@@ -106,14 +111,16 @@ impl Counts {
         Self { regions: words[0], pairs: if outputs.neighbors { words[1] } else { 0 } }
     }
 
-    /// Bytes of each [`Part`].
-    fn lengths(self, labels: usize, outputs: Outputs, motion: bool) -> [usize; PARTS] {
-        [
-            labels,
+    /// Bytes of each [`Part`], where `most` have room.
+    fn lengths(self, most: [usize; PARTS], outputs: Outputs) -> [usize; PARTS] {
+        let found = [
+            most[0],
             if outputs.table { self.regions as usize * size_of::<Region>() } else { 0 },
             self.pairs as usize * size_of::<Neighbor>(),
-            if motion { self.regions as usize * size_of::<Motion>() } else { 0 },
-        ]
+            self.regions as usize * size_of::<Motion>(),
+        ];
+        // Numbers may come from anybody.
+        std::array::from_fn(|part| found[part].min(most[part]))
     }
 }
 
@@ -136,6 +143,13 @@ struct Slot {
     pinned: Option<Pinned>,
     /// When the copies on the device are done.
     ready: CudaEvent,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // The copies may be on another stream than the one that frees the memory in its order.
+        let _ = self.ready.synchronize();
+    }
 }
 
 struct Shared {
@@ -174,14 +188,12 @@ impl Pool {
                 slot
             }
             small => {
-                if let Some(slot) = small {
-                    check(STAGE, slot.ready.synchronize())?;
-                }
+                drop(small);
                 let memory = Memory::new(cuda, STAGE, size)?;
                 Slot { memory, pinned: None, ready: check(STAGE, cuda.device.context.new_event(None))? }
             }
         };
-        let lengths = counts.map_or(most, |counts| counts.lengths(most[0], outputs, most[3] > 0));
+        let lengths = counts.map_or(most, |counts| counts.lengths(most, outputs));
         let to = |part: usize| slot.memory.address() + starts[part] as u64;
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
@@ -263,8 +275,7 @@ impl Results {
 
     /// Says what there is, where that was not known when it was kept.
     pub fn settle(&mut self, counts: Counts, outputs: Outputs) -> Result<()> {
-        let found = counts.lengths(self.lengths[0], outputs, self.lengths[3] > 0);
-        self.lengths = std::array::from_fn(|part| found[part].min(self.lengths[part]));
+        self.lengths = counts.lengths(self.lengths, outputs);
         self.make_room()
     }
 
@@ -279,12 +290,12 @@ impl Results {
         let part = part as usize;
         let mut place = self.place.lock().unwrap();
         if place.slot.is_none() {
-            return Ok(place.host[self.starts[part]..].as_mut_ptr());
+            return Ok(place.host.as_mut_ptr().wrapping_add(self.starts[part]));
         }
         self.bring(&mut place, part)?;
-        let pinned = place.slot.as_mut().and_then(|slot| slot.pinned.as_mut());
+        let pinned = place.slot.as_ref().and_then(|slot| slot.pinned.as_ref());
         let pinned = pinned.ok_or_else(|| Error::Cuda { stage: STAGE, reason: "no pinned memory".into() })?;
-        Ok(pinned.writable()[self.starts[part]..].as_mut_ptr())
+        Ok(pinned.address(self.starts[part], self.lengths[part]))
     }
 
     /// Waits until a part is in pinned memory.

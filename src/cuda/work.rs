@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::sync::Mutex;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaEvent, CudaGraph, CudaSlice, DevicePtr, sys};
+use cudarc::driver::{CudaEvent, CudaGraph, CudaSlice, DevicePtr, result, sys};
 
 use super::bounce::{Bounce, DeviceRows};
-use super::frame::DeviceFrame;
+use super::frame::{DeviceFrame, Planes};
 use super::launch::{Argument, Kernel, check};
 use super::results::{Counts, PARTS, Pinned, Pool, Results};
 use super::tuning::{LATE_PICKER_PLACES, LATE_PLACES, SMALL_TILES, TILE};
@@ -148,7 +148,7 @@ pub(crate) struct NeighborMemory {
 }
 
 struct Recorded {
-    frame: DeviceFrame,
+    planes: Planes,
     outputs: Outputs,
     phase: (bool, usize),
     graph: CudaGraph,
@@ -198,6 +198,8 @@ pub struct Work {
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
     bounce: Mutex<Option<Bounce>>,
     beside: Beside,
+    /// A stream that only records: others may put work on the frames' stream at the same time, which must not get into a graph.
+    recorder: Cuda,
     /// Last: it may hold the context.
     pub(crate) cuda: Cuda,
 }
@@ -288,6 +290,7 @@ impl Work {
             edges: Memory::new(cuda, what, 2 * n)?,
             graphs: Vec::new(),
             beside: Beside::new(cuda)?,
+            recorder: cuda.lane()?,
             profile: None,
         })
     }
@@ -362,7 +365,7 @@ impl Work {
     /// Replays the stages of an equal frame, or records them first.
     pub(crate) fn replay(
         &mut self,
-        frame: &DeviceFrame,
+        frame: &DeviceFrame<'_>,
         outputs: Outputs,
         stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
     ) -> Result<()> {
@@ -375,14 +378,16 @@ impl Work {
             return stages(self);
         }
         let phase = self.temporal.as_ref().map_or((false, 0), State::phase);
-        let fits = |g: &&Recorded| g.frame == *frame && g.outputs == outputs && g.phase == phase;
+        let fits = |g: &&Recorded| g.planes == frame.planes && g.outputs == outputs && g.phase == phase;
         if let Some(recorded) = self.graphs.iter().find(fits) {
-            return check(stage, recorded.graph.launch());
+            return self.launch_graph(&recorded.graph);
         }
-        let stream = self.cuda.stream.clone();
+        let stream = self.recorder.stream.clone();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         check(stage, stream.begin_capture(mode))?;
+        std::mem::swap(&mut self.cuda, &mut self.recorder);
         let recorded = stages(self);
+        std::mem::swap(&mut self.cuda, &mut self.recorder);
         // Launches keep the urgency of the stream that they were put on.
         let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         let graph = check(stage, stream.end_capture(flags));
@@ -390,13 +395,20 @@ impl Work {
         let Some(graph) = graph? else {
             return stages(self);
         };
-        check(stage, graph.launch())?;
+        self.launch_graph(&graph)?;
         if self.graphs.len() == KEPT {
             self.cuda.synchronize()?;
             self.graphs.clear();
         }
-        self.graphs.push(Recorded { frame: *frame, outputs, phase, graph });
+        self.graphs.push(Recorded { planes: frame.planes, outputs, phase, graph });
         Ok(())
+    }
+
+    /// Puts recorded stages on the stream.
+    fn launch_graph(&self, graph: &CudaGraph) -> Result<()> {
+        // SAFETY: the graph is whole and of this context. What it works on is `self`'s memory, which `drop` waits for, and
+        // the frame that it was found by or recorded for, which the caller of `replay` borrows.
+        check("graph", unsafe { result::graph::launch(graph.cu_graph_exec(), self.cuda.stream.cu_stream()) })
     }
 
     /// Puts a launch on the stream.
@@ -449,12 +461,12 @@ impl Work {
     }
 
     /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
-    pub fn set_profiling(&mut self, on: bool) {
+    pub(crate) fn set_profiling(&mut self, on: bool) {
         self.profile = on.then(Mutex::default);
     }
 
     /// Device times of the stages since the last call; waits for them.
-    pub fn take_device_times(&mut self) -> Result<StageTimes> {
+    pub(crate) fn take_device_times(&mut self) -> Result<StageTimes> {
         let mut times = StageTimes::default();
         let Some(marks) = &self.profile else { return Ok(times) };
         check("profile", self.cuda.stream.synchronize())?;
@@ -495,8 +507,9 @@ impl Work {
     /// waits for them and so for all that was put on the stream before.
     pub fn counts(&self, outputs: Outputs) -> Result<Counts> {
         let mut pinned = self.counts.lock().unwrap();
-        self.fetch_counts(outputs, &mut pinned)?;
-        self.cuda.synchronize()?;
+        let fetched = self.fetch_counts(outputs, &mut pinned);
+        // After an error, too: a copy may be on its way.
+        self.cuda.synchronize().and(fetched)?;
         Ok(Counts::read(outputs, &pinned))
     }
 
@@ -532,7 +545,12 @@ impl Work {
         [
             label_stride * self.geometry.height as usize,
             if outputs.table { self.max_regions * size_of::<crate::regions::Region>() } else { 0 },
-            if outputs.neighbors { self.max_pairs * size_of::<crate::regions::Neighbor>() } else { 0 },
+            // Of a frame that was not asked for them there are none.
+            if outputs.neighbors && self.neighbors.is_some() {
+                self.max_pairs * size_of::<crate::regions::Neighbor>()
+            } else {
+                0
+            },
             if motion { self.max_regions * size_of::<crate::regions::Motion>() } else { 0 },
         ]
     }
@@ -549,6 +567,13 @@ impl Work {
     /// Tables of `lab`, which mean colors need where features are of another space.
     pub(crate) fn lab_tables(cuda: &Cuda) -> Result<Memory<u32>> {
         Memory::with(cuda, "device memory", &ColorTables::new(ColorSpace::Lab).device_words())
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // Before memory, graphs and kernels go that may be in use. A broken context runs nothing any more.
+        let _ = self.cuda.synchronize();
     }
 }
 

@@ -260,7 +260,7 @@ impl<'a> DeviceMap<'a> {
     }
 
     /// The planes in device memory.
-    pub(super) fn frame(&self) -> Result<DeviceFrame, Reason> {
+    pub(super) fn frame(&self) -> Result<DeviceFrame<'_>, Reason> {
         let (mut addresses, mut strides) = ([0; MOST_PLANES], [0; MOST_PLANES]);
         for (i, plane) in self.map.planes().iter().enumerate().filter(|(_, plane)| plane.len > 0) {
             addresses[i] = plane.data as u64;

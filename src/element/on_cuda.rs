@@ -76,7 +76,7 @@ impl Place {
 /// A frame as it comes.
 enum Input<'a> {
     /// In device memory, and the streams that its producer may still be busy on; 0 is the default stream.
-    Device(DeviceFrame, Producers),
+    Device(DeviceFrame<'a>, Producers),
     /// In the host's memory.
     Host(&'a Frame<'a>),
 }
@@ -256,12 +256,8 @@ impl OnCuda {
                 }
                 on_device
             }
-            Input::Host(host) => {
-                let staging = place.staging(&self.up, frame)?;
-                let on_device = staging.upload(host)?;
-                lane.follow(staging.uploaded())?;
-                on_device
-            }
+            // The engine waits for the upload by itself.
+            Input::Host(host) => place.staging(&self.up, frame)?.upload(host)?,
         };
         engine.submit(&on_device, &mut (), task.outputs)?;
         if let Some(drawing) = &task.drawing {

@@ -50,7 +50,7 @@ impl Ingest {
 }
 
 impl backend::Ingest<Cuda> for Ingest {
-    fn ingest(&mut self, frame: &DeviceFrame, work: &mut Work) -> Result<()> {
+    fn ingest(&mut self, frame: &DeviceFrame<'_>, work: &mut Work) -> Result<()> {
         crate::cuda::launch::check("ingest", work.cuda.device.context.bind_to_thread())?;
         work.mark("frame")?;
         let (tables, features) = (work.tables.address(), work.features());

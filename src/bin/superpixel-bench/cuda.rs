@@ -188,15 +188,15 @@ impl Job for CudaJob<'_> {
     }
 
     fn stages(&mut self, runs: usize) -> Result<Vec<(&'static str, f64)>> {
-        self.engine.work_mut().set_profiling(true);
+        self.engine.set_profiling(true);
         let mut samples = Vec::new();
         for _ in 0..runs {
             self.show()?;
             self.submit()?;
-            let times = self.engine.work_mut().take_device_times()?;
+            let times = self.engine.take_device_times()?;
             samples.push(times.iter().map(|(name, time)| (name, ms(time))).collect());
         }
-        self.engine.work_mut().set_profiling(false);
+        self.engine.set_profiling(false);
         Ok(super::medians(&samples))
     }
 

@@ -5,10 +5,11 @@ use super::native;
 use crate::backend;
 use crate::color::Yuv;
 use crate::cpu::check_frame;
+use crate::cuda::access::Kind;
 use crate::cuda::launch::{Argument, Kernel, check};
 use crate::cuda::tuning::TILE_THREADS;
 use crate::cuda::work::args;
-use crate::cuda::{Cuda, DeviceFrame, Work};
+use crate::cuda::{Cuda, DeviceFrame, Work, check_context};
 use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::{Drawing, Fill};
@@ -44,13 +45,14 @@ impl Overlay {
 impl backend::Overlay<Cuda> for Overlay {
     fn draw(
         &mut self,
-        frame: &mut DeviceFrame,
+        frame: &mut DeviceFrame<'_>,
         work: &Work,
         _: &(),
         _: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()> {
-        check_frame(&self.info, &frame.info)?;
+        check_frame(&self.info, frame.info())?;
+        check_context(&work.cuda, frame)?;
         let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();
         let color = native(&self.info, &self.yuv, [r, g, b]);
         let shape = DrawArgs {
@@ -68,6 +70,7 @@ impl backend::Overlay<Cuda> for Overlay {
             return Ok(());
         }
         check("overlay", work.cuda.device.context.bind_to_thread())?;
+        let _access = frame.access(&work.cuda, Kind::Write)?;
         let (labels, means, tracks) = (work.labels().address(), work.means.address(), work.tracks());
         // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
         unsafe {

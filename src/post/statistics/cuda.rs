@@ -111,7 +111,13 @@ impl Statistics {
 }
 
 impl backend::Statistics<Cuda> for Statistics {
-    fn measure(&mut self, frame: &DeviceFrame, work: &mut Work, _: &mut (), outputs: Outputs) -> Result<()> {
+    fn measure(
+        &mut self,
+        frame: &DeviceFrame<'_>,
+        work: &mut Work,
+        _: &mut (),
+        outputs: Outputs,
+    ) -> Result<()> {
         let with_sums = outputs.table || outputs.mean_color;
         let shape = MeasureArgs {
             label_stride: work.geometry.width,
@@ -188,15 +194,20 @@ impl backend::Statistics<Cuda> for Statistics {
         }
         let Some(landing) = &mut self.landing else { return Ok(()) };
         let records = if outputs.table { counts.regions as usize } else { 0 };
-        work.records.fetch(&work.cuda, stage, 0, landing, 0, records)?;
-        if let Some(memory) = &work.neighbors {
-            memory.pairs.fetch(&work.cuda, stage, 0, landing, table, counts.pairs as usize)?;
-        }
         let moved = if motion > 0 { records } else { 0 };
-        if let Some(state) = &work.temporal {
-            state.motion.fetch(&work.cuda, stage, 0, landing, table + pairs, moved)?;
-        }
-        work.cuda.synchronize()?;
+        let mut fetch = || {
+            work.records.fetch(&work.cuda, stage, 0, landing, 0, records)?;
+            if let Some(memory) = &work.neighbors {
+                memory.pairs.fetch(&work.cuda, stage, 0, landing, table, counts.pairs as usize)?;
+            }
+            match &work.temporal {
+                Some(state) => state.motion.fetch(&work.cuda, stage, 0, landing, table + pairs, moved),
+                None => Ok(()),
+            }
+        };
+        let fetched = fetch();
+        // After an error, too: others may be on their way.
+        work.cuda.synchronize().and(fetched)?;
         let words = |at: usize, bytes: usize| &landing.bytes()[at..at + bytes];
         regions.table.extend(
             words(0, records * size_of::<Region>())
