@@ -33,7 +33,7 @@ impl Bench {
     fn new(geometry: Geometry) -> Self {
         let info = FrameInfo::new(geometry, PixelFormat::Rgba);
         let plan = Plan::new(&Params::default(), info).expect("default parameters are in range");
-        let pixels = picture::rgba(geometry.width, geometry.height);
+        let pixels = picture::rgba(geometry.width(), geometry.height());
         Self {
             info,
             engine: Engine::new(Cpu::new(0).expect("threads"), plan).expect("engine"),
@@ -45,9 +45,9 @@ impl Bench {
 
     fn run(&mut self) {
         let geometry = self.info.geometry;
-        let stride = 4 * geometry.width as usize;
+        let stride = 4 * geometry.width() as usize;
         let frame = Frame::new(self.info, &[&self.pixels], &[stride]).expect("frame");
-        let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize).expect("labels");
+        let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize).expect("labels");
         let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
         self.engine.segment(&frame, &mut labels, outputs).expect("segmented");
         let mut target = FrameMut::new(self.info, [self.drawn.as_mut_slice()], &[stride]).expect("frame");

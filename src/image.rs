@@ -11,13 +11,16 @@ use crate::error::{Error, Result};
 /// Largest width and height in px.
 pub const MAX_SIDE: u32 = 16384;
 
-/// Frame size in px, each side 1 to [`MAX_SIDE`].
+/// Frame size in px, each side 1 to [`MAX_SIDE`]; only [`Geometry::new`] makes one.
+///
+/// ```compile_fail,E0616
+/// let mut geometry = gstsuperpixel::image::Geometry::new(64, 48).unwrap();
+/// geometry.width = 0;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Width in px.
-    pub width: u32,
-    /// Height in px.
-    pub height: u32,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
 }
 
 impl Geometry {
@@ -32,9 +35,14 @@ impl Geometry {
         }
     }
 
-    /// The same, checked again: the fields are open.
-    pub(crate) fn checked(self) -> Result<Self> {
-        Self::new(self.width, self.height)
+    /// Width in px.
+    pub fn width(self) -> u32 {
+        self.width
+    }
+
+    /// Height in px.
+    pub fn height(self) -> u32 {
+        self.height
     }
 
     /// Number of pixels.
@@ -245,7 +253,7 @@ fn check_rows(what: &'static str, len: usize, stride: usize, row: usize, rows: u
 }
 
 fn check_planes(info: &FrameInfo, lengths: [usize; 3], strides: [usize; 3]) -> Result<()> {
-    for (i, (row, rows)) in info.format.planes(info.geometry.checked()?).enumerate() {
+    for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
         let what = ["plane 0 of the frame", "plane 1 of the frame", "plane 2 of the frame"][i];
         check_rows(what, lengths[i], strides[i], row, rows)?;
     }
@@ -256,7 +264,7 @@ impl<'a> Frame<'a> {
     /// Wraps planes that live elsewhere.
     ///
     /// Shapes: `planes[i]`: rows of `strides[i]` bytes, the last row may end at its last pixel.
-    /// Errors: [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short, [`Error::Geometry`].
+    /// Errors: [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short.
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
         let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3] };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(3).enumerate() {
@@ -299,7 +307,7 @@ impl<'a> FrameMut<'a> {
         strides: &[usize],
     ) -> Result<Self> {
         let mut frame = Self { info, planes: [&mut [], &mut [], &mut []], strides: [0; 3] };
-        let rows = info.format.planes(info.geometry.checked()?);
+        let rows = info.format.planes(info.geometry);
         for (i, ((plane, &stride), (_, rows))) in planes.into_iter().zip(strides).zip(rows).enumerate() {
             // Bytes behind the last row are somebody else's, not another row.
             let len = plane.len().min(stride.saturating_mul(rows));
@@ -373,10 +381,9 @@ pub struct Labels<'a> {
 impl<'a> Labels<'a> {
     /// Wraps `data`, rows of `stride` labels.
     ///
-    /// Errors: [`Error::Stride`] where the stride is below the width, [`Error::Plane`] where the data is too short,
-    /// [`Error::Geometry`].
+    /// Errors: [`Error::Stride`] where the stride is below the width, [`Error::Plane`] where the data is too short.
     pub fn new(geometry: Geometry, data: &'a mut [u16], stride: usize) -> Result<Self> {
-        let Geometry { width, height } = geometry.checked()?;
+        let Geometry { width, height } = geometry;
         check_rows("label plane", data.len(), stride, width as usize, height as usize)?;
         let whole = stride.saturating_mul(height as usize).min(data.len());
         Ok(Self { geometry, stride, data: &mut data[..whole] })

@@ -11,37 +11,41 @@ use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;
 use crate::post::merge;
 
-/// Everything about the frames of one stream that does not depend on their pixels.
+/// Everything about the frames of one stream that does not depend on their pixels. Only [`Plan::new`] makes one, and nobody
+/// edits it: sizes of memory and what kernels are told follow from it.
+///
+/// ```compile_fail,E0616
+/// use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
+/// use gstsuperpixel::params::Params;
+/// use gstsuperpixel::plan::Plan;
+///
+/// # fn main() -> gstsuperpixel::error::Result<()> {
+/// let frame = FrameInfo::new(Geometry::new(64, 48)?, PixelFormat::Rgb);
+/// let mut plan = Plan::new(&Params::default(), frame)?;
+/// plan.min_region = 0;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Size and format of the frames.
-    pub frame: FrameInfo,
-    /// Home cells.
-    pub grid: Grid,
-    /// What ingest packs.
-    pub color_space: ColorSpace,
-    /// The algorithm's own part.
-    pub algorithm: AlgorithmPlan,
-    /// What lasts from frame to frame, where wanted.
-    pub temporal: Option<temporal::Plan>,
-    /// Whether labels are made connected.
-    pub connectivity: bool,
-    /// Least pixels of a region, at least 1.
-    pub min_region: u32,
-    /// How regions are merged, where wanted.
-    pub merge: Option<merge::Plan>,
-    /// The grid step that was asked for, where it had to be raised to keep labels in 16 bits.
-    pub raised_from: Option<u32>,
+    pub(crate) frame: FrameInfo,
+    pub(crate) grid: Grid,
+    pub(crate) color_space: ColorSpace,
+    pub(crate) algorithm: AlgorithmPlan,
+    pub(crate) temporal: Option<temporal::Plan>,
+    pub(crate) connectivity: bool,
+    pub(crate) min_region: u32,
+    pub(crate) merge: Option<merge::Plan>,
+    pub(crate) raised_from: Option<u32>,
 }
 
 impl Plan {
     /// Settles everything.
     ///
-    /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range,
-    /// [`Error::Geometry`](crate::error::Error::Geometry).
+    /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range.
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
-        let geometry = frame.geometry.checked()?;
+        let geometry = frame.geometry;
         let uses_grid = params.algorithm.uses_grid();
         let wanted = match params.superpixels {
             // Only for the sample lattice.
@@ -66,6 +70,51 @@ impl Plan {
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
             raised_from: (uses_grid && grid.step != wanted).then_some(wanted),
         })
+    }
+
+    /// Size and format of the frames.
+    pub fn frame(&self) -> FrameInfo {
+        self.frame
+    }
+
+    /// Home cells.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// What ingest packs.
+    pub fn color_space(&self) -> ColorSpace {
+        self.color_space
+    }
+
+    /// The algorithm's own part.
+    pub fn algorithm(&self) -> &AlgorithmPlan {
+        &self.algorithm
+    }
+
+    /// What lasts from frame to frame, where wanted.
+    pub fn temporal(&self) -> Option<&temporal::Plan> {
+        self.temporal.as_ref()
+    }
+
+    /// Whether labels are made connected.
+    pub fn connectivity(&self) -> bool {
+        self.connectivity
+    }
+
+    /// Least pixels of a region, at least 1.
+    pub fn min_region(&self) -> u32 {
+        self.min_region
+    }
+
+    /// How regions are merged, where wanted.
+    pub fn merge(&self) -> Option<&merge::Plan> {
+        self.merge.as_ref()
+    }
+
+    /// The grid step that was asked for, where it had to be raised to keep labels in 16 bits.
+    pub fn raised_from(&self) -> Option<u32> {
+        self.raised_from
     }
 
     /// Whether what was made for `last` can serve this plan, see [`Engine::change`](crate::engine::Engine::change): only how

@@ -23,7 +23,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 fn allocations(params: &Params, clip: &[Buffer]) -> usize {
     let info = clip[0].info;
     let mut engine = Engine::new(Cpu::new(2).unwrap(), Plan::new(params, info).unwrap()).unwrap();
-    let (geometry, stride) = (info.geometry, info.geometry.width as usize);
+    let (geometry, stride) = (info.geometry, info.geometry.width() as usize);
     let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
     let boundaries = Some(Boundaries { color: 0x80ff_ff00, width: 3 });
     let mut map = vec![0; geometry.pixels()];

@@ -147,7 +147,7 @@ fn a_foreign_context_and_stream_are_adopted() {
         kept.push(engine.work().keep(Some(counts), outputs).unwrap());
 
         let mut map = vec![0; geometry.pixels()];
-        let mut labels = Labels::new(geometry, &mut map, geometry.width as usize).unwrap();
+        let mut labels = Labels::new(geometry, &mut map, geometry.width() as usize).unwrap();
         let regions = reference.segment(&buffer.frame(), &mut labels, outputs).unwrap().clone();
         assert_eq!((counts.regions, counts.pairs), (regions.count, regions.neighbors.len() as u32));
         let read = |part| {

@@ -38,7 +38,7 @@ fn buffer(seed: u64) -> Buffer {
 fn expected(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Vec<u8>) {
     let geometry = buffer.info.geometry;
     let mut map = vec![0; geometry.pixels()];
-    let mut labels = Labels::new(geometry, &mut map, geometry.width as usize).unwrap();
+    let mut labels = Labels::new(geometry, &mut map, geometry.width() as usize).unwrap();
     engine.segment(&buffer.frame(), &mut labels, ALL).unwrap();
     let mut pixels = buffer.planes[0].clone();
     let mut frame = FrameMut::new(buffer.info, [pixels.as_mut_slice()], &buffer.strides).unwrap();
@@ -47,11 +47,11 @@ fn expected(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Vec<u8>) {
 }
 
 fn label_map(engine: &Engine<Cuda>) -> Vec<u16> {
-    let geometry = engine.plan().frame.geometry;
+    let geometry = engine.plan().frame().geometry;
     let mut map = vec![0; geometry.pixels()];
     engine
         .work()
-        .download_labels(&mut Labels::new(geometry, &mut map, geometry.width as usize).unwrap())
+        .download_labels(&mut Labels::new(geometry, &mut map, geometry.width() as usize).unwrap())
         .unwrap();
     map
 }

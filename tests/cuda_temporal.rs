@@ -39,7 +39,7 @@ impl Pair {
             cpu: Engine::new(Cpu::new(0).unwrap(), plan.clone()).unwrap(),
             cuda: Engine::new(cuda.clone(), plan).unwrap(),
             staging: Staging::new(cuda, info).unwrap(),
-            what: format!("{what} {}x{} {params:?}", info.geometry.width, info.geometry.height),
+            what: format!("{what} {}x{} {params:?}", info.geometry.width(), info.geometry.height()),
             frame: 0,
         }
     }
@@ -50,7 +50,7 @@ impl Pair {
     }
 
     fn change(&mut self, params: &Params) {
-        let plan = Plan::new(params, self.cpu.plan().frame).unwrap();
+        let plan = Plan::new(params, self.cpu.plan().frame()).unwrap();
         assert!(self.cpu.change(&plan).unwrap() && self.cuda.change(&plan).unwrap(), "{}", self.what);
         self.what += &format!("; then {params:?}");
     }
@@ -61,15 +61,15 @@ impl Pair {
         let what = format!("frame {} of {}", self.frame, self.what);
         self.frame += 1;
         let mut want = vec![0; g.pixels()];
-        let mut labels = Labels::new(g, &mut want, g.width as usize).unwrap();
+        let mut labels = Labels::new(g, &mut want, g.width() as usize).unwrap();
         let want_regions = self.cpu.segment(&buffer.frame(), &mut labels, OUTPUTS).unwrap().clone();
         let mut frame = self.staging.upload(&buffer.frame()).unwrap();
         let regions = self.cuda.segment(&frame, &mut (), OUTPUTS).unwrap().clone();
         let mut map = vec![0xfffe; g.pixels()];
-        self.cuda.work().download_labels(&mut Labels::new(g, &mut map, g.width as usize).unwrap()).unwrap();
+        self.cuda.work().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
         if let Some(i) = (0..g.pixels()).find(|&i| want[i] != map[i]) {
             let differ = (0..g.pixels()).filter(|&i| want[i] != map[i]).count();
-            let (x, y) = (i % g.width as usize, i / g.width as usize);
+            let (x, y) = (i % g.width() as usize, i / g.width() as usize);
             panic!(
                 "{what}: {differ} labels differ, first at ({x}, {y}): cpu {} of {}, cuda {} of {}",
                 want[i], want_regions.count, map[i], regions.count
@@ -85,7 +85,7 @@ impl Pair {
                 draw(&mut FrameMut::new(buffer.info, list, &buffer.strides).unwrap());
                 planes
             };
-            let labels = Labels::new(g, &mut want, g.width as usize).unwrap();
+            let labels = Labels::new(g, &mut want, g.width() as usize).unwrap();
             let want = drawn(buffer, &mut |frame| self.cpu.draw(frame, &labels, &LABELS).unwrap());
             self.cuda.draw(&mut frame, &(), &LABELS).unwrap();
             let got = drawn(buffer, &mut |host| self.staging.download(host).unwrap());

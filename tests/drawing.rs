@@ -26,7 +26,7 @@ fn draw(
 ) -> (Vec<u16>, Regions, Vec<Vec<u8>>) {
     let g = buffer.info.geometry;
     let mut map = vec![0; g.pixels()];
-    let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
+    let mut labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
     let outputs = Outputs { table: true, neighbors: false, mean_color: true, linear_light };
     let regions = engine.segment(&buffer.frame(), &mut labels, outputs).unwrap().clone();
     let mut planes = buffer.planes.clone();
@@ -45,7 +45,7 @@ fn light(code: u16, bits: u32) -> u64 {
 
 /// The mean R'G'B' of each label in the frame's bits, and in its own channels.
 fn means(buffer: &Buffer, map: &[u16], count: usize, linear_light: bool) -> Vec<([u16; 3], [u16; 3])> {
-    let (bits, width) = (buffer.info.format.bits(), buffer.info.geometry.width as usize);
+    let (bits, width) = (buffer.info.format.bits(), buffer.info.geometry.width() as usize);
     let yuv = Yuv::new(&buffer.info);
     let rgb_frame = buffer.info.format.packed_rgb().is_some();
     let mut sums = vec![([0u64; 3], 0u64); count];
@@ -81,7 +81,7 @@ fn blend(below: u16, color: u16, alpha: u32) -> u16 {
 /// Every plane as it has to be, from a color for each label.
 fn drawn(buffer: &Buffer, map: &[u16], fill: Option<&[[u16; 3]]>, lines: Option<Boundaries>) -> Vec<Vec<u8>> {
     let info = &buffer.info;
-    let (w, h) = (info.geometry.width as usize, info.geometry.height as usize);
+    let (w, h) = (info.geometry.width() as usize, info.geometry.height() as usize);
     let at = |x: usize, y: usize| map[y * w + x];
     let thin = |x: usize, y: usize| {
         (x + 1 < w && at(x + 1, y) != at(x, y)) || (y + 1 < h && at(x, y + 1) != at(x, y))

@@ -26,7 +26,7 @@ const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: 
 fn segment_with(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Regions) {
     let g = buffer.info.geometry;
     let mut map = vec![0xfffe; g.pixels()];
-    let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
+    let mut labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
     let regions = engine.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap().clone();
     (map, regions)
 }
@@ -95,7 +95,7 @@ proptest! {
     fn any_merge_equals_the_specification(
         (info, seed, picture) in any_frame(), params in any_params()
     ) {
-        let (geometry, w) = (info.geometry, info.geometry.width);
+        let (geometry, w) = (info.geometry, info.geometry.width());
         let buffer = Buffer::new(info, picture, seed.into(), 3);
         let (map, regions) = segment(&CPU[1], &params, &buffer);
         let alone = Params { merge: merge::Params::default(), ..params.clone() };
@@ -272,7 +272,7 @@ fn parameters_out_of_range_are_errors() {
             Plan::new(&Params { merge: bad, ..Params::default() }, info(20, 10)).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     }
-    assert_eq!(Plan::new(&Params::default(), info(20, 10)).unwrap().merge, None);
+    assert_eq!(Plan::new(&Params::default(), info(20, 10)).unwrap().merge(), None);
 }
 
 /// The identity of each pixel.
@@ -309,7 +309,7 @@ fn identities_of_merged_regions_last() {
             assert_eq!(ids.len(), frame.1.count as usize, "two regions share an identity");
             assert!(!ids.contains(&0));
         }
-        let (w, h) = (geometry.width as i32, geometry.height as i32);
+        let (w, h) = (geometry.width() as i32, geometry.height() as i32);
         let (before, after) = (names(&frames[12]), names(&frames[13]));
         let (mut kept, mut all) = (0, 0);
         for y in 0..h - motion[1] {

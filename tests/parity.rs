@@ -35,7 +35,7 @@ fn on_cpu(cpu: &Cpu, params: &Params, buffer: &Buffer, outputs: Outputs, drawing
     let g = buffer.info.geometry;
     let mut engine = Engine::new(cpu.clone(), Plan::new(params, buffer.info).unwrap()).unwrap();
     let mut map = vec![0; g.pixels()];
-    let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
+    let mut labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
     engine.segment(&buffer.frame(), &mut labels, outputs).unwrap();
     let mut planes = buffer.planes.clone();
     let mut frame =
@@ -53,7 +53,7 @@ fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, outputs: Outputs, draw
         let mut frame = staging.upload(&buffer.frame()).unwrap();
         engine.segment(&frame, &mut (), outputs).unwrap();
         let mut map = vec![0xfffe; g.pixels()];
-        engine.work().download_labels(&mut Labels::new(g, &mut map, g.width as usize).unwrap()).unwrap();
+        engine.work().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
         engine.draw(&mut frame, &(), drawing).unwrap();
         let mut planes = buffer.planes.clone();
         let mut host =
@@ -86,13 +86,13 @@ fn compare_outputs(
     let want = on_cpu(cpu, params, buffer, outputs, drawing);
     let got = on_cuda(cuda, params, buffer, outputs, drawing);
     let g = buffer.info.geometry;
-    let what = format!("{what} {:?} {}x{} {params:?}", buffer.info.format, g.width, g.height);
+    let what = format!("{what} {:?} {}x{} {params:?}", buffer.info.format, g.width(), g.height());
     if let Some(i) = (0..g.pixels()).find(|&i| want.map[i] != got.map[i]) {
         let differ = (0..g.pixels()).filter(|&i| want.map[i] != got.map[i]).count();
         panic!(
             "{what}: {differ} labels differ, first at ({}, {}): cpu {} of {}, cuda {} of {}",
-            i % g.width as usize,
-            i / g.width as usize,
+            i % g.width() as usize,
+            i / g.width() as usize,
             want.map[i],
             want.regions.count,
             got.map[i],

@@ -27,7 +27,7 @@ fn temporal(size: u32) -> Params {
 fn segment(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Regions) {
     let g = buffer.info.geometry;
     let mut map = vec![0xfffe; g.pixels()];
-    let mut labels = Labels::new(g, &mut map, g.width as usize).unwrap();
+    let mut labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
     let regions = engine.segment(&buffer.frame(), &mut labels, TABLE).unwrap().clone();
     (map, regions)
 }
@@ -95,7 +95,7 @@ proptest! {
                 let roots = oracle::components(geometry, map);
                 let parts = roots.iter().enumerate().filter(|&(i, &r)| i == r).count();
                 prop_assert_eq!(parts, regions.count as usize);
-                let least = engines[0].plan().min_region;
+                let least = engines[0].plan().min_region();
                 prop_assert!(regions.count == 1 || regions.table.iter().all(|region| region.area >= least));
             }
             seen.extend(&own);
@@ -159,7 +159,7 @@ fn identities_go_with_a_pan() {
     let clip = clip(geometry, PixelFormat::Rgb, 8, 10, [4, -3], None);
     let mut engine = engine(2, &temporal(14), clip[0].info);
     let frames: Vec<Vec<u32>> = clip.iter().map(|buffer| names(&segment(&mut engine, buffer))).collect();
-    let (w, h) = (geometry.width as i32, geometry.height as i32);
+    let (w, h) = (geometry.width() as i32, geometry.height() as i32);
     let (mut kept, mut all) = (0, 0);
     for pair in frames[3..].windows(2) {
         for y in 0..h {

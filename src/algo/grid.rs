@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::image::Geometry;
+use crate::image::{Geometry, MAX_SIDE};
 
 /// Most cells a frame may have: labels are u16 and 65535 stays free.
 pub const MAX_CELLS: u32 = 65_535;
@@ -12,21 +12,18 @@ pub const MAX_CELLS: u32 = 65_535;
 /// half a step and one and a half steps wide, so no sliver exists and no frame is without a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
-    /// Frame size in px.
-    pub geometry: Geometry,
-    /// Grid step S in px.
-    pub step: u32,
-    /// Cells in a row.
-    pub nx: u32,
-    /// Rows of cells.
-    pub ny: u32,
+    pub(crate) geometry: Geometry,
+    pub(crate) step: u32,
+    pub(crate) nx: u32,
+    pub(crate) ny: u32,
 }
 
 impl Grid {
     /// Cuts a frame with the smallest step from `step` on that needs at most [`MAX_CELLS`] cells.
     pub fn with_step(geometry: Geometry, step: u32) -> Self {
         let cells = |side: u32, step: u32| ((2 * side + step) / (2 * step)).max(1);
-        let mut step = step.max(1);
+        // With longer ones all frames are one cell.
+        let mut step = step.clamp(1, 2 * MAX_SIDE);
         loop {
             let (nx, ny) = (cells(geometry.width, step), cells(geometry.height, step));
             if u64::from(nx) * u64::from(ny) <= u64::from(MAX_CELLS) {
@@ -44,6 +41,26 @@ impl Grid {
             step += 1;
         }
         (step as u32).clamp(1, geometry.width.max(geometry.height))
+    }
+
+    /// Frame size in px.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Grid step S in px.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// Cells in a row.
+    pub fn nx(&self) -> u32 {
+        self.nx
+    }
+
+    /// Rows of cells.
+    pub fn ny(&self) -> u32 {
+        self.ny
     }
 
     /// Number of cells, and so of clusters.

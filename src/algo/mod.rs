@@ -91,7 +91,8 @@ impl AlgorithmParams {
     }
 }
 
-/// What follows from an algorithm's parameters and the frame size.
+/// What follows from an algorithm's parameters and the frame size. To be read: nothing takes one but inside a
+/// [`Plan`](crate::plan::Plan), which nobody edits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlgorithmPlan {
     /// Simple linear iterative clustering.

@@ -428,7 +428,7 @@ impl Job for CpuJob<'_> {
         let geometry = self.case.size.0;
         let stride = self.case.info.format.planes(geometry).map(|(row, _)| row).next().unwrap_or(0);
         let frame = Frame::new(self.case.info, &[self.frames.next().ok_or(NO_FRAMES)?], &[stride])?;
-        let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
+        let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
         let start = Instant::now();
         self.engine.segment(&frame, &mut labels, self.case.outputs)?;
         if let Some(drawing) = &self.case.drawing {
@@ -449,7 +449,7 @@ impl Job for CpuJob<'_> {
     }
 
     fn result(&mut self) -> Result<(u32, u32, Vec<u16>)> {
-        Ok((self.engine.regions().count, self.engine.plan().grid.step, self.map.clone()))
+        Ok((self.engine.regions().count, self.engine.plan().grid().step(), self.map.clone()))
     }
 }
 

@@ -187,7 +187,8 @@ pub fn library_with(
     let plan = Plan::new(params, frame).expect("plan");
     let mut engine = Engine::new(Cpu::new(1).expect("cpu"), plan).expect("engine");
     let mut labels = vec![0; frame.geometry.pixels()];
-    let mut plane = Labels::new(frame.geometry, &mut labels, frame.geometry.width as usize).expect("labels");
+    let mut plane =
+        Labels::new(frame.geometry, &mut labels, frame.geometry.width() as usize).expect("labels");
     let length = |plane: usize| strides[plane] * (shapes[plane].1 - 1) + shapes[plane].0;
     let slices: Vec<&[u8]> = (0..planes).map(|i| &drawn[offsets[i]..][..length(i)]).collect();
     let readable = Frame::new(frame, &slices, &strides).expect("frame");

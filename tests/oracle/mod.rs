@@ -19,21 +19,21 @@ pub struct Cluster {
 
 /// SLIC by its definition: every distance in full, every sum in i64.
 pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
-    let (w, h) = (grid.geometry.width as usize, grid.geometry.height as usize);
+    let (w, h) = (grid.geometry().width() as usize, grid.geometry().height() as usize);
     let point = |x: usize, y: usize| -> [i64; 5] {
         let [l, a, b] = unpack(features[y * w + x]).map(|v| i64::from(v >> plan.color_shift));
         [l, a, b, i64::from(plan.px[x]), i64::from(plan.py[y])]
     };
     let home = |x: usize, y: usize| {
-        let s = grid.step as usize;
-        ((x / s).min(grid.nx as usize - 1), (y / s).min(grid.ny as usize - 1))
+        let s = grid.step() as usize;
+        ((x / s).min(grid.nx() as usize - 1), (y / s).min(grid.ny() as usize - 1))
     };
-    if grid.step == 1 {
+    if grid.step() == 1 {
         return (0..w * h).map(|i| i as u16).collect();
     }
     let mut clusters: Vec<Cluster> = (0..grid.cells())
         .map(|k| {
-            let (x, y) = grid.seed(k % grid.nx as usize, k / grid.nx as usize);
+            let (x, y) = grid.seed(k % grid.nx() as usize, k / grid.nx() as usize);
             Cluster { mean: point(x, y), spread: plan.adaptive.map_or(1, |a| i64::from(a.initial)) }
         })
         .collect();
@@ -45,10 +45,10 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
         for dy in -1i64..=1 {
             for dx in -1i64..=1 {
                 let (cx, cy) = (gx as i64 + dx, gy as i64 + dy);
-                if cx < 0 || cy < 0 || cx >= i64::from(grid.nx) || cy >= i64::from(grid.ny) {
+                if cx < 0 || cy < 0 || cx >= i64::from(grid.nx()) || cy >= i64::from(grid.ny()) {
                     continue;
                 }
-                let k = cy as usize * grid.nx as usize + cx as usize;
+                let k = cy as usize * grid.nx() as usize + cx as usize;
                 let c = &clusters[k];
                 let place: i64 = (3..5).map(|j| (p[j] - c.mean[j]).pow(2)).sum();
                 let d = match plan.adaptive {
@@ -91,8 +91,8 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
 
 /// LSC by the definition of its arithmetic: sums in i64, then single roundings in the order that is written down.
 pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
-    let (w, h) = (grid.geometry.width as usize, grid.geometry.height as usize);
-    if grid.step == 1 {
+    let (w, h) = (grid.geometry().width() as usize, grid.geometry().height() as usize);
+    if grid.step() == 1 {
         return (0..w * h).map(|i| i as u16).collect();
     }
     let signed = |pair: u32| [i64::from(pair as u16 as i16), i64::from((pair >> 16) as u16 as i16)];
@@ -114,7 +114,7 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
     let inverse = 1.0f32 / norm as f32;
     let weights: Vec<f32> = mean.iter().map(|&m| m as f32 * inverse).collect();
     let seeds: Vec<Vec<i64>> = (0..grid.cells())
-        .map(|k| grid.seed(k % grid.nx as usize, k / grid.nx as usize))
+        .map(|k| grid.seed(k % grid.nx() as usize, k / grid.nx() as usize))
         .map(|(x, y)| point(x, y))
         .collect();
     let mut state = seeds;
@@ -125,12 +125,12 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
             weight = p[j].mul_add(weights[j], weight);
         }
         let (gx, gy) = (
-            (x / grid.step as usize).min(grid.nx as usize - 1),
-            (y / grid.step as usize).min(grid.ny as usize - 1),
+            (x / grid.step() as usize).min(grid.nx() as usize - 1),
+            (y / grid.step() as usize).min(grid.ny() as usize - 1),
         );
         let mut best = (f32::INFINITY, usize::MAX);
         for k in 0..state.len() {
-            let (cx, cy) = (k % grid.nx as usize, k / grid.nx as usize);
+            let (cx, cy) = (k % grid.nx() as usize, k / grid.nx() as usize);
             if cx.abs_diff(gx) > 1 || cy.abs_diff(gy) > 1 {
                 continue;
             }
@@ -179,11 +179,11 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
 /// LSC as GLSC prints it (Eq. 1, 2, 4, 5), in f64: features divided by their weights, weighted means, distances in full.
 /// Grid, candidates, samples and empty clusters as ours, place in grid steps.
 pub fn lsc_as_printed(grid: &Grid, rounds: u32, ratio: f64, features: &[u32]) -> Vec<u16> {
-    let (w, h) = (grid.geometry.width as usize, grid.geometry.height as usize);
+    let (w, h) = (grid.geometry().width() as usize, grid.geometry().height() as usize);
     let (color, place) = (20.0, 20.0 * ratio);
     let phi = |x: usize, y: usize| -> [f64; 10] {
         let [l, a, b] = unpack(features[y * w + x]).map(|v| f64::from(v) / 8.0);
-        let s = f64::from(grid.step);
+        let s = f64::from(grid.step());
         let turns = [l / 100.0, a / 255.0, b / 255.0, x as f64 / s, y as f64 / s];
         let lengths = [color, 2.55 * color, 2.55 * color, place, place];
         std::array::from_fn(|j| {
@@ -209,13 +209,13 @@ pub fn lsc_as_printed(grid: &Grid, rounds: u32, ratio: f64, features: &[u32]) ->
         (weight, p.map(|v| v / weight))
     };
     let mut means: Vec<[f64; 10]> = (0..grid.cells())
-        .map(|k| grid.seed(k % grid.nx as usize, k / grid.nx as usize))
+        .map(|k| grid.seed(k % grid.nx() as usize, k / grid.nx() as usize))
         .map(|(x, y)| weighted(x, y).1)
         .collect();
     let nearest = |means: &[[f64; 10]], x: usize, y: usize| -> usize {
         let (gx, gy) = (
-            (x / grid.step as usize).min(grid.nx as usize - 1),
-            (y / grid.step as usize).min(grid.ny as usize - 1),
+            (x / grid.step() as usize).min(grid.nx() as usize - 1),
+            (y / grid.step() as usize).min(grid.ny() as usize - 1),
         );
         let p = weighted(x, y).1;
         let mut best = (f64::INFINITY, 0);
@@ -248,7 +248,7 @@ pub fn lsc_as_printed(grid: &Grid, rounds: u32, ratio: f64, features: &[u32]) ->
 
 /// 4-connected components of equal label: the first pixel of each pixel's component.
 pub fn components<T: PartialEq>(geometry: Geometry, labels: &[T]) -> Vec<usize> {
-    let (w, n) = (geometry.width as usize, geometry.pixels());
+    let (w, n) = (geometry.width() as usize, geometry.pixels());
     let mut root = vec![usize::MAX; n];
     for start in 0..n {
         if root[start] != usize::MAX {
@@ -287,7 +287,7 @@ pub fn connect<T: PartialEq>(
     features: &[u32],
     min_region: u32,
 ) -> Vec<u16> {
-    let (w, n) = (geometry.width as usize, geometry.pixels());
+    let (w, n) = (geometry.width() as usize, geometry.pixels());
     let mut root = components(geometry, labels);
     for round in 0.. {
         let mut sums: BTreeMap<usize, (u64, [u64; 3])> = BTreeMap::new();
@@ -335,7 +335,7 @@ pub fn connect<T: PartialEq>(
 /// Quick shift by its definition, with the weights' chain of operations: every pair in full, one after the other. The root
 /// of each pixel.
 pub fn quickshift(geometry: Geometry, plan: &quickshift::Plan, features: &[u32]) -> Vec<u32> {
-    let (w, h) = (i64::from(geometry.width), i64::from(geometry.height));
+    let (w, h) = (i64::from(geometry.width()), i64::from(geometry.height()));
     let color = |p: i64, q: i64| -> f32 {
         let (p, q) = (unpack(features[p as usize]), unpack(features[q as usize]));
         (0..3).map(|j| p[j].abs_diff(q[j]).pow(2)).sum::<u32>() as f32
@@ -391,7 +391,7 @@ pub fn merge(
     params: &merge::Params,
     quanta: f64,
 ) -> Vec<u16> {
-    let (w, n) = (geometry.width as usize, geometry.pixels());
+    let (w, n) = (geometry.width() as usize, geometry.pixels());
     let ratio = (f64::from(params.ratio).powi(2) * 256.0).round() as u128;
     let limit = (f64::from(params.max_distance) * quanta * 16.0).powi(2);
     let mut labels = labels.to_vec();

@@ -28,7 +28,7 @@ pub fn hash(seed: u64) -> u64 {
 
 impl Picture {
     pub fn pixel(self, x: usize, y: usize, g: Geometry, seed: u64) -> [u8; 3] {
-        let (w, h) = (g.width as usize, g.height as usize);
+        let (w, h) = (g.width() as usize, g.height() as usize);
         let noise = hash(seed ^ (y * w + x) as u64).to_le_bytes();
         match self {
             Self::Flat => [seed as u8, 90, 30],
@@ -70,8 +70,8 @@ impl Buffer {
             .map(|((_, rows), stride)| (0..rows * stride).map(|i| hash(seed + i as u64 + 7) as u8).collect())
             .collect();
         let yuv = Yuv::new(&info);
-        for y in 0..g.height as usize {
-            for x in 0..g.width as usize {
+        for y in 0..g.height() as usize {
+            for x in 0..g.width() as usize {
                 let rgb = picture.pixel(x, y, g, seed);
                 if info.format == PixelFormat::P010Le {
                     // The two lowest of ten bits and the six that do not count vary with the place.
@@ -135,7 +135,7 @@ impl Buffer {
 
     pub fn features(&self, space: ColorSpace) -> Vec<u32> {
         let tables = ColorTables::with_bits(space, self.info.format.bits());
-        let (w, h) = (self.info.geometry.width as usize, self.info.geometry.height as usize);
+        let (w, h) = (self.info.geometry.width() as usize, self.info.geometry.height() as usize);
         (0..w * h).map(|i| tables.feature_wide(self.sample(i % w, i / w).1)).collect()
     }
 }
@@ -150,7 +150,7 @@ pub fn clip(
     cut: Option<usize>,
 ) -> Vec<Buffer> {
     let info = FrameInfo::new(geometry, format);
-    let (w, h) = (geometry.width as i32, geometry.height as i32);
+    let (w, h) = (geometry.width() as i32, geometry.height() as i32);
     (0..frames)
         .map(|frame| {
             let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);

@@ -145,23 +145,23 @@ const REACH: u32 = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Share of the distance that the predicted cluster is spared, in 1/256.
-    pub inertia: u32,
+    pub(crate) inertia: u32,
     /// The same where the pixel looks as it did.
-    pub sure: u32,
+    pub(crate) sure: u32,
     /// Side of a thumbnail's squares in px, a power of two.
-    pub square: u32,
+    pub(crate) square: u32,
     /// Whole squares in a row and rows of them.
-    pub thumbnail: [u32; 2],
+    pub(crate) thumbnail: [u32; 2],
     /// Largest shift along each axis, in squares.
-    pub reach: [u32; 2],
+    pub(crate) reach: [u32; 2],
     /// Pixels of the sample lattice.
-    pub samples: u64,
+    pub(crate) samples: u64,
     /// Whether clusters go on; else only identities do.
-    pub in_slots: bool,
+    pub(crate) in_slots: bool,
     /// Farthest, along each axis and in 1/16 px, that a cluster may be from the center of a free cell that it takes.
-    pub claim_reach: u32,
+    pub(crate) claim_reach: u32,
     /// From which on no shift makes two thumbnails alike: in eighths of the variance, and by square.
-    pub unlike: [u32; 2],
+    pub(crate) unlike: [u32; 2],
 }
 
 impl Plan {

@@ -206,7 +206,7 @@ impl Job for CudaJob<'_> {
         self.upload()?;
         self.submit()?;
         let geometry = info.geometry;
-        let mut labels = Labels::new(geometry, &mut self.map, geometry.width as usize)?;
+        let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
         self.engine.work().download_labels(&mut labels)?;
         if self.case.drawing.is_some() {
             self.staging.download(&mut FrameMut::new(info, [self.drawn.as_mut_slice()], &[self.stride])?)?;
@@ -218,6 +218,6 @@ impl Job for CudaJob<'_> {
 
     fn result(&mut self) -> Result<(u32, u32, Vec<u16>)> {
         self.round_trip()?;
-        Ok((self.engine.regions().count, self.engine.plan().grid.step, self.map.clone()))
+        Ok((self.engine.regions().count, self.engine.plan().grid().step(), self.map.clone()))
     }
 }

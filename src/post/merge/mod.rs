@@ -90,13 +90,13 @@ impl Params {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// C² in 1/256, rounded half up.
-    pub ratio: u32,
+    pub(crate) ratio: u32,
     /// Whether the condition has to hold from both sides.
-    pub mutual: bool,
+    pub(crate) mutual: bool,
     /// Largest squared distance that is merged across.
-    pub limit: u32,
+    pub(crate) limit: u32,
     /// How often the rule is applied.
-    pub passes: u32,
+    pub(crate) passes: u32,
 }
 
 impl Plan {
