@@ -147,10 +147,10 @@ pub trait Temporal<B: Backend>: Send {
     /// The next frame starts anew, with new identities.
     fn reset(&mut self, work: &mut B::Work);
 
-    /// The lowest identity that has not been given yet; a device backend waits for it.
+    /// The identity that the next new region gets; a device backend waits for it.
     fn next_id(&mut self, work: &B::Work) -> Result<u32>;
 
-    /// Gives identities from `id` on.
+    /// Gives identities from `id` on, which is not 0.
     fn set_next_id(&mut self, work: &mut B::Work, id: u32) -> Result<()>;
 }
 

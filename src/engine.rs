@@ -23,6 +23,8 @@ pub struct Engine<B: Backend> {
     outputs: Outputs,
     regions: Regions,
     times: StageTimes,
+    /// Where identities go on from, while the plan keeps none.
+    next_id: u32,
     /// Whether there is a label map to draw.
     is_segmented: bool,
     work: B::Work,
@@ -46,6 +48,7 @@ impl<B: Backend> Engine<B> {
             outputs: Outputs::default(),
             regions: Regions::default(),
             times: StageTimes::default(),
+            next_id: 1,
             is_segmented: false,
             work,
             backend,
@@ -110,14 +113,23 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// The lowest identity that no region has had yet; 1 where the plan keeps none. A device is waited for.
+    /// The identity that the next new region gets: 1 at first, 1 again after `u32::MAX`. Where the plan keeps none, it is what
+    /// was set, so that an engine after this one goes on from there. A device is waited for.
     pub fn next_id(&mut self) -> Result<u32> {
-        self.temporal.as_mut().map_or(Ok(1), |temporal| temporal.next_id(&self.work))
+        match &mut self.temporal {
+            Some(temporal) => temporal.next_id(&self.work),
+            None => Ok(self.next_id),
+        }
     }
 
-    /// Gives identities from `id` on, so that those of an earlier engine are not given again.
+    /// Gives identities from `id` on, so that those of an earlier engine are not given again soon. 0 is no identity and
+    /// counts as 1.
     pub fn set_next_id(&mut self, id: u32) -> Result<()> {
-        self.temporal.as_mut().map_or(Ok(()), |temporal| temporal.set_next_id(&mut self.work, id))
+        self.next_id = id.max(1);
+        match &mut self.temporal {
+            Some(temporal) => temporal.set_next_id(&mut self.work, self.next_id),
+            None => Ok(()),
+        }
     }
 
     /// Starts the segmentation of a frame: on a device nothing is waited for.

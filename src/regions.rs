@@ -7,7 +7,9 @@ use bytemuck::{Pod, Zeroable};
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Region {
-    /// Name of the region over time; the label where nothing carries identities from frame to frame.
+    /// Name of the region over time; the label where nothing carries identities from frame to frame. Identities are given in
+    /// order, 1 to `u32::MAX` and then from 1 again; 0 is none. Those of a frame differ, unless a region has lasted while all
+    /// others were given: at a thousand new regions a second, that is seven weeks.
     pub track_id: u32,
     /// Number of pixels.
     pub area: u32,

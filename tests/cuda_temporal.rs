@@ -9,6 +9,8 @@
 mod device;
 mod pictures;
 
+use std::collections::BTreeSet;
+
 use device::{device, short};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
@@ -91,7 +93,10 @@ impl Pair {
             let got = drawn(buffer, &mut |host| self.staging.download(host).unwrap());
             assert!(want == got, "{what}: colors of identities differ");
         }
-        regions.table.iter().map(|region| region.track_id).collect()
+        let ids: Vec<u32> = regions.table.iter().map(|region| region.track_id).collect();
+        let all: BTreeSet<u32> = ids.iter().copied().collect();
+        assert!(all.len() == ids.len() && !all.contains(&0), "{what}: identities {ids:?}");
+        ids
     }
 }
 

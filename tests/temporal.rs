@@ -45,6 +45,48 @@ fn names(frame: &(Vec<u16>, Regions)) -> Vec<u32> {
     frame.0.iter().map(|&label| frame.1.table[usize::from(label)].track_id).collect()
 }
 
+/// Identities are given in order, 1 comes after the last, and engines that keep none hand on what was set.
+#[test]
+fn identities_begin_again_after_the_last() {
+    let g = Geometry::new(97, 71).unwrap();
+    let clip = clip(g, PixelFormat::Rgb, 5, 12, [3, 2], Some(7));
+    let lsc = AlgorithmParams::Lsc(lsc::Params::default());
+    let quickshift = AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, ..Default::default() });
+    for algorithm in [AlgorithmParams::Slic(slic::Params::default()), lsc, quickshift] {
+        for ratio in [0.0, 2.0] {
+            let merge = merge::Params { ratio, ..Default::default() };
+            let params = Params { algorithm: algorithm.clone(), merge, ..temporal(12) };
+            let mut engine = engine(2, &params, clip[0].info);
+            let mut next = u32::MAX - 5;
+            engine.set_next_id(next).unwrap();
+            let (mut before, mut given) = (BTreeSet::new(), BTreeSet::new());
+            for (i, buffer) in clip.iter().enumerate() {
+                if i % 3 == 2 {
+                    engine.reset();
+                }
+                let ids = ids(&segment(&mut engine, buffer).1);
+                let all: BTreeSet<u32> = ids.iter().copied().collect();
+                assert!(all.len() == ids.len() && !all.contains(&0), "frame {i} of {params:?}: {ids:?}");
+                for id in ids.into_iter().filter(|id| !before.contains(id)) {
+                    assert_eq!(id, next, "frame {i} of {params:?}");
+                    given.insert(id);
+                    next = next.wrapping_add(1).max(1);
+                }
+                assert_eq!(engine.next_id().unwrap(), next, "frame {i} of {params:?}");
+                before = all;
+            }
+            assert!(given.contains(&u32::MAX) && given.contains(&1) && given.len() > 12, "{given:?}");
+        }
+    }
+    let mut without = engine(1, &Params::default(), clip[0].info);
+    assert_eq!(without.next_id().unwrap(), 1);
+    for (set, next) in [(77, 77), (u32::MAX, u32::MAX), (0, 1)] {
+        without.set_next_id(set).unwrap();
+        segment(&mut without, &clip[0]);
+        assert_eq!(without.next_id().unwrap(), next);
+    }
+}
+
 fn any_params() -> impl Strategy<Value = Params> {
     (4u32..24, 0usize..4, prop::bool::weighted(0.8), 0.0f32..0.9, 1.0f32..40.0, 0usize..3).prop_map(
         |(superpixel_size, algorithm, connectivity, temporal_inertia, compactness, min)| Params {

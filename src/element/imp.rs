@@ -56,7 +56,7 @@ struct State {
     started: Option<Started>,
     /// When the last frame began, and how long it lasts.
     last: Option<(gst::ClockTime, gst::ClockTime)>,
-    /// The lowest identity that no region of an earlier engine has had.
+    /// The identity that the next engine begins with.
     next_id: u32,
     warned_of_step: bool,
 }
@@ -252,7 +252,7 @@ impl Superpixel {
             Some((_, mut engine)) => {
                 // Frames under way may still be in its memory.
                 engine.settle();
-                state.next_id = state.next_id.max(engine.next_id().map_err(library_error)?);
+                state.next_id = engine.next_id().map_err(library_error)?;
                 engine.into_backend()
             }
             None => state.backend.take().ok_or_else(restart)?,

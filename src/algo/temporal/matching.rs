@@ -65,7 +65,7 @@ impl Matching {
     }
 }
 
-/// Gives those without an identity the next ones, in order; 0 is none.
+/// Gives those without an identity the next ones, in order; after the last comes 1 again, since 0 is none.
 pub(super) fn number_new(tracks: &mut [Track], next_id: &mut u32) {
     for track in tracks.iter_mut().filter(|track| track.id == 0) {
         track.id = *next_id;
