@@ -523,6 +523,10 @@ fn an_element_works_after_an_error_and_a_restart() {
     pair.set_caps(caps("RGB", 97, 81));
     let input = picture(&info("RGB", 97, 81), 1, 0);
     let before = pair.compare(&input, "before");
+    // So many in a row end a stream.
+    for _ in 1..10 {
+        assert!(pair.cuda.harness.push(gst::Buffer::with_size(10).unwrap()).is_ok());
+    }
     assert_eq!(pair.cuda.harness.push(gst::Buffer::with_size(10).unwrap()), Err(gst::FlowError::Error));
     assert!(error_on(&pair.cuda.bus).is_some_and(|text| text.contains("buffer")));
     assert!(pair.compare(&input, "after the error") == before);
