@@ -80,6 +80,9 @@ section "tests, features: none" run_tests "" --lib --test allocations --test tem
 section "tests, features: gst" run_tests gst --lib --test element --test readme
 section "tests, features: cuda" run_tests cuda --lib
 section "tests, features: gst,cuda" run_tests gst,cuda
+# Again as users get it; with debug assertions it has run above.
+try_levels() { cargo test --locked --release --no-default-features --test levels -- --nocapture; }
+section "instruction sets, release" try_levels
 if [ "$all_features" = gst,cuda ]; then
     skip "clippy and tests, features: gst,cuda,v1_26" "they need GStreamer 1.26"
 else

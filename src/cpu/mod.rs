@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The CPU backend: host memory and a pool of threads. It defines every result; no result depends on its threads.
 
+#[doc(hidden)]
+pub mod level;
+
 use std::sync::Arc;
 
 use crate::algo::temporal;

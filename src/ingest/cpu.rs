@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `ingest` on the CPU: rows in parallel.
 
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::backend;
 use crate::color::{COLORS, ColorTables, Yuv};
+use crate::cpu::level::by_level;
 use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, PixelFormat, p010_code};
@@ -79,8 +79,12 @@ fn yuv_row(
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn ingest_row(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
+by_level! {
+    fn ingest_row(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) = ingest_row_body
+}
+
+#[inline(always)]
+fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
     let row = frame.row(0, y);
     match ingest.info.format {
         PixelFormat::Rgba | PixelFormat::Rgbx => rgb_row::<4, 0, 1, 2>(ingest, row, out),

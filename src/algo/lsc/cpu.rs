@@ -8,7 +8,6 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::label::label_band;
@@ -24,6 +23,7 @@ use crate::algo::temporal::cpu::{Source, State};
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
+use crate::cpu::level::by_level;
 use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::Labels;
@@ -284,8 +284,19 @@ fn split(sum: u64) -> [i64; 2] {
     [low, (sum.wrapping_sub(low as u64) as i64) >> 32]
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn assign_band(
+by_level! {
+    fn assign_band(
+        band: &mut Band,
+        grid: &Grid,
+        plan: &Plan,
+        mean: &Mean,
+        clusters: &[Cluster],
+        inertia: Option<Inertia>,
+    ) -> u64 = lsc_assign_band_body
+}
+
+#[inline(always)]
+fn lsc_assign_band_body(
     band: &mut Band,
     grid: &Grid,
     plan: &Plan,

@@ -4,8 +4,6 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use multiversion::multiversion;
-
 use super::Plan;
 use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
@@ -15,15 +13,28 @@ use crate::algo::samples::{CANDIDATES, LANES, ROWS};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::cpu::State;
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::cpu::level::by_level;
 use crate::image::LabelBand;
 
 /// Columns whose part of the score is kept while rows pass.
 const BLOCK: usize = 64;
 
-/// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
-/// something lasts.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-pub(super) fn label_band(
+by_level! {
+    /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
+    /// something lasts.
+    pub(super) fn label_band(
+        band: &mut LabelBand<'_>,
+        grid: &Grid,
+        plan: &Plan,
+        mean: &Mean,
+        clusters: &[Cluster],
+        features: &[u32],
+        state: Option<&State>,
+    ) -> u64 = lsc_label_band_body
+}
+
+#[inline(always)]
+fn lsc_label_band_body(
     band: &mut LabelBand<'_>,
     grid: &Grid,
     plan: &Plan,

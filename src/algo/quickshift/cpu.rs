@@ -9,13 +9,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::{EXP2, Plan};
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
+use crate::cpu::level::by_level;
 use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
@@ -171,9 +171,13 @@ fn color_distance(p: &[Lanes<f32>; 3], q: &[Lanes<f32>; 3], lane: usize) -> f32 
     c.mul_add(c, b.mul_add(b, a * a))
 }
 
-/// The densities of one row, in units of the weights.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn density_row(planes: &Planes, plan: &Plan, y: usize, out: &mut [u32]) {
+by_level! {
+    /// The densities of one row, in units of the weights.
+    fn density_row(planes: &Planes, plan: &Plan, y: usize, out: &mut [u32]) = density_row_body
+}
+
+#[inline(always)]
+fn density_row_body(planes: &Planes, plan: &Plan, y: usize, out: &mut [u32]) {
     let (weight, radius) = (&plan.weight, plan.radius as usize);
     let rows = planes.rows(y, radius);
     // What the sums hold beside the weights.
@@ -208,9 +212,13 @@ fn density_row(planes: &Planes, plan: &Plan, y: usize, out: &mut [u32]) {
     }
 }
 
-/// The parents of one row.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn link_row(planes: &Planes, plan: &Plan, y: usize, out: &mut [AtomicU32]) {
+by_level! {
+    /// The parents of one row.
+    fn link_row(planes: &Planes, plan: &Plan, y: usize, out: &mut [AtomicU32]) = link_row_body
+}
+
+#[inline(always)]
+fn link_row_body(planes: &Planes, plan: &Plan, y: usize, out: &mut [AtomicU32]) {
     const NONE: i32 = i32::MAX;
     let (width, height) = (planes.geometry.width as i32, planes.geometry.height as i32);
     for (i, out) in out.chunks_mut(LANES).enumerate() {

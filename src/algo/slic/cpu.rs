@@ -7,7 +7,6 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::Plan;
@@ -21,6 +20,7 @@ use crate::algo::temporal::look_back::NO_CANDIDATE;
 use crate::algo::temporal::{Inertia, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
+use crate::cpu::level::by_level;
 use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::Labels;
@@ -243,8 +243,18 @@ impl Segmenter<Cpu> for Slic {
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn assign_band(
+by_level! {
+    fn assign_band(
+        band: &mut Band,
+        grid: &Grid,
+        plan: &Plan,
+        centers: &[Center],
+        inertia: Option<Inertia>,
+    ) -> u64 = slic_assign_band_body
+}
+
+#[inline(always)]
+fn slic_assign_band_body(
     band: &mut Band,
     grid: &Grid,
     plan: &Plan,

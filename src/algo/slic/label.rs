@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use multiversion::multiversion;
-
 use super::cpu::Center;
 use super::score::{Candidates, Columns, Pixels, Row};
 use super::{Adaptive, Plan};
@@ -16,15 +14,28 @@ use crate::algo::samples::{LANES, ROWS, WIDE};
 use crate::algo::temporal::Inertia;
 use crate::algo::temporal::cpu::State;
 use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::cpu::level::by_level;
 use crate::image::LabelBand;
 
 /// Columns whose part of the scores is kept while rows pass.
 const BLOCK: usize = 4 * WIDE;
 
-/// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
-/// something lasts. `x` are the columns' scaled places, each from its cell's first, and some more.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-pub(super) fn label_band(
+by_level! {
+    /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
+    /// something lasts. `x` are the columns' scaled places, each from its cell's first, and some more.
+    pub(super) fn label_band(
+        band: &mut LabelBand<'_>,
+        grid: &Grid,
+        plan: &Plan,
+        x: &[i32],
+        centers: &[Center],
+        features: &[u32],
+        state: Option<&State>,
+    ) -> u64 = slic_label_band_body
+}
+
+#[inline(always)]
+fn slic_label_band_body(
     band: &mut LabelBand<'_>,
     grid: &Grid,
     plan: &Plan,

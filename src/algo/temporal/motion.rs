@@ -4,7 +4,6 @@
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::cpu::{NONE, Slot, State};
@@ -17,6 +16,7 @@ use crate::algo::grid::Grid;
 use crate::algo::samples::LANES;
 use crate::color::unpack;
 use crate::cpu::Cpu;
+use crate::cpu::level::by_level;
 
 impl State {
     pub(super) fn take_thumbnail(&mut self, cpu: &Cpu, features: &[u32]) {
@@ -273,9 +273,18 @@ impl Tracking<'_> {
     }
 }
 
-/// Tracks those of some rows of slots, from row `first` on, that have regions.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-fn track_slots(tracking: &Tracking<'_>, first: usize, slots: &mut [Slot], samples: &mut Samples) {
+by_level! {
+    /// Tracks those of some rows of slots, from row `first` on, that have regions.
+    fn track_slots(
+        tracking: &Tracking<'_>,
+        first: usize,
+        slots: &mut [Slot],
+        samples: &mut Samples,
+    ) = track_slots_body
+}
+
+#[inline(always)]
+fn track_slots_body(tracking: &Tracking<'_>, first: usize, slots: &mut [Slot], samples: &mut Samples) {
     tracking.collect(first, slots.len(), samples);
     for (i, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE) {
         tracking.track(slot, &samples.of(i));
