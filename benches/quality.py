@@ -43,13 +43,14 @@ def label_maps(pictures, folder, asked, value, args):
 
     def one(picture):
         name = os.path.splitext(os.path.basename(picture))[0]
-        # One thread each: the pictures are what runs in parallel.
-        command = ["gst-launch-1.0", "-q", "filesrc", f"location={picture}", "!", "jpegdec", "!", "videoconvert", "!", "superpixel",
+        # One thread each: the pictures are what runs in parallel. gst-launch-1.0 parses its words, so no path of the user's is one.
+        command = ["gst-launch-1.0", "-q", "filesrc", "location=/dev/fd/0", "!", "jpegdec", "!", "videoconvert", "!", "superpixel",
                    f"algo={args.algorithm}", asked, f"iterations={args.iterations}", f"{REGULARITY[args.algorithm]}={value}",
                    f"backend={args.backend}", "threads=1", "overlay=none", *args.properties.split(), "!", "superpixellabels", "!",
-                   "videoconvert", "!", "video/x-raw,format=GRAY16_BE", "!", "pngenc", "!", "filesink", f"location={folder}/{name}.png"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        return f"{picture}: {done.stdout}" if done.returncode or done.stdout.strip() else None
+                   "videoconvert", "!", "video/x-raw,format=GRAY16_BE", "!", "pngenc", "!", "fdsink"]
+        with open(picture, "rb") as source, open(os.path.join(folder, f"{name}.png"), "wb") as result:
+            done = subprocess.run(command, stdin=source, stdout=result, stderr=subprocess.PIPE, text=True)
+        return f"{picture}: {done.stderr}" if done.returncode or done.stderr.strip() else None
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         failures = [failure for failure in pool.map(one, pictures) if failure]

@@ -8,6 +8,7 @@
 #[cfg(feature = "gst")]
 mod demo {
     use std::error::Error;
+    use std::ffi::OsStr;
     use std::io::{IsTerminal, Write};
     use std::path::Path;
     use std::sync::{Arc, Mutex};
@@ -108,7 +109,7 @@ mod demo {
     }
 
     /// Adds the source and returns the element whose source pad gives the video.
-    fn add_source(pipeline: &gst::Pipeline, source: &str) -> Result<gst::Element> {
+    fn add_source(pipeline: &gst::Pipeline, source: &OsStr) -> Result<gst::Element> {
         let convert = make("videoconvert")?;
         if source == "camera" {
             if !Path::new("/dev/video0").exists() {
@@ -120,9 +121,9 @@ mod demo {
             pipeline.add(&convert)?;
             link_video(&decode, &convert);
         } else {
-            let uri = match source.contains("://") {
-                true => source.to_owned(),
-                false => gst::glib::filename_to_uri(std::fs::canonicalize(source)?, None)?.to_string(),
+            let uri = match source.to_str() {
+                Some(uri) if uri.contains("://") && !uri.starts_with('/') => uri.to_owned(),
+                _ => gst::glib::filename_to_uri(std::fs::canonicalize(source)?, None)?.to_string(),
             };
             let decode = make("uridecodebin")?;
             decode.set_property("uri", uri);
@@ -215,7 +216,7 @@ mod demo {
         let _ = std::io::stdout().flush();
     }
 
-    fn run(source: &str, properties: &[Property], file: &str, encoder: &[gst::Element]) -> Result<Run> {
+    fn run(source: &OsStr, properties: &[Property], file: &str, encoder: &[gst::Element]) -> Result<Run> {
         let pipeline = gst::Pipeline::new();
         let convert = add_source(&pipeline, source)?;
         let superpixel = make_superpixel(properties)?;
@@ -389,17 +390,19 @@ mod demo {
 
     /// Does what the command line asks.
     pub fn main() -> Result<()> {
-        let mut arguments = std::env::args().skip(1);
+        // A file's name need not be UTF-8.
+        let mut arguments = std::env::args_os().skip(1);
         let source = arguments.next().ok_or("usage: demo FILE|URI|camera [PROPERTY=VALUE ...]")?;
         gst::init()?;
         let superpixel = make("superpixel")?;
-        let mut properties =
-            arguments.map(|text| parse_property(&superpixel, &text)).collect::<Result<Vec<Property>>>()?;
+        let mut properties = arguments
+            .map(|text| parse_property(&superpixel, &text.to_string_lossy()))
+            .collect::<Result<Vec<Property>>>()?;
         if !properties.iter().any(|(name, _)| name == "superpixel-size" || name == "superpixels") {
             properties.push(parse_property(&superpixel, SUPERPIXEL_SIZE)?);
         }
         let (encoder, video) = make_encoder()?;
-        println!("segmenting {source}");
+        println!("segmenting {}", source.display());
         let run = run(&source, &properties, video, &encoder)?;
         let encoder = encoder[0].factory().map_or_else(Default::default, |f| f.name().to_string());
         let fps = run.frames as f64 / run.time.as_secs_f64();

@@ -56,9 +56,11 @@ mod reader {
         let text = lines.collect::<Vec<_>>().join(" ");
         // The labels are what counts here: no window, and no frame is dropped.
         let text = text.replace("autovideosink", "fakesink").replace("drop=true", "drop=false");
-        let text = text.replace(CLIP, &format!("\"{}\"", file.display()));
+        let text = text.replace(&format!("location={CLIP}"), "name=file");
         let pipeline =
             gst::parse::launch(&text)?.downcast::<gst::Pipeline>().map_err(|_| "not a pipeline")?;
+        // A name in the description would be parsed with it.
+        pipeline.by_name("file").ok_or("no source of files")?.set_property("location", file);
         let sink = pipeline.by_name("labels").and_downcast::<gst_app::AppSink>().ok_or("no appsink")?;
         // Where this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);

@@ -36,7 +36,9 @@ for argument in "$@"; do
     elif [ "$argument" = camera ] || [[ $argument =~ ^[A-Za-z][A-Za-z0-9+.-]*:// ]]; then
         source=$argument
     elif [ -f "$argument" ] && [ -r "$argument" ]; then
-        source=$(realpath "$argument")
+        # Not $(realpath), which would lose a newline at the end of a name.
+        source=$argument
+        [[ $source = /* ]] || source=$PWD/$source
     else
         bad "no such file: $argument"
     fi

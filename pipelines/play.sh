@@ -25,7 +25,9 @@ fi
 file=$here/../$clip
 if [ $# = 2 ]; then
     [ -r "$2" ] || { echo "error: no such file: $2" >&2; exit 2; }
-    file=$(realpath "$2")
+    # A newline at the end of a name would be lost in $(...).
+    file=$2
+    [[ $file = /* ]] || file=$PWD/$file
 fi
 
 # shellcheck source=pipelines/setup.sh
@@ -40,11 +42,15 @@ if [[ $pipeline = *.py ]]; then
     python3 -c 'import gi, numpy' 2>/dev/null || python=/usr/bin/python3
     exec "$python" "$pipeline" "$file"
 fi
-# The description is one line of words without quotes, so the shell's own splitting takes it apart.
+# gst-launch-1.0 joins its words and parses them again, so a file's name must not be one of them. The file is opened here, and
+# the description names the descriptor: no name adds elements.
+exec 3<"$file"
+# The description is words without quotes, so the shell's own splitting takes it apart.
 set -f
 words=()
+# shellcheck disable=SC2013  # words on purpose
 for word in $(grep -v '^#' "$pipeline"); do
-    [ "$word" = "location=$clip" ] && word="location=$file"
+    [ "$word" = "location=$clip" ] && word=location=/dev/fd/3
     words+=("$word")
 done
 exec gst-launch-1.0 -e "${words[@]}"

@@ -82,7 +82,9 @@ def main():
     text = " ".join(line for line in lines if not line.startswith("#"))
     # The labels are what counts here: no window, and no frame is dropped.
     text = text.replace("autovideosink", "fakesink").replace("drop=true", "drop=false")
-    pipeline = Gst.parse_launch(text.replace(clip, f'"{file}"'))
+    pipeline = Gst.parse_launch(text.replace(f"location={clip}", "name=file"))
+    # A name in the description would be parsed with it. As a URI it need not even be text.
+    pipeline.get_by_name("file").set_uri(file.as_uri())
     sink = pipeline.get_by_name("labels")
     pipeline.set_state(Gst.State.PLAYING)
     seen = 0

@@ -322,6 +322,13 @@ fn plugin_alone(name: &str) -> std::path::PathBuf {
     folder
 }
 
+/// The clip under a name that is a pipeline of its own to whoever parses it.
+fn clip_with_a_hostile_name(folder: &Path) -> PathBuf {
+    let file = folder.join("a\tb \"' \\ ! fakesink ! filesink location=stolen.mp4 \"\n");
+    std::fs::copy(root().join(CLIP), &file).unwrap();
+    file
+}
+
 #[test]
 fn python_reads_labels() {
     let python = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
@@ -330,7 +337,8 @@ fn python_reads_labels() {
     let python = python.expect("no python3 with gi and numpy; install python3-gi and python3-numpy");
     let folder = plugin_alone("plugin-python");
     let mut command = Command::new(python);
-    command.arg(root().join("pipelines/read_labels.py")).arg(root().join(CLIP)).arg(FRAMES.to_string());
+    command.arg(root().join("pipelines/read_labels.py"));
+    command.arg(clip_with_a_hostile_name(&folder)).arg(FRAMES.to_string());
     command.env("GST_PLUGIN_PATH", &folder).env("GST_REGISTRY", folder.join("registry.bin"));
     assert_one_line_per_frame(&output_of(&mut command));
     std::fs::remove_dir_all(folder).unwrap();
@@ -349,7 +357,7 @@ fn c_reads_labels() {
         .arg(root().join("examples/read_labels.c"));
     output_of(compile.args(flags.split_whitespace()));
     let mut command = Command::new(&program);
-    command.arg(root().join(CLIP)).arg(FRAMES.to_string());
+    command.arg(clip_with_a_hostile_name(&folder)).arg(FRAMES.to_string());
     command.env("GST_PLUGIN_PATH", &folder).env("GST_REGISTRY", folder.join("registry.bin"));
     assert_one_line_per_frame(&output_of(&mut command));
     std::fs::remove_dir_all(folder).unwrap();
@@ -366,6 +374,9 @@ fn rust_reads_labels() {
     run.current_dir(root())
         .args(["run", "--quiet", "--locked", "--no-default-features", "--features"])
         .arg(features);
-    run.arg("--target-dir").arg(&target).args(["--example", "read_labels", "--"]).arg(root().join(CLIP));
-    assert_one_line_per_frame(&output_of(run.arg(FRAMES.to_string())));
+    run.arg("--target-dir").arg(&target).args(["--example", "read_labels", "--"]);
+    let folder = scratch("clip-rust");
+    run.arg(clip_with_a_hostile_name(&folder)).arg(FRAMES.to_string());
+    assert_one_line_per_frame(&output_of(&mut run));
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -222,6 +222,45 @@ try_demo() {
 }
 section "demo" try_demo
 
+# Whatever a file is called, it plays, and no other file appears.
+try_names() {
+    local folder=$scratch/names bin=$scratch/names-bin name names
+    # shellcheck disable=SC1003  # a name that ends like that
+    names=(
+        $'tab\t!\tfilesink\tlocation=stolen.mp4'
+        'quote" ! filesink location="stolen.mp4'
+        "quote' ! filesink location='stolen.mp4"
+        $'all \\ \t"\'!\n$(touch stolen) `touch stolen` ; * %05d ! filesink location=stolen.mp4\n'
+        'location=stolen.mp4'
+        'backslash\'
+        $'bytes \xff\xfe'
+    )
+    rm -rf "$folder" "$bin"
+    mkdir -p "$folder" "$bin"
+    # The plugin and the demo are there; this cargo leaves them alone.
+    # shellcheck disable=SC2016  # expanded by the script
+    printf '#!/bin/sh\n[ "$1" != --version ] || echo cargo 99.0.0\n' >"$bin/cargo"
+    chmod +x "$bin/cargo"
+    export PATH=$bin:$PATH
+    unset DISPLAY WAYLAND_DISPLAY
+    cd "$folder"
+    gst-launch-1.0 -q videotestsrc num-buffers=3 ! video/x-raw,width=96,height=64 ! x264enc ! mp4mux ! filesink location=../names.mp4
+    for name in "${names[@]}"; do cp ../names.mp4 "$name"; done
+    for name in "${names[@]}"; do
+        expect 0 timeout 60 "$root/pipelines/play.sh" boundaries "$name"
+        gst-launch-1.0 -q filesrc location=boundaries.mp4 ! decodebin ! fakesink
+        expect 0 timeout 60 "$root/pipelines/play.sh" read_labels.py "$name"
+        [ "$(grep -c '^frame [0-2]: 96x64, ' "$scratch/out.txt")" = 3 ]
+        rm boundaries.mp4
+    done
+    expect 0 timeout 60 "$root/pipelines/demo.sh" "./${names[3]}"
+    expect 0 timeout 60 "$root/pipelines/demo.sh" "${names[6]}"
+    rm superpixel-demo.*
+    find . -mindepth 1
+    [ "$(find . -mindepth 1 -printf x)" = "$(printf '%0*d' ${#names[@]} 0 | tr 0 x)" ]
+}
+section "file names" try_names
+
 say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
 for name in "${failed[@]}"; do say "failed: $name"; done
 for name in "${skipped[@]}"; do say "skipped: $name"; done

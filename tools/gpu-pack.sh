@@ -14,7 +14,8 @@ for argument in "$@"; do
         --dev) profile=dev ;;
         -h | --help) sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         -*) echo "gpu-pack.sh: no option $argument" >&2; exit 2 ;;
-        *) folder=$argument ;;
+        /*) folder=$argument ;;
+        *) folder=$PWD/$argument ;;
     esac
 done
 limit_mib=64
@@ -30,8 +31,14 @@ cd "$root"
 target=${CARGO_TARGET_DIR:-$root/target}
 built=$target/$([ "$profile" = dev ] && echo debug || echo release)
 
+# Only what this script made before is replaced.
+if [ -n "$(ls -A "$folder" 2>/dev/null)" ] && [ ! -e "$folder/gpu-suite.sh" ]; then
+    echo "gpu-pack.sh: $folder holds other files" >&2
+    exit 2
+fi
 rm -rf "$folder"
 mkdir -p "$folder"/{bin,gst,kernels,lib,lib-spare,media,plugin,tests}
+cp tools/gpu-suite.sh "$folder/"
 
 say "building ($profile)"
 cargo build --locked --release --no-default-features --features "$features" --lib --bins
@@ -60,7 +67,6 @@ cp "$(tail -n 1 "$target/gpu-pack.throughput")" "$folder/bin/superpixel-throughp
 cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
 [ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
-cp tools/gpu-suite.sh "$folder/"
 
 say "GStreamer"
 plugins_from=$(pkg-config --variable=pluginsdir gstreamer-1.0)
@@ -93,31 +99,34 @@ find "$folder" -type f \( -perm -u+x -o -name '*.so*' \) ! -name '*.sh' -exec st
 
 say "media"
 cp media/bigbuckbunny.mp4 "$folder/media/"
+# gst-launch-1.0 parses its words: relative names keep the path of the folder out of them.
+cd "$folder/media"
 # The clip once more, in a form that every machine decodes to the same pixels.
-gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! video/x-raw,format=I420 ! \
-    identity eos-after=$((clip_frames + 1)) ! jpegenc quality=85 ! avimux ! filesink location="$folder/media/clip.avi"
+gst-launch-1.0 -q filesrc location=bigbuckbunny.mp4 ! decodebin ! videoconvert ! video/x-raw,format=I420 ! \
+    identity eos-after=$((clip_frames + 1)) ! jpegenc quality=85 ! avimux ! filesink location=clip.avi
 # And once more at 1920x1080 for the decoders of the device, and as streams that can be repeated without end.
-scaled=(filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale !
+scaled=(filesrc location=bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale !
     video/x-raw,format=I420,width=1920,height=1080 ! identity eos-after=$((clip_frames + 1)))
 if gst-inspect-1.0 --exists x264enc; then
     h264=(x264enc bitrate=6000 key-int-max=24 speed-preset=veryfast)
 else
     h264=(openh264enc bitrate=6000000 gop-size=24)
 fi
-gst-launch-1.0 -q "${scaled[@]}" ! "${h264[@]}" ! h264parse ! mp4mux ! filesink location="$folder/media/1080p.mp4"
+gst-launch-1.0 -q "${scaled[@]}" ! "${h264[@]}" ! h264parse ! mp4mux ! filesink location=1080p.mp4
 if gst-inspect-1.0 --exists x265enc; then
     gst-launch-1.0 -q "${scaled[@]}" ! x265enc bitrate=4000 key-int-max=24 speed-preset=veryfast ! h265parse ! mp4mux ! \
-        filesink location="$folder/media/1080p-h265.mp4"
+        filesink location=1080p-h265.mp4
 else
     say "no x265enc here: no H.265 clip"
 fi
 for clip in bigbuckbunny 1080p; do
-    gst-launch-1.0 -q filesrc location="$folder/media/$clip.mp4" ! qtdemux ! h264parse ! \
-        video/x-h264,stream-format=byte-stream,alignment=au ! filesink location="$folder/media/$clip.h264"
+    gst-launch-1.0 -q filesrc location="$clip.mp4" ! qtdemux ! h264parse ! \
+        video/x-h264,stream-format=byte-stream,alignment=au ! filesink location="$clip.h264"
 done
 # One of its later frames as a picture: of the few that pass, the last stays.
-gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videorate ! video/x-raw,framerate=1/2 ! videoconvert ! \
-    videoscale ! video/x-raw,format=RGB,width=1920,height=1080 ! pngenc ! multifilesink location="$folder/media/1080p.png"
+gst-launch-1.0 -q filesrc location=bigbuckbunny.mp4 ! decodebin ! videorate ! video/x-raw,framerate=1/2 ! videoconvert ! \
+    videoscale ! video/x-raw,format=RGB,width=1920,height=1080 ! pngenc ! multifilesink location=1080p.png
+cd "$root"
 
 cat >"$folder/env.sh" <<'ENV'
 # SPDX-License-Identifier: MPL-2.0
@@ -129,7 +138,7 @@ for gpu_spare in libstdc++.so.6 libgcc_s.so.1; do
     if ! ldconfig -p 2>/dev/null | grep "$gpu_spare" >/dev/null; then LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$gpu_folder/lib-spare"; fi
 done
 export GST_PLUGIN_SYSTEM_PATH="$gpu_folder/gst" GST_PLUGIN_PATH="$gpu_folder/plugin"
-export GST_PLUGIN_SCANNER="$gpu_folder/bin/gst-plugin-scanner" GST_REGISTRY="${TMPDIR:-/tmp}/superpixel-gpu-registry.bin"
+export GST_PLUGIN_SCANNER="$gpu_folder/bin/gst-plugin-scanner" GST_REGISTRY="$gpu_folder/registry.bin"
 ENV
 
 say "tests: $(ls "$folder/tests" | tr '\n' ' ')"

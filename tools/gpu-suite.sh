@@ -32,7 +32,7 @@ for name in "${sections[@]}"; do
     esac
     case $name in -h | --help) sed -n '3,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
-scratch=$(mktemp -d)
+scratch=$(cd "$(mktemp -d)" && pwd) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 if [ -e "$here/pack.tar.xz" ]; then
     mkdir "$scratch/pack"
@@ -43,12 +43,18 @@ fi
 [ -e "$here/env.sh" ] || { echo "gpu-suite.sh: run the copy in the folder that tools/gpu-pack.sh makes" >&2; exit 2; }
 # shellcheck source=/dev/null  # written by gpu-pack.sh
 . "$here/env.sh"
+for name in OUT SUPERPIXEL_CLIPS SUPERPIXEL_IMAGES; do
+    case ${!name:-} in "" | /*) ;; *) export "$name=$PWD/${!name}" ;; esac
+done
 out=${OUT:-$PWD/gpu-suite-logs}
 mkdir -p "$out"
 # A file system may have lost the modes on the way.
 chmod +x "$here"/bin/* "$here"/tests/* 2>/dev/null
 export SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_PLUGIN_DIR=$here/plugin SUPERPIXEL_MEDIA=$here/media RUST_BACKTRACE=1
-clip=$here/media/clip.avi picture=$here/media/1080p.png
+# gst-launch-1.0 parses its words: relative names keep the paths of folders out of them.
+ln -s "$here/media" "$scratch/media"
+cd "$scratch" || exit 1
+clip=media/clip.avi picture=media/1080p.png
 
 # The test programs whose name matches $1.
 programs() { find "$here/tests" -type f -printf '%f\n' | grep -E "$1" | sort; }
@@ -95,8 +101,9 @@ clips() {
         if [ -d "$clip" ]; then
             cp "$clip"/* "$scratch/clips/$name/$name/"
         else
-            gst-launch-1.0 -q filesrc location="$clip" ! qtdemux ! h264parse ! openh264dec ! videoconvert ! jpegenc quality=90 ! \
-                multifilesink location="$scratch/clips/$name/$name/%05d.jpg" || { echo "$name: not decoded"; status=1; continue; }
+            # gst-launch-1.0 parses its words, so the clip's name is none of them.
+            (cd "$scratch/clips/$name/$name" && gst-launch-1.0 -q filesrc location=/dev/fd/3 ! qtdemux ! h264parse ! openh264dec ! \
+                videoconvert ! jpegenc quality=90 ! multifilesink location=%05d.jpg) 3<"$clip" || { echo "$name: not decoded"; status=1; continue; }
         fi
         SUPERPIXEL_CLIPS=$scratch/clips/$name "$here/tests/cuda_temporal" clips_of_a_folder >"$scratch/clips/$name.log" 2>&1 &
         processes+=("$!:$name")
@@ -185,7 +192,7 @@ checksum() {
     local name=$1
     shift
     timeout 120 gst-launch-1.0 -q filesrc location="$clip" ! avidemux ! jpegdec ! "$@" ! \
-        filesink location="$scratch/$name.raw" || return 1
+        filesink location="$name.raw" || return 1
     [ -s "$scratch/$name.raw" ] || { echo "$name: nothing came out" >&2; return 1; }
     sha256sum <"$scratch/$name.raw"
     rm -f "$scratch/$name.raw"
@@ -208,7 +215,7 @@ pipelines() {
     for overlay in none boundaries mean-color labels; do
         for backend in cpu cuda; do
             checksum "$overlay" videoconvert ! video/x-raw,format=RGBA ! superpixel backend=$backend overlay=$overlay ! \
-                tee name=t ! queue ! superpixellabels ! filesink location="$scratch/$backend.labels" t. ! queue \
+                tee name=t ! queue ! superpixellabels ! filesink location="$backend.labels" t. ! queue \
                 >"$scratch/$backend.sum" || { echo "$overlay: $backend failed"; status=1; }
         done
         if cmp -s "$scratch/cpu.sum" "$scratch/cuda.sum" && cmp -s "$scratch/cpu.labels" "$scratch/cuda.labels"; then
@@ -228,7 +235,7 @@ pipelines() {
         plays "CUDA memory" filesrc location="$clip" ! avidemux ! jpegdec ! videoconvert ! video/x-raw,format=RGBA ! cudaupload ! \
             superpixel backend=cuda overlay=boundaries ! 'video/x-raw(memory:CUDAMemory)' ! cudadownload ! fakesink || status=1
         if gst-inspect-1.0 nvh264dec >/dev/null 2>&1; then
-            plays "NVDEC to CUDA memory" filesrc location="$here/media/bigbuckbunny.mp4" ! qtdemux ! h264parse ! nvh264dec ! \
+            plays "NVDEC to CUDA memory" filesrc location="media/bigbuckbunny.mp4" ! qtdemux ! h264parse ! nvh264dec ! \
                 'video/x-raw(memory:CUDAMemory)' ! superpixel backend=cuda overlay=boundaries ! fakesink || status=1
         fi
     else
@@ -281,7 +288,7 @@ rate() {
 decoding() {
     local frames=$1 stream=$2
     shift 2
-    timeout 300 gst-launch-1.0 multifilesrc location="$here/media/$stream.h264" loop=true ! h264parse ! nvh264dec ! \
+    timeout 300 gst-launch-1.0 multifilesrc location="media/$stream.h264" loop=true ! h264parse ! nvh264dec ! \
         'video/x-raw(memory:CUDAMemory)' ! identity eos-after="$frames" ! "$@" fakesink sync=false |
         awk '/Execution ended after/ { split($4, t, ":"); print 3600 * t[1] + 60 * t[2] + t[3] }'
 }
@@ -289,7 +296,7 @@ decoding() {
 decoder_rate() {
     local name=$1 stream=$2 frames short long a b
     shift 2
-    frames=$(gst-launch-1.0 -v filesrc location="$here/media/$stream.h264" ! h264parse ! \
+    frames=$(gst-launch-1.0 -v filesrc location="media/$stream.h264" ! h264parse ! \
         video/x-h264,alignment=au ! fakesink silent=false | grep -c 'chain   \*')
     [ "$frames" -gt 0 ] || { echo "$name: no frames"; return 1; }
     short=$((2 * frames)) long=$((2 * frames + 2000 / frames * frames))

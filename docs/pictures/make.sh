@@ -8,16 +8,18 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 install_packages "${build_packages[@]}" "${play_packages[@]}"
 install_rust
 build_plugin
+# gst-launch-1.0 parses its words: relative names keep the path of this folder out of them.
+cd "$root"
 
 # The last of the clip's first frames, segmented as they come: NAME PROPERTY=VALUE...
 picture() {
     local name=$1
     shift
     # A file without a number in its name holds the last frame.
-    gst-launch-1.0 -q filesrc location="$here/../../media/bigbuckbunny.mp4" ! decodebin ! identity eos-after=60 ! \
+    gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! identity eos-after=60 ! \
         videoconvert ! videoscale method=lanczos ! video/x-raw,width=480,height=270,format=RGB ! \
         superpixel backend=cpu temporal=true "$@" ! videoconvert ! \
-        pngenc compression-level=9 ! multifilesink location="$here/$name.png"
+        pngenc compression-level=9 ! multifilesink location="docs/pictures/$name.png"
 }
 
 picture boundaries superpixels=600
