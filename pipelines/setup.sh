@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MPL-2.0
+# shellcheck shell=bash disable=SC2034  # sourced: those who do use what stands here
 # Installs what is missing and builds the plugin; sourced by pipelines/demo.sh, pipelines/play.sh and tests/run.sh.
 #
 # Never asks. Installs Debian and Ubuntu packages with apt-get (through sudo if not root) and Rust with rustup, and only
-# what is not there. Says every such step before it takes it.
+# what is not there. Says every such step before it takes it. Updates no toolchain that is there, and leaves the default one as it is.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=${CARGO_TARGET_DIR:-$root/target}
@@ -55,19 +56,33 @@ at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; 
 
 cargo_version() { cargo --version 2>/dev/null | cut -d' ' -f2; }
 
-# Makes sure that `cargo` is there and new enough.
-install_rust() {
+cargo_is_new_enough() {
     local version
     version=$(cargo_version || true)
-    if [ -n "$version" ] && at_least "$version" "$rust_wanted"; then return; fi
+    [ -n "$version" ] && at_least "$version" "$rust_wanted"
+}
+
+# Puts a toolchain of rustup's first, for this script and what it starts. The user's default stays as it is. Apart from rustup's
+# own cargo another may come first in PATH, which does not know the variable.
+use_toolchain() {
+    local cargo
+    cargo=$(RUSTUP_AUTO_INSTALL=0 rustup which cargo --toolchain "$1" 2>/dev/null) || return 1
+    export RUSTUP_TOOLCHAIN=$1 PATH=${cargo%/*}:$PATH
+    hash -r
+}
+
+# Makes sure that `cargo` is there and new enough.
+install_rust() {
+    local found toolchain
+    cargo_is_new_enough && return
     if [ -f "${CARGO_HOME:-$HOME/.cargo}/env" ]; then
         # shellcheck disable=SC1091  # written by rustup
         . "${CARGO_HOME:-$HOME/.cargo}/env"
-        version=$(cargo_version || true)
-        if [ -n "$version" ] && at_least "$version" "$rust_wanted"; then return; fi
+        cargo_is_new_enough && return
     fi
-    say "no cargo $rust_wanted or newer (found: ${version:-none}): installing Rust with rustup"
+    found=$(cargo_version || true)
     if ! command -v rustup >/dev/null; then
+        say "no cargo $rust_wanted or newer (found: ${found:-none}): installing rustup"
         if apt-cache policy rustup 2>/dev/null | grep 'Candidate: [0-9]' >/dev/null; then
             install_packages rustup
         else
@@ -80,13 +95,20 @@ install_rust() {
             . "${CARGO_HOME:-$HOME/.cargo}/env"
         fi
     fi
-    rustup toolchain install stable --profile minimal --component rustfmt,clippy ||
-        die "rustup could not install the stable toolchain"
-    rustup default stable
-    hash -r
-    version=$(cargo_version || true)
-    { [ -n "$version" ] && at_least "$version" "$rust_wanted"; } ||
-        die "cargo is still ${version:-missing}; an older one stands earlier in PATH: $(command -v cargo || true)"
+    # The user's stable, else the oldest version that will do: a stable that is too old is neither updated nor replaced.
+    for toolchain in stable "$rust_wanted"; do
+        if (use_toolchain "$toolchain" && cargo_is_new_enough); then
+            use_toolchain "$toolchain"
+            say "using the toolchain $toolchain for this build (found: cargo ${found:-none})"
+            return
+        fi
+    done
+    toolchain=stable
+    if (use_toolchain stable); then toolchain=$rust_wanted; fi
+    say "no cargo $rust_wanted or newer (found: ${found:-none}): installing the toolchain $toolchain with rustup, for this build"
+    rustup toolchain install "$toolchain" --no-self-update --profile minimal --component rustfmt,clippy ||
+        die "rustup could not install the toolchain $toolchain"
+    { use_toolchain "$toolchain" && cargo_is_new_enough; } || die "rustup's toolchain $toolchain has no cargo $rust_wanted or newer"
 }
 
 # Makes sure that rustfmt and clippy are there.
