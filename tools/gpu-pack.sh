@@ -105,6 +105,7 @@ cd "$folder/media"
 gst-launch-1.0 -q filesrc location=bigbuckbunny.mp4 ! decodebin ! videoconvert ! video/x-raw,format=I420 ! \
     identity eos-after=$((clip_frames + 1)) ! jpegenc quality=85 ! avimux ! filesink location=clip.avi
 # And once more at 1920x1080 for the decoders of the device, and as streams that can be repeated without end.
+# shellcheck disable=SC2054  # caps hold commas
 scaled=(filesrc location=bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale !
     video/x-raw,format=I420,width=1920,height=1080 ! identity eos-after=$((clip_frames + 1)))
 if gst-inspect-1.0 --exists x264enc; then

@@ -135,6 +135,7 @@ sanitize() {
             initcheck:cuda_decoder) continue ;;
         esac
         echo "== $program"
+        # shellcheck disable=SC2046  # words on purpose
         if SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" \
             $([ "$tool" != racecheck ] || echo "$race_set") $([ "$tool" != memcheck ] || echo "$refused") >"$scratch/sanitized" 2>&1 || check_found "$scratch/sanitized"; then
             grep -E '^test |SUMMARY' "$scratch/sanitized"
