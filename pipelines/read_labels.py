@@ -33,29 +33,64 @@ NEIGHBOR = np.dtype([("a", "<u4"), ("b", "<u4"), ("length", "<u4")])
 assert NEIGHBOR.itemsize == 12
 
 
-def to_array(buffer, dtype):
-    """Copies a buffer into an array of its own."""
-    return np.frombuffer(buffer.extract_dup(0, buffer.get_size()), dtype)
+def get_field(buffer, name):
+    """Returns a field of a frame's metadata (a buffer, number or string), None where it is not attached.
 
-
-def read_labels(buffer):
-    """Returns the label map (height x width, u16), the table and the pairs, None where not attached."""
+    PyGObject's get_value only borrows a buffer: once the frame is gone, it holds labels of other frames, or is freed memory. A
+    buffer from here is one of its own, which shares the memory and may be kept.
+    """
     meta = buffer.get_custom_meta("GstSuperpixelMeta")
     if meta is None:
         raise ValueError("the buffer carries no superpixels")
     fields = meta.get_structure()
-    width, height = fields.get_value("width"), fields.get_value("height")
-    plane = fields.get_value("labels")
+    value = fields.get_value(name) if fields.has_field(name) else None
+    return value.copy() if isinstance(value, Gst.Buffer) else value
+
+
+def to_array(buffer, name, dtype):
+    """Returns a copy of the records in a field, None where it is not attached."""
+    field = get_field(buffer, name)
+    if field is None:
+        return None
+    if not isinstance(field, Gst.Buffer):
+        raise ValueError(f"the field {name} holds no buffer")
+    data = field.extract_dup(0, field.get_size())
+    if len(data) % dtype.itemsize:
+        raise ValueError(f"the field {name} does not hold whole records")
+    return np.frombuffer(data, dtype)
+
+
+def to_label_map(buffer):
+    """Returns a copy of the label map: height x width, u16."""
+    plane, width, height = (get_field(buffer, name) for name in ("labels", "width", "height"))
+    if not isinstance(plane, Gst.Buffer) or not isinstance(width, int) or not isinstance(height, int):
+        raise ValueError("the metadata has no label map")
+    # Rows of GRAY16_LE end at multiples of 4 bytes where nothing else is said.
+    offset, stride = 0, (2 * width + 3) // 4 * 4
     layout = GstVideo.buffer_get_video_meta(plane)
-    flat = to_array(plane, "<u2")
-    labels = np.lib.stride_tricks.as_strided(flat[layout.offset[0] // 2 :], (height, width), (layout.stride[0], 2))
-    table = to_array(fields.get_value("table"), REGION) if fields.has_field("table") else None
-    neighbors = to_array(fields.get_value("neighbors"), NEIGHBOR) if fields.has_field("neighbors") else None
-    return labels, table, neighbors
+    if layout is not None:
+        if (layout.format, layout.width, layout.height) != (GstVideo.VideoFormat.GRAY16_LE, width, height):
+            raise ValueError("the layout of the label map contradicts the metadata")
+        offset, stride = layout.offset[0], layout.stride[0]
+    data = plane.extract_dup(0, plane.get_size())
+    if min(width, height) < 1 or stride < 2 * width or offset + (height - 1) * stride + 2 * width > len(data):
+        raise ValueError("the label map ends before its last row")
+    return np.ndarray((height, width), "<u2", data, offset, (stride, 2))
+
+
+def read_labels(buffer):
+    """Returns copies of the label map, the table and the pairs, the latter two None where not attached."""
+    labels = to_label_map(buffer)
+    table = to_array(buffer, "table", REGION)
+    if table is not None and len(table) != get_field(buffer, "regions"):
+        raise ValueError("the table does not hold one record a region")
+    return labels, table, to_array(buffer, "neighbors", NEIGHBOR)
 
 
 def summarize(number, labels, table, neighbors):
-    """Returns a line about a frame; raises where labels, table and pairs contradict each other."""
+    """Returns a line about a frame; raises where labels, table and pairs are missing or contradict each other."""
+    if table is None or neighbors is None or len(table) == 0:
+        raise ValueError("the frame has no table or no pairs of neighbors")
     areas = np.bincount(labels.ravel(), minlength=len(table))
     if not np.array_equal(areas, table["area"]):
         raise ValueError("the areas of the table are not those of the label map")

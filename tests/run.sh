@@ -311,6 +311,22 @@ try_toolchains() {
 }
 section "choice of a toolchain" try_toolchains
 
+# The system's Python has gi and numpy; another may come first in PATH.
+python_with_gi() {
+    local python=python3
+    python3 -c 'import gi, numpy' 2>/dev/null || python=/usr/bin/python3
+    GST_PLUGIN_PATH=$plugin_dir "$python" "$@"
+}
+# The readers get metadata that the element would not write.
+try_readers() {
+    python_with_gi tests/python/held_fields.py
+    # shellcheck disable=SC2046  # words on purpose
+    cc -g -O1 -fsanitize=address -Wall -Wextra -Werror -o "$scratch/hostile" tests/readers/hostile.c \
+        $(pkg-config --cflags --libs gstreamer-app-1.0 gstreamer-video-1.0)
+    ASAN_OPTIONS=detect_leaks=0 "$scratch/hostile"
+}
+section "readers" try_readers
+
 # Expects an exit status from a command.
 expect() {
     local wanted=$1 status=0
