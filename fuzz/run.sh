@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Fuzzes the library and the elements: fuzz/run.sh [SECONDS] [TARGET...]
+#
+# Runs each target for SECONDS (default 60), one after the other, on what it found before and on the seeds. Targets: library,
+# metadata, buffers with AddressSanitizer; emulated, the CUDA backend on the emulated device, without (default: all).
+# Ends with a status other than 0 if a target finds something; the input is then in target/fuzz/finds, and
+# fuzz/run.sh --repeat FILE TARGET runs it again. fuzz/run.sh --seeds TARGET... puts a small set of what was found into fuzz/seeds.
+# Needs no nightly compiler and no cargo-fuzz: the compiler's own AddressSanitizer, and a C++ compiler for libFuzzer.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+out=${CARGO_TARGET_DIR:-$root/target}/fuzz
+triple=$(rustc -vV | sed -n 's/^host: //p')
+
+usage() { sed -n '3,10s/^# *//p' "${BASH_SOURCE[0]}"; exit "$1"; }
+
+# The program of a target, built with what it needs.
+build() {
+    local target=$1 features=gst flags=("-Zsanitizer=address") folder=$out/asan
+    if [ "$target" = emulated ]; then
+        # The emulated device switches stacks, which AddressSanitizer does not follow.
+        features=gst,cuda flags=() folder=$out/plain
+    fi
+    # Stable compilers have sanitizers, too, but offer them only so.
+    RUSTC_BOOTSTRAP=1 RUSTC_WRAPPER=$here/rustc.sh RUSTFLAGS="--cfg fuzzing ${flags[*]:-}" CARGO_TARGET_DIR=$folder \
+        cargo build -q --locked --manifest-path "$here/Cargo.toml" --target "$triple" --features "$features" --bin "$target"
+    program=$folder/$triple/debug/$target
+}
+
+# Settings under which a target runs.
+surround() {
+    # GLib leaks on purpose: the targets count what they gave themselves.
+    export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0 RUST_BACKTRACE=1
+    # What GLib and GStreamer take for a programming error is one.
+    export G_DEBUG=fatal-criticals GST_REGISTRY=$out/registry-$1.bin
+    if [ "$1" = emulated ]; then
+        export LD_LIBRARY_PATH=$out/emulator${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        "$root/tests/emulator/build.py" "$out/emulator" >/dev/null
+    fi
+}
+
+case ${1:-} in
+    -h | --help) usage 0 ;;
+    --build)
+        shift
+        for target in "$@"; do build "$target"; done
+        exit
+        ;;
+    --repeat)
+        [ $# = 3 ] || usage 2
+        build "$3"
+        surround "$3"
+        exec "$program" "$2"
+        ;;
+    --seeds)
+        shift
+        for target in "$@"; do
+            build "$target"
+            (
+                surround "$target"
+                mkdir -p "$out/less-$target"
+                rm -f "$out/less-$target"/*
+                # The smallest inputs first; of those that reach something new, as many as are small together.
+                "$program" -merge=1 -max_len=200 "$out/less-$target" "$here/seeds/$target" "$out/corpus/$target"
+                rm -rf "${here:?}/seeds/$target"
+                mkdir -p "$here/seeds/$target"
+                find "$out/less-$target" -type f -printf '%s %f\n' | sort -n | awk 'NR % 12 == 1' | head -n 48 |
+                    while read -r _ name; do cp "$out/less-$target/$name" "$here/seeds/$target/$name"; done
+            )
+        done
+        exit
+        ;;
+esac
+
+seconds=60
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+    seconds=$1
+    shift
+fi
+[ $# -gt 0 ] || set -- library metadata buffers emulated
+
+status=0
+for target in "$@"; do
+    [ -f "$here/targets/$target.rs" ] || usage 2
+    build "$target"
+    mkdir -p "$out/corpus/$target" "$out/finds" "$here/seeds/$target"
+    echo "== fuzz $target: $seconds s"
+    (
+        surround "$target"
+        "$program" -max_total_time="$seconds" -max_len=500 -len_control=0 -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 \
+            -verbosity=0 -artifact_prefix="$out/finds/$target-" "$out/corpus/$target" "$here/seeds/$target"
+    ) 2>"$out/$target.log" || status=1
+    grep -E '^(stat::|SUMMARY|thread .* panicked)|DONE|ERROR:|Test unit written' -A1 "$out/$target.log" || tail -n 20 "$out/$target.log"
+done
+exit $status

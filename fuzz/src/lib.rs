@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What the fuzz targets share: values drawn from the fuzzer's bytes, and the checks of a frame's results.
+
+pub mod check;
+pub mod draw;
+#[cfg(feature = "gst")]
+pub mod pool;
+#[cfg(feature = "gst")]
+pub mod stream;
+
+#[path = "../../tests/pictures/mod.rs"]
+pub mod pictures;
