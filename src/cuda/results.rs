@@ -89,6 +89,7 @@ impl Pinned {
         self.start.wrapping_add(at)
     }
 
+    #[cfg(feature = "gst")]
     pub(crate) fn writable(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
