@@ -44,7 +44,7 @@ fn areas(map: &[u16], width: usize) -> usize {
 
 /// Checks the label map, without padding, and what was measured.
 pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buffer: &Buffer) {
-    let width = buffer.info.geometry.width as usize;
+    let width = buffer.info.geometry.width() as usize;
     let count = regions.count as usize;
     let mut area = vec![0u32; count];
     for &label in map {
@@ -88,7 +88,7 @@ pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs
 }
 
 fn table(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buffer: &Buffer, area: &[u32]) {
-    let width = buffer.info.geometry.width as usize;
+    let width = buffer.info.geometry.width() as usize;
     let colors = !outputs.linear_light && buffer.info.format.packed_rgb().is_some();
     let mut place = vec![[0u64; 2]; area.len()];
     let mut bounds = vec![[u16::MAX, u16::MAX, 0, 0]; area.len()];

@@ -183,7 +183,7 @@ fn caps(u: &mut Unstructured<'_>) -> Result<(gst_video::VideoInfo, gstsuperpixel
         PixelFormat::I420 => Video::I420,
         PixelFormat::P010Le => Video::P01010le,
     };
-    let (width, height) = (frame.geometry.width, frame.geometry.height);
+    let (width, height) = (frame.geometry.width(), frame.geometry.height());
     let info = gst_video::VideoInfo::builder(format, width, height).fps(gst::Fraction::new(25, 1)).build();
     Ok((info.expect("a small frame"), frame))
 }

@@ -56,7 +56,7 @@ fn shapes(u: &mut Unstructured<'_>) -> Result<()> {
     let mut copies: Vec<Vec<u8>> = planes.iter().map(|plane| plane.to_vec()).collect();
     let frame = FrameMut::new(info, copies.iter_mut().map(Vec::as_mut_slice), &strides);
     assert_eq!(frame.is_ok(), holds, "{info} {strides:?}");
-    let (row, rows) = (info.geometry.width as usize, info.geometry.height as u128);
+    let (row, rows) = (info.geometry.width() as usize, info.geometry.height() as u128);
     let stride = if u.arbitrary()? { u.arbitrary()? } else { u.int_in_range(0..=row + 9)? };
     let mut labels = vec![0; u.int_in_range(0..=2000)?];
     let holds = stride >= row && labels.len() as u128 >= stride as u128 * (rows - 1) + row as u128;
@@ -97,8 +97,8 @@ impl Side {
     /// Segments a frame and returns the labels without the padding, which has to stay.
     fn segment(&mut self, buffer: &Buffer, outputs: Outputs) -> Vec<u16> {
         let geometry = buffer.info.geometry;
-        let (width, stride) = (geometry.width as usize, geometry.width as usize + self.padding);
-        self.map = vec![UNUSED; stride * geometry.height as usize];
+        let (width, stride) = (geometry.width() as usize, geometry.width() as usize + self.padding);
+        self.map = vec![UNUSED; stride * geometry.height() as usize];
         let mut labels = Labels::new(geometry, &mut self.map, stride).expect("label plane");
         self.engine.segment(&buffer.frame(), &mut labels, outputs).expect("a frame of the plan");
         let mut tight = Vec::with_capacity(geometry.pixels());
@@ -111,7 +111,7 @@ impl Side {
 
     fn draw(&mut self, buffer: &Buffer, drawing: &Drawing) -> Option<Vec<Vec<u8>>> {
         let geometry = buffer.info.geometry;
-        let stride = geometry.width as usize + self.padding;
+        let stride = geometry.width() as usize + self.padding;
         let labels = Labels::new(geometry, &mut self.map, stride).expect("label plane");
         let mut planes = buffer.planes.clone();
         let parts = planes.iter_mut().map(Vec::as_mut_slice);
@@ -128,7 +128,7 @@ fn refuse(u: &mut Unstructured<'_>, engine: &mut Engine<Cpu>, planned: FrameInfo
     }
     let other = Buffer::new(info, superpixel_fuzz::pictures::Picture::Flat, 1, 0);
     let mut map = vec![0; info.geometry.pixels()];
-    let mut labels = Labels::new(info.geometry, &mut map, info.geometry.width as usize).expect("labels");
+    let mut labels = Labels::new(info.geometry, &mut map, info.geometry.width() as usize).expect("labels");
     let result = engine.segment(&other.frame(), &mut labels, Outputs::default());
     assert!(result.is_err(), "a frame of {info} for a plan of {planned}");
     Ok(())
