@@ -326,6 +326,7 @@ try_readers() {
     ASAN_OPTIONS=detect_leaks=0 "$scratch/hostile"
 }
 section "readers" try_readers
+section "processes" python_with_gi tests/python/processes.py
 
 # Expects an exit status from a command.
 expect() {
