@@ -55,6 +55,14 @@ pub enum Error {
         /// Size of the label plane.
         got: Geometry,
     },
+    /// The host has no memory.
+    #[error("no memory for {what}: {bytes} bytes; take smaller frames, or end other programs")]
+    Memory {
+        /// What it was for.
+        what: &'static str,
+        /// Bytes that were asked for.
+        bytes: usize,
+    },
     /// There is no label map to draw.
     #[error("nothing has been segmented; call Engine::segment or Engine::submit before Engine::draw")]
     NotSegmented,

@@ -124,12 +124,12 @@ impl AlgorithmPlan {
     }
 
     /// The stages of the algorithm on the CPU.
-    pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Box<dyn Segmenter<Cpu>> {
-        match self {
-            Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)),
-            Self::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(cpu, plan, lsc)),
-            Self::QuickShift(params) => Box::new(quickshift::cpu::QuickShift::new(cpu, plan, params)),
-        }
+    pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Result<Box<dyn Segmenter<Cpu>>> {
+        Ok(match self {
+            Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)?),
+            Self::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(cpu, plan, lsc)?),
+            Self::QuickShift(params) => Box::new(quickshift::cpu::QuickShift::new(cpu, plan, params)?),
+        })
     }
 
     /// The stages of the algorithm on a CUDA device.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The sampled pixels of some rows of cells, gathered cell by cell: what rounds on the CPU work on.
 
+use std::ops::Range;
+
 use super::grid::Grid;
 use super::temporal::cpu::State;
 use super::temporal::look_back::NO_CANDIDATE;
+use crate::cpu::memory;
+use crate::error::Result;
 
 /// Pixels that are scored together.
 pub(crate) const LANES: usize = 8;
@@ -37,21 +41,39 @@ pub(crate) struct Samples<T> {
 }
 
 impl<T: Copy + Default> Samples<T> {
-    /// Cuts a grid into bands. `x` and `y` make a place from the first column or row of a cell and the sample's.
-    pub fn bands(grid: &Grid, x: impl Fn(usize, usize) -> T, y: impl Fn(usize, usize) -> T) -> Vec<Self> {
+    /// Cuts a grid into bands, with room for predictions if there will be some. `x` and `y` make a place from the first column or row of a cell and the sample's.
+    pub fn bands(
+        grid: &Grid,
+        predicts: bool,
+        x: impl Fn(usize, usize) -> T,
+        y: impl Fn(usize, usize) -> T,
+    ) -> Result<Vec<Self>> {
         let ny = grid.ny as usize;
-        (0..ny).step_by(BAND).map(|first| Self::new(grid, first, BAND.min(ny - first), &x, &y)).collect()
+        let band = |first| Self::new(grid, predicts, first, BAND.min(ny - first), &x, &y);
+        (0..ny).step_by(BAND).map(band).collect()
     }
 
     fn new(
         grid: &Grid,
+        predicts: bool,
         first: usize,
         rows: usize,
         place_x: &impl Fn(usize, usize) -> T,
         place_y: &impl Fn(usize, usize) -> T,
-    ) -> Self {
+    ) -> Result<Self> {
+        const WHAT: &str = "samples";
         let nx = grid.nx as usize;
-        let (mut cells, mut x, mut y) = (Vec::with_capacity(rows * nx), Vec::new(), Vec::new());
+        let sampled = |range: Range<usize>| grid.samples(&range).count();
+        let across: Vec<usize> = (0..nx).map(|gx| sampled(grid.columns(gx))).collect();
+        let padded = |gy: usize| {
+            let down = sampled(grid.rows(gy));
+            across.iter().map(move |across| (down * across).next_multiple_of(LANES)).sum::<usize>()
+        };
+        let len = (first..first + rows).map(padded).sum::<usize>() + WIDE - LANES;
+        let (mut cells, mut x, mut y) = (Vec::new(), Vec::new(), Vec::new());
+        memory::reserve(&mut cells, WHAT, rows * nx)?;
+        memory::reserve(&mut x, WHAT, len)?;
+        memory::reserve(&mut y, WHAT, len)?;
         for gy in first..first + rows {
             for gx in 0..nx {
                 let start = x.len();
@@ -71,7 +93,10 @@ impl<T: Copy + Default> Samples<T> {
         // What begins inside can be taken by so many.
         x.resize(x.len() + WIDE - LANES, T::default());
         y.resize(x.len(), T::default());
-        Self { first, rows, cells, features: vec![0; x.len()], predicted: Vec::new(), x, y }
+        debug_assert_eq!(x.len(), len);
+        let features = memory::zeroed(WHAT, len)?;
+        let predicted = memory::filled("predictions", if predicts { len } else { 0 }, NO_CANDIDATE)?;
+        Ok(Self { first, rows, cells, features, predicted, x, y })
     }
 
     /// Takes the samples of a frame.
@@ -91,7 +116,6 @@ impl<T: Copy + Default> Samples<T> {
     /// Takes the predictions for a frame.
     pub fn predict(&mut self, grid: &Grid, features: &[u32], state: &State) {
         let nx = grid.nx as usize;
-        self.predicted.resize(self.features.len(), NO_CANDIDATE);
         for (cell, &(start, _)) in self.cells.iter().enumerate() {
             let (gx, gy) = (cell % nx, self.first + cell / nx);
             let columns = grid.columns(gx);

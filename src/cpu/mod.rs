@@ -3,6 +3,7 @@
 
 #[doc(hidden)]
 pub mod level;
+pub(crate) mod memory;
 
 use std::sync::Arc;
 
@@ -61,10 +62,11 @@ impl Backend for Cpu {
 
     fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
         let pixels = plan.frame.geometry.pixels();
-        let clusters = vec![0; if plan.clusters_are_pixels() { pixels } else { 0 }];
-        let temporal =
-            plan.temporal.as_ref().map(|temporal| Box::new(temporal::cpu::State::new(self, plan, temporal)));
-        Ok(Work { features: vec![0; pixels], clusters, temporal, count: 0 })
+        let features = memory::zeroed("packed colors", pixels)?;
+        let clusters = memory::zeroed("clusters", if plan.clusters_are_pixels() { pixels } else { 0 })?;
+        let state = |temporal| temporal::cpu::State::new(self, plan, temporal).map(Box::new);
+        let temporal = plan.temporal.as_ref().map(state).transpose()?;
+        Ok(Work { features, clusters, temporal, count: 0 })
     }
 
     /// The whole frame on the pool: stages that each went there would each wake a thread and wait for it.
@@ -75,7 +77,12 @@ impl Backend for Cpu {
         _: Outputs,
         stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
     ) -> Result<()> {
-        self.pool.install(|| stages(work))
+        let done = self.pool.install(|| stages(work));
+        if let (Err(_), Some(state)) = (&done, &mut work.temporal) {
+            // Want of memory: half of the state is this frame's.
+            state.forget();
+        }
+        done
     }
 
     fn ingest(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
@@ -83,7 +90,7 @@ impl Backend for Cpu {
     }
 
     fn segmenter(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
-        Ok(plan.algorithm.on_cpu(self, plan))
+        plan.algorithm.on_cpu(self, plan)
     }
 
     fn connectivity(
@@ -95,9 +102,9 @@ impl Backend for Cpu {
         Ok(if plan.connectivity {
             Box::new(connectivity::cpu::Connectivity::new(self, plan))
         } else if plan.clusters_are_pixels() {
-            Box::new(connectivity::cpu::RenumberPixels::new(self, plan))
+            Box::new(connectivity::cpu::RenumberPixels::new(self, plan)?)
         } else {
-            Box::new(connectivity::cpu::Renumber::new(self, plan))
+            Box::new(connectivity::cpu::Renumber::new(self, plan)?)
         })
     }
 
@@ -121,7 +128,7 @@ impl Backend for Cpu {
     }
 
     fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
-        Ok(Box::new(overlay::cpu::Overlay::new(self, plan)))
+        Ok(Box::new(overlay::cpu::Overlay::new(self, plan)?))
     }
 
     fn check(&self, plan: &Plan, frame: &Frame<'_>, labels: &Labels<'_>) -> Result<()> {

@@ -14,6 +14,7 @@ use super::device::CurrentContext;
 use super::launch::check;
 use super::work::{Memory, Work};
 use super::{Cuda, Traffic};
+use crate::cpu::memory;
 use crate::error::{Error, Result};
 use crate::params::Outputs;
 use crate::regions::{Motion, Neighbor, Region};
@@ -339,7 +340,11 @@ impl Results {
         }
         if let Some(slot) = place.slot.take() {
             if let Some(pinned) = &slot.pinned {
-                place.host = pinned.bytes().to_vec();
+                let kept = memory::append(&mut place.host, "kept results", pinned.bytes());
+                if let Err(error) = kept {
+                    place.slot = Some(slot);
+                    return Err(error);
+                }
             }
             self.give_back(slot);
         }

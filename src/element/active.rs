@@ -3,7 +3,7 @@
 
 use crate::backend::{Backend as _, StageTimes};
 use crate::bad_buffers::Failure;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, memory};
 #[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
 #[cfg(feature = "cuda")]
@@ -324,7 +324,7 @@ impl OnCpu {
             });
         }
         let geometry = self.engine.plan().frame.geometry;
-        self.scratch.resize(geometry.pixels(), 0);
+        memory::resize(&mut self.scratch, "label map", geometry.pixels(), 0).map_err(library_error)?;
         let mut labels =
             Labels::new(geometry, &mut self.scratch, geometry.width as usize).map_err(library_error)?;
         segment_on_cpu(&mut self.engine, buffer, &stream.info, &mut labels, task)?;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaEvent;
 
 use crate::bad_buffers::Failure;
+use crate::cpu::memory;
 use crate::cuda::device::CurrentContext;
 use crate::cuda::landing::{Block, Blocks, HostLayout};
 use crate::cuda::results::Pinned;
@@ -355,7 +356,9 @@ impl Drawn {
             self.layout.fill_gaps(&came, self.block.as_mut());
         }
         let memory = if crowded {
-            gst::Memory::from_mut_slice(self.block.as_ref().to_vec())
+            let mut copy = Vec::new();
+            memory::append(&mut copy, "drawn frame", self.block.as_ref()).map_err(library_error)?;
+            gst::Memory::from_mut_slice(copy)
         } else {
             gst::Memory::from_mut_slice(self.block)
         };

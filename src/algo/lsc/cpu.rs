@@ -24,7 +24,7 @@ use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cpu::level::by_level;
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::Labels;
 
@@ -50,23 +50,30 @@ pub(crate) struct Lsc {
 }
 
 impl Lsc {
-    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, lsc: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, lsc: &Plan) -> Result<Self> {
         let grid = plan.grid;
         let nx = grid.nx as usize;
-        let samples = Samples::bands(&grid, |_, x| lsc.px[x], |_, y| lsc.py[y]);
-        Self {
+        let samples = Samples::bands(&grid, plan.temporal.is_some(), |_, x| lsc.px[x], |_, y| lsc.py[y])?;
+        Ok(Self {
             cpu: cpu.clone(),
             grid,
             plan: lsc.clone(),
             mean: Mean::default(),
-            sums: vec![Sums::default(); grid.cells()],
-            last: vec![Sums::default(); if plan.temporal.is_some() { grid.cells() } else { 0 }],
-            clusters: vec![Cluster::default(); grid.cells()],
+            sums: memory::filled("clusters", grid.cells(), Sums::default())?,
+            last: memory::filled(
+                "last clusters",
+                if plan.temporal.is_some() { grid.cells() } else { 0 },
+                Sums::default(),
+            )?,
+            clusters: memory::filled("clusters", grid.cells(), Cluster::default())?,
             bands: samples
                 .into_iter()
-                .map(|samples| Band { sums: vec![Sums::default(); (samples.rows + 2) * nx], samples })
-                .collect(),
-        }
+                .map(|samples| {
+                    let sums = memory::filled("sums", (samples.rows + 2) * nx, Sums::default())?;
+                    Ok(Band { sums, samples })
+                })
+                .collect::<Result<_>>()?,
+        })
     }
 
     fn mean(&mut self, features: &[u32]) {
@@ -238,8 +245,8 @@ impl Segmenter<Cpu> for Lsc {
     fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
         if let AlgorithmPlan::Lsc(lsc) = &plan.algorithm {
             // Sums hold pairs of fixed lengths, whatever the ratio.
-            let sums = std::mem::take(&mut self.sums);
-            *self = Self { sums, ..Self::new(&self.cpu, plan, lsc) };
+            let new = Self::new(&self.cpu, plan, lsc)?;
+            *self = Self { sums: std::mem::take(&mut self.sums), ..new };
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::level::by_level;
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 
@@ -40,17 +40,18 @@ struct Planes {
 }
 
 impl Planes {
-    fn new(geometry: Geometry, reach: usize) -> Self {
+    fn new(geometry: Geometry, reach: usize) -> Result<Self> {
         let margin = reach.next_multiple_of(LANES);
         let stride = (geometry.width as usize).next_multiple_of(LANES) + 2 * margin;
         let len = stride * geometry.height as usize;
-        Self {
+        let channel = || memory::filled("channels", len, NOWHERE);
+        Ok(Self {
             geometry,
             margin,
             stride,
-            color: std::array::from_fn(|_| vec![NOWHERE; len]),
-            density: vec![0; len],
-        }
+            color: [channel()?, channel()?, channel()?],
+            density: memory::zeroed("densities", len)?,
+        })
     }
 
     /// Rows `y - reach` to `y + reach`, as far as they are in the frame.
@@ -78,14 +79,17 @@ pub(crate) struct QuickShift {
 }
 
 impl QuickShift {
-    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, quickshift: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, quickshift: &Plan) -> Result<Self> {
         let geometry = plan.frame.geometry;
-        Self {
+        let mut parents = Vec::new();
+        memory::reserve(&mut parents, "links", geometry.pixels())?;
+        parents.extend((0..geometry.pixels() as u32).map(AtomicU32::new));
+        Ok(Self {
             cpu: cpu.clone(),
-            planes: Planes::new(geometry, quickshift.reach()),
+            planes: Planes::new(geometry, quickshift.reach())?,
             plan: quickshift.clone(),
-            parents: (0..geometry.pixels() as u32).map(AtomicU32::new).collect(),
-        }
+            parents,
+        })
     }
 
     fn density(&mut self, features: &[u32]) {
@@ -158,7 +162,7 @@ impl Segmenter<Cpu> for QuickShift {
 
     fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
         if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
-            *self = Self::new(&self.cpu, plan, own);
+            *self = Self::new(&self.cpu, plan, own)?;
         }
         Ok(())
     }
@@ -351,7 +355,7 @@ mod tests {
         let frame = crate::image::FrameInfo::new(geometry, crate::image::PixelFormat::Rgb);
         let plan = crate::plan::Plan::new(&wanted, frame).unwrap();
         let own = Plan::new(params);
-        let mut quickshift = QuickShift::new(&Cpu::new(2).unwrap(), &plan, &own);
+        let mut quickshift = QuickShift::new(&Cpu::new(2).unwrap(), &plan, &own).unwrap();
         quickshift.density(features);
         quickshift.link();
         let planes = &quickshift.planes;

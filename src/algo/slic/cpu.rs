@@ -21,7 +21,7 @@ use crate::algo::temporal::{Inertia, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::level::by_level;
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::Labels;
 
@@ -90,7 +90,7 @@ pub(crate) struct Slic {
 }
 
 impl Slic {
-    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Result<Self> {
         let grid = plan.grid;
         let nx = grid.nx as usize;
         let mut x = Vec::with_capacity(grid.geometry.width as usize + WIDE);
@@ -99,20 +99,31 @@ impl Slic {
             x.extend(columns.clone().map(|i| slic.px[i] - slic.px[columns.start]));
         }
         x.resize(x.len() + WIDE, 0);
-        let samples =
-            Samples::bands(&grid, |from, x| slic.px[x] - slic.px[from], |from, y| slic.py[y] - slic.py[from]);
-        Self {
+        let samples = Samples::bands(
+            &grid,
+            plan.temporal.is_some(),
+            |from, x| slic.px[x] - slic.px[from],
+            |from, y| slic.py[y] - slic.py[from],
+        )?;
+        Ok(Self {
             cpu: cpu.clone(),
             grid,
             plan: slic.clone(),
             x,
-            centers: vec![Center::default(); grid.cells()],
-            last: vec![Center::default(); if plan.temporal.is_some() { grid.cells() } else { 0 }],
+            centers: memory::filled("clusters", grid.cells(), Center::default())?,
+            last: memory::filled(
+                "last clusters",
+                if plan.temporal.is_some() { grid.cells() } else { 0 },
+                Center::default(),
+            )?,
             bands: samples
                 .into_iter()
-                .map(|samples| Band { sums: vec![Sums::default(); (samples.rows + 2) * nx], samples })
-                .collect(),
-        }
+                .map(|samples| {
+                    let sums = memory::filled("sums", (samples.rows + 2) * nx, Sums::default())?;
+                    Ok(Band { sums, samples })
+                })
+                .collect::<Result<_>>()?,
+        })
     }
 
     fn seed(&mut self, features: &[u32]) {
@@ -233,11 +244,12 @@ impl Segmenter<Cpu> for Slic {
 
     fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
         if let AlgorithmPlan::Slic(slic) = &plan.algorithm {
+            let new = Self::new(&self.cpu, plan, slic)?;
             let mut centers = std::mem::take(&mut self.centers);
             for center in &mut centers {
                 (center.color, center.place) = slic.translate(&self.plan, center.color, center.place);
             }
-            *self = Self { centers, ..Self::new(&self.cpu, plan, slic) };
+            *self = Self { centers, ..new };
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::motion::Samples;
 use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track, whole_px};
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::Labels;
 use crate::regions::Motion;
@@ -33,6 +33,8 @@ pub(super) struct Slot {
     pub planted: Option<[u32; 3]>,
 }
 
+/// What memory is for, in errors.
+const SLOTS: &str = "clusters over time";
 /// Parts of the slots for each thread: regions are not equally large.
 const PARTS: usize = 4;
 
@@ -114,24 +116,25 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, temporal: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
         let (grid, cells) = (plan.grid, plan.grid.cells());
         let squares = (temporal.thumbnail[0] * temporal.thumbnail[1]) as usize;
-        Self {
+        let pixels = plan.frame.geometry.pixels();
+        Ok(Self {
             plan: temporal.clone(),
             grid,
             warm: false,
             in_slots: false,
-            thumbnails: [vec![0; squares], vec![0; squares]],
+            thumbnails: [memory::zeroed(SLOTS, squares)?, memory::zeroed(SLOTS, squares)?],
             shift: [0; 2],
             unlike: false,
-            slots: vec![EMPTY; cells],
-            last_slots: Vec::with_capacity(cells),
-            sources: vec![None; cells],
-            moves: vec![[0; 2]; cells],
+            slots: memory::filled(SLOTS, cells, EMPTY)?,
+            last_slots: memory::filled(SLOTS, cells, EMPTY)?,
+            sources: memory::filled(SLOTS, cells, None)?,
+            moves: memory::filled(SLOTS, cells, [0; 2])?,
             cells: Vec::new(),
-            labels: vec![0; plan.frame.geometry.pixels()],
-            features: vec![0; plan.frame.geometry.pixels()],
+            labels: memory::zeroed("last labels", pixels)?,
+            features: memory::zeroed("last colors", pixels)?,
             drift: [0; 2],
             residual: 0,
             next_id: 1,
@@ -145,7 +148,7 @@ impl State {
                 ..Scratch::default()
             },
             naming: Naming::default(),
-        }
+        })
     }
 
     /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
@@ -169,6 +172,11 @@ impl State {
         self.named()
             .iter()
             .map(|track| Motion { velocity: track.velocity.map(|v| v as f32 / PLACE as f32), age: track.age })
+    }
+
+    /// The next frame is the first.
+    pub fn forget(&mut self) {
+        (self.warm, self.in_slots) = (false, false);
     }
 
     /// Whether clusters go on from the last frame.
@@ -203,7 +211,7 @@ impl State {
     }
 
     /// Moves every cluster into the cell that it is over.
-    fn rehome(&mut self) {
+    fn rehome(&mut self) -> Result<()> {
         let Self { plan, grid, slots, sources, moves, cells, shift, drift, scratch, .. } = self;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
         let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
@@ -222,10 +230,8 @@ impl State {
         let stays = 9 * PLACE * step / 10;
         // The largest claim on each cell, round by round: size, then the lower slot.
         let Scratch { claims, wanted, .. } = scratch;
-        claims.clear();
-        claims.resize(slots.len(), [0; 1 + CLAIM_ROUNDS]);
-        wanted.clear();
-        wanted.resize(slots.len(), None);
+        memory::refill(claims, SLOTS, slots.len(), [0; 1 + CLAIM_ROUNDS])?;
+        memory::refill(wanted, SLOTS, slots.len(), None)?;
         let claim = |slot: usize, size: u32| u64::from(size) << 32 | u64::from(NONE - slot as u32);
         let place = |slot: &Slot| [0, 1].map(|i| slot.place[i] + shift[i] + slot.velocity[i]);
         for (h, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.size > 0) {
@@ -271,8 +277,7 @@ impl State {
                 }
             }
         }
-        cells.clear();
-        cells.resize(self.tracks.len(), NONE);
+        memory::refill(cells, SLOTS, self.tracks.len(), NONE)?;
         for (c, claims) in claims.iter().enumerate() {
             let winner =
                 claims.iter().find(|&&claim| claim != 0).map(|&claim| (NONE - claim as u32) as usize);
@@ -289,6 +294,7 @@ impl State {
             let motion = sources[c].map_or(*shift, |source| source.shift);
             moves[c] = whole_px(motion);
         }
+        Ok(())
     }
 }
 
@@ -316,21 +322,20 @@ impl backend::Temporal<Cpu> for Temporal {
             }
         });
         if state.warm {
-            times.time("temporal/track", || state.track(&self.cpu, features));
-            times.time("temporal/rehome", || state.rehome());
+            times.time("temporal/track", || state.track(&self.cpu, features))?;
+            times.time("temporal/rehome", || state.rehome())?;
         }
         Ok(())
     }
 
     fn identify(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
         let Work { temporal: Some(state), count, features, .. } = work else { return Ok(()) };
-        times.time("temporal/identify", || state.identify(features, labels, *count as usize));
-        Ok(())
+        times.time("temporal/identify", || state.identify(features, labels, *count as usize))
     }
 
     fn reset(&mut self, work: &mut Work) {
         if let Some(state) = &mut work.temporal {
-            state.warm = false;
+            state.forget();
         }
     }
 

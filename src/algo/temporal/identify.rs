@@ -5,6 +5,7 @@ use super::cpu::{NONE, Slot, State};
 use super::matching::{Matching, index, key, number_new};
 use super::{PLACE, Track, refill};
 use crate::color::unpack;
+use crate::error::Result;
 use crate::image::Labels;
 
 /// Room for work on a frame; nothing in it lasts.
@@ -28,16 +29,16 @@ pub(super) struct Naming {
 
 impl State {
     /// Gives every region its identity and leaves what the next frame needs.
-    pub(super) fn identify(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) {
+    pub(super) fn identify(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
         let Self { naming, tracks, slots, mains, shift, .. } = self;
         std::mem::swap(tracks, &mut naming.last);
-        refill(&mut naming.used, naming.last.len(), false);
+        refill(&mut naming.used, naming.last.len(), false)?;
         let unknown = Track { velocity: if self.warm { *shift } else { [0; 2] }, ..Track::default() };
-        refill(tracks, count, unknown);
+        refill(tracks, count, unknown)?;
         if !self.warm {
             self.drift = [0; 2];
         }
-        refill(&mut naming.owners, count, 0);
+        refill(&mut naming.owners, count, 0)?;
         if self.in_slots {
             for (k, main) in mains.iter().enumerate().filter(|(_, main)| main.size > 0) {
                 let owner = &mut naming.owners[main.label as usize];
@@ -54,7 +55,7 @@ impl State {
             }
         }
         if self.warm {
-            self.adopt(labels);
+            self.adopt(labels)?;
         }
         number_new(&mut self.tracks, &mut self.next_id);
         if self.in_slots {
@@ -69,7 +70,7 @@ impl State {
             for slot in slots.iter().filter(|slot| slot.region != NONE && *warm) {
                 tracks[slot.region as usize].velocity = [0, 1].map(|i| slot.velocity[i] + shift[i]);
             }
-            self.plant(features, labels);
+            self.plant(features, labels)?;
         }
         let width = self.grid.geometry.width as usize;
         for (y, row) in self.labels.chunks_exact_mut(width).enumerate() {
@@ -77,15 +78,16 @@ impl State {
         }
         self.warm = true;
         self.in_slots = false;
+        Ok(())
     }
 
     /// Regions without a cluster take slots nearby that no region belongs to.
-    fn plant(&mut self, features: &[u32], labels: &Labels<'_>) {
+    fn plant(&mut self, features: &[u32], labels: &Labels<'_>) -> Result<()> {
         let Self { grid, slots, tracks, naming, .. } = self;
         let Naming { owners, sums, claims, wanted, .. } = naming;
         let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
-        refill(sums, owners.len(), [0; 6]);
+        refill(sums, owners.len(), [0; 6])?;
         for y in grid.samples(&(0..height)) {
             let row = labels.row(y);
             for x in grid.samples(&(0..width)) {
@@ -98,8 +100,8 @@ impl State {
                 }
             }
         }
-        refill(claims, slots.len(), 0);
-        refill(wanted, owners.len(), None);
+        refill(claims, slots.len(), 0)?;
+        refill(wanted, owners.len(), None)?;
         for (l, sum) in sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0) {
             let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
             let (gx, gy) = ((at[0] / PLACE / step).min(nx - 1), (at[1] / PLACE / step).min(ny - 1));
@@ -132,16 +134,18 @@ impl State {
                 planted: Some(color),
             };
         }
+        Ok(())
     }
 
     /// Regions without an identity take over free ones.
-    fn adopt(&mut self, labels: &Labels<'_>) {
+    fn adopt(&mut self, labels: &Labels<'_>) -> Result<()> {
         let Self { grid, tracks, naming, moves, labels: before, .. } = self;
         let Naming { last, used, overlaps, .. } = naming;
         let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
         let (step, nx) = (grid.step as usize, grid.nx as usize);
         overlaps.clear();
         for y in grid.samples(&(0..height)) {
+            overlaps.reserve(width.div_ceil(grid.sample_step() as usize))?;
             let (row, gy) = (labels.row(y), (y / step).min(grid.ny as usize - 1));
             for x in grid.samples(&(0..width)) {
                 let label = usize::from(row[x]);
@@ -157,6 +161,6 @@ impl State {
                 }
             }
         }
-        overlaps.unite(tracks, last, used);
+        overlaps.unite(tracks, last, used)
     }
 }

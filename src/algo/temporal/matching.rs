@@ -2,6 +2,8 @@
 //! Regions and earlier regions choose each other, on the CPU: who takes over which identity.
 
 use super::{MATCH_ROUNDS, Track, refill};
+use crate::cpu::memory;
+use crate::error::Result;
 
 /// What orders by a number and, where that is equal, prefers the lower index.
 pub(super) fn key(number: u64, index: usize) -> u64 {
@@ -29,6 +31,11 @@ impl Matching {
         self.pairs.clear();
     }
 
+    /// Makes room for so many more pairs.
+    pub fn reserve(&mut self, more: usize) -> Result<()> {
+        memory::reserve(&mut self.pairs, "overlaps", more)
+    }
+
     /// Lets more speak for a pair.
     pub fn add(&mut self, label: u32, earlier: u32, number: u64) {
         self.pairs.push((label, earlier, number));
@@ -36,7 +43,7 @@ impl Matching {
 
     /// Unites, round by round, the pairs that are each other's best (ties: the lower label): the region goes on with
     /// the earlier one's identity, which is marked in `used`. Regions with an identity and what is used already take no part.
-    pub fn unite(&mut self, tracks: &mut [Track], last: &[Track], used: &mut [bool]) {
+    pub fn unite(&mut self, tracks: &mut [Track], last: &[Track], used: &mut [bool]) -> Result<()> {
         let Self { pairs, best_earlier, best_label } = self;
         pairs.sort_unstable();
         pairs.dedup_by(|next, kept| {
@@ -46,8 +53,8 @@ impl Matching {
         });
         for _ in 0..MATCH_ROUNDS {
             pairs.retain(|&(label, earlier, _)| tracks[label as usize].id == 0 && !used[earlier as usize]);
-            refill(best_earlier, tracks.len(), 0);
-            refill(best_label, last.len(), 0);
+            refill(best_earlier, tracks.len(), 0)?;
+            refill(best_label, last.len(), 0)?;
             for &(label, earlier, number) in &*pairs {
                 let (label, earlier) = (label as usize, earlier as usize);
                 best_earlier[label] = best_earlier[label].max(key(number, earlier));
@@ -62,6 +69,7 @@ impl Matching {
                 }
             }
         }
+        Ok(())
     }
 }
 

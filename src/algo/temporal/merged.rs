@@ -8,6 +8,8 @@
 
 use super::matching::{Matching, number_new};
 use super::{Track, refill};
+use crate::cpu::memory;
+use crate::error::Result;
 
 /// What the next frame has to know of merged regions.
 pub(crate) struct Merged {
@@ -46,21 +48,27 @@ impl Default for Merged {
 
 impl Merged {
     /// Names this frame's regions, as many as `count`; `superpixels` are those of `parts`.
-    pub fn name(&mut self, superpixels: &[Track], parts: impl Iterator<Item = Part> + Clone, count: usize) {
+    pub fn name(
+        &mut self,
+        superpixels: &[Track],
+        parts: impl Iterator<Item = Part> + Clone,
+        count: usize,
+    ) -> Result<()> {
         std::mem::swap(&mut self.tracks, &mut self.last);
-        refill(&mut self.tracks, count, Track::default());
+        refill(&mut self.tracks, count, Track::default())?;
         self.votes.clear();
+        self.votes.reserve(superpixels.len())?;
         for (track, part) in superpixels.iter().zip(parts.clone()) {
             if let Some(from) = track.from {
                 let earlier = self.numbers[from as usize];
                 self.votes.add(u32::from(part.label), u32::from(earlier), u64::from(part.size));
             }
         }
-        refill(&mut self.used, self.last.len(), false);
-        self.votes.unite(&mut self.tracks, &self.last, &mut self.used);
+        refill(&mut self.used, self.last.len(), false)?;
+        self.votes.unite(&mut self.tracks, &self.last, &mut self.used)?;
         number_new(&mut self.tracks, &mut self.next_id);
         let sums = &mut self.sums;
-        refill(sums, count, ([0; 2], 0));
+        refill(sums, count, ([0; 2], 0))?;
         for (track, part) in superpixels.iter().zip(parts.clone()) {
             let (sum, size) = &mut sums[usize::from(part.label)];
             let n = i64::from(part.size);
@@ -71,6 +79,8 @@ impl Merged {
             track.velocity = sum.map(|v| (2 * v + size).div_euclid(2 * size.max(1)) as i32);
         }
         self.numbers.clear();
+        memory::reserve(&mut self.numbers, "regions over time", superpixels.len())?;
         self.numbers.extend(parts.map(|part| part.label));
+        Ok(())
     }
 }

@@ -61,6 +61,8 @@ mod motion;
 use std::ops::Sub;
 
 use crate::algo::grid::Grid;
+use crate::cpu::memory;
+use crate::error::Result;
 use crate::image::Geometry;
 use crate::params::Range;
 
@@ -289,9 +291,8 @@ pub(crate) struct Track {
 }
 
 /// As many of one value as wanted, in the memory that is there.
-fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
-    values.clear();
-    values.resize(count, value);
+fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) -> Result<()> {
+    memory::refill(values, "regions over time", count, value)
 }
 
 /// The motion of the picture in 1/16 px from the squared differences of all shifts, in raster order.

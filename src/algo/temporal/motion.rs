@@ -15,8 +15,9 @@ use super::{
 use crate::algo::grid::Grid;
 use crate::algo::samples::LANES;
 use crate::color::unpack;
-use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
+use crate::cpu::{Cpu, memory};
+use crate::error::Result;
 
 impl State {
     pub(super) fn take_thumbnail(&mut self, cpu: &Cpu, features: &[u32]) {
@@ -75,17 +76,17 @@ impl State {
     }
 
     /// Where the pixels of every slot's region went.
-    pub(super) fn track(&mut self, cpu: &Cpu, features: &[u32]) {
+    pub(super) fn track(&mut self, cpu: &Cpu, features: &[u32]) -> Result<()> {
         let Self { plan, grid, slots, labels, shift, features: last, scratch, .. } = self;
         if !plan.in_slots {
-            return;
+            return Ok(());
         }
         let (nx, homes) = (grid.nx as usize, &mut scratch.homes);
         refill(
             homes,
             slots.iter().filter(|s| s.region != NONE).map(|s| s.region as usize + 1).max().unwrap_or(0),
             NONE,
-        );
+        )?;
         for (k, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.region != NONE) {
             debug_assert_eq!(homes[slot.region as usize], NONE, "a region has one slot");
             homes[slot.region as usize] = ((k / nx) << 16 | (k % nx)) as u32;
@@ -94,8 +95,8 @@ impl State {
         cpu.run(|| {
             let rows = (grid.ny as usize).div_ceil(scratch.samples.len());
             let parts = slots.par_chunks_mut(rows * nx).zip(&mut scratch.samples).enumerate();
-            parts.for_each(|(part, (slots, samples))| track_slots(&tracking, part * rows, slots, samples));
-        });
+            parts.try_for_each(|(part, (slots, samples))| track_slots(&tracking, part * rows, slots, samples))
+        })
     }
 }
 
@@ -157,17 +158,19 @@ struct Tracking<'a> {
 impl Tracking<'_> {
     /// Takes the samples of the regions of `count` slots, whole rows from row `first` on: each from the 3x3 cells around its slot.
     #[inline(always)]
-    fn collect(&self, first: usize, count: usize, samples: &mut Samples) {
+    fn collect(&self, first: usize, count: usize, samples: &mut Samples) -> Result<()> {
+        const WHAT: &str = "samples of regions";
         let grid = self.grid;
         let (nx, ny, step) = (grid.nx as usize, grid.ny as usize, track_step(grid));
         let rows = count / nx;
         let Samples { found, slots, at, features } = samples;
         found.clear();
-        refill(slots, count, NO_SAMPLES);
+        refill(slots, count, NO_SAMPLES)?;
         for gy in first.saturating_sub(1)..(first + rows + 1).min(ny) {
             let lines = grid.rows(gy);
             for y in (lines.start.next_multiple_of(step)..lines.end).step_by(step) {
                 let row = y * grid.geometry.width as usize;
+                memory::reserve(found, WHAT, grid.geometry.width.div_ceil(step as u32) as usize)?;
                 for gx in 0..nx {
                     let columns = grid.columns(gx);
                     for x in (columns.start.next_multiple_of(step)..columns.end).step_by(step) {
@@ -193,13 +196,14 @@ impl Tracking<'_> {
             slot.end = begin;
             begin += slot.count;
         }
-        at.resize(begin, 0);
-        features.resize(begin, 0);
+        memory::resize(at, WHAT, begin, 0)?;
+        memory::resize(features, WHAT, begin, 0)?;
         for &(slot, pixel) in &*found {
             let end = &mut slots[slot as usize].end;
             (at[*end], features[*end]) = (pixel, self.last[pixel as usize]);
             *end += 1;
         }
+        Ok(())
     }
 
     /// How much samples differ from where a shift leads; at least `enough` if that is reached.
@@ -280,13 +284,19 @@ by_level! {
         first: usize,
         slots: &mut [Slot],
         samples: &mut Samples,
-    ) = track_slots_body
+    ) -> Result<()> = track_slots_body
 }
 
 #[inline(always)]
-fn track_slots_body(tracking: &Tracking<'_>, first: usize, slots: &mut [Slot], samples: &mut Samples) {
-    tracking.collect(first, slots.len(), samples);
+fn track_slots_body(
+    tracking: &Tracking<'_>,
+    first: usize,
+    slots: &mut [Slot],
+    samples: &mut Samples,
+) -> Result<()> {
+    tracking.collect(first, slots.len(), samples)?;
     for (i, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE) {
         tracking.track(slot, &samples.of(i));
     }
+    Ok(())
 }

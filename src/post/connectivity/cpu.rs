@@ -9,7 +9,7 @@ use super::{MAX_REGIONS, cost};
 use crate::algo::temporal::cpu::Main;
 use crate::backend;
 use crate::color::unpack;
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::plan::Plan;
@@ -17,6 +17,10 @@ use crate::post::runs::{RowSums, for_each_change, packed};
 
 /// Rows that one task works on.
 const STRIP: usize = 32;
+/// What memory is for, in errors.
+const RUNS: &str = "runs";
+const COMPONENTS: &str = "components";
+const EDGES: &str = "pairs of components";
 /// Pairs that a strip remembers.
 const SEEN: usize = 1 << (u32::BITS - 22);
 
@@ -99,7 +103,7 @@ impl Strip {
         features: &[u32],
         first: usize,
         rows: usize,
-    ) {
+    ) -> Result<()> {
         let width = cluster_row(first).len();
         self.starts.clear();
         self.rows.clear();
@@ -108,8 +112,10 @@ impl Strip {
             self.rows.push(self.starts.len() as u32);
             let row = cluster_row(y);
             let begin = self.starts.len() as u32;
+            memory::reserve(&mut self.starts, RUNS, width)?;
             self.starts.push(0);
             for_each_change(row, |x| self.starts.push(x as u16));
+            memory::reserve(&mut self.parents, RUNS, self.starts.len() - begin as usize)?;
             self.parents.extend(begin..self.starts.len() as u32);
         }
         self.rows.push(self.starts.len() as u32);
@@ -123,7 +129,7 @@ impl Strip {
                 }
             });
         }
-        self.collect(|y, x| cluster_row(y)[x].into(), features, first, rows, width);
+        self.collect(|y, x| cluster_row(y)[x].into(), features, first, rows, width)
     }
 
     /// Numbers the components and adds up their features.
@@ -134,14 +140,17 @@ impl Strip {
         first: usize,
         rows: usize,
         width: usize,
-    ) {
+    ) -> Result<()> {
         self.sums.clear();
         self.clusters.clear();
         self.components.clear();
+        memory::reserve(&mut self.components, RUNS, self.starts.len())?;
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
             self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
             let runs = self.runs(y);
+            memory::reserve(&mut self.sums, COMPONENTS, runs.len())?;
+            memory::reserve(&mut self.clusters, COMPONENTS, runs.len())?;
             for run in runs.clone() {
                 let start = usize::from(self.starts[run]);
                 let end = if run + 1 == runs.end { width } else { usize::from(self.starts[run + 1]) };
@@ -159,15 +168,15 @@ impl Strip {
                 self.components.push(component);
             }
         }
+        Ok(())
     }
 
     /// Lists the pairs of touching roots of which one is small, inside the strip and across its upper border.
-    fn list_edges(&mut self, above: Option<&StripBorder>, roots: &Roots<'_>, width: usize) {
+    fn list_edges(&mut self, above: Option<&StripBorder>, roots: &Roots<'_>, width: usize) -> Result<()> {
         let (mut edges, mut seen) = (std::mem::take(&mut self.edges), std::mem::take(&mut self.seen));
         edges.clear();
-        seen.clear();
-        seen.resize(SEEN, (0, 0));
-        let mut offer = |a: u32, b: u32| {
+        memory::refill(&mut seen, EDGES, SEEN, (0, 0))?;
+        let mut offer = |edges: &mut Vec<(u32, u32)>, a: u32, b: u32| {
             if a != b && (roots.small(a) || roots.small(b)) {
                 // Those that touch mostly do so in several rows.
                 let edge = (a.min(b), a.max(b));
@@ -181,6 +190,7 @@ impl Strip {
         };
         let root = |run: usize| roots.parents[(self.offset + self.components[run]) as usize];
         if let Some(above) = above {
+            memory::reserve(&mut edges, EDGES, above.starts.len() + self.runs(0).len())?;
             overlaps(
                 &above.starts,
                 0..above.starts.len(),
@@ -188,22 +198,26 @@ impl Strip {
                 self.runs(0),
                 width,
                 |u, l, _, _| {
-                    offer(roots.parents[above.components[u] as usize], root(l));
+                    offer(&mut edges, roots.parents[above.components[u] as usize], root(l));
                 },
             );
         }
         for y in 0..self.rows.len() - 1 {
             let runs = self.runs(y);
+            // Each pair of runs begins where one of them does.
+            let above = if y > 0 { self.runs(y - 1).len() } else { 0 };
+            memory::reserve(&mut edges, EDGES, 2 * runs.len() + above)?;
             for run in runs.start + 1..runs.end {
-                offer(root(run - 1), root(run));
+                offer(&mut edges, root(run - 1), root(run));
             }
             if y > 0 {
                 overlaps(&self.starts, self.runs(y - 1), &self.starts, runs, width, |u, l, _, _| {
-                    offer(root(u), root(l));
+                    offer(&mut edges, root(u), root(l));
                 });
             }
         }
         (self.edges, self.seen) = (edges, seen);
+        Ok(())
     }
 }
 
@@ -307,25 +321,28 @@ impl Connectivity {
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T] + Sync,
         features: &[u32],
-    ) {
+    ) -> Result<()> {
         let (cpu, height) = (self.cpu.clone(), self.geometry.height as usize);
         let strips = &mut self.strips;
         cpu.run(|| {
-            strips.par_iter_mut().enumerate().for_each(|(i, strip)| {
-                strip.scan(&cluster_row, features, i * STRIP, STRIP.min(height - i * STRIP));
-            });
-        });
-        self.join_strips(cluster_row);
+            strips.par_iter_mut().enumerate().try_for_each(|(i, strip)| {
+                strip.scan(&cluster_row, features, i * STRIP, STRIP.min(height - i * STRIP))
+            })
+        })?;
+        self.join_strips(cluster_row)
     }
 
     /// Components of the whole frame, from those of the strips.
     fn join_strips<'r, T: Copy + PartialEq + Into<u32> + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T],
-    ) {
+    ) -> Result<()> {
         let Self { strips, borders, parents, sums, .. } = self;
         parents.clear();
         sums.clear();
+        let count = strips.iter().map(|strip| strip.sums.len()).sum();
+        memory::reserve(parents, COMPONENTS, count)?;
+        memory::reserve(sums, COMPONENTS, count)?;
         for (strip, border) in strips.iter_mut().zip(&mut *borders) {
             strip.offset = sums.len() as u32;
             parents.extend(strip.offset..strip.offset + strip.sums.len() as u32);
@@ -348,14 +365,12 @@ impl Connectivity {
             });
         }
         self.settle();
-        self.means.clear();
-        self.means.resize(self.sums.len(), None);
+        memory::refill(&mut self.means, COMPONENTS, self.sums.len(), None)
     }
 
     /// The main component of each cluster, by its number.
-    fn find_mains(&self, mains: &mut Vec<Main>, clusters: usize) {
-        mains.clear();
-        mains.resize(clusters, Main::default());
+    fn find_mains(&self, mains: &mut Vec<Main>, clusters: usize) -> Result<()> {
+        memory::refill(mains, COMPONENTS, clusters, Main::default())?;
         for strip in &self.strips {
             for (i, &cluster) in strip.clusters.iter().enumerate() {
                 let (component, main) = (strip.offset + i as u32, &mut mains[cluster as usize]);
@@ -365,6 +380,7 @@ impl Connectivity {
                 }
             }
         }
+        Ok(())
     }
 
     /// Points every component at its root and moves all sums there.
@@ -379,27 +395,31 @@ impl Connectivity {
         }
     }
 
-    fn list_edges(&mut self, min_region: u32) {
+    fn list_edges(&mut self, min_region: u32) -> Result<()> {
         let Self { cpu, strips, borders, parents, sums, edges, .. } = self;
         let width = self.geometry.width as usize;
         let roots = Roots { parents, sums, min_region };
         let borders = &*borders;
         cpu.run(|| {
-            strips.par_iter_mut().enumerate().for_each(|(i, strip)| {
-                strip.list_edges(i.checked_sub(1).map(|above| &borders[above]), &roots, width);
-            });
-        });
+            strips.par_iter_mut().enumerate().try_for_each(|(i, strip)| {
+                strip.list_edges(i.checked_sub(1).map(|above| &borders[above]), &roots, width)
+            })
+        })?;
         edges.clear();
+        memory::reserve(edges, EDGES, strips.iter().map(|strip| strip.edges.len()).sum())?;
         for strip in strips {
             edges.extend_from_slice(&strip.edges);
         }
+        Ok(())
     }
 
     /// One round: every small component joins a neighbor. Returns whether any did.
-    fn absorb(&mut self, min_region: u32, round: u32) -> bool {
+    fn absorb(&mut self, min_region: u32, round: u32) -> Result<bool> {
         let Self { parents, sums, means, picks, edges, small, .. } = self;
-        picks.resize(sums.len(), u64::MAX);
+        memory::resize(picks, COMPONENTS, sums.len(), u64::MAX)?;
         small.clear();
+        // Each small component is an end of some edge, once.
+        memory::reserve(small, COMPONENTS, sums.len().min(2 * edges.len()))?;
         for &(a, b) in &*edges {
             for c in [a, b] {
                 picks[c as usize] = u64::MAX;
@@ -440,13 +460,14 @@ impl Connectivity {
             let is_small = |c: u32| sums[c as usize].count < min_region;
             edge.0 != edge.1 && (is_small(edge.0) || is_small(edge.1))
         });
-        !small.is_empty()
+        Ok(!small.is_empty())
     }
 
     /// Numbers the roots in raster order; returns how many there are.
-    fn number(&mut self) -> usize {
+    fn number(&mut self) -> Result<usize> {
         let Self { parents, labels, .. } = self;
         labels.clear();
+        memory::reserve(labels, COMPONENTS, parents.len())?;
         let mut next = 0usize;
         for i in 0..parents.len() {
             let root = parents[parents[i] as usize];
@@ -458,7 +479,7 @@ impl Connectivity {
                 labels.push(labels[root as usize]);
             }
         }
-        next
+        Ok(next)
     }
 }
 
@@ -467,26 +488,26 @@ impl backend::Connectivity<Cpu> for Connectivity {
         let features = &work.features;
         if work.clusters.is_empty() {
             let clusters = &*labels;
-            self.find_components(|y| clusters.row(y), features);
+            self.find_components(|y| clusters.row(y), features)?;
         } else {
             let (clusters, width) = (&work.clusters, self.geometry.width as usize);
-            self.find_components(|y| &clusters[y * width..][..width], features);
+            self.find_components(|y| &clusters[y * width..][..width], features)?;
         }
         let mut mains =
             work.temporal.as_mut().filter(|_| work.clusters.is_empty()).map(|state| &mut state.mains);
         if let Some(mains) = &mut mains {
-            self.find_mains(mains, self.clusters);
+            self.find_mains(mains, self.clusters)?;
         }
         let mut min_region = self.min_region;
         let count = loop {
             if min_region > 1 {
-                self.list_edges(min_region);
+                self.list_edges(min_region)?;
                 let mut round = 0;
-                while self.absorb(min_region, round) {
+                while self.absorb(min_region, round)? {
                     round += 1;
                 }
             }
-            let count = self.number();
+            let count = self.number()?;
             if count <= MAX_REGIONS {
                 break count;
             }
@@ -527,15 +548,16 @@ pub(crate) struct Renumber {
 }
 
 impl Renumber {
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let clusters = plan.max_clusters();
-        Self {
+        let flags = || memory::zeroed("labels in use", clusters);
+        Ok(Self {
             cpu: cpu.clone(),
             geometry: plan.frame.geometry,
             clusters,
-            used: vec![vec![false; clusters]; cpu.threads()],
-            numbers: vec![0; clusters],
-        }
+            used: (0..cpu.threads()).map(|_| flags()).collect::<Result<_>>()?,
+            numbers: memory::zeroed("labels", clusters)?,
+        })
     }
 }
 
@@ -558,8 +580,7 @@ impl backend::Connectivity<Cpu> for Renumber {
         let mut count = 0;
         let mut mains = work.temporal.as_mut().map(|state| &mut state.mains);
         if let Some(mains) = &mut mains {
-            mains.clear();
-            mains.resize(self.clusters, Main::default());
+            memory::refill(mains, COMPONENTS, self.clusters, Main::default())?;
         }
         for k in 0..self.clusters {
             numbers[k] = count as u16;
@@ -594,9 +615,13 @@ pub(crate) struct RenumberPixels {
 }
 
 impl RenumberPixels {
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let geometry = plan.frame.geometry;
-        Self { cpu: cpu.clone(), geometry, numbers: vec![0; geometry.pixels()] }
+        Ok(Self {
+            cpu: cpu.clone(),
+            geometry,
+            numbers: memory::zeroed("labels of clusters", geometry.pixels())?,
+        })
     }
 }
 

@@ -7,12 +7,15 @@ use super::{Plan, RATIO_ONE};
 use crate::algo::temporal::merged::Part;
 use crate::backend;
 use crate::color::unpack;
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::post::connectivity::cpu::{Sums, distance, find, unite};
 use crate::post::runs::{RowSums, for_each_run, packed};
 use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
+
+/// What memory is for, in errors.
+const REGIONS: &str = "regions to merge";
 
 /// The rows of one task, and what they add to the labels that occur in them.
 #[derive(Default)]
@@ -25,13 +28,12 @@ struct Band {
 }
 
 impl Band {
-    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: std::ops::Range<usize>) {
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: std::ops::Range<usize>) -> Result<()> {
         let width = labels.geometry().width as usize;
         let all = || rows.clone().flat_map(|y| labels.row(y)).copied();
         self.lowest = all().min().unwrap_or(0);
         let highest = all().max().unwrap_or(0);
-        self.sums.clear();
-        self.sums.resize(usize::from(highest - self.lowest) + 1, Sums::default());
+        memory::refill(&mut self.sums, "sums", usize::from(highest - self.lowest) + 1, Sums::default())?;
         for y in rows.clone() {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
             self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
@@ -41,7 +43,7 @@ impl Band {
                 self.sums[label].add(&Sums { count: columns.len() as u32, color });
             });
         }
-        list_pairs(labels, rows, &mut self.pairs);
+        list_pairs(labels, rows, &mut self.pairs)
     }
 }
 
@@ -82,7 +84,7 @@ impl Merge {
     }
 
     /// Sums of all labels and the pairs that touch.
-    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) {
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
         let height = self.geometry.height as usize;
         let rows = height.div_ceil(self.bands.len());
         let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
@@ -92,28 +94,29 @@ impl Merge {
                 .par_iter_mut()
                 .enumerate()
                 .filter(|(i, _)| !span(*i).is_empty())
-                .for_each(|(i, band)| band.measure(features, labels, span(i)));
-        });
-        sums.clear();
-        sums.resize(count, Sums::default());
+                .try_for_each(|(i, band)| band.measure(features, labels, span(i)))
+        })?;
+        memory::refill(sums, "sums", count, Sums::default())?;
         pairs.clear();
         for (_, band) in bands.iter().enumerate().filter(|(i, _)| !span(*i).is_empty()) {
             let first = usize::from(band.lowest);
             sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
-            pairs.extend_from_slice(&band.pairs);
+            memory::append(pairs, "pairs of labels", &band.pairs)?;
         }
         add_equal_pairs(pairs);
         edges.clear();
+        memory::reserve(edges, "pairs of labels", pairs.len())?;
         edges.extend(pairs.iter().map(|pair| ((pair >> 48) as u32, (pair >> 32) as u32 & 0xffff)));
+        Ok(())
     }
 
     /// Applies the rule once. Returns whether anything merged.
-    fn pass(&mut self) -> bool {
+    fn pass(&mut self) -> Result<bool> {
         let Self { plan, sums, means, nearest, parents, edges, .. } = self;
         means.clear();
+        memory::reserve(means, REGIONS, sums.len())?;
         means.extend(sums.iter().map(Sums::mean));
-        nearest.clear();
-        nearest.resize(sums.len(), u32::MAX);
+        memory::refill(nearest, REGIONS, sums.len(), u32::MAX)?;
         let apart = |&(a, b): &(u32, u32)| distance(means[a as usize], means[b as usize]);
         for edge in &*edges {
             let d = apart(edge);
@@ -143,7 +146,7 @@ impl Merge {
             *edge = (parents[edge.0 as usize], parents[edge.1 as usize]);
             edge.0 != edge.1
         });
-        edges.len() < before
+        Ok(edges.len() < before)
     }
 
     /// Numbers the roots in their order; returns how many there are.
@@ -166,14 +169,18 @@ impl Merge {
 
 impl backend::Merge<Cpu> for Merge {
     fn merge(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
-        self.measure(&work.features, labels, work.count as usize);
+        self.measure(&work.features, labels, work.count as usize)?;
         self.sizes.clear();
+        memory::reserve(&mut self.sizes, REGIONS, self.sums.len())?;
         self.sizes.extend(self.sums.iter().map(|sums| sums.count));
         self.parents.clear();
+        memory::reserve(&mut self.parents, REGIONS, work.count as usize)?;
+        self.labels.clear();
+        memory::reserve(&mut self.labels, REGIONS, work.count as usize)?;
         self.parents.extend(0..work.count);
         // A pass that merges nothing would merge nothing again.
         for _ in 0..self.plan.passes {
-            if !self.pass() {
+            if !self.pass()? {
                 break;
             }
         }
@@ -193,7 +200,7 @@ impl backend::Merge<Cpu> for Merge {
             && let Some(merged) = &mut state.merged
         {
             let parts = numbers.iter().zip(&self.sizes).map(|(&label, &size)| Part { label, size });
-            merged.name(&state.tracks, parts, work.count as usize);
+            merged.name(&state.tracks, parts, work.count as usize)?;
         }
         Ok(())
     }

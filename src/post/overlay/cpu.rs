@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{false_color, native};
 use crate::backend;
 use crate::color::Yuv;
-use crate::cpu::{Cpu, Work, check_frame, check_labels};
+use crate::cpu::{Cpu, Work, check_frame, check_labels, memory};
 use crate::error::Result;
 use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair, p010_bytes, p010_code};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
@@ -30,9 +30,9 @@ trait RegionColor: Fn(u16) -> [u16; 3] + Sync {}
 impl<F: Fn(u16) -> [u16; 3] + Sync> RegionColor for F {}
 
 impl Overlay {
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
-        let marks = vec![0; plan.frame.geometry.pixels()];
-        Self { cpu: cpu.clone(), info: plan.frame, yuv: Yuv::new(&plan.frame), marks }
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
+        let marks = memory::zeroed("boundaries", plan.frame.geometry.pixels())?;
+        Ok(Self { cpu: cpu.clone(), info: plan.frame, yuv: Yuv::new(&plan.frame), marks })
     }
 
     /// A color as the frame's own channels.

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::backend;
 use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
-use crate::cpu::{Cpu, Work};
+use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Labels, PackedRgb, PixelFormat, p010_code};
 use crate::params::Outputs;
@@ -154,14 +154,13 @@ impl Band {
         features: &[u32],
         labels: &Labels<'_>,
         rows: std::ops::Range<usize>,
-    ) {
+    ) -> Result<()> {
         let width = labels.geometry().width as usize;
         let lowest = |row: &[u16]| row.iter().copied().min().unwrap_or(0);
         let highest = |row: &[u16]| row.iter().copied().max().unwrap_or(0);
         self.lowest = rows.clone().map(|y| lowest(labels.row(y))).min().unwrap_or(0);
         let end = rows.clone().map(|y| highest(labels.row(y))).max().unwrap_or(0);
-        self.sums.clear();
-        self.sums.resize(usize::from(end - self.lowest) + 1, Sums::default());
+        memory::refill(&mut self.sums, "sums", usize::from(end - self.lowest) + 1, Sums::default())?;
         for y in rows {
             let row = labels.row(y);
             let pixels = &features[y * width..][..width];
@@ -185,13 +184,18 @@ impl Band {
                 });
             });
         }
+        Ok(())
     }
 }
 
 /// Lists the pairs of labels across boundaries whose upper or left pixel is in `rows`, each as `a | b | length`.
-pub(crate) fn list_pairs(labels: &Labels<'_>, rows: std::ops::Range<usize>, pairs: &mut Vec<u64>) {
+pub(crate) fn list_pairs(
+    labels: &Labels<'_>,
+    rows: std::ops::Range<usize>,
+    pairs: &mut Vec<u64>,
+) -> Result<()> {
     pairs.clear();
-    let mut offer = |a: u16, b: u16, length: u64| {
+    let offer = |pairs: &mut Vec<u64>, a: u16, b: u16, length: u64| {
         let key = u64::from(a.min(b)) << 48 | u64::from(a.max(b)) << 32;
         match pairs.last_mut() {
             Some(last) if *last >> 32 == key >> 32 => *last += length,
@@ -200,16 +204,18 @@ pub(crate) fn list_pairs(labels: &Labels<'_>, rows: std::ops::Range<usize>, pair
     };
     for y in rows {
         let row = labels.row(y);
-        for_each_change(row, |x| offer(row[x - 1], row[x], 1));
+        memory::reserve(pairs, "pairs of labels", 2 * row.len())?;
+        for_each_change(row, |x| offer(pairs, row[x - 1], row[x], 1));
         if y + 1 < labels.geometry().height as usize {
             for (&above, &below) in row.iter().zip(labels.row(y + 1)) {
                 if above != below {
-                    offer(above, below, 1);
+                    offer(pairs, above, below, 1);
                 }
             }
         }
     }
     add_equal_pairs(pairs);
+    Ok(())
 }
 
 /// Sorts pairs and adds up the lengths of equal ones.
@@ -303,18 +309,15 @@ impl backend::Statistics<Cpu> for Statistics {
         let lights = outputs.linear_light.then_some(&lights);
         let with_sums = outputs.table || outputs.mean_color;
         cpu.run(|| {
-            bands.par_iter_mut().enumerate().for_each(|(i, band)| {
+            bands.par_iter_mut().enumerate().try_for_each(|(i, band)| {
                 if with_sums {
-                    band.measure(frame, lights, features, labels, span(i));
+                    band.measure(frame, lights, features, labels, span(i))?;
                 }
-                if outputs.neighbors {
-                    list_pairs(labels, span(i), &mut band.pairs);
-                }
-            });
-        });
+                if outputs.neighbors { list_pairs(labels, span(i), &mut band.pairs) } else { Ok(()) }
+            })
+        })?;
         if with_sums {
-            self.sums.clear();
-            self.sums.resize(work.count as usize, Sums::default());
+            memory::refill(&mut self.sums, "sums", work.count as usize, Sums::default())?;
             for (i, band) in self.bands.iter().enumerate() {
                 if !span(i).is_empty() {
                     let first = usize::from(band.lowest);
@@ -322,6 +325,7 @@ impl backend::Statistics<Cpu> for Statistics {
                 }
             }
             let Self { means, sums, light, info, yuv, .. } = self;
+            memory::reserve(means, "means", sums.len())?;
             means.extend(sums.iter().map(Sums::mean_samples).map(|mean| match outputs.linear_light {
                 false => mean,
                 true => yuv.native(info.format, mean.map(|channel| light.code(channel))),
@@ -330,7 +334,7 @@ impl backend::Statistics<Cpu> for Statistics {
         if outputs.neighbors {
             self.pairs.clear();
             for band in &self.bands {
-                self.pairs.extend_from_slice(&band.pairs);
+                memory::append(&mut self.pairs, "pairs of labels", &band.pairs)?;
             }
             add_equal_pairs(&mut self.pairs);
         }
@@ -343,11 +347,14 @@ impl backend::Statistics<Cpu> for Statistics {
         regions.neighbors.clear();
         regions.motion.clear();
         if outputs.table {
+            memory::reserve(&mut regions.table, "region table", self.sums.len())?;
+            memory::reserve(&mut regions.motion, "motion", self.sums.len())?;
             let of = |(label, sums)| self.region(label, sums, work.track_id(label));
             regions.table.extend(self.sums.iter().enumerate().map(of));
             regions.motion.extend(work.temporal.iter().flat_map(|state| state.motion()));
         }
         if outputs.neighbors {
+            memory::reserve(&mut regions.neighbors, "neighbors", self.pairs.len())?;
             regions.neighbors.extend(self.pairs.iter().map(|&pair| Neighbor {
                 a: (pair >> 48) as u32,
                 b: (pair >> 32) as u32 & 0xffff,
