@@ -20,6 +20,8 @@ use crate::post::{connectivity, merge, overlay, statistics};
 #[derive(Clone)]
 pub struct Cpu {
     pool: Arc<rayon::ThreadPool>,
+    /// The process that the threads of the pool are in.
+    process: u32,
 }
 
 impl Cpu {
@@ -33,7 +35,7 @@ impl Cpu {
             .thread_name(|i| format!("superpixel{i}"))
             .build()
             .map_err(|e| Error::Backend { backend: "cpu", reason: format!("{e}; set fewer threads") })?;
-        Ok(Self { pool: Arc::new(pool) })
+        Ok(Self { pool: Arc::new(pool), process: std::process::id() })
     }
 
     /// Number of threads.
@@ -132,6 +134,10 @@ impl Backend for Cpu {
     }
 
     fn check(&self, plan: &Plan, frame: &Frame<'_>, labels: &Labels<'_>) -> Result<()> {
+        // A process that is forked inherits the pool without its threads, and would wait for them for ever.
+        if self.process != std::process::id() {
+            return Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() });
+        }
         check_frame(&plan.frame, frame.info())?;
         check_labels(plan.frame.geometry, labels)
     }

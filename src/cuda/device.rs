@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, DriverError, result, sys};
@@ -182,6 +182,30 @@ static ADOPTING: Mutex<()> = Mutex::new(());
 /// A reference to each context that was adopted, since the bindings destroy a context with its last.
 static BORROWED: Mutex<Vec<Arc<CudaContext>>> = Mutex::new(Vec::new());
 
+/// The process that first asked for a device. The driver serves no process that is forked from it afterwards: its calls fail there, or
+/// crash where they free what is inherited.
+static PROCESS: OnceLock<u32> = OnceLock::new();
+
+/// Refuses a process that was forked from one which the driver serves, before anything inherited is touched.
+fn check_process() -> Result<()> {
+    let forked = || {
+        unavailable(
+            "CUDA does not work in a process that was forked after CUDA was used: start processes before the first device is opened, or \
+             without a fork (in Python the start method spawn), or use the cpu backend",
+        )
+    };
+    let process = std::process::id();
+    if *PROCESS.get_or_init(|| process) != process {
+        return Err(forked());
+    }
+    // Other libraries may have used the driver before the fork.
+    let serves = guarded("initialize", || match result::init() {
+        Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_INITIALIZED)) => Ok(false),
+        other => other.map(|()| true),
+    })?;
+    if serves { Ok(()) } else { Err(forked()) }
+}
+
 fn unavailable(reason: impl Into<String>) -> Error {
     Error::Backend { backend: "cuda", reason: reason.into() }
 }
@@ -212,6 +236,7 @@ impl Device {
                 "the NVIDIA driver (libcuda.so.1) is not installed; install it or use the cpu backend",
             ));
         }
+        check_process()?;
         let count = guarded("device count", CudaContext::device_count)?;
         if count <= 0 {
             return Err(unavailable("the driver finds no device; check nvidia-smi or use the cpu backend"));
