@@ -151,6 +151,13 @@ else
     section "tests, features: $all_features" run_tests "$all_features"
 fi
 
+# The system's Python has gi and numpy; another may come first in PATH.
+python_with_gi() {
+    local python=python3
+    python3 -c 'import gi, numpy' 2>/dev/null || python=/usr/bin/python3
+    GST_PLUGIN_PATH=$plugin_dir "$python" "$@"
+}
+
 # The CUDA backend, kernels and all, on a device of the emulator's making; a real one may be there as well.
 run_emulated() {
     local folder=$target_dir/superpixel-emulator
@@ -171,6 +178,8 @@ run_emulated() {
     # shellcheck disable=SC2046  # words on purpose
     EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test cuda_temporal -- \
         many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips
+    # Its other cases take a minute.
+    python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
 }
 section "CUDA on an emulated device" run_emulated
 
@@ -311,12 +320,6 @@ try_toolchains() {
 }
 section "choice of a toolchain" try_toolchains
 
-# The system's Python has gi and numpy; another may come first in PATH.
-python_with_gi() {
-    local python=python3
-    python3 -c 'import gi, numpy' 2>/dev/null || python=/usr/bin/python3
-    GST_PLUGIN_PATH=$plugin_dir "$python" "$@"
-}
 # The readers get metadata that the element would not write.
 try_readers() {
     python_with_gi tests/python/held_fields.py

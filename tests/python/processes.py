@@ -23,6 +23,8 @@ from gi.repository import Gst  # noqa: E402  (the version comes first)
 # Seconds that a child may take, and a case.
 CHILD, CASE = 20, 120
 ROUNDS = 5
+# Each process loads the kernels.
+CUDA_ROUNDS = 2
 
 
 def start(frames, backend="cpu"):
@@ -84,7 +86,7 @@ def fork(work):
 def fork_before_the_first_pipeline(backend="cpu"):
     Gst.init(None)
     assert Gst.ElementFactory.make("superpixel") is not None
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if backend == "cpu" else CUDA_ROUNDS):
         play_in_process("fork", backend)
     # The parent can go on.
     result = finish(start(10, backend))
@@ -126,7 +128,7 @@ def an_error_after_a_fork():
         error, details = message.parse_error()
         assert "forked" in f"{error.message} {details}", f"{error.message} ({details})"
 
-    for _ in range(ROUNDS):
+    for _ in range(CUDA_ROUNDS):
         assert fork(open_device) == 0
     result = finish(start(10, "cuda"))
     assert result == "end", result
