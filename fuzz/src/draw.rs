@@ -40,7 +40,7 @@ fn side(u: &mut Unstructured<'_>) -> Result<u32> {
 pub fn geometry(u: &mut Unstructured<'_>, most: u32) -> Result<Geometry> {
     let (width, height) = (side(u)?, side(u)?);
     let height = height.min(most / width).max(1);
-    Ok(Geometry { width, height })
+    Ok(Geometry::new(width, height).expect("a side is 1 to 401"))
 }
 
 /// A kind of frame of at most `most` pixels.

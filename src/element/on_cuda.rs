@@ -357,7 +357,7 @@ impl Drawn {
         }
         let memory = if crowded {
             let mut copy = Vec::new();
-            memory::append(&mut copy, "drawn frame", self.block.as_ref()).map_err(library_error)?;
+            memory::append(&mut copy, "drawn frame", self.block.as_ref()).map_err(|e| e.to_string())?;
             gst::Memory::from_mut_slice(copy)
         } else {
             gst::Memory::from_mut_slice(self.block)
