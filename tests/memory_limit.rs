@@ -5,8 +5,10 @@
 
 mod pictures;
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
@@ -21,6 +23,57 @@ use pictures::hash;
 const CASE: &str = "SUPERPIXEL_MEMORY_CASE";
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 const MIB: u64 = 1 << 20;
+
+/// The system's allocator, which gives large blocks as far as there is room for them. Smaller ones are what ends a process, as
+/// everywhere in Rust: tables of a fixed size, boxes, what the thread pool takes. They are not counted.
+struct Limited;
+
+/// Larger than any table of a fixed size.
+const LARGE: usize = 40_000;
+static ROOM: AtomicI64 = AtomicI64::new(i64::MAX);
+
+fn large(bytes: usize) -> i64 {
+    if bytes < LARGE { 0 } else { bytes as i64 }
+}
+
+/// Takes room, or gives some back; says whether there was as much.
+fn take(bytes: i64) -> bool {
+    let enough = ROOM.fetch_sub(bytes, Relaxed) >= bytes || bytes <= 0;
+    if !enough {
+        ROOM.fetch_add(bytes, Relaxed);
+    }
+    enough
+}
+
+// SAFETY: everything is the system's, but for null, which any allocation may give.
+unsafe impl GlobalAlloc for Limited {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps to what `GlobalAlloc` asks for, here and below.
+        if take(large(layout.size())) { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        if take(large(layout.size())) { unsafe { System.alloc_zeroed(layout) } } else { std::ptr::null_mut() }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !take(large(size) - large(layout.size())) {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as above.
+        unsafe { System.realloc(start, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        take(-large(layout.size()));
+        // SAFETY: as above.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Limited = Limited;
 
 /// Bytes of address space that the process has.
 fn taken() -> u64 {
@@ -57,8 +110,9 @@ fn params(case: &str) -> Params {
     }
 }
 
-/// Segments two frames of gray noise with limits of so many MiB; returns what there was no memory for.
-fn squeeze(case: &str, side: u32, limits: &[u64]) -> (BTreeSet<&'static str>, usize) {
+/// Segments frames of gray noise with limits of so many bytes, of the process or of large blocks; returns what there was no memory
+/// for.
+fn squeeze(case: &str, side: u32, process: bool, limits: &[u64]) -> (BTreeSet<&'static str>, usize) {
     let info = FrameInfo::new(Geometry::new(side, side).unwrap(), PixelFormat::Gray8);
     let pixels: Vec<u8> =
         (0..info.geometry.pixels()).map(|i| if i % 3 == 0 { 0 } else { hash(i as u64) as u8 }).collect();
@@ -71,7 +125,11 @@ fn squeeze(case: &str, side: u32, limits: &[u64]) -> (BTreeSet<&'static str>, us
         tried += 1;
         let mut engine = None;
         let mut run = || -> Result<()> {
-            limit(before + more * MIB);
+            if process {
+                limit(before + more);
+            } else {
+                ROOM.store(more as i64, Relaxed);
+            }
             let engine = engine.insert(Engine::new(cpu.clone(), plan.clone())?);
             for _ in 0..3 {
                 let mut labels = Labels::new(info.geometry, &mut map, side as usize)?;
@@ -81,6 +139,7 @@ fn squeeze(case: &str, side: u32, limits: &[u64]) -> (BTreeSet<&'static str>, us
         };
         let result = run();
         limit(libc::RLIM_INFINITY);
+        ROOM.store(i64::MAX / 2, Relaxed);
         match result {
             Ok(()) => {
                 enough += 1;
@@ -100,7 +159,7 @@ fn squeeze(case: &str, side: u32, limits: &[u64]) -> (BTreeSet<&'static str>, us
                     }
                 }
             }
-            Err(error) => panic!("{case}, {more} MiB: {error}"),
+            Err(error) => panic!("{case}, {more} bytes: {error}"),
         }
     }
     println!("{case}: enough {enough} times of {tried}, else no memory for {missing:?}");
@@ -111,12 +170,6 @@ fn squeeze(case: &str, side: u32, limits: &[u64]) -> (BTreeSet<&'static str>, us
 fn in_a_process(case: &str) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "squeezed", "--ignored", "--nocapture"]).env(CASE, case);
-    // Blocks of 64 KiB and more go back to the system when they are freed; smaller ones, which may be tables of a fixed size, boxes
-    // or the thread pool's, and end the process where there is no memory, have some in store.
-    child
-        .env("MALLOC_ARENA_MAX", "1")
-        .env("MALLOC_TOP_PAD_", "2097152")
-        .env("MALLOC_MMAP_THRESHOLD_", "65536");
     let output = child.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     print!(
@@ -137,14 +190,14 @@ fn squeezed() {
     let Ok(case) = std::env::var(CASE) else { return };
     if case.ends_with("largest") {
         // All of them too little: the planes alone take more.
-        let (missing, enough) = squeeze(&case, 16384, &[100, 600, 1100, 1700]);
+        let (missing, enough) = squeeze(&case, 16384, true, &[100, 600, 1100, 1700].map(|more| more * MIB));
         assert!(enough == 0 && !missing.is_empty());
     } else {
         // From too little for the first plane to enough for every list.
-        let limits: Vec<u64> =
-            (1..30).map(|i| 2 * i).chain((6..40).map(|i| 10 * i)).chain([800, 2000]).collect();
-        let (missing, enough) = squeeze(&case, 450, &limits);
-        assert!(enough > 0 && !missing.is_empty());
+        let limits = std::iter::successors(Some(100_000u64), |more| Some(more + more / 12));
+        let limits: Vec<u64> = limits.take_while(|&more| more < 2000 * MIB).collect();
+        let (missing, enough) = squeeze(&case, 300, false, &limits);
+        assert!(enough == 2 && missing.len() > 3, "{missing:?}");
     }
 }
 

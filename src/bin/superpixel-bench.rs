@@ -150,7 +150,7 @@ impl FromStr for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}x{}", self.0.width, self.0.height))
+        f.pad(&format!("{}x{}", self.0.width(), self.0.height()))
     }
 }
 

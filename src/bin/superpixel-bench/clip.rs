@@ -55,15 +55,15 @@ impl Pictures {
     /// The frames of a size in a format.
     pub fn clip(&self, size: Geometry, format: Format) -> Clip {
         let scaled = |file: &image::RgbaImage| {
-            if file.dimensions() == (size.width, size.height) {
+            if file.dimensions() == (size.width(), size.height()) {
                 return file.as_raw().clone();
             }
             let filter = image::imageops::FilterType::CatmullRom;
-            image::imageops::resize(file, size.width, size.height, filter).into_raw()
+            image::imageops::resize(file, size.width(), size.height(), filter).into_raw()
         };
         let mut frames: Vec<_> = self.files.iter().map(|file| format.pack(&scaled(file))).collect();
         if frames.is_empty() {
-            frames.push(format.pack(&picture::rgba(size.width, size.height)));
+            frames.push(format.pack(&picture::rgba(size.width(), size.height())));
         }
         Clip { frames }
     }
