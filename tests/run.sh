@@ -126,7 +126,11 @@ if [ "$(uname -m)" = x86_64 ]; then
 else
     skip "scripts" "the pinned shellcheck is a program for x86-64"
 fi
-section "format" cargo fmt --check
+check_format() {
+    cargo fmt --check
+    cargo fmt --check --manifest-path fuzz/Cargo.toml
+}
+section "format" check_format
 section "kernels are built" python3 kernels/build.py --check
 for set in "" gst cuda gst,cuda gst,cuda,cli; do
     section "clippy, features: ${set:-none}" lint "$set"
@@ -399,6 +403,16 @@ try_names() {
     [ "$(find . -mindepth 1 -printf x)" = "$(printf '%0*d' ${#names[@]} 0 | tr 0 x)" ]
 }
 section "file names" try_names
+# A minute of each; fuzz/run.sh for hours. Built by itself: for a sanitizer, with the coverage that libFuzzer needs.
+for target in library metadata buffers emulated; do
+    if ! compgen -G "$(rustc --print target-libdir)/librustc*_rt.asan.a" >/dev/null; then
+        skip "fuzz, $target" "this compiler comes without AddressSanitizer; rustup's stable one has it"
+    elif ! command -v c++ >/dev/null; then
+        skip "fuzz, $target" "libFuzzer needs a C++ compiler"
+    else
+        section "fuzz, $target" fuzz/run.sh 60 "$target"
+    fi
+done
 
 say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
 for name in "${failed[@]}"; do say "failed: $name"; done
