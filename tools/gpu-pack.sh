@@ -64,6 +64,8 @@ cp "$target/release/superpixel-bench" "$folder/bin/"
 cargo bench --locked --no-default-features --features "$features" --bench throughput --no-run --message-format=json |
     sed -n 's/.*"name":"throughput".*"executable":"\([^"]*\)".*/\1/p' >"$target/gpu-pack.throughput"
 cp "$(tail -n 1 "$target/gpu-pack.throughput")" "$folder/bin/superpixel-throughput"
+cargo build --locked --release --no-default-features --features "$features" --example soak
+cp "$target/release/examples/soak" "$folder/bin/superpixel-soak"
 cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
 [ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true

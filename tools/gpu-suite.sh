@@ -17,6 +17,7 @@
 #   bench     superpixel-bench on every backend
 #   fps       frames a second through the element, from system and device memory and behind the decoder
 #   toolkit   the kernels through the host's nvcc, where it has one
+#   soak      only when it is named: pipelines at 3840x2160 that are disturbed for $SUPERPIXEL_SOAK_MINUTES (10)
 # One line each, PASS, FAIL or SKIP; logs and figures go to $OUT (default: ./gpu-suite-logs). A skip is no pass: with
 # SUPERPIXEL_NO_SKIPS=1 it is a failure.
 set -uo pipefail
@@ -26,9 +27,9 @@ all=(parity jit element clips memcheck racecheck initcheck synccheck pipelines z
 sections=("$@")
 [ $# -gt 0 ] || sections=("${all[@]}")
 for name in "${sections[@]}"; do
-    case " ${all[*]} -h --help " in
+    case " ${all[*]} soak -h --help " in
         *" $name "*) ;;
-        *) echo "gpu-suite.sh: no section $name; there are ${all[*]}" >&2; exit 2 ;;
+        *) echo "gpu-suite.sh: no section $name; there are ${all[*]} soak" >&2; exit 2 ;;
     esac
     case $name in -h | --help) sed -n '3,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
 done
@@ -351,6 +352,10 @@ toolkit() {
     return $status
 }
 
+soak() {
+    superpixel-soak --backend cuda --size 3840x2160 --minutes "${SUPERPIXEL_SOAK_MINUTES:-10}" --csv "$out/soak.csv" --svg "$out/soak.svg"
+}
+
 {
     uname -a
     nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm --format=csv 2>&1
@@ -369,7 +374,7 @@ for name in "${sections[@]}"; do
     esac
     printf '%s %-10s %4d s  %s\n' "$verdict" "$name" $((SECONDS - start)) "$(grep -cE '^test .*\.\.\. ok|: same|: plays' "$out/$name.log") checks"
     case $verdict:$name in
-        PASS:first | PASS:bench | PASS:fps) cat "$out/$name.log" ;;
+        PASS:first | PASS:bench | PASS:fps | PASS:soak) cat "$out/$name.log" ;;
         PASS:*) ;;
         SKIP:*) tail -n 1 "$out/$name.log" ;;
         FAIL:*) grep -nE 'FAILED|panicked|error|DIFFERENT|ERROR|HAZARD|Invalid' "$out/$name.log" | head -n 30; tail -n 15 "$out/$name.log" ;;
