@@ -91,8 +91,8 @@ for target in "$@"; do
     (
         surround "$target"
         "$program" -max_total_time="$seconds" -max_len=500 -len_control=0 -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 \
-            -verbosity=0 -artifact_prefix="$out/finds/$target-" "$out/corpus/$target" "$here/seeds/$target"
+            -artifact_prefix="$out/finds/$target-" "$out/corpus/$target" "$here/seeds/$target"
     ) 2>"$out/$target.log" || status=1
-    grep -E '^(stat::|SUMMARY|thread .* panicked)|DONE|ERROR:|Test unit written' -A1 "$out/$target.log" || tail -n 20 "$out/$target.log"
+    grep -E '^(stat::|SUMMARY|thread .* panicked)|DONE +cov|ERROR:|Test unit written' "$out/$target.log" || tail -n 20 "$out/$target.log"
 done
 exit $status
