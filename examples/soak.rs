@@ -202,7 +202,7 @@ struct Player {
 
 impl Player {
     fn new(args: &Args, seed: u64, counters: &Arc<Counters>) -> Result<Self> {
-        let labels = if seed % 2 == 0 { "superpixellabels on-missing=zero !" } else { "" };
+        let labels = if seed.is_multiple_of(2) { "superpixellabels on-missing=zero !" } else { "" };
         let line = format!(
             "videotestsrc name=source pattern=ball ! capsfilter name=caps ! queue max-size-buffers=2 ! identity name=before ! \
              superpixel name=superpixel backend={} threads=2 async-depth={} ! identity name=after ! {labels} \
@@ -349,6 +349,9 @@ impl Drop for Player {
     }
 }
 
+/// One value of a sample.
+type Reading = fn(&Sample) -> f64;
+
 /// What the process has at a time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
@@ -471,7 +474,7 @@ fn plot(samples: &[Sample], warm: f64) -> String {
         x(warm),
         height - 30.0
     );
-    let lines: [(&str, &str, fn(&Sample) -> f64); 3] = [
+    let lines: [(&str, &str, Reading); 3] = [
         ("resident MB", "#c0392b", |s| s.resident),
         ("heap MB", "#2471a3", |s| s.heap),
         ("threads", "#7d8a2e", |s| s.threads),
@@ -503,7 +506,7 @@ fn judge(args: &Args, samples: &[Sample], before: &Sample, after: &Sample) -> bo
         "{:<12}{:>10}{:>10}{:>10}{:>12}{:>10}{:>10}",
         "", "first", "last", "most", "an hour", "bound", ""
     );
-    let values: [(&str, fn(&Sample) -> f64, f64); 4] = [
+    let values: [(&str, Reading, f64); 4] = [
         ("resident MB", |s| s.resident, args.bound),
         ("heap MB", |s| s.heap, args.bound),
         // They come and go with restarts; means differ by chance.
