@@ -29,7 +29,7 @@ use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
 use crate::regions::{Motion, Neighbor, Region};
-use crate::video_map::{Layout, PlaneLayout};
+use crate::video_map::{Layout, PlaneLayout, label_shape};
 
 /// Name of the metadata, under which every language finds it.
 pub const NAME: &str = "GstSuperpixelMeta";
@@ -320,8 +320,7 @@ impl<'a> SuperpixelMeta<'a> {
     fn plane(&self) -> Result<PlaneLayout, glib::BoolError> {
         let Geometry { width, height } = self.geometry;
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, width, height).build()?;
-        let shape = (size_of::<u16>() * width as usize, height as usize);
-        let layout = Layout::of(&self.labels, &info, std::iter::once(shape));
+        let layout = Layout::of(&self.labels, &info, std::iter::once(label_shape(self.geometry)));
         Ok(layout
             .map_err(|reason| glib::bool_error!("the label buffer is not a label map: {reason}"))?
             .planes()[0])

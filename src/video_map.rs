@@ -9,14 +9,21 @@ use std::marker::PhantomData;
 use gst::glib;
 use gst::glib::translate::{ToGlibPtr, from_glib};
 
+use crate::image::Geometry;
+
 /// Most planes of the formats that the elements take.
-const MOST_PLANES: usize = 3;
+pub(crate) const MOST_PLANES: usize = 3;
 
 /// Why a buffer cannot be used, in words that say what to do.
 pub(crate) type Reason = String;
 
 /// Bytes of a row without padding, and number of rows.
 pub(crate) type Shape = (usize, usize);
+
+/// Shape of a plane of 16-bit labels.
+pub(crate) fn label_shape(geometry: Geometry) -> Shape {
+    (size_of::<u16>() * geometry.width() as usize, geometry.height() as usize)
+}
 
 /// A [`gst_video::VideoMeta`] as it is, contradictions included.
 struct Description {

@@ -14,7 +14,7 @@ use gst::prelude::*;
 
 use crate::cuda::{DeviceFrame, ForeignContext};
 use crate::image::FrameInfo;
-use crate::video_map::{Access, Layout, Reason, VideoMap};
+use crate::video_map::{Access, Layout, MOST_PLANES, Reason, VideoMap};
 
 use super::frame::shapes;
 
@@ -170,9 +170,6 @@ pub(super) fn forget_context(element: &gst::Element) {
         top.set_context(&gst::Context::new("gst.cuda.context", true));
     }
 }
-
-/// Most planes of the formats in device memory.
-const MOST_PLANES: usize = 3;
 
 /// The streams on which a frame's producer may still be busy.
 #[derive(Clone, Copy, Default)]

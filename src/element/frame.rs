@@ -8,7 +8,7 @@ use crate::bad_buffers::Failure;
 use crate::image::{self, FrameInfo, Geometry, MAX_SIDE, PixelFormat, YuvMatrix};
 #[cfg(feature = "cuda")]
 use crate::video_map::Layout;
-use crate::video_map::{Reason, Shape, VideoMap};
+use crate::video_map::{Reason, Shape, VideoMap, label_shape};
 
 // Labels are written in place into GRAY16_LE planes, which are native only here.
 #[cfg(target_endian = "big")]
@@ -172,11 +172,6 @@ pub(super) fn host_layout(
         (offsets[i], strides[i]) = (plane.offset, plane.stride);
     }
     crate::cuda::landing::HostLayout::new(frame, buffer.size(), offsets, strides).map_err(|e| e.to_string())
-}
-
-/// Shape of a plane of 16-bit labels.
-pub(crate) fn label_shape(geometry: Geometry) -> Shape {
-    (size_of::<u16>() * geometry.width as usize, geometry.height as usize)
 }
 
 /// Zeroes what stands between the rows of a plane: fresh memory holds what its last owner left.

@@ -14,7 +14,7 @@ use crate::bad_buffers::{BadBuffers, Failure};
 use crate::element::frame;
 use crate::image::Geometry;
 use crate::meta::{self, SuperpixelMeta};
-use crate::video_map::VideoMap;
+use crate::video_map::{VideoMap, label_shape};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixellabels", gst::DebugColorFlags::empty(), Some("Superpixel label maps"))
@@ -113,7 +113,7 @@ fn with_rows(
         )
     };
     let geometry = Geometry::new(info.width(), info.height()).map_err(|e| failed(e.to_string()))?;
-    let (row, count) = frame::label_shape(geometry);
+    let (row, count) = label_shape(geometry);
     let mut map = VideoMap::write(buffer, info, std::iter::once((row, count))).map_err(&failed)?;
     let stride = map.strides()[0];
     let [plane, ..] = map.slices_mut();
