@@ -18,6 +18,7 @@ use super::active::{
     ActiveBackend, ActiveEngine, Found, Home, Pending, Progress, Stream, Task, keep_context, library_error,
 };
 use super::frame::{self, LabelPool};
+use super::heap;
 use super::settings::{self, Settings};
 use crate::bad_buffers::{BadBuffers, Failure};
 use crate::error::Error;
@@ -253,7 +254,9 @@ impl Superpixel {
                 // Frames under way may still be in its memory.
                 engine.settle();
                 state.next_id = engine.next_id().map_err(library_error)?;
-                engine.into_backend()
+                let backend = engine.into_backend();
+                heap::trim_sometimes();
+                backend
             }
             None => state.backend.take().ok_or_else(restart)?,
         };
@@ -516,6 +519,7 @@ impl BaseTransformImpl for Superpixel {
         }
         #[cfg(not(feature = "cuda"))]
         let _ = broken;
+        heap::trim();
         self.show_backend(String::new());
         Ok(())
     }

@@ -39,6 +39,7 @@ mod active;
 #[cfg(feature = "cuda")]
 mod cuda_memory;
 pub(crate) mod frame;
+mod heap;
 mod imp;
 #[cfg(feature = "cuda")]
 mod on_cuda;
