@@ -38,6 +38,6 @@ fn release() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other allocators return freed pages by themselves.
+/// Only glibc has this call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn release() {}
