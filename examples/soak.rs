@@ -22,6 +22,9 @@ use gst::prelude::*;
 
 type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
 
+/// Shortest side of a frame: `videotestsrc pattern=ball` writes in front of its line where a frame is narrower than the ball's 40 pixels.
+const LEAST_SIDE: i32 = 48;
+
 /// Longest wait for a state, a frame or the end of a disturbance.
 const PATIENCE: gst::ClockTime = gst::ClockTime::from_seconds(60);
 
@@ -181,7 +184,7 @@ fn caps(random: &mut Random, args: &Args) -> gst::Caps {
         (width, height)
     } else {
         let part = random.part().mul_add(0.9, 0.1);
-        (((width as f32 * part) as i32).max(1), ((height as f32 * part) as i32).max(1))
+        (((width as f32 * part) as i32).max(LEAST_SIDE), ((height as f32 * part) as i32).max(LEAST_SIDE))
     };
     gst::Caps::builder("video/x-raw")
         .field("format", random.choose(&formats))
@@ -240,7 +243,7 @@ impl Player {
             Disturbance::Property => set_property(&mut self.random, &self.element),
             Disturbance::Caps => {
                 let caps = caps(&mut self.random, &self.args);
-                self.named("caps")?.set_property("caps", caps);
+                self.change_caps(caps)?;
             }
             Disturbance::Seek | Disturbance::Reverse => {
                 let place = gst::ClockTime::from_mseconds(self.random.below(60_000) + 1);
@@ -261,6 +264,18 @@ impl Player {
             }
             Disturbance::Relink => self.relink()?,
         }
+        Ok(())
+    }
+
+    /// Changes the caps between two frames, in the thread of the source: a change from another thread between the source's query and its
+    /// caps event would have the filter refuse what it has just offered.
+    fn change_caps(&self, caps: gst::Caps) -> Result<()> {
+        let filter = self.named("caps")?;
+        let pad = self.named("source")?.static_pad("src").ok_or("no pad")?;
+        pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            filter.set_property("caps", &caps);
+            gst::PadProbeReturn::Remove
+        });
         Ok(())
     }
 
