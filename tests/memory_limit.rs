@@ -8,10 +8,11 @@ mod pictures;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::cpu::memory::ROOM;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat};
@@ -25,12 +26,12 @@ const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, l
 const MIB: u64 = 1 << 20;
 
 /// The system's allocator, which gives large blocks as far as there is room for them. Smaller ones are what ends a process, as
-/// everywhere in Rust: tables of a fixed size, boxes, what the thread pool takes. They are not counted.
+/// everywhere in Rust: tables of a fixed size, boxes, what the thread pool takes. They are not counted. Arrays of stages that are mappings
+/// of their own share the room.
 struct Limited;
 
 /// Larger than any table of a fixed size.
 const LARGE: usize = 40_000;
-static ROOM: AtomicI64 = AtomicI64::new(i64::MAX);
 
 fn large(bytes: usize) -> i64 {
     if bytes < LARGE { 0 } else { bytes as i64 }

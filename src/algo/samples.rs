@@ -7,6 +7,7 @@ use super::grid::Grid;
 use super::temporal::cpu::State;
 use super::temporal::look_back::NO_CANDIDATE;
 use crate::cpu::memory;
+use crate::cpu::memory::Array;
 use crate::error::Result;
 
 /// Pixels that are scored together.
@@ -29,15 +30,15 @@ pub(crate) struct Samples<T> {
     /// Number of cell rows.
     pub rows: usize,
     /// Where each cell's samples start and how many there are.
-    pub cells: Vec<(usize, usize)>,
+    pub cells: Array<(usize, usize)>,
     /// Packed colors, as gathered last.
-    pub features: Vec<u32>,
+    pub features: Array<u32>,
     /// Which candidate each is predicted to belong to, as gathered last.
-    pub predicted: Vec<u8>,
+    pub predicted: Array<u8>,
     /// Place in a row, in the algorithm's own terms.
-    pub x: Vec<T>,
+    pub x: Array<T>,
     /// Place in a column.
-    pub y: Vec<T>,
+    pub y: Array<T>,
 }
 
 impl<T: Copy + Default> Samples<T> {
@@ -70,7 +71,7 @@ impl<T: Copy + Default> Samples<T> {
             across.iter().map(move |across| (down * across).next_multiple_of(LANES)).sum::<usize>()
         };
         let len = (first..first + rows).map(padded).sum::<usize>() + WIDE - LANES;
-        let (mut cells, mut x, mut y) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut cells, mut x, mut y) = (Array::new(), Array::new(), Array::new());
         memory::reserve(&mut cells, WHAT, rows * nx)?;
         memory::reserve(&mut x, WHAT, len)?;
         memory::reserve(&mut y, WHAT, len)?;
@@ -91,9 +92,9 @@ impl<T: Copy + Default> Samples<T> {
             }
         }
         // What begins inside can be taken by so many.
-        x.resize(x.len() + WIDE - LANES, T::default());
-        y.resize(x.len(), T::default());
-        debug_assert_eq!(x.len(), len);
+        debug_assert_eq!(x.len() + WIDE - LANES, len);
+        x.resize(len, T::default());
+        y.resize(len, T::default());
         let features = memory::zeroed(WHAT, len)?;
         let predicted = memory::filled("predictions", if predicts { len } else { 0 }, NO_CANDIDATE)?;
         Ok(Self { first, rows, cells, features, predicted, x, y })

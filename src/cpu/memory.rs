@@ -1,29 +1,187 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Memory whose size follows from the stream or the plan: an error where there is none, not the end of the process.
+//! Memory whose size follows from the stream or the plan: an error where there is none, not the end of the process; large arrays go
+//! back to the system when they are dropped.
 
+use std::alloc::Layout;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use allocator_api2::alloc::{AllocError, Allocator, Global};
+use allocator_api2::vec;
 use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
+
+/// A growing array of a stage.
+#[derive(Debug)]
+pub(crate) struct Array<T>(vec::Vec<T, Pages>);
+
+impl<T> Array<T> {
+    pub(crate) const fn new() -> Self {
+        Self(vec::Vec::new_in(Pages))
+    }
+}
+
+impl<T> Default for Array<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Deref for Array<T> {
+    type Target = vec::Vec<T, Pages>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Array<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl<T> AsRef<[T]> for Array<T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T> AsMut<[T]> for Array<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        self
+    }
+}
+
+impl<T> Extend<T> for Array<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.0.extend(items);
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Array<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Array<T> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter_mut()
+    }
+}
+
+/// Takes what is small from the heap and what is large from the system. glibc keeps freed blocks in the arena of the thread that took
+/// them, and there are eight arenas a core: in a process that changes its streams for hours, each ends up with an engine's size.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pages;
+
+/// Bytes from which on an array is a mapping of its own; none under a fuzzer, whose address sanitizer guards the heap only.
+const LARGE: usize = if cfg!(all(unix, not(fuzzing))) { 64 << 10 } else { usize::MAX };
+/// Mappings begin at a page, which is no smaller anywhere.
+const LEAST_PAGE: usize = 4096;
+
+impl Pages {
+    fn maps(layout: Layout) -> bool {
+        layout.size() >= LARGE && layout.align() <= LEAST_PAGE
+    }
+}
+
+// SAFETY: a block is a private mapping or one of the global allocator's, and which follows from its layout: every block is exactly
+// as long as asked for, so that it is given back with the layout that it was taken with. Copies of `Pages` are alike.
+unsafe impl Allocator for Pages {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        if Self::maps(layout) { map(layout.size()) } else { Global.allocate(layout) }
+    }
+
+    fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        if Self::maps(layout) { map(layout.size()) } else { Global.allocate_zeroed(layout) }
+    }
+
+    unsafe fn deallocate(&self, at: NonNull<u8>, layout: Layout) {
+        if Self::maps(layout) {
+            // SAFETY: `map` returned it for this size, as the trait demands of the caller.
+            unsafe { unmap(at, layout.size()) }
+        } else {
+            // SAFETY: `Global` returned it for this layout, as the trait demands of the caller.
+            unsafe { Global.deallocate(at, layout) }
+        }
+    }
+}
+
+/// Bytes that may still be mapped: tests lower it, who cannot take memory from the system without taking it from themselves.
+#[doc(hidden)]
+pub static ROOM: AtomicI64 = AtomicI64::new(i64::MAX / 2);
+
+/// Zeroed pages.
+#[cfg(unix)]
+fn map(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
+    if ROOM.fetch_sub(bytes as i64, Ordering::Relaxed) < bytes as i64 {
+        ROOM.fetch_add(bytes as i64, Ordering::Relaxed);
+        return Err(AllocError);
+    }
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, at a place that the system chooses, touches nothing that there is.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    if at == libc::MAP_FAILED {
+        ROOM.fetch_add(bytes as i64, Ordering::Relaxed);
+        return Err(AllocError);
+    }
+    NonNull::new(at.cast()).map(|at| NonNull::slice_from_raw_parts(at, bytes)).ok_or(AllocError)
+}
+
+/// # Safety
+/// `at` is what [`map`] returned for as many bytes, and nobody uses it any more.
+#[cfg(unix)]
+unsafe fn unmap(at: NonNull<u8>, bytes: usize) {
+    // SAFETY: says the caller.
+    unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
+    ROOM.fetch_add(bytes as i64, Ordering::Relaxed);
+}
+
+#[cfg(not(unix))]
+fn map(_: usize) -> Result<NonNull<[u8]>, AllocError> {
+    Err(AllocError)
+}
+
+#[cfg(not(unix))]
+unsafe fn unmap(_: NonNull<u8>, _: usize) {}
 
 fn refused<T>(what: &'static str, count: usize) -> Error {
     Error::Memory { what, bytes: count.saturating_mul(size_of::<T>()) }
 }
 
 /// Items that are all zero bytes; the system gives pages as they are touched.
-pub(crate) fn zeroed<T: Zeroable>(what: &'static str, count: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| refused::<T>(what, count))
+pub(crate) fn zeroed<T: Zeroable>(what: &'static str, count: usize) -> Result<Array<T>> {
+    let refused = |_| refused::<T>(what, count);
+    const { assert!(size_of::<T>() > 0) };
+    if count == 0 {
+        return Ok(Array::new());
+    }
+    let layout = Layout::array::<T>(count).map_err(|_| refused(AllocError))?;
+    let block = Pages.allocate_zeroed(layout).map_err(refused)?;
+    // SAFETY: a block of `Pages` with the layout of `count` items, which may be zero bytes.
+    Ok(Array(unsafe { vec::Vec::from_raw_parts_in(block.as_ptr().cast(), count, count, Pages) }))
 }
 
 /// As many of one value.
-pub(crate) fn filled<T: Clone>(what: &'static str, count: usize, value: T) -> Result<Vec<T>> {
-    let mut values = Vec::new();
+pub(crate) fn filled<T: Clone>(what: &'static str, count: usize, value: T) -> Result<Array<T>> {
+    let mut values = Array::default();
     refill(&mut values, what, count, value)?;
     Ok(values)
 }
 
 /// The same in the memory that is there, as far as it goes.
 pub(crate) fn refill<T: Clone>(
-    values: &mut Vec<T>,
+    values: &mut Array<T>,
     what: &'static str,
     count: usize,
     value: T,
@@ -34,7 +192,7 @@ pub(crate) fn refill<T: Clone>(
 
 /// As [`Vec::resize`].
 pub(crate) fn resize<T: Clone>(
-    values: &mut Vec<T>,
+    values: &mut Array<T>,
     what: &'static str,
     count: usize,
     value: T,
@@ -44,23 +202,62 @@ pub(crate) fn resize<T: Clone>(
     Ok(())
 }
 
+/// An array that can be told to make room.
+pub(crate) trait Grow {
+    /// What is in it.
+    type Item;
+
+    /// Items that there are, and how many there is room for.
+    fn extent(&self) -> (usize, usize);
+
+    /// Takes room for so many more, if there is memory: with some to spare, or just that.
+    fn try_grow(&mut self, more: usize) -> bool;
+}
+
+impl<T> Grow for Array<T> {
+    type Item = T;
+
+    fn extent(&self) -> (usize, usize) {
+        (self.len(), self.capacity())
+    }
+
+    fn try_grow(&mut self, more: usize) -> bool {
+        self.try_reserve(more).is_ok() || self.try_reserve_exact(more).is_ok()
+    }
+}
+
+impl<T> Grow for Vec<T> {
+    type Item = T;
+
+    fn extent(&self) -> (usize, usize) {
+        (self.len(), self.capacity())
+    }
+
+    fn try_grow(&mut self, more: usize) -> bool {
+        self.try_reserve(more).is_ok() || self.try_reserve_exact(more).is_ok()
+    }
+}
+
 /// Makes room for so many more, with some to spare where there is memory: what follows takes none.
 #[inline]
-pub(crate) fn reserve<T>(values: &mut Vec<T>, what: &'static str, more: usize) -> Result<()> {
-    if values.capacity() - values.len() >= more {
+pub(crate) fn reserve<A: Grow>(values: &mut A, what: &'static str, more: usize) -> Result<()> {
+    let (len, capacity) = values.extent();
+    if capacity - len >= more {
         return Ok(());
     }
     grow(values, what, more)
 }
 
 #[cold]
-fn grow<T>(values: &mut Vec<T>, what: &'static str, more: usize) -> Result<()> {
-    let grown = values.try_reserve(more).or_else(|_| values.try_reserve_exact(more));
-    grown.map_err(|_| refused::<T>(what, values.len().saturating_add(more)))
+fn grow<A: Grow>(values: &mut A, what: &'static str, more: usize) -> Result<()> {
+    if values.try_grow(more) {
+        return Ok(());
+    }
+    Err(refused::<A::Item>(what, values.extent().0.saturating_add(more)))
 }
 
 /// As [`Vec::extend_from_slice`].
-pub(crate) fn append<T: Clone>(values: &mut Vec<T>, what: &'static str, others: &[T]) -> Result<()> {
+pub(crate) fn append<T: Clone>(values: &mut Array<T>, what: &'static str, others: &[T]) -> Result<()> {
     reserve(values, what, others.len())?;
     values.extend_from_slice(others);
     Ok(())
@@ -76,11 +273,26 @@ mod tests {
         let wanted = Error::Memory { what: "tests", bytes: 8 * too_many };
         assert_eq!(zeroed::<u64>("tests", too_many).unwrap_err(), wanted);
         assert_eq!(filled("tests", too_many, 1u64).unwrap_err(), wanted);
-        let mut values = vec![1u64];
+        let mut values = filled("tests", 1, 1u64).unwrap();
         assert!(
             reserve(&mut values, "tests", usize::MAX).is_err()
                 && append(&mut values, "tests", &[2, 3]).is_ok()
         );
-        assert_eq!(values, [1, 2, 3]);
+        assert_eq!(values[..], [1, 2, 3]);
+    }
+
+    #[test]
+    fn arrays_keep_their_items_as_they_grow_into_pages_of_their_own() {
+        let mut values = Array::default();
+        for i in 0..3 * LARGE.min(1 << 20) as u32 {
+            append(&mut values, "tests", &[i]).unwrap();
+        }
+        assert!(values.iter().enumerate().all(|(i, &value)| i as u32 == value));
+        values.truncate(10);
+        values.shrink_to_fit();
+        assert_eq!(values[..], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        for count in [0, 1, LARGE.min(1 << 20) - 1, LARGE.min(1 << 20), 1 << 20] {
+            assert!(zeroed::<u8>("tests", count).unwrap().iter().all(|&byte| byte == 0));
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 #[doc(hidden)]
 pub mod level;
-pub(crate) mod memory;
+#[doc(hidden)]
+pub mod memory;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::ingest;
 use crate::params::{Outputs, THREADS};
 use crate::plan::Plan;
 use crate::post::{connectivity, merge, overlay, statistics};
+use memory::Array;
 
 /// Host memory, rows in parallel.
 #[derive(Clone)]
@@ -153,10 +155,10 @@ impl Backend for Cpu {
 /// What the stages of a frame hand on.
 pub struct Work {
     /// The packed color plane, see [`crate::color`]; rows without padding.
-    pub(crate) features: Vec<u32>,
+    pub(crate) features: Array<u32>,
     /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
     /// Empty where clusters are cells of the grid: then the label plane holds them.
-    pub(crate) clusters: Vec<u32>,
+    pub(crate) clusters: Array<u32>,
     /// What lasts from frame to frame.
     pub(crate) temporal: Option<Box<temporal::cpu::State>>,
     /// Number of regions.

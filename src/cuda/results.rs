@@ -230,7 +230,7 @@ impl Pool {
         }
         check(STAGE, slot.ready.record(&cuda.stream))?;
         let crowded = self.0.held.fetch_add(1, Ordering::Relaxed) >= MOST_KEPT;
-        let place = Place { slot: Some(slot), host: Vec::new(), here: [false; PARTS] };
+        let place = Place { slot: Some(slot), host: memory::Array::new(), here: [false; PARTS] };
         let kept = Results {
             cuda: ManuallyDrop::new(cuda.clone()),
             place: Mutex::new(place),
@@ -251,7 +251,7 @@ impl Pool {
 struct Place {
     /// `None` once they have been moved to `host`.
     slot: Option<Slot>,
-    host: Vec<u8>,
+    host: memory::Array<u8>,
     /// Parts that are in the slot's pinned memory.
     here: [bool; PARTS],
 }

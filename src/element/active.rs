@@ -3,7 +3,8 @@
 
 use crate::backend::{Backend as _, StageTimes};
 use crate::bad_buffers::Failure;
-use crate::cpu::{Cpu, memory};
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
 #[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
 #[cfg(feature = "cuda")]
@@ -157,7 +158,7 @@ impl ActiveBackend {
         let _current = matches!(self, Self::Cuda(_)).then(CurrentContext::keep);
         Ok(match self {
             Self::Cpu(cpu) => {
-                ActiveEngine::Cpu(Box::new(OnCpu { engine: Engine::new(cpu, plan)?, scratch: Vec::new() }))
+                ActiveEngine::Cpu(Box::new(OnCpu { engine: Engine::new(cpu, plan)?, scratch: Array::new() }))
             }
             #[cfg(feature = "cuda")]
             Self::Cuda(cuda) => ActiveEngine::Cuda(Box::new(OnCuda::new(cuda, plan, depth)?)),
@@ -305,7 +306,7 @@ impl ActiveEngine {
 pub(super) struct OnCpu {
     engine: Engine<Cpu>,
     /// Label plane where nobody wants one.
-    scratch: Vec<u16>,
+    scratch: Array<u16>,
 }
 
 impl OnCpu {

@@ -356,7 +356,7 @@ impl Drawn {
             self.layout.fill_gaps(&came, self.block.as_mut());
         }
         let memory = if crowded {
-            let mut copy = Vec::new();
+            let mut copy = memory::Array::new();
             memory::append(&mut copy, "drawn frame", self.block.as_ref()).map_err(|e| e.to_string())?;
             gst::Memory::from_mut_slice(copy)
         } else {

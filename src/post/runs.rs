@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::cpu::memory::Array;
 /// Pixels that are compared at a time.
 const WORD: usize = u64::BITS as usize;
 
@@ -57,7 +58,7 @@ pub(crate) fn packed([a, b, c]: [u32; 3]) -> u64 {
 #[derive(Default)]
 pub(crate) struct RowSums {
     /// Wraps; differences do not.
-    before: Vec<u64>,
+    before: Array<u64>,
 }
 
 impl RowSums {

@@ -24,6 +24,7 @@ use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
 use crate::backend::{Segmenter, StageTimes};
 use crate::cpu::level::by_level;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::Labels;
@@ -33,7 +34,7 @@ struct Band {
     /// Places are pairs.
     samples: Samples<u32>,
     /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
-    sums: Vec<Sums>,
+    sums: Array<Sums>,
 }
 
 pub(crate) struct Lsc {
@@ -42,10 +43,10 @@ pub(crate) struct Lsc {
     plan: Plan,
     mean: Mean,
     /// Of the last round in which a cluster had members.
-    sums: Vec<Sums>,
+    sums: Array<Sums>,
     /// Those of the last frame.
-    last: Vec<Sums>,
-    clusters: Vec<Cluster>,
+    last: Array<Sums>,
+    clusters: Array<Cluster>,
     bands: Vec<Band>,
 }
 

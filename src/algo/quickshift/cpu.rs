@@ -16,6 +16,7 @@ use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::level::by_level;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
@@ -34,9 +35,9 @@ struct Planes {
     geometry: Geometry,
     margin: usize,
     stride: usize,
-    color: [Vec<f32>; 3],
+    color: [Array<f32>; 3],
     /// Nothing has no density.
-    density: Vec<u32>,
+    density: Array<u32>,
 }
 
 impl Planes {
@@ -75,13 +76,13 @@ pub(crate) struct QuickShift {
     plan: Plan,
     planes: Planes,
     /// The higher pixel that each pixel is linked to, or itself; rows without margin.
-    parents: Vec<AtomicU32>,
+    parents: Array<AtomicU32>,
 }
 
 impl QuickShift {
     pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, quickshift: &Plan) -> Result<Self> {
         let geometry = plan.frame.geometry;
-        let mut parents = Vec::new();
+        let mut parents = Array::new();
         memory::reserve(&mut parents, "links", geometry.pixels())?;
         parents.extend((0..geometry.pixels() as u32).map(AtomicU32::new));
         Ok(Self {

@@ -21,6 +21,7 @@ use crate::algo::temporal::{Inertia, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
 use crate::color::unpack;
 use crate::cpu::level::by_level;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::Labels;
@@ -74,7 +75,7 @@ struct Band {
     /// Places are scaled positions relative to the cell's first pixel.
     samples: Samples<i32>,
     /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
-    sums: Vec<Sums>,
+    sums: Array<Sums>,
 }
 
 pub(crate) struct Slic {
@@ -82,10 +83,10 @@ pub(crate) struct Slic {
     grid: Grid,
     plan: Plan,
     /// Scaled position of each column relative to its cell's first pixel, and some more.
-    x: Vec<i32>,
-    centers: Vec<Center>,
+    x: Array<i32>,
+    centers: Array<Center>,
     /// Those of the last frame.
-    last: Vec<Center>,
+    last: Array<Center>,
     bands: Vec<Band>,
 }
 
@@ -93,12 +94,14 @@ impl Slic {
     pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Result<Self> {
         let grid = plan.grid;
         let nx = grid.nx as usize;
-        let mut x = Vec::with_capacity(grid.geometry.width as usize + WIDE);
+        let mut x = Array::new();
+        memory::reserve(&mut x, "columns", grid.geometry.width as usize + WIDE)?;
         for gx in 0..nx {
             let columns = grid.columns(gx);
             x.extend(columns.clone().map(|i| slic.px[i] - slic.px[columns.start]));
         }
-        x.resize(x.len() + WIDE, 0);
+        let len = x.len() + WIDE;
+        x.resize(len, 0);
         let samples = Samples::bands(
             &grid,
             plan.temporal.is_some(),

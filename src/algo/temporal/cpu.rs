@@ -8,6 +8,7 @@ use super::motion::Samples;
 use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track, whole_px};
 use crate::algo::grid::Grid;
 use crate::backend::{self, StageTimes};
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::Labels;
@@ -62,15 +63,15 @@ pub(crate) struct Main {
 #[derive(Default)]
 pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
-    pub differences: Vec<u64>,
+    pub differences: Array<u64>,
     /// Where the slot of each of the last frame's regions is: column, and row in the upper half; or none.
-    pub homes: Vec<u32>,
+    pub homes: Array<u32>,
     /// Samples of regions, for each part of the slots that is worked on at a time.
     pub samples: Vec<Samples>,
     /// The claims on each cell, round by round.
-    claims: Vec<[u64; 1 + CLAIM_ROUNDS]>,
+    claims: Array<[u64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
-    wanted: Vec<Option<i32>>,
+    wanted: Array<Option<i32>>,
 }
 
 /// What a frame leaves to the next.
@@ -82,24 +83,24 @@ pub(crate) struct State {
     /// Whether this frame's clusters are those of the slots.
     pub(super) in_slots: bool,
     /// This frame's thumbnail, and the last one's.
-    pub(super) thumbnails: [Vec<u16>; 2],
+    pub(super) thumbnails: [Array<u16>; 2],
     /// Motion of the picture in 1/16 px.
     pub(super) shift: [i32; 2],
     /// Whether no shift makes the last thumbnail like this one.
     pub(super) unlike: bool,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Array<Slot>,
     /// Those of the last frame, while this one's are made.
-    last_slots: Vec<Slot>,
+    last_slots: Array<Slot>,
     /// For each cell, of this frame.
-    sources: Vec<Option<Source>>,
+    sources: Array<Option<Source>>,
     /// Motion of each cell in whole px.
-    pub(super) moves: Vec<[i32; 2]>,
+    pub(super) moves: Array<[i32; 2]>,
     /// Cell that each of the last frame's regions has its cluster in: column, and row in the upper half; or none.
-    pub(super) cells: Vec<u32>,
+    pub(super) cells: Array<u32>,
     /// The last frame's labels; rows without padding.
-    pub(super) labels: Vec<u16>,
+    pub(super) labels: Array<u16>,
     /// The last frame's features; rows without padding.
-    pub features: Vec<u32>,
+    pub features: Array<u32>,
     /// Motion of the picture since the slots moved with it, in 1/16 px.
     pub(super) drift: [i32; 2],
     /// The last frame's residual.
@@ -108,9 +109,9 @@ pub(crate) struct State {
     /// Names of merged regions, where regions are merged: those are then the ones that a reader sees.
     pub merged: Option<Merged>,
     /// One for each cluster, from the stage `connectivity`.
-    pub mains: Vec<Main>,
+    pub mains: Array<Main>,
     /// One for each region.
-    pub tracks: Vec<Track>,
+    pub tracks: Array<Track>,
     pub(super) scratch: Scratch,
     pub(super) naming: Naming,
 }
@@ -132,18 +133,18 @@ impl State {
             last_slots: memory::filled(SLOTS, cells, EMPTY)?,
             sources: memory::filled(SLOTS, cells, None)?,
             moves: memory::filled(SLOTS, cells, [0; 2])?,
-            cells: Vec::new(),
+            cells: Array::new(),
             labels: memory::zeroed("last labels", pixels)?,
             features: memory::zeroed("last colors", pixels)?,
             drift: [0; 2],
             residual: 0,
             next_id: 1,
             merged: plan.merge.map(|_| Merged::default()),
-            mains: Vec::new(),
-            tracks: Vec::new(),
+            mains: Array::new(),
+            tracks: Array::new(),
             scratch: Scratch {
-                differences: vec![0; temporal.shifts()],
-                homes: Vec::new(),
+                differences: memory::zeroed(SLOTS, temporal.shifts())?,
+                homes: Array::new(),
                 samples: (0..PARTS * cpu.threads()).map(|_| Samples::default()).collect(),
                 ..Scratch::default()
             },

@@ -2,9 +2,10 @@
 //! Identities of regions over time, on the CPU: the reference of the stage `temporal/identify`.
 
 use super::cpu::{NONE, Slot, State};
-use super::matching::{Matching, index, key, number_new};
-use super::{PLACE, Track, refill};
+use super::matching::{Matching, index, key, number_new, refill};
+use super::{PLACE, Track};
 use crate::color::unpack;
+use crate::cpu::memory::Array;
 use crate::error::Result;
 use crate::image::Labels;
 
@@ -12,19 +13,19 @@ use crate::image::Labels;
 #[derive(Default)]
 pub(super) struct Naming {
     /// The last frame's tracks.
-    last: Vec<Track>,
+    last: Array<Track>,
     /// Whether somebody has the identity of each of the last frame's regions.
-    used: Vec<bool>,
+    used: Array<bool>,
     /// The cluster that owns each region, with its size; 0 is none.
-    owners: Vec<u64>,
+    owners: Array<u64>,
     /// Overlaps of regions without an identity with earlier ones, in samples.
     overlaps: Matching,
     /// Number, place and features of the samples of each region without a cluster.
-    sums: Vec<[u64; 6]>,
+    sums: Array<[u64; 6]>,
     /// The largest claim on each slot.
-    claims: Vec<u64>,
+    claims: Array<u64>,
     /// The slot that each region without a cluster wants, and its centroid.
-    wanted: Vec<Option<(usize, [i32; 2])>>,
+    wanted: Array<Option<(usize, [i32; 2])>>,
 }
 
 impl State {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Regions and earlier regions choose each other, on the CPU: who takes over which identity.
 
-use super::{MATCH_ROUNDS, Track, refill};
+use super::{MATCH_ROUNDS, Track};
 use crate::cpu::memory;
+use crate::cpu::memory::Array;
 use crate::error::Result;
+
+/// As many of one value as wanted, in the memory that is there.
+pub(super) fn refill<T: Clone>(values: &mut Array<T>, count: usize, value: T) -> Result<()> {
+    memory::refill(values, "regions over time", count, value)
+}
 
 /// What orders by a number and, where that is equal, prefers the lower index.
 pub(super) fn key(number: u64, index: usize) -> u64 {
@@ -19,10 +25,10 @@ pub(super) fn index(key: u64) -> usize {
 #[derive(Default)]
 pub(super) struct Matching {
     /// Region, earlier region, and how much speaks for the pair.
-    pairs: Vec<(u32, u32, u64)>,
+    pairs: Array<(u32, u32, u64)>,
     /// The best earlier region of each region, and the best region of each earlier one; 0 is none.
-    best_earlier: Vec<u64>,
-    best_label: Vec<u64>,
+    best_earlier: Array<u64>,
+    best_label: Array<u64>,
 }
 
 impl Matching {

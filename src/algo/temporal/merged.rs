@@ -6,24 +6,25 @@
 //! the lower label). What is left is new, numbered in label order. The velocity is the mean of the superpixels', each
 //! counted by its pixels, rounded half up.
 
-use super::matching::{Matching, number_new};
-use super::{Track, refill};
+use super::Track;
+use super::matching::{Matching, number_new, refill};
 use crate::cpu::memory;
+use crate::cpu::memory::Array;
 use crate::error::Result;
 
 /// What the next frame has to know of merged regions.
 pub(crate) struct Merged {
     /// The last frame's merged label of each superpixel.
-    numbers: Vec<u16>,
+    numbers: Array<u16>,
     /// One for each merged region.
-    pub tracks: Vec<Track>,
+    pub tracks: Array<Track>,
     pub next_id: u32,
     votes: Matching,
     /// The last frame's tracks, and whether somebody has taken them over.
-    last: Vec<Track>,
-    used: Vec<bool>,
+    last: Array<Track>,
+    used: Array<bool>,
     /// Way and pixels of each region.
-    sums: Vec<([i64; 2], i64)>,
+    sums: Array<([i64; 2], i64)>,
 }
 
 /// A superpixel with its merged label and its pixels.
@@ -35,13 +36,13 @@ pub(crate) struct Part {
 impl Default for Merged {
     fn default() -> Self {
         Self {
-            numbers: Vec::new(),
-            tracks: Vec::new(),
+            numbers: Array::new(),
+            tracks: Array::new(),
             next_id: 1,
             votes: Matching::default(),
-            last: Vec::new(),
-            used: Vec::new(),
-            sums: Vec::new(),
+            last: Array::new(),
+            used: Array::new(),
+            sums: Array::new(),
         }
     }
 }

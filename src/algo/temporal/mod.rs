@@ -61,8 +61,6 @@ mod motion;
 use std::ops::Sub;
 
 use crate::algo::grid::Grid;
-use crate::cpu::memory;
-use crate::error::Result;
 use crate::image::Geometry;
 use crate::params::Range;
 
@@ -288,11 +286,6 @@ pub(crate) struct Track {
     pub velocity: [i32; 2],
     /// The last frame's label of the region that had the identity.
     pub from: Option<u32>,
-}
-
-/// As many of one value as wanted, in the memory that is there.
-fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) -> Result<()> {
-    memory::refill(values, "regions over time", count, value)
 }
 
 /// The motion of the picture in 1/16 px from the squared differences of all shifts, in raster order.

@@ -8,14 +8,15 @@ use rayon::prelude::*;
 
 use super::cpu::{NONE, Slot, State};
 use super::look_back::feature_difference;
+use super::matching::refill;
 use super::{
-    PLACE, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, refill, shift_of, track_step,
-    whole_px,
+    PLACE, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step, whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::algo::samples::LANES;
 use crate::color::unpack;
 use crate::cpu::level::by_level;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 
@@ -104,11 +105,11 @@ impl State {
 #[derive(Default)]
 pub(super) struct Samples {
     /// In raster order: the slot, counted from the first, and the pixel in the last frame.
-    found: Vec<(u32, i32)>,
-    slots: Vec<SlotSamples>,
+    found: Array<(u32, i32)>,
+    slots: Array<SlotSamples>,
     /// Slot by slot: their pixels, and their features there.
-    at: Vec<i32>,
-    features: Vec<u32>,
+    at: Array<i32>,
+    features: Array<u32>,
 }
 
 /// What a slot has of them.

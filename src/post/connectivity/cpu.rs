@@ -9,6 +9,7 @@ use super::{MAX_REGIONS, cost};
 use crate::algo::temporal::cpu::Main;
 use crate::backend;
 use crate::color::unpack;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
@@ -70,25 +71,25 @@ pub(crate) fn distance(a: [u32; 3], b: [u32; 3]) -> u32 {
 #[derive(Default)]
 struct Strip {
     /// First column of each run.
-    starts: Vec<u16>,
+    starts: Array<u16>,
     /// First run of each row, and the end.
-    rows: Vec<u32>,
+    rows: Array<u32>,
     /// Component of each run, counted from the strip's first.
-    components: Vec<u32>,
+    components: Array<u32>,
     /// Union-find over runs.
-    parents: Vec<u32>,
+    parents: Array<u32>,
     /// Sums of the strip's components, ordered by their first run.
-    sums: Vec<Sums>,
+    sums: Array<Sums>,
     /// Their clusters.
-    clusters: Vec<u32>,
+    clusters: Array<u32>,
     /// Of the features in the row that is worked on.
     row_sums: RowSums,
     /// Number of components in the strips above.
     offset: u32,
     /// Touching components with a small one among them.
-    edges: Vec<(u32, u32)>,
+    edges: Array<(u32, u32)>,
     /// Pairs that touch, at places that follow from them, the latest of each place.
-    seen: Vec<(u32, u32)>,
+    seen: Array<(u32, u32)>,
 }
 
 impl Strip {
@@ -176,7 +177,7 @@ impl Strip {
         let (mut edges, mut seen) = (std::mem::take(&mut self.edges), std::mem::take(&mut self.seen));
         edges.clear();
         memory::refill(&mut seen, EDGES, SEEN, (0, 0))?;
-        let mut offer = |edges: &mut Vec<(u32, u32)>, a: u32, b: u32| {
+        let mut offer = |edges: &mut Array<(u32, u32)>, a: u32, b: u32| {
             if a != b && (roots.small(a) || roots.small(b)) {
                 // Those that touch mostly do so in several rows.
                 let edge = (a.min(b), a.max(b));
@@ -222,11 +223,11 @@ impl Strip {
 }
 
 /// The last row of a strip: what the strip below has to know of it.
-#[derive(Default, Clone)]
+#[derive(Default)]
 struct StripBorder {
-    starts: Vec<u16>,
+    starts: Array<u16>,
     /// Components, counted over the whole frame.
-    components: Vec<u32>,
+    components: Array<u32>,
 }
 
 /// Calls `visit(upper run, lower run, first shared column, number of shared columns)` for all overlapping runs of two
@@ -286,14 +287,14 @@ pub(crate) struct Connectivity {
     strips: Vec<Strip>,
     borders: Vec<StripBorder>,
     /// Union-find over the components of all strips; ids are in raster order of first pixels.
-    parents: Vec<u32>,
-    sums: Vec<Sums>,
+    parents: Array<u32>,
+    sums: Array<Sums>,
     /// As far as they have been asked for; an edge asks for two, and divisions take long.
-    means: Vec<Option<[u32; 3]>>,
-    picks: Vec<u64>,
-    edges: Vec<(u32, u32)>,
-    small: Vec<u32>,
-    labels: Vec<u16>,
+    means: Array<Option<[u32; 3]>>,
+    picks: Array<u64>,
+    edges: Array<(u32, u32)>,
+    small: Array<u32>,
+    labels: Array<u16>,
 }
 
 impl Connectivity {
@@ -305,14 +306,14 @@ impl Connectivity {
             clusters: plan.max_clusters(),
             min_region: plan.min_region,
             strips: (0..strips).map(|_| Strip::default()).collect(),
-            borders: vec![StripBorder::default(); strips],
-            parents: Vec::new(),
-            sums: Vec::new(),
-            means: Vec::new(),
-            picks: Vec::new(),
-            edges: Vec::new(),
-            small: Vec::new(),
-            labels: Vec::new(),
+            borders: (0..strips).map(|_| StripBorder::default()).collect(),
+            parents: Array::new(),
+            sums: Array::new(),
+            means: Array::new(),
+            picks: Array::new(),
+            edges: Array::new(),
+            small: Array::new(),
+            labels: Array::new(),
         }
     }
 
@@ -369,7 +370,7 @@ impl Connectivity {
     }
 
     /// The main component of each cluster, by its number.
-    fn find_mains(&self, mains: &mut Vec<Main>, clusters: usize) -> Result<()> {
+    fn find_mains(&self, mains: &mut Array<Main>, clusters: usize) -> Result<()> {
         memory::refill(mains, COMPONENTS, clusters, Main::default())?;
         for strip in &self.strips {
             for (i, &cluster) in strip.clusters.iter().enumerate() {
@@ -476,7 +477,8 @@ impl Connectivity {
                 labels.push(next as u16);
                 next += 1;
             } else {
-                labels.push(labels[root as usize]);
+                let label = labels[root as usize];
+                labels.push(label);
             }
         }
         Ok(next)
@@ -543,8 +545,8 @@ pub(crate) struct Renumber {
     cpu: Cpu,
     geometry: Geometry,
     clusters: usize,
-    used: Vec<Vec<bool>>,
-    numbers: Vec<u16>,
+    used: Vec<Array<bool>>,
+    numbers: Array<u16>,
 }
 
 impl Renumber {
@@ -611,7 +613,7 @@ pub(crate) struct RenumberPixels {
     cpu: Cpu,
     geometry: Geometry,
     /// At each pixel that names a cluster, its label.
-    numbers: Vec<u16>,
+    numbers: Array<u16>,
 }
 
 impl RenumberPixels {

@@ -7,6 +7,7 @@ use super::{Plan, RATIO_ONE};
 use crate::algo::temporal::merged::Part;
 use crate::backend;
 use crate::color::unpack;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
@@ -21,8 +22,8 @@ const REGIONS: &str = "regions to merge";
 #[derive(Default)]
 struct Band {
     lowest: u16,
-    sums: Vec<Sums>,
-    pairs: Vec<u64>,
+    sums: Array<Sums>,
+    pairs: Array<u64>,
     /// Of the features in the row that is worked on.
     row_sums: RowSums,
 }
@@ -53,15 +54,15 @@ pub(crate) struct Merge {
     plan: Plan,
     bands: Vec<Band>,
     /// Everything below: one for each label, or for each pair that touches.
-    sums: Vec<Sums>,
-    means: Vec<[u32; 3]>,
-    nearest: Vec<u32>,
+    sums: Array<Sums>,
+    means: Array<[u32; 3]>,
+    nearest: Array<u32>,
     /// Pixels before anything merged.
-    sizes: Vec<u32>,
-    parents: Vec<u32>,
-    labels: Vec<u16>,
-    pairs: Vec<u64>,
-    edges: Vec<(u32, u32)>,
+    sizes: Array<u32>,
+    parents: Array<u32>,
+    labels: Array<u16>,
+    pairs: Array<u64>,
+    edges: Array<(u32, u32)>,
 }
 
 impl Merge {
@@ -72,14 +73,14 @@ impl Merge {
             geometry,
             plan,
             bands: (0..bands).map(|_| Band::default()).collect(),
-            sums: Vec::new(),
-            means: Vec::new(),
-            nearest: Vec::new(),
-            sizes: Vec::new(),
-            parents: Vec::new(),
-            labels: Vec::new(),
-            pairs: Vec::new(),
-            edges: Vec::new(),
+            sums: Array::new(),
+            means: Array::new(),
+            nearest: Array::new(),
+            sizes: Array::new(),
+            parents: Array::new(),
+            labels: Array::new(),
+            pairs: Array::new(),
+            edges: Array::new(),
         }
     }
 
@@ -160,7 +161,8 @@ impl Merge {
                 labels.push(next as u16);
                 next += 1;
             } else {
-                labels.push(labels[root as usize]);
+                let label = labels[root as usize];
+                labels.push(label);
             }
         }
         next

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::{false_color, native};
 use crate::backend;
 use crate::color::Yuv;
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, check_frame, check_labels, memory};
 use crate::error::Result;
 use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair, p010_bytes, p010_code};
@@ -22,7 +23,7 @@ pub(crate) struct Overlay {
     info: FrameInfo,
     yuv: Yuv,
     /// Thin boundary, widened along rows: nonzero where set.
-    marks: Vec<u8>,
+    marks: Array<u8>,
 }
 
 /// The color of a region in the frame's own channels.

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use crate::backend;
 use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
+use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, Work, memory};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Labels, PackedRgb, PixelFormat, p010_code};
@@ -140,8 +141,8 @@ impl Lights<'_> {
 #[derive(Default)]
 struct Band {
     lowest: u16,
-    sums: Vec<Sums>,
-    pairs: Vec<u64>,
+    sums: Array<Sums>,
+    pairs: Array<u64>,
     /// Of the features and of the samples in the row that is worked on.
     row_sums: [RowSums; 2],
 }
@@ -192,10 +193,10 @@ impl Band {
 pub(crate) fn list_pairs(
     labels: &Labels<'_>,
     rows: std::ops::Range<usize>,
-    pairs: &mut Vec<u64>,
+    pairs: &mut Array<u64>,
 ) -> Result<()> {
     pairs.clear();
-    let offer = |pairs: &mut Vec<u64>, a: u16, b: u16, length: u64| {
+    let offer = |pairs: &mut Array<u64>, a: u16, b: u16, length: u64| {
         let key = u64::from(a.min(b)) << 48 | u64::from(a.max(b)) << 32;
         match pairs.last_mut() {
             Some(last) if *last >> 32 == key >> 32 => *last += length,
@@ -219,7 +220,7 @@ pub(crate) fn list_pairs(
 }
 
 /// Sorts pairs and adds up the lengths of equal ones.
-pub(crate) fn add_equal_pairs(pairs: &mut Vec<u64>) {
+pub(crate) fn add_equal_pairs(pairs: &mut Array<u64>) {
     pairs.sort_unstable();
     pairs.dedup_by(|next, kept| {
         let equal = *next >> 32 == *kept >> 32;
@@ -240,9 +241,9 @@ pub(crate) struct Statistics {
     /// Whether the last frame's samples are summed as light.
     linear_light: bool,
     bands: Vec<Band>,
-    sums: Vec<Sums>,
-    pairs: Vec<u64>,
-    means: Vec<[u16; 3]>,
+    sums: Array<Sums>,
+    pairs: Array<u64>,
+    means: Array<[u16; 3]>,
 }
 
 impl Statistics {
@@ -257,9 +258,9 @@ impl Statistics {
             light: Light::new(plan.frame.format.bits()),
             linear_light: false,
             bands: (0..bands).map(|_| Band::default()).collect(),
-            sums: Vec::new(),
-            pairs: Vec::new(),
-            means: Vec::new(),
+            sums: Array::new(),
+            pairs: Array::new(),
+            means: Array::new(),
         }
     }
 
