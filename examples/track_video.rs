@@ -8,13 +8,14 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use gstsuperpixel::algo::{AlgorithmParams, lsc, slic, temporal};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::merge;
+use gstsuperpixel::temporal;
 
 #[derive(Parser)]
 #[command(about)]

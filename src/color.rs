@@ -208,10 +208,6 @@ pub(crate) struct SpaceArgs {
 }
 
 #[cfg(feature = "cuda")]
-// SAFETY: repr(C), the fields of `SpaceArgs` in their order.
-unsafe impl crate::cuda::launch::Argument for SpaceArgs {}
-
-#[cfg(feature = "cuda")]
 impl ColorTables {
     /// The Lab curve, padded to a whole word, and the codes' curve behind it, as whole quads of words in the device's byte order.
     pub(crate) fn device_words(&self) -> Vec<u32> {

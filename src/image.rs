@@ -202,6 +202,11 @@ impl FrameInfo {
         Self { geometry, format, matrix: YuvMatrix::Bt601, full_range: true }
     }
 
+    /// Refuses a frame of another kind than this, which was planned.
+    pub(crate) fn check(&self, frame: &Self) -> Result<()> {
+        if self.is_like(frame) { Ok(()) } else { Err(Error::Frame { planned: *self, got: *frame }) }
+    }
+
     /// Whether frames of both are read and drawn on alike.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let subsampled = self.format.planes(self.geometry).count() > 1;
@@ -392,6 +397,12 @@ impl<'a> Labels<'a> {
     /// Size of the plane.
     pub fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    /// Refuses a plane of another size than the planned one.
+    pub(crate) fn check(&self, planned: Geometry) -> Result<()> {
+        let got = self.geometry;
+        if planned == got { Ok(()) } else { Err(Error::Labels { planned, got }) }
     }
 
     /// Labels from one row to the next.

@@ -47,6 +47,7 @@
 
 pub mod algo;
 pub mod backend;
+pub mod buffers;
 pub mod color;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -58,7 +59,10 @@ pub mod ingest;
 pub mod params;
 pub mod plan;
 pub mod post;
+mod range;
 pub mod regions;
+mod stages;
+pub mod temporal;
 
 #[cfg(feature = "gst")]
 mod bad_buffers;

@@ -1,38 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a user wants: the only home of defaults and ranges.
+//! What a user wants. Ranges and defaults of an algorithm's own parameters are in its folder.
 
-use crate::algo::temporal::INERTIA;
+pub use crate::algo::grid::ITERATIONS;
+pub use crate::range::Range;
+
 use crate::algo::{self, AlgorithmParams};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::post::merge;
-
-/// A number a user may set: its name, range and default stand here once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range<T> {
-    /// Name of the parameter and of the element's property.
-    pub name: &'static str,
-    /// Smallest value.
-    pub min: T,
-    /// Largest value.
-    pub max: T,
-    /// Default.
-    pub default: T,
-    /// The range in words, for errors.
-    pub allowed: &'static str,
-}
-
-impl<T: Copy + PartialOrd + Into<f64>> Range<T> {
-    /// Returns the value if it is in range; NaN is not.
-    ///
-    /// Errors: [`Error::Param`].
-    pub fn check(&self, value: T) -> Result<T> {
-        if value >= self.min && value <= self.max {
-            Ok(value)
-        } else {
-            Err(Error::Param { name: self.name, value: value.into(), allowed: self.allowed })
-        }
-    }
-}
+use crate::temporal::INERTIA;
 
 /// Grid step S in px.
 pub const SUPERPIXEL_SIZE: Range<u32> =
@@ -40,9 +15,6 @@ pub const SUPERPIXEL_SIZE: Range<u32> =
 /// Wanted number of superpixels; 0 leaves it to the grid step.
 pub const SUPERPIXELS: Range<u32> =
     Range { name: "superpixels", min: 0, max: u32::MAX, default: 0, allowed: "0 or more" };
-/// Assign/update rounds of the algorithms that cluster on the grid, for frames that do not go on from the last one.
-pub const ITERATIONS: Range<u32> =
-    Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
 /// Smallest region, as a fraction of S², with quick shift of tau².
 pub const MIN_REGION: Range<f32> =
     Range { name: "min-region", min: 0.0, max: 4.0, default: 0.25, allowed: "0 to 4" };

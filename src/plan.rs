@@ -3,13 +3,13 @@
 
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
-use crate::algo::temporal;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;
 use crate::post::merge;
+use crate::temporal;
 
 /// Everything about the frames of one stream that does not depend on their pixels. Only [`Plan::new`] makes one, and nobody
 /// edits it: sizes of memory and what kernels are told follow from it.

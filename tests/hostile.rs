@@ -71,7 +71,7 @@ fn params() -> impl Strategy<Value = Params> {
         prop_oneof![Just(0), 1u32..2000, any::<u32>()],
         number(gstsuperpixel::params::MIN_REGION),
     );
-    let inertia = number(gstsuperpixel::algo::temporal::INERTIA);
+    let inertia = number(gstsuperpixel::temporal::INERTIA);
     (sizes, merging, algorithm(), any::<bool>(), any::<bool>(), inertia).prop_map(
         |(
             (superpixel_size, superpixels, min_region),
@@ -119,7 +119,7 @@ fn is_valid(params: &Params) -> bool {
         && within(merge::MERGE, params.merge.ratio)
         && within(merge::MAX_DISTANCE, params.merge.max_distance)
         && within(merge::PASSES, params.merge.passes)
-        && within(gstsuperpixel::algo::temporal::INERTIA, params.temporal_inertia)
+        && within(gstsuperpixel::temporal::INERTIA, params.temporal_inertia)
 }
 
 fn side() -> impl Strategy<Value = u32> {

@@ -4,6 +4,11 @@
 use std::ops::Range;
 
 use crate::image::{Geometry, MAX_SIDE};
+use crate::range;
+
+/// Assign/update rounds of the algorithms that cluster on the grid, for frames that do not go on from the last one.
+pub const ITERATIONS: range::Range<u32> =
+    range::Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
 
 /// Most cells a frame may have: labels are u16 and 65535 stays free.
 pub const MAX_CELLS: u32 = 65_535;

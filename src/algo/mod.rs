@@ -8,13 +8,8 @@ pub mod lsc;
 pub mod quickshift;
 mod samples;
 pub mod slic;
-pub mod temporal;
 
-use crate::backend::Segmenter;
 use crate::color::ColorSpace;
-use crate::cpu::Cpu;
-#[cfg(feature = "cuda")]
-use crate::cuda::{Cuda, Work, device::ModuleCode};
 use crate::error::Result;
 use crate::image::Geometry;
 use grid::Grid;
@@ -122,43 +117,4 @@ impl AlgorithmPlan {
             _ => None,
         }
     }
-
-    /// The stages of the algorithm on the CPU.
-    pub(crate) fn on_cpu(&self, cpu: &Cpu, plan: &crate::plan::Plan) -> Result<Box<dyn Segmenter<Cpu>>> {
-        Ok(match self {
-            Self::Slic(slic) => Box::new(slic::cpu::Slic::new(cpu, plan, slic)?),
-            Self::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(cpu, plan, lsc)?),
-            Self::QuickShift(params) => Box::new(quickshift::cpu::QuickShift::new(cpu, plan, params)?),
-        })
-    }
-
-    /// The stages of the algorithm on a CUDA device.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn on_cuda(
-        &self,
-        cuda: &Cuda,
-        plan: &crate::plan::Plan,
-        work: &Work,
-    ) -> Result<Box<dyn Segmenter<Cuda>>> {
-        Ok(match self {
-            Self::Slic(slic) => Box::new(slic::cuda::Slic::new(cuda, plan, slic, work)?),
-            Self::Lsc(lsc) => Box::new(lsc::cuda::Lsc::new(cuda, plan, lsc, work)?),
-            Self::QuickShift(params) => Box::new(quickshift::cuda::QuickShift::new(cuda, plan, params)?),
-        })
-    }
-
-    /// Words of device memory that the algorithm adds up in. There are three such sets; the first is zero when a frame
-    /// starts.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn sums_words(&self, grid: &Grid) -> usize {
-        match self {
-            Self::Slic(_) => slic::cuda::Slic::sums_words(grid),
-            Self::Lsc(_) => lsc::cuda::Lsc::sums_words(grid),
-            Self::QuickShift(_) => 0,
-        }
-    }
 }
-
-/// The kernels of all algorithms.
-#[cfg(feature = "cuda")]
-pub(crate) const MODULES: [ModuleCode; 3] = [slic::cuda::MODULE, lsc::cuda::MODULE, quickshift::cuda::MODULE];

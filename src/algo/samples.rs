@@ -4,14 +4,13 @@
 use std::ops::Range;
 
 use super::grid::Grid;
-use super::temporal::cpu::State;
-use super::temporal::look_back::NO_CANDIDATE;
+use crate::cpu::level::LANES;
 use crate::cpu::memory;
 use crate::cpu::memory::Array;
 use crate::error::Result;
+use crate::temporal::look_back::NO_CANDIDATE;
+use crate::temporal::state::State;
 
-/// Pixels that are scored together.
-pub(crate) const LANES: usize = 8;
 /// The same where 16 bits hold a number of each.
 pub(crate) const WIDE: usize = 2 * LANES;
 

@@ -4,6 +4,9 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+/// Pixels that are worked on together, at every level.
+pub(crate) const LANES: usize = 8;
+
 /// What the hot loops are compiled for, from the least on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{CudaEvent, CudaStream};
 
-use super::Cuda;
+use super::handle::Cuda;
 use super::launch::check;
 use crate::error::Result;
 

@@ -5,8 +5,8 @@
 use cudarc::driver::{CudaEvent, PinnedHostSlice, sys};
 use rayon::prelude::*;
 
+use super::handle::{Cuda, Traffic};
 use super::launch::check;
-use super::{Cuda, Traffic};
 use crate::error::Result;
 
 /// Bytes that go over the bus at once: large enough for its full speed, small enough to overlap.

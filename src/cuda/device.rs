@@ -12,7 +12,6 @@ use cudarc::nvrtc::Ptx;
 use once_cell::sync::OnceCell;
 
 use super::launch::{Kernel, check};
-use crate::algo;
 use crate::error::{Error, Result};
 
 /// One file of kernels, compiled.
@@ -81,16 +80,8 @@ macro_rules! built {
 }
 pub(crate) use built;
 
-/// The kernels of every frame, loaded with the device: one that cannot run them is not chosen.
-const SHARED: [ModuleCode; 4] = [
-    module_code!("color"),
-    module_code!("connectivity"),
-    module_code!("statistics"),
-    module_code!("overlay"),
-];
-/// The kernels of what a plan may ask for, besides those of the algorithms.
-const OPTIONAL: [ModuleCode; 3] =
-    [module_code!("merge"), algo::temporal::cuda::MODULES[0], algo::temporal::cuda::MODULES[1]];
+/// The file that every device has to take: one that cannot run it is not chosen. All are compiled for the same devices.
+const PROBE: ModuleCode = module_code!("color");
 
 /// What a device can load of a file of kernels.
 #[derive(Debug, Clone, Copy)]
@@ -102,16 +93,7 @@ struct Image {
 }
 
 /// A file of kernels, loaded by the first plan that needs it: the driver's compiler, where it is asked, takes its time.
-struct Module {
-    image: Image,
-    loaded: OnceCell<Arc<CudaModule>>,
-}
-
-impl Module {
-    fn get(&self, context: &Arc<CudaContext>) -> Result<&Arc<CudaModule>> {
-        self.loaded.get_or_try_init(|| load_module(context, self.image))
-    }
-}
+type Module = Arc<OnceCell<Arc<CudaModule>>>;
 
 pub(crate) struct Device {
     pub context: Arc<CudaContext>,
@@ -121,7 +103,9 @@ pub(crate) struct Device {
     capability: (i32, i32),
     /// Whether a grid may be set up while the one before it runs.
     overlaps: bool,
-    modules: HashMap<&'static str, Module>,
+    /// Whether the driver is to compile PTX even where there is machine code.
+    compiles: bool,
+    modules: Mutex<HashMap<&'static str, Module>>,
     /// Holds a context that somebody else made; the last to be dropped.
     _keeper: Option<Keeper>,
 }
@@ -324,22 +308,34 @@ impl Device {
         let name = guarded("device name", || context.name())?;
         let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
         // The driver's own switch, for programs in its format.
-        let compile = std::env::var_os("CUDA_FORCE_PTX_JIT").is_some_and(|value| value != "0");
-        let mut modules = HashMap::new();
-        for module in SHARED.into_iter().chain(OPTIONAL).chain(algo::MODULES) {
-            let image = module.for_capability(capability);
-            let image = if compile { Image { code: None, ..image } } else { image };
-            modules.insert(module.name, Module { image, loaded: OnceCell::new() });
-        }
-        for module in &SHARED {
-            modules[module.name].get(&context)?;
-        }
-        Ok(Self { context, ordinal, name, multiprocessors, capability, overlaps, modules, _keeper: keeper })
+        let compiles = std::env::var_os("CUDA_FORCE_PTX_JIT").is_some_and(|value| value != "0");
+        let modules = Mutex::default();
+        let device = Self {
+            context,
+            ordinal,
+            name,
+            multiprocessors,
+            capability,
+            overlaps,
+            compiles,
+            modules,
+            _keeper: keeper,
+        };
+        device.module(&PROBE)?;
+        Ok(device)
+    }
+
+    /// A file of kernels, loaded by the first who asks.
+    fn module(&self, code: &ModuleCode) -> Result<Arc<CudaModule>> {
+        let module = self.modules.lock().unwrap().entry(code.name).or_default().clone();
+        let image = code.for_capability(self.capability);
+        let image = if self.compiles { Image { code: None, ..image } } else { image };
+        module.get_or_try_init(|| load_module(&self.context, image)).cloned()
     }
 
     /// A kernel by its file and name; errors call it by its stage.
-    pub fn kernel(&self, module: &'static str, name: &'static str, stage: &'static str) -> Result<Kernel> {
-        let module = self.modules[module].get(&self.context)?;
+    pub fn kernel(&self, code: &ModuleCode, name: &'static str, stage: &'static str) -> Result<Kernel> {
+        let module = self.module(code)?;
         let function: CudaFunction = guarded(stage, || module.load_function(name))?;
         Ok(Kernel::new(function, stage, self.overlaps))
     }

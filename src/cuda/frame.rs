@@ -8,15 +8,14 @@ use cudarc::driver::sys;
 
 use super::access::{Accesses, Guard, Kind};
 use super::bounce::{Bounce, DeviceRows};
+use super::handle::{Cuda, Traffic};
 #[cfg(feature = "gst")]
 use super::landing::{Block, HostLayout};
 use super::launch::Argument;
 #[cfg(feature = "gst")]
 use super::launch::check;
-use super::work::Memory;
-use super::{Cuda, Traffic};
+use super::memory::Memory;
 use crate::color::Yuv;
-use crate::cpu::check_frame;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
 
@@ -148,6 +147,16 @@ impl<'a> DeviceFrame<'a> {
         self.accesses.map(Accesses::context)
     }
 
+    /// Refuses a frame of another context than `cuda`'s: its addresses mean nothing there.
+    pub(crate) fn check_context(&self, cuda: &Cuda) -> Result<()> {
+        if self.context().is_none_or(|context| context == cuda.context_handle()) {
+            return Ok(());
+        }
+        let reason =
+            "the frame lies in another context; make its Staging with the Cuda that the engine was made with";
+        Err(Error::Backend { backend: "cuda", reason: reason.into() })
+    }
+
     /// Orders what is put on the stream, until the guard is dropped, behind earlier accesses and before later ones. Where the
     /// memory is not ours, its owner sees to that.
     pub(crate) fn access(&self, cuda: &Cuda, kind: Kind) -> Result<Option<Guard<'a>>> {
@@ -226,7 +235,7 @@ impl Staging {
     /// Copies a frame of the host up; returns once the host's memory is free again.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
         let Self { planes, accesses, bounce, .. } = self;
-        check_frame(&planes.info, frame.info())?;
+        planes.info.check(frame.info())?;
         bounce.ready()?;
         let access = accesses.begin(bounce.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
@@ -278,7 +287,7 @@ impl Staging {
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
         let Self { planes, accesses, bounce, traffic, .. } = self;
-        check_frame(&planes.info, frame.info())?;
+        planes.info.check(frame.info())?;
         let _access = accesses.begin(bounce.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let (host, host_stride) = frame.plane_mut(i);

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::Cuda;
 use super::device::CurrentContext;
-use super::results::Pinned;
+use super::handle::Cuda;
+use super::pinned::Pinned;
 use crate::error::{Error, Result};
 use crate::image::FrameInfo;
 

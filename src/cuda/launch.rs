@@ -47,6 +47,12 @@ pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {
     std::ptr::from_ref(value).cast_mut().cast()
 }
 
+/// Arguments of a launch as the driver takes them.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { [$($crate::cuda::launch::arg(&$value)),*] };
+}
+pub(crate) use args;
+
 /// Lets a grid be set up while the one before it runs.
 fn overlap() -> CUlaunchAttribute {
     CUlaunchAttribute {

@@ -8,12 +8,13 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, sys};
+use cudarc::driver::{CudaEvent, sys};
 
 use super::device::CurrentContext;
+use super::handle::Cuda;
 use super::launch::check;
-use super::work::{Memory, Work};
-use super::{Cuda, Traffic};
+use super::memory::Memory;
+use super::pinned::Pinned;
 use crate::cpu::memory;
 use crate::error::{Error, Result};
 use crate::params::Outputs;
@@ -28,75 +29,6 @@ pub(crate) const PARTS: usize = 4;
 
 const STAGE: &str = "keep results";
 
-/// Pinned memory of the host, zero at first.
-pub(crate) struct Pinned {
-    memory: PinnedHostSlice<u8>,
-    start: *mut u8,
-    len: usize,
-}
-
-// SAFETY: `start` points into `memory`, which is owned.
-unsafe impl Send for Pinned {}
-
-impl Pinned {
-    /// Takes memory for `len` bytes, at least one.
-    pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
-        let len = len.max(1);
-        check(what, cuda.device.context.bind_to_thread())?;
-        // SAFETY: bytes of any value; they are zeroed below.
-        let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len, 0) };
-        let mut memory = check(what, memory)?;
-        let start = check(what, memory.as_mut_ptr())?;
-        // SAFETY: `memory` holds `len` bytes.
-        unsafe { start.write_bytes(0, len) };
-        Ok(Self { memory, start, len })
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// All bytes; whoever put a copy into them on a stream has waited for it.
-    pub fn bytes(&self) -> &[u8] {
-        debug_assert!(self.len <= self.memory.len());
-        // SAFETY: `memory` holds `len` bytes, written by `new` at the latest.
-        unsafe { std::slice::from_raw_parts(self.start, self.len) }
-    }
-
-    /// Puts a copy of device memory at `at` on a stream.
-    ///
-    /// # Safety
-    /// The device holds `bytes` at `from`; nobody reads or frees this memory before the stream has passed the copy.
-    pub unsafe fn fetch(
-        &mut self,
-        cuda: &Cuda,
-        what: &'static str,
-        stream: &CudaStream,
-        from: u64,
-        at: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        let to = self.address(at, bytes);
-        // SAFETY: `to` has room for `bytes`; the caller sees to the device's end, and that nobody uses ours meanwhile.
-        let copied = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, stream.cu_stream()) };
-        check(what, copied.result())?;
-        Traffic::add(&cuda.traffic.results_down, bytes);
-        Ok(())
-    }
-
-    /// Where `bytes` from `at` on stand. No reference to others of these bytes is made, which readers of another part may have.
-    fn address(&self, at: usize, bytes: usize) -> *mut u8 {
-        assert!(at <= self.len && bytes <= self.len - at, "inside the pinned memory");
-        self.start.wrapping_add(at)
-    }
-
-    #[cfg(feature = "gst")]
-    pub(crate) fn writable(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
-    }
-}
-
 /// How much a frame gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -107,7 +39,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The two numbers as [`Work::fetch_counts`] brought them.
+    /// The two numbers as `FrameBuffers::fetch_counts` brought them.
     pub(crate) fn read(outputs: Outputs, from: &Pinned) -> Self {
         let words: &[u32] = bytemuck::cast_slice(from.bytes());
         Self { regions: words[0], pairs: if outputs.neighbors { words[1] } else { 0 } }
@@ -137,6 +69,18 @@ pub enum Part {
     Neighbors,
     /// One [`Motion`] a label, where identities last.
     Motion,
+}
+
+/// Where a frame's results stand until the next frame's take their place.
+pub(crate) struct Sources {
+    /// Address of each [`Part`].
+    pub parts: [u64; PARTS],
+    /// Most bytes of each.
+    pub most: [usize; PARTS],
+    /// Bytes of a row of labels, here and where they are kept, and number of rows.
+    pub row: usize,
+    pub label_stride: usize,
+    pub rows: usize,
 }
 
 /// Device memory of one frame's results, and where they come down.
@@ -170,13 +114,16 @@ impl Default for Pool {
 }
 
 impl Pool {
-    pub fn keep(&self, work: &Work, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
-        let cuda = &work.cuda;
+    /// Copies results to where they last, on the stream. `counts` are the frame's; without them all that there could be is copied.
+    pub fn keep(
+        &self,
+        cuda: &Cuda,
+        sources: &Sources,
+        counts: Option<Counts>,
+        outputs: Outputs,
+    ) -> Result<Results> {
         check(STAGE, cuda.device.context.bind_to_thread())?;
-        let row = 2 * work.geometry.width as usize;
-        // As GStreamer lays out a plane of 16-bit gray by default.
-        let label_stride = row.next_multiple_of(4);
-        let most = work.most_kept(label_stride, outputs);
+        let Sources { parts, most, row, label_stride, rows } = *sources;
         let mut starts = [0; PARTS];
         for part in 1..PARTS {
             starts[part] = (starts[part - 1] + most[part - 1]).next_multiple_of(8);
@@ -200,13 +147,13 @@ impl Pool {
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
             srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-            srcDevice: work.labels().address(),
+            srcDevice: parts[0],
             srcPitch: row,
             dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
             dstDevice: to(0),
             dstPitch: label_stride,
             WidthInBytes: row,
-            Height: work.geometry.height as usize,
+            Height: rows,
             srcXInBytes: 0,
             srcY: 0,
             srcHost: std::ptr::null(),
@@ -216,15 +163,14 @@ impl Pool {
             dstHost: std::ptr::null_mut(),
             dstArray: std::ptr::null_mut(),
         };
-        // SAFETY: the slot holds what `most_kept` says, the sources hold at least as much as `counts` says; the stream
+        // SAFETY: the slot holds `most` bytes of each part, the sources hold at least as much as `counts` says; the stream
         // orders the copies before the next frame's stages and before whoever uses the slot next.
         unsafe {
             check(STAGE, sys::cuMemcpy2DAsync_v2(&labels, stream).result())?;
-            let pairs = work.neighbors.as_ref().map_or(0, |memory| memory.pairs.address());
-            let motion = work.temporal.as_ref().map_or(0, |state| state.motion.address());
-            for (part, from) in [(1, work.records.address()), (2, pairs), (3, motion)] {
+            for part in 1..PARTS {
                 if lengths[part] > 0 {
-                    check(STAGE, sys::cuMemcpyDtoDAsync_v2(to(part), from, lengths[part], stream).result())?;
+                    let copied = sys::cuMemcpyDtoDAsync_v2(to(part), parts[part], lengths[part], stream);
+                    check(STAGE, copied.result())?;
                 }
             }
         }

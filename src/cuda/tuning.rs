@@ -71,6 +71,6 @@ const _: () =
 const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_multiple_of(ROUND_THREADS));
 const _: () =
     assert!(DENSITY_TILE_H.is_multiple_of(DENSITY_THREADS / 32) && DENSITY_CELLS > DENSITY_CELLS_SMALL);
-const _: () = assert!(value("FLATTEN_COUNTER") + FLATTEN_PASSES <= super::work::FRAME_COUNTERS as u32);
+const _: () = assert!(value("FLATTEN_COUNTER") + FLATTEN_PASSES <= super::abi::FRAME_COUNTERS as u32);
 const _: () = assert!(MARK_GROUPS.is_multiple_of(4 * NUMBER_THREADS));
 const _: () = assert!(NUMBER_THREADS == 1024 && CONNECT_THREADS > 0 && INGEST_THREADS > 0);

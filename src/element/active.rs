@@ -10,25 +10,22 @@ use crate::cuda::Cuda;
 #[cfg(feature = "cuda")]
 use crate::cuda::device::CurrentContext;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::image::{FrameInfo, Labels};
+#[cfg(not(feature = "cuda"))]
+use crate::error::Error;
+use crate::error::Result;
+use crate::image::Labels;
 use crate::meta;
-use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
 
 #[cfg(feature = "cuda")]
 pub(super) use super::cuda_memory::Home;
-use super::frame::{DrawMap, LabelPool, ReadMap};
+use super::frame::{DrawMap, ReadMap};
 #[cfg(feature = "cuda")]
 use super::on_cuda::OnCuda;
 #[cfg(feature = "cuda")]
 pub(super) use super::on_cuda::Pending;
 use super::settings::Settings;
-
-/// An error of the library as an element error.
-pub(super) fn library_error(error: Error) -> gst::ErrorMessage {
-    gst::error_msg!(gst::LibraryError::Failed, ("{error}"))
-}
+use super::task::{Found, Stream, Task, library_error};
 
 /// Until it is dropped, whatever is done may change what context is current on this thread, which is not ours.
 #[cfg(feature = "cuda")]
@@ -43,36 +40,6 @@ pub(super) struct NoContext;
 #[cfg(not(feature = "cuda"))]
 pub(super) fn keep_context() -> NoContext {
     NoContext
-}
-
-/// What is wanted of a frame.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Task {
-    pub outputs: Outputs,
-    /// Whether what was found is to be attached.
-    pub labels: bool,
-    /// `None` leaves the pixels alone.
-    pub drawing: Option<Drawing>,
-}
-
-/// What the caps say.
-pub(super) struct Stream {
-    pub info: gst_video::VideoInfo,
-    pub frame: FrameInfo,
-    /// Whether frames are in device memory.
-    #[cfg(feature = "cuda")]
-    pub on_device: bool,
-    pub pool: LabelPool,
-}
-
-/// What a frame gave.
-pub(super) struct Found {
-    pub regions: u32,
-    /// GRAY16_LE with a video meta, where it was asked for; so are the others.
-    pub labels: Option<gst::Buffer>,
-    pub table: Option<gst::Buffer>,
-    pub motion: Option<gst::Buffer>,
-    pub neighbors: Option<gst::Buffer>,
 }
 
 /// How far a frame is.
@@ -287,6 +254,33 @@ impl ActiveEngine {
         }
     }
 
+    /// Waits for a frame that was started; a drawn frame of the host takes the buffer's place. `engine` gets the memory back if it is
+    /// of the frame's kind. Whoever calls keeps the current context.
+    #[cfg(feature = "cuda")]
+    pub(super) fn finish(
+        engine: Option<&mut Self>,
+        pending: Pending,
+        buffer: &mut gst::Buffer,
+        info: &gst_video::VideoInfo,
+    ) -> Result<Found, Failure> {
+        let on_cuda = engine.and_then(|engine| match engine {
+            Self::Cpu(_) => None,
+            Self::Cuda(on) => Some(&mut **on),
+        });
+        pending.finish(buffer, info, on_cuda)
+    }
+
+    /// There is no such frame without a device.
+    #[cfg(not(feature = "cuda"))]
+    pub(super) fn finish(
+        _: Option<&mut Self>,
+        pending: Pending,
+        _: &mut gst::Buffer,
+        _: &gst_video::VideoInfo,
+    ) -> Result<Found, Failure> {
+        match pending {}
+    }
+
     /// Segments a frame and draws on it, or starts to.
     pub(super) fn run(
         &mut self,
@@ -359,7 +353,7 @@ fn segment_on_cpu(
     Ok(engine.draw(&mut frame, labels, &drawing).map_err(library_error)?)
 }
 
-/// A frame that is under way: there is none without a device.
+/// A frame in flight: there is none without a device.
 #[cfg(not(feature = "cuda"))]
 pub(super) enum Pending {}
 
@@ -368,15 +362,5 @@ impl Pending {
     /// Nothing to wait for.
     pub(super) fn settle(&self) {
         match *self {}
-    }
-
-    /// Nothing to wait for.
-    pub(super) fn finish(
-        self,
-        _: &mut gst::Buffer,
-        _: &gst_video::VideoInfo,
-        _: Option<&mut ActiveEngine>,
-    ) -> Result<Found, Failure> {
-        match self {}
     }
 }

@@ -14,12 +14,12 @@ use gst_base::subclass::base_transform::GenerateOutputSuccess;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
-use super::active::{
-    ActiveBackend, ActiveEngine, Found, Home, Pending, Progress, Stream, Task, keep_context, library_error,
-};
+use super::active::{ActiveBackend, ActiveEngine, Home, Pending, Progress, keep_context};
 use super::frame::{self, LabelPool};
 use super::heap;
+use super::log::CAT;
 use super::settings::{self, Settings};
+use super::task::{Found, Stream, Task, library_error};
 use crate::bad_buffers::{BadBuffers, Failure};
 use crate::error::Error;
 use crate::image::FrameInfo;
@@ -27,10 +27,6 @@ use crate::meta;
 use crate::params::Params;
 use crate::plan::Plan;
 use crate::video_map::Reason;
-
-pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new("superpixel", gst::DebugColorFlags::empty(), Some("Superpixel segmentation"))
-});
 
 /// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
 const VARIABLE_RATE: (u64, u64) = (25, 1);
@@ -305,7 +301,8 @@ impl Superpixel {
         let _current = keep_context();
         let Started { pending, info, algo, began } = started;
         let frame = frame::frame_info(&info).ok_or_else(restart)?;
-        let found = pending.finish(buffer, &info, state.engine.as_mut().map(|(_, engine)| engine))?;
+        let found =
+            ActiveEngine::finish(state.engine.as_mut().map(|(_, engine)| engine), pending, buffer, &info)?;
         let Some((_, engine)) = &state.engine else { return Err(restart().into()) };
         Ok(self.attach(buffer.make_mut(), found, frame.geometry, algo, began, engine)?)
     }

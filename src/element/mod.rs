@@ -41,11 +41,13 @@ mod cuda_memory;
 pub(crate) mod frame;
 mod heap;
 mod imp;
+mod log;
 #[cfg(feature = "cuda")]
 mod on_cuda;
 #[cfg(feature = "cuda")]
 mod result_memory;
 mod settings;
+mod task;
 
 glib::wrapper! {
     /// Superpixel segmentation in place.

@@ -14,7 +14,7 @@ use crate::bad_buffers::Failure;
 use crate::cpu::memory;
 use crate::cuda::device::CurrentContext;
 use crate::cuda::landing::{Block, Blocks, HostLayout};
-use crate::cuda::results::Pinned;
+use crate::cuda::pinned::Pinned;
 use crate::cuda::{Counts, Cuda, DeviceFrame, Part, Results, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -22,10 +22,11 @@ use crate::image::{Frame, FrameInfo};
 use crate::plan::Plan;
 use crate::video_map::Reason;
 
-use super::active::{ActiveEngine, Found, Stream, Task, library_error};
 use super::cuda_memory::{DeviceMap, Producers};
 use super::frame::{ReadMap, host_layout, label_buffer};
+use super::log::CAT;
 use super::result_memory;
+use super::task::{Found, Stream, Task, library_error};
 
 /// Lanes that frames under way are spread over at most; each has about 90 bytes of scratch a pixel.
 const MOST_LANES: usize = 4;
@@ -146,7 +147,7 @@ impl OnCuda {
     pub(super) fn settle(&self) {
         let _ = self.up.synchronize();
         for lane in &self.lanes {
-            let _ = lane.work().cuda.synchronize();
+            let _ = lane.work().queue.cuda.synchronize();
         }
         let _ = self.down.synchronize();
     }
@@ -157,7 +158,7 @@ impl OnCuda {
             match self.another_lane() {
                 Ok(lane) => self.lanes.push(lane),
                 Err(error) => {
-                    gst::info!(super::imp::CAT, "frames take turns on {} lanes: {error}", self.lanes.len());
+                    gst::info!(CAT, "frames take turns on {} lanes: {error}", self.lanes.len());
                     self.wanted = self.lanes.len();
                     self.turn = 0;
                 }
@@ -247,7 +248,7 @@ impl OnCuda {
         let frame = self.plan().frame;
         let turn = self.next_lane();
         let engine = &mut self.lanes[turn];
-        let lane = engine.work().cuda.clone();
+        let lane = engine.work().queue.cuda.clone();
         let mut on_device = match input {
             Input::Device(on_device, producers) => {
                 for producer in producers.streams() {
@@ -316,7 +317,7 @@ impl Pending {
         mut self,
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
-        engine: Option<&mut ActiveEngine>,
+        engine: Option<&mut OnCuda>,
     ) -> Result<Found, Failure> {
         self.wait().map_err(library_error)?;
         let counts = Counts::read(self.task.outputs, &self.place.counts);
@@ -324,7 +325,7 @@ impl Pending {
             results.settle(counts, self.task.outputs).map_err(library_error)?;
         }
         let mut crowded = false;
-        if let Some(ActiveEngine::Cuda(on)) = engine
+        if let Some(on) = engine
             && on.plan().frame == self.frame
             && on.cuda.context_handle() == self.cuda.context_handle()
         {

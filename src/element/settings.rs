@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{AlgorithmParams, lsc, quickshift, slic, temporal};
+use crate::algo::{AlgorithmParams, lsc, quickshift, slic};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
@@ -14,6 +14,7 @@ use crate::params::{
     SUPERPIXEL_SIZE, SUPERPIXELS, THREADS,
 };
 use crate::post::merge;
+use crate::temporal;
 
 /// The algorithm that segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]

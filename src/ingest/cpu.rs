@@ -4,9 +4,10 @@
 use rayon::prelude::*;
 
 use crate::backend;
+use crate::buffers::cpu::Work;
 use crate::color::{COLORS, ColorTables, Yuv};
+use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
-use crate::cpu::{Cpu, Work};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, PixelFormat, p010_code};
 use crate::plan::Plan;
@@ -118,9 +119,6 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
 impl backend::Ingest<Cpu> for Ingest {
     fn ingest(&mut self, frame: &Frame<'_>, work: &mut Work) -> Result<()> {
         let width = self.info.geometry.width as usize;
-        if let Some(state) = &mut work.temporal {
-            std::mem::swap(&mut work.features, &mut state.features);
-        }
         self.cpu.run(|| {
             work.features
                 .par_chunks_mut(width)

@@ -2,13 +2,17 @@
 //! Stage `ingest` on a CUDA device.
 
 use crate::backend;
+use crate::buffers::cuda::Work;
 use crate::color::{ColorTables, SpaceArgs};
+use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::tuning::INGEST_THREADS;
-use crate::cuda::work::args;
-use crate::cuda::{Cuda, DeviceFrame, Work};
+use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::plan::Plan;
+
+const MODULE: ModuleCode = module_code!("color");
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -31,7 +35,7 @@ pub(crate) struct Ingest {
 
 impl Ingest {
     pub fn new(cuda: &Cuda, plan: &Plan, work: &Work) -> Result<Self> {
-        let kernel = cuda.device.kernel("color", "ingest", "ingest")?;
+        let kernel = cuda.device.kernel(&MODULE, "ingest", "ingest")?;
         let step = plan.grid.sample_step();
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
@@ -51,13 +55,13 @@ impl Ingest {
 
 impl backend::Ingest<Cuda> for Ingest {
     fn ingest(&mut self, frame: &DeviceFrame<'_>, work: &mut Work) -> Result<()> {
-        crate::cuda::launch::check("ingest", work.cuda.device.context.bind_to_thread())?;
-        work.mark("frame")?;
+        crate::cuda::launch::check("ingest", work.queue.cuda.device.context.bind_to_thread())?;
+        work.queue.mark("frame")?;
         let (tables, features) = (work.tables.address(), work.features());
         let (samples, clear) = (work.samples.address(), work.sums[0].address());
         // SAFETY: all planes are of the plan's size; `clear` has `clear_words` words.
         unsafe {
-            work.launch(
+            work.queue.launch(
                 &self.kernel,
                 (self.blocks, 1),
                 INGEST_THREADS,

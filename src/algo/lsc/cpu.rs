@@ -18,16 +18,18 @@ use super::score::{
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
-use crate::algo::samples::{BAND, CANDIDATES, LANES, Samples};
-use crate::algo::temporal::cpu::{Source, State};
-use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
-use crate::algo::temporal::{Inertia, WARM_ROUNDS, whole_px};
+use crate::algo::samples::{BAND, CANDIDATES, Samples};
 use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cpu::Work;
+use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::Labels;
+use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::state::{Source, State};
+use crate::temporal::{Inertia, WARM_ROUNDS, whole_px};
 
 /// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
 struct Band {

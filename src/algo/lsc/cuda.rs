@@ -4,19 +4,21 @@
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::{Grid, GridArgs};
-use crate::algo::temporal::WARM_ROUNDS;
-use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cuda::Work;
+use crate::cuda::Cuda;
 use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
     LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE,
 };
-use crate::cuda::work::{Memory, args};
-use crate::cuda::{Cuda, Work};
 use crate::error::Result;
+use crate::temporal::WARM_ROUNDS;
+use crate::temporal::device::{State, warm_rounds};
 
-pub(crate) const MODULE: ModuleCode = module_code!("lsc", sm80);
+const MODULE: ModuleCode = module_code!("lsc", sm80);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -110,8 +112,8 @@ impl Lsc {
         let follow = || -> Result<Follow> {
             let floats: Vec<_> = color.iter().map(|&pair| unpack_pair(pair).map(|v| v as f32)).collect();
             Ok(Follow {
-                assign: cuda.device.kernel("lsc", "lsc_follow", "lsc/assign")?,
-                label: cuda.device.kernel("lsc", follow_label, "lsc/label")?.with_shared(reach),
+                assign: cuda.device.kernel(&MODULE, "lsc_follow", "lsc/assign")?,
+                label: cuda.device.kernel(&MODULE, follow_label, "lsc/label")?.with_shared(reach),
                 carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
                 color: Memory::with(cuda, what, &floats)?,
                 turn: Memory::with(cuda, what, &lsc.turn)?,
@@ -119,9 +121,9 @@ impl Lsc {
             })
         };
         Ok(Self {
-            mean: cuda.device.kernel("lsc", "lsc_mean", "lsc/mean")?,
-            assign: cuda.device.kernel("lsc", "lsc_assign", "lsc/assign")?,
-            label: cuda.device.kernel("lsc", label, "lsc/label")?.with_shared(reach),
+            mean: cuda.device.kernel(&MODULE, "lsc_mean", "lsc/mean")?,
+            assign: cuda.device.kernel(&MODULE, "lsc_assign", "lsc/assign")?,
+            label: cuda.device.kernel(&MODULE, label, "lsc/label")?.with_shared(reach),
             label_threads,
             args: LscArgs { grid: grid.device_args(), place_weight: lsc.place_weight },
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
@@ -140,13 +142,13 @@ impl Lsc {
     fn assign_again(&self, work: &Work, follow: &Follow, state: &State, own: LscTemporal) -> Result<()> {
         let (samples, color, mean) = (work.samples.address(), self.color.address(), self.mean());
         let (px, py) = (self.px.address(), self.py.address());
-        let (all, shape) = (state.addresses(work), state.args());
+        let (all, shape) = (state.addresses(work.first_labels.address()), state.args());
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for (begin, round) in warm_rounds() {
             // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
             unsafe {
-                work.launch(
+                work.queue.launch(
                     &follow.assign,
                     tiles,
                     ROUND_THREADS,
@@ -161,7 +163,7 @@ impl Lsc {
 impl Segmenter<Cuda> for Lsc {
     fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
         let AlgorithmPlan::Lsc(lsc) = &plan.algorithm else { return Ok(()) };
-        let mut next = Self::new(&work.cuda, plan, lsc, work)?;
+        let mut next = Self::new(&work.queue.cuda, plan, lsc, work)?;
         // Sums hold pairs of fixed lengths, whatever the ratio.
         if let (Some(last), Some(next)) = (self.follow.take(), &mut next.follow) {
             next.carried = last.carried;
@@ -183,7 +185,12 @@ impl Segmenter<Cuda> for Lsc {
             let means = self.means;
             // SAFETY: `samples` has `count` entries, `color` one for each value of a channel; `means` is one `Means`.
             unsafe {
-                work.launch(&self.mean, (blocks, 1), MEAN_THREADS, &mut args![samples, color, means, count])?;
+                work.queue.launch(
+                    &self.mean,
+                    (blocks, 1),
+                    MEAN_THREADS,
+                    &mut args![samples, color, means, count],
+                )?;
             }
         }
         let own = self.follow.as_ref().zip(work.temporal.as_ref()).map(|(follow, temporal)| {
@@ -205,7 +212,7 @@ impl Segmenter<Cuda> for Lsc {
             let seeds = u32::from(round == 0);
             // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
             unsafe {
-                work.launch(
+                work.queue.launch(
                     &self.assign,
                     tiles,
                     ROUND_THREADS,
@@ -218,18 +225,18 @@ impl Segmenter<Cuda> for Lsc {
         let components = work.components();
         if let Some((follow, temporal, own)) = own {
             let (all, shape, follows) =
-                (temporal.addresses(work), temporal.args(), u32::from(warm.is_some()));
+                (temporal.addresses(work.first_labels.address()), temporal.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let color = follow.color.address();
             let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
-            return unsafe { work.launch(&follow.label, work.tiles, self.label_threads, list) };
+            return unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, state) = (sums[last % 3], state[last % 2]);
         // SAFETY: as above; component lists hold one entry a pixel, edges two.
         unsafe {
-            work.launch(
+            work.queue.launch(
                 &self.label,
                 work.tiles,
                 self.label_threads,

@@ -9,12 +9,13 @@ use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
 };
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES, ROWS};
-use crate::algo::temporal::Inertia;
-use crate::algo::temporal::cpu::State;
-use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::algo::samples::{CANDIDATES, ROWS};
+use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;
+use crate::temporal::Inertia;
+use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::state::State;
 
 /// Columns whose part of the score is kept while rows pass.
 const BLOCK: usize = 64;

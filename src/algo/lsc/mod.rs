@@ -46,10 +46,11 @@ use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
 use super::grid::Grid;
-use super::temporal;
+use crate::algo::grid::ITERATIONS;
 use crate::error::Result;
 use crate::image::Geometry;
-use crate::params::{ITERATIONS, Range};
+use crate::range::Range;
+use crate::temporal;
 
 /// LSC's r_c = C_s / C_c; higher = more regular.
 pub const RATIO: Range<f32> =

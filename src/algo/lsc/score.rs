@@ -7,10 +7,11 @@
 
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, LANES};
-use crate::algo::temporal::Inertia;
-use crate::algo::temporal::look_back::{CANDIDATE, PREDICTED};
+use crate::algo::samples::CANDIDATES;
 use crate::color::unpack;
+use crate::cpu::level::LANES;
+use crate::temporal::Inertia;
+use crate::temporal::look_back::{CANDIDATE, PREDICTED};
 
 /// The mean feature's color in quanta, and how it weighs pixels.
 #[derive(Debug, Clone, Copy, Default)]

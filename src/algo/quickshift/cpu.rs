@@ -14,10 +14,11 @@ use rayon::prelude::*;
 use super::{EXP2, Plan};
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cpu::Work;
 use crate::color::unpack;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 

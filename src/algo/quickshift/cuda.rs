@@ -4,17 +4,19 @@
 use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cuda::Work;
+use crate::cuda::Cuda;
 use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
     LABEL_THREADS, LINK_THREADS,
 };
-use crate::cuda::work::{Memory, args};
-use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 
-pub(crate) const MODULE: ModuleCode = module_code!("quickshift");
+const MODULE: ModuleCode = module_code!("quickshift");
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -68,7 +70,7 @@ impl QuickShift {
                 [length_sq, dy * geometry.width as i32 + dx, dx, dy]
             })
             .collect();
-        let kernel = |name, stage| cuda.device.kernel("quickshift", name, stage);
+        let kernel = |name, stage| cuda.device.kernel(&MODULE, name, stage);
         let what = "device memory";
         Ok(Self {
             density: kernel(density, "quickshift/density")?,
@@ -100,7 +102,7 @@ impl QuickShift {
 impl Segmenter<Cuda> for QuickShift {
     fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
         if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
-            *self = Self::new(&work.cuda, plan, own)?;
+            *self = Self::new(&work.queue.cuda, plan, own)?;
         }
         Ok(())
     }
@@ -116,27 +118,27 @@ impl Segmenter<Cuda> for QuickShift {
         // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
         // edges two.
         unsafe {
-            work.launch(
+            work.queue.launch(
                 &self.density,
                 tiles(DENSITY_TILE_H),
                 DENSITY_THREADS,
                 &mut args![features, column, row, density, shape],
             )?;
-            work.launch(
+            work.queue.launch(
                 &self.link,
                 tiles(LINK_THREADS / 32),
                 LINK_THREADS,
                 &mut args![features, density, offsets, parents, shape],
             )?;
             for pass in 0..FLATTEN_PASSES {
-                work.launch(
+                work.queue.launch(
                     &self.flatten,
                     (pixels.div_ceil(FLATTEN_THREADS), 1),
                     FLATTEN_THREADS,
                     &mut args![parents, counters, pass, pixels],
                 )?;
             }
-            work.launch(
+            work.queue.launch(
                 &self.label,
                 work.tiles,
                 LABEL_THREADS,

@@ -41,7 +41,7 @@ use std::ops::Range as Span;
 
 use crate::color::ColorSpace;
 use crate::error::Result;
-use crate::params::Range;
+use crate::range::Range;
 
 /// Width of the kernel in px.
 pub const SIGMA: Range<f32> =

@@ -11,28 +11,21 @@ use rayon::prelude::*;
 
 use super::Plan;
 use super::label::label_band;
-use super::score::{Candidates, Pixels};
+use super::score::{Candidates, Center, Pixels};
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, Samples, WIDE};
-use crate::algo::temporal::cpu::{Source, State};
-use crate::algo::temporal::look_back::NO_CANDIDATE;
-use crate::algo::temporal::{Inertia, WARM_ROUNDS};
 use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cpu::Work;
 use crate::color::unpack;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::Labels;
-
-/// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Center {
-    pub color: [i32; 3],
-    pub place: [i32; 2],
-    pub spread: u32,
-}
+use crate::temporal::look_back::NO_CANDIDATE;
+use crate::temporal::state::{Source, State};
+use crate::temporal::{Inertia, WARM_ROUNDS};
 
 /// Sums over the members of a cluster.
 #[derive(Debug, Clone, Copy, Default)]

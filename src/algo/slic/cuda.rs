@@ -4,17 +4,19 @@
 use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::{Grid, GridArgs};
-use crate::algo::temporal::WARM_ROUNDS;
-use crate::algo::temporal::cuda::{State, warm_rounds};
 use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cuda::Work;
+use crate::cuda::Cuda;
 use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, ROUND_THREADS, ROUND_TILE, TILE};
-use crate::cuda::work::{Memory, args};
-use crate::cuda::{Cuda, Work};
 use crate::error::Result;
+use crate::temporal::WARM_ROUNDS;
+use crate::temporal::device::{State, warm_rounds};
 
-pub(crate) const MODULE: ModuleCode = module_code!("slic", sm80);
+const MODULE: ModuleCode = module_code!("slic", sm80);
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -95,15 +97,15 @@ impl Slic {
         let reach = grid.reach(TILE) * REACH_BYTES;
         let follow = || -> Result<Follow> {
             Ok(Follow {
-                assign: cuda.device.kernel("slic", follow_assign, "slic/assign")?,
-                label: cuda.device.kernel("slic", follow_label, "slic/label")?.with_shared(reach),
+                assign: cuda.device.kernel(&MODULE, follow_assign, "slic/assign")?,
+                label: cuda.device.kernel(&MODULE, follow_label, "slic/label")?.with_shared(reach),
                 carried: [Memory::new(cuda, what, grid.cells())?, Memory::new(cuda, what, grid.cells())?],
                 scale: slic.place_scale,
             })
         };
         Ok(Self {
-            assign: cuda.device.kernel("slic", assign, "slic/assign")?,
-            label: cuda.device.kernel("slic", label, "slic/label")?.with_shared(reach),
+            assign: cuda.device.kernel(&MODULE, assign, "slic/assign")?,
+            label: cuda.device.kernel(&MODULE, label, "slic/label")?.with_shared(reach),
             label_threads: if small { LABEL_THREADS_SMALL } else { LABEL_THREADS },
             plan: slic.clone(),
             args: SlicArgs {
@@ -125,13 +127,13 @@ impl Slic {
     /// Rounds that go on from the last frame.
     fn assign_again(&self, work: &Work, follow: &Follow, state: &State, own: SlicTemporal) -> Result<()> {
         let (samples, px, py) = (work.samples.address(), self.px.address(), self.py.address());
-        let (all, shape) = (state.addresses(work), state.args());
+        let (all, shape) = (state.addresses(work.first_labels.address()), state.args());
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for (begin, round) in warm_rounds() {
             // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
             unsafe {
-                work.launch(
+                work.queue.launch(
                     &follow.assign,
                     tiles,
                     ROUND_THREADS,
@@ -146,17 +148,17 @@ impl Slic {
 impl Segmenter<Cuda> for Slic {
     fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
         let AlgorithmPlan::Slic(slic) = &plan.algorithm else { return Ok(()) };
-        let mut next = Self::new(&work.cuda, plan, slic, work)?;
+        let mut next = Self::new(&work.queue.cuda, plan, slic, work)?;
         if let (Some(last), Some(next), Some(state)) = (self.follow.take(), &mut next.follow, &work.temporal)
         {
             next.carried = last.carried;
             let (what, carried) = ("carried clusters", &mut next.carried[state.phase().1]);
             let mut centers = vec![[0; 8]; carried.len()];
-            carried.read(&work.cuda, what, 0, &mut centers)?;
+            carried.read(&work.queue.cuda, what, 0, &mut centers)?;
             for [l, a, b, x, y, ..] in &mut centers {
                 ([*l, *a, *b], [*x, *y]) = slic.translate(&self.plan, [*l, *a, *b], [*x, *y]);
             }
-            carried.write(&work.cuda, what, 0, &centers)?;
+            carried.write(&work.queue.cuda, what, 0, &centers)?;
         }
         *self = next;
         Ok(())
@@ -186,7 +188,7 @@ impl Segmenter<Cuda> for Slic {
             let seeds = u32::from(round == 0);
             // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
             unsafe {
-                work.launch(
+                work.queue.launch(
                     &self.assign,
                     tiles,
                     ROUND_THREADS,
@@ -196,17 +198,18 @@ impl Segmenter<Cuda> for Slic {
         }
         let components = work.components();
         if let Some((follow, state, own)) = own {
-            let (all, shape, follows) = (state.addresses(work), state.args(), u32::from(warm.is_some()));
+            let (all, shape, follows) =
+                (state.addresses(work.first_labels.address()), state.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let list = &mut args![px, py, own, all, shape, components, last, follows, self.args];
             // SAFETY: as above; component lists hold one entry a pixel, edges two.
-            return unsafe { work.launch(&follow.label, work.tiles, self.label_threads, list) };
+            return unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, centers) = (sums[last % 3], centers[last % 2]);
         // SAFETY: as above; component lists hold one entry a pixel, edges two.
         unsafe {
-            work.launch(
+            work.queue.launch(
                 &self.label,
                 work.tiles,
                 self.label_threads,

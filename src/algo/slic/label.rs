@@ -6,16 +6,16 @@
 
 use std::ops::Range;
 
-use super::cpu::Center;
-use super::score::{Candidates, Columns, Pixels, Row};
+use super::score::{Candidates, Center, Columns, Pixels, Row};
 use super::{Adaptive, Plan};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{LANES, ROWS, WIDE};
-use crate::algo::temporal::Inertia;
-use crate::algo::temporal::cpu::State;
-use crate::algo::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::algo::samples::{ROWS, WIDE};
+use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;
+use crate::temporal::Inertia;
+use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::state::State;
 
 /// Columns whose part of the scores is kept while rows pass.
 const BLOCK: usize = 4 * WIDE;

@@ -25,11 +25,12 @@ mod label;
 mod score;
 
 use super::grid::Grid;
-use super::temporal::PLACE;
+use crate::algo::grid::ITERATIONS;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
-use crate::params::{ITERATIONS, Range};
+use crate::range::Range;
+use crate::temporal::PLACE;
 
 /// SLIC's m in Lab units; higher = more regular.
 pub const COMPACTNESS: Range<f32> =

@@ -4,13 +4,20 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use super::cpu::Center;
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{CANDIDATES, WIDE};
-use crate::algo::temporal::Inertia;
-use crate::algo::temporal::look_back::{CANDIDATE, PREDICTED};
 use crate::color::unpack;
+use crate::temporal::Inertia;
+use crate::temporal::look_back::{CANDIDATE, PREDICTED};
+
+/// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Center {
+    pub color: [i32; 3],
+    pub place: [i32; 2],
+    pub spread: u32,
+}
 
 /// The candidates of one cell as pixels are scored against them. A score is 16 times `(Σ |p - color|)² + |place|² - 2 p · place`,
 /// which is the distance less the squared length of the pixel's place, with everything relative to the cell's first pixel and to mid

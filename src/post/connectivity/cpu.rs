@@ -6,15 +6,16 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{MAX_REGIONS, cost};
-use crate::algo::temporal::cpu::Main;
 use crate::backend;
+use crate::buffers::cpu::Work;
 use crate::color::unpack;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::plan::Plan;
 use crate::post::runs::{RowSums, for_each_change, packed};
+use crate::temporal::state::Main;
 
 /// Rows that one task works on.
 const STRIP: usize = 32;

@@ -2,16 +2,22 @@
 //! Stage `connectivity` on a CUDA device: one launch a phase of the rounds that frames need, one for all further rounds.
 
 use super::MAX_REGIONS;
-use crate::algo::temporal::cuda::State;
 use crate::backend;
+use crate::buffers::cuda::Work;
+use crate::cuda::Cuda;
+use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
-    self, BORDER_THREADS, CONNECT_THREADS, MARK_GROUPS, NUMBER_THREADS, RECIPROCAL_BITS, TILE,
+    self, BORDER_THREADS, CONNECT_THREADS, LATE_PICKER_PLACES, LATE_PLACES, MARK_GROUPS, NUMBER_THREADS,
+    RECIPROCAL_BITS, TILE,
 };
-use crate::cuda::work::args;
-use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 use crate::plan::Plan;
+use crate::temporal::device::State;
+
+const MODULE: ModuleCode = module_code!("connectivity");
 
 /// A frame of this size gives one block of [`CONNECT_THREADS`] less than an edge a thread: a second one would wait for memory
 /// as long again.
@@ -53,6 +59,13 @@ const _: () = assert!(size_of::<Late>() == 16);
 unsafe impl Argument for Late {}
 
 pub(crate) struct Connectivity {
+    /// What each small component has picked, for each of two rounds.
+    picks: Memory<u64>,
+    /// Pairs that a small component is in.
+    small_pairs: Memory<[u32; 2]>,
+    late_pairs: Memory<[u32; 2]>,
+    late_pickers: Memory<[u32; 2]>,
+    marks: Memory<u32>,
     borders: Kernel,
     settle: Kernel,
     pick_first: Kernel,
@@ -78,7 +91,7 @@ pub(crate) struct Connectivity {
 
 /// Places in the list of pairs that a small component is in. One for eight pixels is too few for small ragged
 /// photographs. Where there are more pairs, rounds go over all.
-pub(crate) fn small_pair_places(pixels: usize) -> usize {
+fn small_pair_places(pixels: usize) -> usize {
     (pixels / 2).max(1)
 }
 
@@ -98,7 +111,7 @@ fn group_bits(words: usize) -> u32 {
 }
 
 /// Words of the marks: of the groups, then of the bitmap, in whole groups.
-pub(crate) fn mark_words(plan: &Plan) -> usize {
+fn mark_words(plan: &Plan) -> usize {
     let words = bitmap_words(plan);
     MARK_GROUPS as usize + words.next_multiple_of(1 << group_bits(words))
 }
@@ -111,7 +124,7 @@ fn inverse(divisor: u32) -> f32 {
 impl Connectivity {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
-        let kernel = |name| cuda.device.kernel("connectivity", name, "connectivity");
+        let kernel = |name| cuda.device.kernel(&MODULE, name, "connectivity");
         // Merging wants the pairs that touch across tiles, too.
         let border_pairs = if plan.connectivity || plan.merge.is_some() {
             (width - 1) / TILE * height + (height - 1) / TILE * width
@@ -124,7 +137,13 @@ impl Connectivity {
         let resident =
             fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
         let resident = (resident * cuda.device.multiprocessors).max(1);
+        let (what, n) = ("device memory", plan.frame.geometry.pixels());
         Ok(Self {
+            picks: Memory::new(cuda, what, 2 * n)?,
+            small_pairs: Memory::new(cuda, what, small_pair_places(n))?,
+            late_pairs: Memory::new(cuda, what, LATE_PLACES as usize)?,
+            late_pickers: Memory::new(cuda, what, LATE_PICKER_PLACES as usize)?,
+            marks: Memory::new(cuda, what, mark_words(plan))?,
             borders: kernel("connect_borders")?,
             settle: kernel("connect_settle")?,
             pick_first: kernel("connect_pick_first")?,
@@ -172,36 +191,37 @@ impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
         let (components, shape) = (work.components(), self.args);
         let (grid, later) = ((self.blocks, 1), (self.later_blocks, 1));
-        let (picks, small, marks) = (work.picks.address(), work.small_pairs.address(), work.marks.address());
-        let late = Late { pairs: work.late_pairs.address(), pickers: work.late_pickers.address() };
+        let (picks, small, marks) = (self.picks.address(), self.small_pairs.address(), self.marks.address());
+        let late = Late { pairs: self.late_pairs.address(), pickers: self.late_pickers.address() };
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
         // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, pairs
         // with something small `small_places`, the lists of late rounds and the marks what the kernels are built for, regions one
         // for each of the most regions.
         unsafe {
-            work.launch(
+            work.queue.launch(
                 &self.borders,
                 (self.border_blocks, 1),
                 BORDER_THREADS,
                 &mut args![components, marks, shape],
             )?;
-            work.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, shape])?;
+            work.queue.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, shape])?;
             let mains = work.temporal.as_ref().map_or(0, State::mains);
             if let Some(state) = &work.temporal
                 && self.launched_rounds == 0
             {
-                state.find_mains(work, self.blocks)?;
+                let all = state.addresses(work.first_labels.address());
+                state.find_mains(&work.queue, components, all, self.blocks)?;
             }
             for round in 0..self.launched_rounds {
                 let blocks = if round == 0 { grid } else { later };
                 if round == 0 {
                     let pairs = &mut args![components, picks, small, mains, shape];
-                    work.launch(&self.pick_first, blocks, CONNECT_THREADS, pairs)?;
+                    work.queue.launch(&self.pick_first, blocks, CONNECT_THREADS, pairs)?;
                 } else {
                     let pairs = &mut args![components, picks, small, round, shape];
-                    work.launch(&self.pick, blocks, CONNECT_THREADS, pairs)?;
+                    work.queue.launch(&self.pick, blocks, CONNECT_THREADS, pairs)?;
                 }
-                work.launch(
+                work.queue.launch(
                     &self.hook,
                     blocks,
                     CONNECT_THREADS,
@@ -210,22 +230,22 @@ impl backend::Connectivity<Cuda> for Connectivity {
             }
             let round = self.launched_rounds;
             let pairs = &mut args![components, picks, small, late, marks, round, shape];
-            work.launch(&self.pick_late, later, CONNECT_THREADS, pairs)?;
+            work.queue.launch(&self.pick_late, later, CONNECT_THREADS, pairs)?;
             self.number.launch_cooperative(
-                &work.cuda.stream,
+                &work.queue.cuda.stream,
                 self.number_blocks,
                 NUMBER_THREADS,
                 &mut args![components, picks, small, late, marks, labels, regions, round, shape],
             )?;
-            work.mark(self.number.stage)?;
+            work.queue.mark(self.number.stage)?;
             if self.may_overflow {
                 self.fit.launch_cooperative(
-                    &work.cuda.stream,
+                    &work.queue.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
                     &mut args![components, picks, marks, labels, regions, shape],
                 )?;
-                work.mark(self.fit.stage)?;
+                work.queue.mark(self.fit.stage)?;
             }
         }
         Ok(())

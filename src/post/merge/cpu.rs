@@ -4,16 +4,17 @@
 use rayon::prelude::*;
 
 use super::{Plan, RATIO_ONE};
-use crate::algo::temporal::merged::Part;
 use crate::backend;
+use crate::buffers::cpu::Work;
 use crate::color::unpack;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::post::connectivity::cpu::{Sums, distance, find, unite};
 use crate::post::runs::{RowSums, for_each_run, packed};
 use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
+use crate::temporal::merged::Part;
 
 /// What memory is for, in errors.
 const REGIONS: &str = "regions to merge";

@@ -3,12 +3,17 @@
 
 use super::Plan as Rule;
 use crate::backend;
+use crate::buffers::cuda::Work;
+use crate::cuda::Cuda;
+use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
-use crate::cuda::work::{Memory, args};
-use crate::cuda::{Cuda, Work};
 use crate::error::Result;
 use crate::plan::Plan;
+
+const MODULE: ModuleCode = module_code!("merge");
 
 /// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
@@ -68,7 +73,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub fn new(cuda: &Cuda, plan: &Plan, work: &Work, rule: Rule) -> Result<Self> {
-        let kernel = |name| cuda.device.kernel("merge", name, "merge");
+        let kernel = |name| cuda.device.kernel(&MODULE, name, "merge");
         let (what, labels) = ("device memory", work.max_regions);
         let pixels = work.geometry.width * work.geometry.height;
         let most = 8 * cuda.device.multiprocessors;
@@ -119,26 +124,33 @@ impl backend::Merge<Cuda> for Merge {
         // most regions.
         unsafe {
             if let Some(gather) = &self.gather {
-                work.launch(gather, lists, threads, &mut args![components, labels, regions])?;
+                work.queue.launch(gather, lists, threads, &mut args![components, labels, regions])?;
             }
-            work.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
+            work.queue.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
             for pass in 0..self.passes {
                 if pass > 0 {
-                    work.launch(&self.again, each, threads, &mut args![memory])?;
+                    work.queue.launch(&self.again, each, threads, &mut args![memory])?;
                 }
-                work.launch(&self.nearest, lists, threads, &mut args![components, memory, labels, pass])?;
-                work.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
-                work.launch(&self.settle, each, threads, &mut args![memory])?;
+                work.queue.launch(
+                    &self.nearest,
+                    lists,
+                    threads,
+                    &mut args![components, memory, labels, pass],
+                )?;
+                work.queue.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
+                work.queue.launch(&self.settle, each, threads, &mut args![memory])?;
             }
-            work.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
+            work.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
             if let Some(state) = &work.temporal {
                 let kept = state.unmerged_labels().map_or(0, Memory::address);
                 let (width, height) = (work.geometry.width, work.geometry.height);
                 let planes = &mut args![components, labels, kept, width, height];
-                work.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
-                state.name_merged(work, [memory.parent, memory.number, memory.count])?;
+                work.queue.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
+                let all = state.addresses(work.first_labels.address());
+                let forest = [memory.parent, memory.number, memory.count];
+                state.name_merged(&work.queue, &components, all, regions, forest)?;
             }
-            work.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
+            work.queue.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
         }
     }
 }

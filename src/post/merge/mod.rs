@@ -21,7 +21,7 @@
 
 use crate::color::ColorSpace;
 use crate::error::Result;
-use crate::params::Range;
+use crate::range::Range;
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]

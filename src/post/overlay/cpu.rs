@@ -7,9 +7,10 @@ use rayon::prelude::*;
 
 use super::{false_color, native};
 use crate::backend;
+use crate::buffers::cpu::Work;
 use crate::color::Yuv;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, check_frame, check_labels, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair, p010_bytes, p010_code};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
@@ -223,8 +224,8 @@ impl backend::Overlay<Cpu> for Overlay {
         means: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()> {
-        check_frame(&self.info, frame.info())?;
-        check_labels(self.info.geometry, labels)?;
+        self.info.check(frame.info())?;
+        labels.check(self.info.geometry)?;
         match drawing.fill {
             Fill::None => {}
             Fill::MeanColor => {

@@ -3,17 +3,20 @@
 
 use super::native;
 use crate::backend;
+use crate::buffers::cuda::Work;
 use crate::color::Yuv;
-use crate::cpu::check_frame;
 use crate::cuda::access::Kind;
+use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel, check};
 use crate::cuda::tuning::TILE_THREADS;
-use crate::cuda::work::args;
-use crate::cuda::{Cuda, DeviceFrame, Work, check_context};
+use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::{Drawing, Fill};
 use crate::plan::Plan;
+
+const MODULE: ModuleCode = module_code!("overlay");
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -37,7 +40,7 @@ pub(crate) struct Overlay {
 
 impl Overlay {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
-        let kernel = cuda.device.kernel("overlay", "draw", "overlay")?;
+        let kernel = cuda.device.kernel(&MODULE, "draw", "overlay")?;
         Ok(Self { kernel, info: plan.frame, yuv: Yuv::new(&plan.frame) })
     }
 }
@@ -51,8 +54,8 @@ impl backend::Overlay<Cuda> for Overlay {
         _: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()> {
-        check_frame(&self.info, frame.info())?;
-        check_context(&work.cuda, frame)?;
+        self.info.check(frame.info())?;
+        frame.check_context(&work.queue.cuda)?;
         let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();
         let color = native(&self.info, &self.yuv, [r, g, b]);
         let shape = DrawArgs {
@@ -69,12 +72,12 @@ impl backend::Overlay<Cuda> for Overlay {
         if shape.fill == 0 && shape.width == 0 {
             return Ok(());
         }
-        check("overlay", work.cuda.device.context.bind_to_thread())?;
-        let _access = frame.access(&work.cuda, Kind::Write)?;
+        check("overlay", work.queue.cuda.device.context.bind_to_thread())?;
+        let _access = frame.access(&work.queue.cuda, Kind::Write)?;
         let (labels, means, tracks) = (work.labels().address(), work.means.address(), work.tracks());
         // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
         unsafe {
-            work.launch(
+            work.queue.launch(
                 &self.kernel,
                 work.tiles,
                 TILE_THREADS,

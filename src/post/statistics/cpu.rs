@@ -4,9 +4,10 @@
 use rayon::prelude::*;
 
 use crate::backend;
+use crate::buffers::cpu::Work;
 use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Labels, PackedRgb, PixelFormat, p010_code};
 use crate::params::Outputs;

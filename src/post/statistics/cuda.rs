@@ -2,16 +2,21 @@
 //! Stage `statistics` on a CUDA device: final labels, sums, records and the adjacency list.
 
 use crate::backend;
+use crate::buffers::cuda::Work;
 use crate::color::{ColorSpace, ColorTables, Light, SpaceArgs};
+use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::args;
 use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::results::Pinned;
+use crate::cuda::memory::Memory;
+use crate::cuda::pinned::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
-use crate::cuda::work::{Memory, args};
-use crate::cuda::{Cuda, DeviceFrame, Work};
+use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::regions::{Motion, Neighbor, Region, Regions};
+
+const MODULE: ModuleCode = module_code!("statistics");
 
 /// Blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
@@ -56,7 +61,7 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     pub fn new(cuda: &Cuda, plan: &Plan, _: &Work) -> Result<Self> {
-        let kernel = |name, stage| cuda.device.kernel("statistics", name, stage);
+        let kernel = |name, stage| cuda.device.kernel(&MODULE, name, stage);
         let neighbors = |name| kernel(name, "statistics/neighbors");
         Ok(Self {
             measure: kernel("measure", "statistics/measure")?,
@@ -95,17 +100,22 @@ impl Statistics {
         let all = (NEIGHBOR_BLOCKS, 1);
         // SAFETY: every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
         unsafe {
-            work.launch(clear, all, NEIGHBOR_THREADS, &mut args![keys, lengths, degree, most, shape])?;
-            work.launch(count, work.tiles, TILE_THREADS, &mut args![labels, keys, lengths, shape])?;
-            work.launch(degrees, all, NEIGHBOR_THREADS, &mut args![keys, degree, shape])?;
-            work.launch(scan, (1, 1), 1024, &mut args![degree, most])?;
-            work.launch(
+            work.queue.launch(
+                clear,
+                all,
+                NEIGHBOR_THREADS,
+                &mut args![keys, lengths, degree, most, shape],
+            )?;
+            work.queue.launch(count, work.tiles, TILE_THREADS, &mut args![labels, keys, lengths, shape])?;
+            work.queue.launch(degrees, all, NEIGHBOR_THREADS, &mut args![keys, degree, shape])?;
+            work.queue.launch(scan, (1, 1), 1024, &mut args![degree, most])?;
+            work.queue.launch(
                 place,
                 all,
                 NEIGHBOR_THREADS,
                 &mut args![keys, lengths, degree, placed, most, shape],
             )?;
-            work.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, placed, pairs, most])
+            work.queue.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, placed, pairs, most])
         }
     }
 }
@@ -131,14 +141,14 @@ impl backend::Statistics<Cuda> for Statistics {
         // each code.
         unsafe {
             if with_sums && outputs.linear_light {
-                work.launch(
+                work.queue.launch(
                     &self.measure_light,
                     work.tiles,
                     TILE_THREADS,
                     &mut args![components, component_labels, labels, regions, frame.args(), light, shape],
                 )?;
             } else {
-                work.launch(
+                work.queue.launch(
                     &self.measure,
                     work.tiles,
                     TILE_THREADS,
@@ -146,7 +156,7 @@ impl backend::Statistics<Cuda> for Statistics {
                 )?;
             }
         }
-        work.join()?;
+        work.queue.join()?;
         if with_sums {
             let (counters, tables) = (work.counters(), self.lab_tables.address());
             let (means, records) = (work.means.address(), work.records.address());
@@ -155,7 +165,7 @@ impl backend::Statistics<Cuda> for Statistics {
             let light_codes = if outputs.linear_light { self.light_codes } else { 0 };
             // SAFETY: as above.
             unsafe {
-                work.launch(
+                work.queue.launch(
                     &self.table,
                     (blocks, 1),
                     TABLE_THREADS,
@@ -190,24 +200,24 @@ impl backend::Statistics<Cuda> for Statistics {
             return Ok(());
         }
         if self.landing.as_ref().is_none_or(|landing| landing.len() < table + pairs + motion) {
-            self.landing = Some(Pinned::new(&work.cuda, stage, table + pairs + motion)?);
+            self.landing = Some(Pinned::new(&work.queue.cuda, stage, table + pairs + motion)?);
         }
         let Some(landing) = &mut self.landing else { return Ok(()) };
         let records = if outputs.table { counts.regions as usize } else { 0 };
         let moved = if motion > 0 { records } else { 0 };
         let mut fetch = || {
-            work.records.fetch(&work.cuda, stage, 0, landing, 0, records)?;
+            work.records.fetch(&work.queue.cuda, stage, 0, landing, 0, records)?;
             if let Some(memory) = &work.neighbors {
-                memory.pairs.fetch(&work.cuda, stage, 0, landing, table, counts.pairs as usize)?;
+                memory.pairs.fetch(&work.queue.cuda, stage, 0, landing, table, counts.pairs as usize)?;
             }
             match &work.temporal {
-                Some(state) => state.motion.fetch(&work.cuda, stage, 0, landing, table + pairs, moved),
+                Some(state) => state.motion.fetch(&work.queue.cuda, stage, 0, landing, table + pairs, moved),
                 None => Ok(()),
             }
         };
         let fetched = fetch();
         // After an error, too: others may be on their way.
-        work.cuda.synchronize().and(fetched)?;
+        work.queue.cuda.synchronize().and(fetched)?;
         let words = |at: usize, bytes: usize| &landing.bytes()[at..at + bytes];
         regions.table.extend(
             words(0, records * size_of::<Region>())

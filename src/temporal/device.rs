@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What lasts from frame to frame, on a CUDA device: memory and launches; see kernels/temporal.cu and kernels/identity.cu.
-//!
-//! Whether a frame is warm the host knows before it starts, and records one graph for either case. A cut is known on the
-//! device only: every launch after the first warm round looks at the residuals and goes one way or the other.
+//! What a frame leaves to the next, in the memory of a CUDA device; see kernels/temporal.cu and kernels/identity.cu.
 //!
 //! Planes and tables of the last frame and of this one change places with every frame, see [`State::turn`].
 
 use super::{CLAIM_ROUNDS, Plan, WARM_ROUNDS};
 use crate::algo::grid::GridArgs;
-use crate::backend::{self, StageTimes};
+use crate::cuda::Cuda;
+use crate::cuda::abi::Components;
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Argument, Kernel};
-use crate::cuda::tuning::{
-    CLAIM_THREADS, IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TILE, TRACK_POINTS, TRACK_THREADS,
-};
-use crate::cuda::work::{Memory, args};
-use crate::cuda::{Cuda, Work};
+use crate::cuda::launch::{Argument, Kernel, args};
+use crate::cuda::memory::Memory;
+use crate::cuda::queue::Queue;
+use crate::cuda::tuning::{IDENTIFY_THREADS, TEMPORAL_THREADS, TILE};
 use crate::error::Result;
 use crate::regions::Motion;
 
-pub(crate) const MODULES: [ModuleCode; 2] = [module_code!("temporal", sm80), module_code!("identity")];
+/// Kernels of the motion of pictures and clusters.
+pub(super) const TEMPORAL: ModuleCode = module_code!("temporal", sm80);
+/// Kernels of identities.
+pub(super) const IDENTITY: ModuleCode = module_code!("identity");
 
 /// `TemporalArgs` of kernels/temporal.cuh.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +33,9 @@ pub(crate) struct TemporalArgs {
     track_step: u32,
     track_points: u32,
     tiles_x: u32,
-    max_regions: u32,
+    pub max_regions: u32,
     pair_mask: u32,
-    in_slots: u32,
+    pub in_slots: u32,
     connectivity: u32,
     unlike: [u32; 2],
 }
@@ -44,8 +43,6 @@ pub(crate) struct TemporalArgs {
 const _: () = assert!(size_of::<TemporalArgs>() == 4 * 17);
 // SAFETY: repr(C), the fields of `TemporalArgs` in kernels/temporal.cuh.
 unsafe impl Argument for TemporalArgs {}
-// SAFETY: repr(C), the fields of `GridArgs` in kernels/grid.cuh.
-unsafe impl Argument for GridArgs {}
 
 /// `Temporal` of kernels/temporal.cuh: where everything is in this frame.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +83,7 @@ impl Merged {
     fn new(cuda: &Cuda, pixels: usize, max_regions: usize) -> Result<Self> {
         let what = "device memory";
         Ok(Self {
-            kernel: cuda.device.kernel("identity", "temporal_merged", "merge")?,
+            kernel: cuda.device.kernel(&IDENTITY, "temporal_merged", "merge")?,
             labels: Memory::new(cuda, what, pixels)?,
             numbers: Memory::new(cuda, what, max_regions)?,
             tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
@@ -103,11 +100,11 @@ const NEXT_ID: usize = 13;
 
 /// Device memory of what a frame leaves to the next.
 pub(crate) struct State {
-    grid: GridArgs,
-    args: TemporalArgs,
-    cells: u32,
+    pub(super) grid: GridArgs,
+    pub(super) args: TemporalArgs,
+    pub(super) cells: u32,
     /// Whether the next frame, or this one once it has begun, goes on from the last.
-    warm: bool,
+    pub(super) warm: bool,
     /// Which of two is this frame's.
     turn: usize,
     mains: Kernel,
@@ -174,7 +171,7 @@ impl State {
             cells: cells as u32,
             warm: false,
             turn: 0,
-            mains: cuda.device.kernel("identity", "temporal_mains", "temporal/identify")?,
+            mains: cuda.device.kernel(&IDENTITY, "temporal_mains", "temporal/identify")?,
             state: Memory::with(cuda, what, &first)?,
             slots: [Memory::new(cuda, what, cells)?, Memory::new(cuda, what, cells)?],
             sources: Memory::new(cuda, what, cells)?,
@@ -259,7 +256,7 @@ impl State {
         self.args
     }
 
-    pub fn addresses(&self, work: &Work) -> Addresses {
+    pub fn addresses(&self, first_labels: u64) -> Addresses {
         let (now, last) = (self.turn, self.turn ^ 1);
         Addresses([
             self.state.address(),
@@ -270,7 +267,7 @@ impl State {
             self.claims.address(),
             self.wanted.address(),
             self.region_cells.address(),
-            self.last_labels(work),
+            self.last_labels(first_labels),
             self.features[last].address(),
             self.features[now].address(),
             self.thumbnails[last].address(),
@@ -306,14 +303,21 @@ impl State {
     }
 
     /// The last frame's labels, before merging.
-    fn last_labels(&self, work: &Work) -> u64 {
+    fn last_labels(&self, first_labels: u64) -> u64 {
         let second = self.labels.as_ref().filter(|_| self.turn == 0);
-        self.unmerged_labels().or(second).unwrap_or(&work.first_labels).address()
+        self.unmerged_labels().or(second).map_or(first_labels, Memory::address)
     }
 
     /// Names merged regions. `forest` has the addresses of the superpixels' parents, of the roots' merged labels and of the
     /// number of superpixels.
-    pub fn name_merged(&self, work: &Work, forest: [u64; 3]) -> Result<()> {
+    pub fn name_merged(
+        &self,
+        queue: &Queue,
+        components: &Components,
+        all: Addresses,
+        regions: u64,
+        forest: [u64; 3],
+    ) -> Result<()> {
         let Some(merged) = &self.merged else { return Ok(()) };
         let (now, last) = (self.turn, self.turn ^ 1);
         let names = MergedArgs([
@@ -323,11 +327,10 @@ impl State {
             merged.totals.address(),
             merged.next_id.address(),
         ]);
-        let (regions, counters, forest) = (work.regions.address(), work.counters(), Forest(forest));
-        let (all, shape) = (self.addresses(work), self.args);
+        let (counters, forest, shape) = (components.counters, Forest(forest), self.args);
         let names = &mut args![regions, forest, counters, all, shape, names];
         // SAFETY: one entry for each of the most regions; the table of pairs has twice as many slots.
-        unsafe { work.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
+        unsafe { queue.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
     }
 
     /// Where the first round of absorption leaves the main component of every cluster; 0 if nobody wants them.
@@ -336,13 +339,49 @@ impl State {
     }
 
     /// Finds the main component of every cluster where there is no such round. Components are joined by then.
-    pub fn find_mains(&self, work: &Work, blocks: u32) -> Result<()> {
+    pub fn find_mains(
+        &self,
+        queue: &Queue,
+        components: Components,
+        all: Addresses,
+        blocks: u32,
+    ) -> Result<()> {
         if self.args.in_slots == 0 {
             return Ok(());
         }
-        let (components, all, shape) = (work.components(), self.addresses(work), self.args);
+        let shape = self.args;
         // SAFETY: the lists that the label kernel filled; one entry a cluster.
-        unsafe { work.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape]) }
+        unsafe {
+            queue.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape])
+        }
+    }
+
+    /// The identity that the next new region gets; waits for the device.
+    pub fn next_id(&self, cuda: &Cuda) -> Result<u32> {
+        let mut id = [1];
+        match &self.merged {
+            Some(merged) => merged.next_id.read(cuda, "next identity", 0, &mut id)?,
+            None => self.state.read(cuda, "next identity", NEXT_ID, &mut id)?,
+        }
+        Ok(id[0])
+    }
+
+    /// Gives identities from `id` on, which is not 0.
+    pub fn set_next_id(&mut self, cuda: &Cuda, id: u32) -> Result<()> {
+        match &mut self.merged {
+            Some(merged) => merged.next_id.write(cuda, "next identity", 0, &[id.max(1)]),
+            None => self.state.write(cuda, "next identity", NEXT_ID, &[id.max(1)]),
+        }
+    }
+
+    /// Forgets the frames before.
+    pub fn forget(&mut self) {
+        self.warm = false;
+    }
+
+    /// Whether merged regions have names of their own.
+    pub fn merges(&self) -> bool {
+        self.merged.is_some()
     }
 }
 
@@ -350,192 +389,4 @@ impl State {
 /// only.
 pub(crate) fn warm_rounds() -> impl Iterator<Item = (u32, u32)> {
     [(0, 0), (1, 1)].into_iter().chain((1..WARM_ROUNDS).map(|round| (2, round)))
-}
-
-/// Stages around the segmentation.
-pub(crate) struct Temporal {
-    begin: Kernel,
-    shift: Kernel,
-    track: Kernel,
-    claim: Kernel,
-    rehome: Kernel,
-    own: Kernel,
-    identify: Kernel,
-    name: Kernel,
-    claim_reach: u32,
-    shifts: u32,
-    begin_blocks: u32,
-    identify_blocks: u32,
-}
-
-impl Temporal {
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
-        let kernel = |name, stage| cuda.device.kernel("temporal", name, stage);
-        let identity = |name| cuda.device.kernel("identity", name, "temporal/identify");
-        let most = 4 * cuda.device.multiprocessors;
-        let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
-        let points = super::track_points(&plan.grid, plan.frame.geometry);
-        debug_assert!(points <= TRACK_POINTS as usize);
-        // Two words a sample.
-        let track_bytes = 8 * points * (TRACK_THREADS / 32) as usize;
-        Ok(Self {
-            begin: kernel("temporal_begin", "temporal/motion")?,
-            shift: kernel("temporal_shift", "temporal/motion")?,
-            track: kernel("temporal_track", "temporal/track")?.with_shared(track_bytes),
-            claim: kernel("temporal_claim", "temporal/rehome")?,
-            rehome: kernel("temporal_rehome", "temporal/rehome")?,
-            own: identity("temporal_own")?,
-            identify: identity("temporal_identify")?,
-            name: identity("temporal_name")?,
-            claim_reach: temporal.claim_reach,
-            shifts: temporal.shifts() as u32,
-            begin_blocks: squares.div_ceil(TEMPORAL_THREADS / 32).clamp(1, 2 * most),
-            identify_blocks: (temporal.samples as u32).div_ceil(IDENTIFY_THREADS).clamp(1, most),
-        })
-    }
-}
-
-impl Temporal {
-    /// Puts the launches of the stage on the stream.
-    fn put_identify(&self, work: &Work) -> Result<()> {
-        let Some(state) = &work.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(work), state.grid, state.args);
-        let (components, labels) = (work.components(), work.component_labels.address());
-        let follows = u32::from(state.warm);
-        let threads = TEMPORAL_THREADS;
-        let slots = (state.cells.div_ceil(threads), 1);
-        let all_of = (state.cells.max(shape.max_regions).div_ceil(threads), 1);
-        // SAFETY: arrays have one entry for each cell or region as their names say; the table of pairs has twice as many
-        // slots as there are samples.
-        unsafe {
-            if shape.in_slots != 0 {
-                let own = &mut args![components, labels, all, grid, shape, follows];
-                work.launch(&self.own, slots, threads, own)?;
-            }
-            work.launch(
-                &self.identify,
-                (self.identify_blocks, 1),
-                IDENTIFY_THREADS,
-                &mut args![components, labels, all, grid, shape, follows],
-            )?;
-            work.launch(&self.name, all_of, threads, &mut args![components, all, grid, shape, follows])
-        }
-    }
-}
-
-impl backend::Temporal<Cuda> for Temporal {
-    fn begin(&mut self, work: &mut Work, _: &mut StageTimes) -> Result<()> {
-        let Some(state) = &work.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(work), state.grid, state.args);
-        let (cells, warm) = (state.cells, u32::from(state.warm));
-        let threads = TEMPORAL_THREADS;
-        let blocks = (cells.div_ceil(threads), 1);
-        // SAFETY: arrays have one entry for each cell, region, square or shift as their names say.
-        unsafe {
-            let begin_blocks = (self.begin_blocks, 1);
-            work.launch(&self.begin, begin_blocks, threads, &mut args![all, grid, shape, warm])?;
-            if !state.warm {
-                return Ok(());
-            }
-            work.launch(&self.shift, (self.shifts + 1, 1), SHIFT_THREADS, &mut args![all, grid, shape])?;
-            if shape.in_slots == 0 {
-                return Ok(());
-            }
-            let regions = (cells.div_ceil(TRACK_THREADS / 32), 1);
-            work.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
-            for round in 1..=CLAIM_ROUNDS as u32 {
-                let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
-                work.launch(
-                    &self.claim,
-                    blocks,
-                    CLAIM_THREADS,
-                    &mut args![all, grid, round, self.claim_reach],
-                )?;
-            }
-            work.launch(&self.rehome, blocks, threads, &mut args![all, grid])
-        }
-    }
-
-    fn identify(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        match &work.temporal {
-            // Merging goes on from what is found here.
-            Some(State { merged: Some(_), .. }) => self.put_identify(work),
-            Some(_) => work.fork(|work| self.put_identify(work)),
-            None => Ok(()),
-        }
-    }
-
-    fn reset(&mut self, work: &mut Work) {
-        if let Some(state) = &mut work.temporal {
-            state.warm = false;
-        }
-    }
-
-    fn next_id(&mut self, work: &Work) -> Result<u32> {
-        let mut id = [1];
-        if let Some(state) = &work.temporal {
-            match &state.merged {
-                Some(merged) => merged.next_id.read(&work.cuda, "next identity", 0, &mut id)?,
-                None => state.state.read(&work.cuda, "next identity", NEXT_ID, &mut id)?,
-            }
-        }
-        Ok(id[0])
-    }
-
-    fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
-        match &mut work.temporal {
-            Some(State { merged: Some(merged), .. }) => {
-                merged.next_id.write(&work.cuda, "next identity", 0, &[id.max(1)])
-            }
-            Some(state) => state.state.write(&work.cuda, "next identity", NEXT_ID, &[id.max(1)]),
-            None => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::*;
-    use super::TRACK_POINTS;
-
-    /// The kernels divide by a multiplication that is exact below so many.
-    #[test]
-    fn surroundings_of_slots_have_few_samples() {
-        for step in (2..200).chain([1000, 8192]) {
-            for (width, height) in [(1, 1), (16, 7), (640, 480), (1921, 1081), (7680, 4320)] {
-                let geometry = Geometry::new(width, height).unwrap();
-                let points = track_points(&Grid::with_step(geometry, step), geometry);
-                assert!(points <= TRACK_POINTS as usize, "{points} for {step} in {width}x{height}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_kernels_have_the_same_constants() {
-        let header = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/temporal.cuh"));
-        let defined = |name: &str| {
-            let value =
-                |line: &'static str| line.strip_prefix("#define ")?.strip_prefix(name)?.strip_prefix(' ');
-            let value = header.lines().find_map(value).unwrap_or_else(|| panic!("no {name}"));
-            value.trim_end_matches('u').parse::<u32>().unwrap()
-        };
-        for (name, value) in [
-            ("PLACE", PLACE as u32),
-            ("SAME", SAME),
-            ("MOST_SPARED", MOST_SPARED),
-            ("STILL", STILL),
-            ("STAYS", u32::from(STAYS)),
-            ("TRACK_MARGIN", TRACK_MARGIN),
-            ("TRACK_NOISE", TRACK_NOISE),
-            ("TRACK_FLAT", TRACK_FLAT),
-            ("TRACK_FLAT_PX", TRACK_FLAT_PX),
-            ("TRACK_HOP", TRACK_HOPS[0] as u32),
-            ("CLAIM_ROUNDS", CLAIM_ROUNDS as u32),
-            ("MATCH_ROUNDS", MATCH_ROUNDS),
-            ("SHIFTS", (2 * REACH + 1).pow(2)),
-            ("MAX_REGIONS", crate::post::connectivity::MAX_REGIONS as u32),
-        ] {
-            assert_eq!(defined(name), value, "{name}");
-        }
-    }
 }

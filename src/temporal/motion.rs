@@ -6,17 +6,16 @@
 
 use rayon::prelude::*;
 
-use super::cpu::{NONE, Slot, State};
 use super::look_back::feature_difference;
 use super::matching::refill;
+use super::state::{NONE, Samples, Slot, SlotSamples, State};
 use super::{
     PLACE, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step, whole_px,
 };
 use crate::algo::grid::Grid;
-use crate::algo::samples::LANES;
 use crate::color::unpack;
+use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
-use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 
@@ -99,28 +98,6 @@ impl State {
             parts.try_for_each(|(part, (slots, samples))| track_slots(&tracking, part * rows, slots, samples))
         })
     }
-}
-
-/// Samples of the regions of some rows of slots.
-#[derive(Default)]
-pub(super) struct Samples {
-    /// In raster order: the slot, counted from the first, and the pixel in the last frame.
-    found: Array<(u32, i32)>,
-    slots: Array<SlotSamples>,
-    /// Slot by slot: their pixels, and their features there.
-    at: Array<i32>,
-    features: Array<u32>,
-}
-
-/// What a slot has of them.
-#[derive(Clone, Copy)]
-struct SlotSamples {
-    count: usize,
-    /// Behind the last.
-    end: usize,
-    /// First and last column, and row.
-    columns: [i32; 2],
-    rows: [i32; 2],
 }
 
 /// Bounds of nothing, which a shift can still be added to.

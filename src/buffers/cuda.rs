@@ -1,141 +1,27 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Device memory of a plan, taken once, and the graph that replays a frame's stages.
+//! What the stages of a frame share on a CUDA device: memory of a plan, taken once, and the graph that replays a frame's stages.
 
-use std::marker::PhantomData;
 use std::sync::Mutex;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaEvent, CudaGraph, CudaSlice, DevicePtr, result, sys};
+use cudarc::driver::{CudaGraph, result};
 
-use super::bounce::{Bounce, DeviceRows};
-use super::frame::{DeviceFrame, Planes};
-use super::launch::{Argument, Kernel, check};
-use super::results::{Counts, PARTS, Pinned, Pool, Results};
-use super::tuning::{LATE_PICKER_PLACES, LATE_PLACES, SMALL_TILES, TILE};
-use super::{Cuda, Traffic};
-use crate::algo::temporal::cuda::State;
-use crate::backend::StageTimes;
 use crate::color::{ColorSpace, ColorTables};
+use crate::cuda::abi::{COUNTER_REGIONS, Components, FRAME_COUNTERS};
+use crate::cuda::bounce::{Bounce, DeviceRows};
+use crate::cuda::frame::Planes;
+use crate::cuda::launch::check;
+use crate::cuda::memory::Memory;
+use crate::cuda::pinned::Pinned;
+use crate::cuda::queue::Queue;
+use crate::cuda::results::{PARTS, Pool, Sources};
+use crate::cuda::tuning::{SMALL_TILES, TILE};
+use crate::cuda::{Counts, Cuda, DeviceFrame, Results, Traffic};
 use crate::error::Result;
 use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::connectivity::cuda::{mark_words, small_pair_places};
-
-/// An array in device memory.
-pub(crate) struct Memory<T> {
-    slice: CudaSlice<u8>,
-    address: u64,
-    len: usize,
-    kind: PhantomData<T>,
-}
-
-impl<T> Memory<T> {
-    /// Takes zeroed memory for `len` items, at least one.
-    pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
-        check(what, cuda.device.context.bind_to_thread())?;
-        let bytes = len.max(1) * size_of::<T>();
-        let slice = check(what, cuda.stream.alloc_zeros::<u8>(bytes))?;
-        let address = slice.device_ptr(&cuda.stream).0;
-        Ok(Self { slice, address, len, kind: PhantomData })
-    }
-
-    /// Takes memory with the host's items in it.
-    pub fn with(cuda: &Cuda, what: &'static str, items: &[T]) -> Result<Self>
-    where
-        T: bytemuck::Pod,
-    {
-        let mut memory = Self::new(cuda, what, items.len())?;
-        let bytes: &[u8] = bytemuck::cast_slice(items);
-        check(what, cuda.stream.memcpy_htod(bytes, &mut memory.slice))?;
-        Ok(memory)
-    }
-
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Puts a copy of `bytes` from item `first` on into pinned memory on the stream.
-    pub fn fetch(
-        &self,
-        cuda: &Cuda,
-        what: &'static str,
-        first: usize,
-        to: &mut Pinned,
-        at: usize,
-        len: usize,
-    ) -> Result<()> {
-        debug_assert!(first + len <= self.len.max(1));
-        if len == 0 {
-            return Ok(());
-        }
-        check(what, cuda.device.context.bind_to_thread())?;
-        let from = self.address + (first * size_of::<T>()) as u64;
-        // SAFETY: both ends hold the bytes, and `to` is not read before the stream has been waited for.
-        unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
-    }
-
-    /// Puts items in the place of those from `first` on; the host's may go at once.
-    pub fn write(&mut self, cuda: &Cuda, what: &'static str, first: usize, items: &[T]) -> Result<()>
-    where
-        T: bytemuck::Pod,
-    {
-        check(what, cuda.device.context.bind_to_thread())?;
-        let bytes: &[u8] = bytemuck::cast_slice(items);
-        let start = first * size_of::<T>();
-        check(what, cuda.stream.memcpy_htod(bytes, &mut self.slice.slice_mut(start..start + bytes.len())))?;
-        check(what, cuda.stream.synchronize())
-    }
-
-    /// Copies the items from `first` on into `out` and waits for them.
-    pub fn read(&self, cuda: &Cuda, what: &'static str, first: usize, out: &mut [T]) -> Result<()>
-    where
-        T: bytemuck::Pod,
-    {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        check(what, cuda.device.context.bind_to_thread())?;
-        check(
-            what,
-            cuda.stream.memcpy_dtoh(
-                &self.slice.slice(first * size_of::<T>()..first * size_of::<T>() + bytes.len()),
-                bytes,
-            ),
-        )?;
-        check(what, cuda.stream.synchronize())
-    }
-}
-
-/// `Components` of kernels/components.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Components {
-    local: u64,
-    tile_first: u64,
-    tile_count: u64,
-    parent: u64,
-    cluster: u64,
-    sums: u64,
-    edges: u64,
-    counters: u64,
-    large: u32,
-    unused: u32,
-}
-
-const _: () = assert!(size_of::<Components>() == 72);
-// SAFETY: repr(C), the fields of `Components` in their order.
-unsafe impl Argument for Components {}
-
-/// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
-pub(crate) const FRAME_COUNTERS: usize = 40;
-/// Where the number of regions stands.
-pub(crate) const COUNTER_REGIONS: usize = 2;
+use crate::temporal::device::State;
 
 /// Memory of the adjacency list, taken when it is first asked for.
 pub(crate) struct NeighborMemory {
@@ -175,11 +61,6 @@ pub struct Work {
     counts: Mutex<Pinned>,
     results: Pool,
     pub(crate) component_labels: Memory<u16>,
-    pub(crate) picks: Memory<u64>,
-    pub(crate) small_pairs: Memory<[u32; 2]>,
-    pub(crate) late_pairs: Memory<[u32; 2]>,
-    pub(crate) late_pickers: Memory<[u32; 2]>,
-    pub(crate) marks: Memory<u32>,
     pub(crate) regions: Memory<[u64; 12]>,
     pub(crate) means: Memory<u32>,
     pub(crate) records: Memory<crate::regions::Region>,
@@ -195,37 +76,18 @@ pub struct Work {
     component_sums: Memory<[u64; 4]>,
     edges: Memory<u64>,
     graphs: Vec<Recorded>,
-    profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
     bounce: Mutex<Option<Bounce>>,
-    beside: Beside,
-    /// A stream that only records: others may put work on the frames' stream at the same time, which must not get into a graph.
-    recorder: Cuda,
     /// Last: it may hold the context.
-    pub(crate) cuda: Cuda,
-}
-
-/// A stream for launches beside those of the frame's stages, and what both note for each other. Its launches are small and wait for
-/// each other, so they go first: behind the blocks of a large one they would end after that.
-struct Beside {
-    begin: CudaEvent,
-    end: CudaEvent,
-    /// Whether the frame's stream has yet to wait for the end.
-    under_way: bool,
-    /// Last: it may hold the context.
-    cuda: Cuda,
-}
-
-impl Beside {
-    fn new(cuda: &Cuda) -> Result<Self> {
-        Ok(Self { begin: cuda.event()?, end: cuda.event()?, under_way: false, cuda: cuda.urgent_lane()? })
-    }
+    pub(crate) queue: Queue,
 }
 
 // SAFETY: the graphs' raw handles may be used from any thread; `&mut self` keeps that to one at a time.
 unsafe impl Send for Work {}
 
 impl Work {
-    pub(crate) fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+    /// Memory for the frames of a plan. `sums_words`: words that its algorithm adds up in, of which there are three sets; the first is
+    /// zero when a frame starts.
+    pub(crate) fn new(cuda: &Cuda, plan: &Plan, sums_words: usize) -> Result<Self> {
         let geometry = plan.frame.geometry;
         let n = geometry.pixels();
         let tiles = (geometry.width.div_ceil(TILE), geometry.height.div_ceil(TILE));
@@ -233,10 +95,9 @@ impl Work {
         let max_regions = plan.max_regions();
         let clusters = plan.max_clusters();
         let what = "device memory";
-        let sums_words = plan.algorithm.sums_words(&plan.grid);
         let first_words = if plan.clusters_are_pixels() { n } else { sums_words };
         Ok(Self {
-            cuda: cuda.clone(),
+            queue: Queue::new(cuda)?,
             geometry,
             tiles,
             max_regions,
@@ -264,11 +125,6 @@ impl Work {
             counts: Mutex::new(Pinned::new(cuda, what, 8)?),
             results: Pool::default(),
             component_labels: Memory::new(cuda, what, n)?,
-            picks: Memory::new(cuda, what, 2 * n)?,
-            small_pairs: Memory::new(cuda, what, small_pair_places(n))?,
-            late_pairs: Memory::new(cuda, what, LATE_PLACES as usize)?,
-            late_pickers: Memory::new(cuda, what, LATE_PICKER_PLACES as usize)?,
-            marks: Memory::new(cuda, what, mark_words(plan))?,
             regions: Memory::new(cuda, what, max_regions)?,
             means: Memory::new(cuda, what, max_regions)?,
             records: Memory::new(cuda, what, max_regions)?,
@@ -289,9 +145,6 @@ impl Work {
             component_sums: Memory::new(cuda, what, n)?,
             edges: Memory::new(cuda, what, 2 * n)?,
             graphs: Vec::new(),
-            beside: Beside::new(cuda)?,
-            recorder: cuda.lane()?,
-            profile: None,
         })
     }
 
@@ -313,7 +166,7 @@ impl Work {
 
     /// Whether the rows of a tile are what a frame's labels wait for, not the number of tiles.
     pub(crate) fn has_few_tiles(&self) -> bool {
-        self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.cuda.device.multiprocessors
+        self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.queue.cuda.device.multiprocessors
     }
 
     pub(crate) fn counters(&self) -> u64 {
@@ -337,7 +190,7 @@ impl Work {
 
     pub(crate) fn prepare_neighbors(&mut self) -> Result<()> {
         if self.neighbors.is_none() {
-            let (cuda, what) = (&self.cuda, "neighbor memory");
+            let (cuda, what) = (&self.queue.cuda, "neighbor memory");
             let slots = (2 * self.max_pairs.max(1)).next_power_of_two();
             self.neighbors = Some(NeighborMemory {
                 slots: slots as u32,
@@ -354,10 +207,10 @@ impl Work {
     /// Serves another plan; see [`Backend::change`](crate::backend::Backend::change).
     pub(crate) fn change(&mut self, plan: &Plan, growth: Option<f64>) -> Result<()> {
         // Graphs and what they use may still be at work.
-        self.cuda.synchronize()?;
+        self.queue.cuda.synchronize()?;
         self.graphs.clear();
         match (&mut self.temporal, &plan.temporal) {
-            (Some(state), Some(temporal)) => state.change(&self.cuda, temporal, growth),
+            (Some(state), Some(temporal)) => state.change(&self.queue.cuda, temporal, growth),
             _ => Ok(()),
         }
     }
@@ -373,8 +226,8 @@ impl Work {
         /// are two graphs for an address.
         const KEPT: usize = 128;
         let stage = "graph";
-        check(stage, self.cuda.device.context.bind_to_thread())?;
-        if self.profile.is_some() {
+        check(stage, self.queue.cuda.device.context.bind_to_thread())?;
+        if self.queue.is_profiling() {
             return stages(self);
         }
         let phase = self.temporal.as_ref().map_or((false, 0), State::phase);
@@ -382,12 +235,12 @@ impl Work {
         if let Some(recorded) = self.graphs.iter().find(fits) {
             return self.launch_graph(&recorded.graph);
         }
-        let stream = self.recorder.stream.clone();
+        let stream = self.queue.recorder.stream.clone();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         check(stage, stream.begin_capture(mode))?;
-        std::mem::swap(&mut self.cuda, &mut self.recorder);
+        std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
         let recorded = stages(self);
-        std::mem::swap(&mut self.cuda, &mut self.recorder);
+        std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
         // Launches keep the urgency of the stream that they were put on.
         let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         let graph = check(stage, stream.end_capture(flags));
@@ -397,7 +250,7 @@ impl Work {
         };
         self.launch_graph(&graph)?;
         if self.graphs.len() == KEPT {
-            self.cuda.synchronize()?;
+            self.queue.cuda.synchronize()?;
             self.graphs.clear();
         }
         self.graphs.push(Recorded { planes: frame.planes, outputs, phase, graph });
@@ -408,81 +261,24 @@ impl Work {
     fn launch_graph(&self, graph: &CudaGraph) -> Result<()> {
         // SAFETY: the graph is whole and of this context. What it works on is `self`'s memory, which `drop` waits for, and
         // the frame that it was found by or recorded for, which the caller of `replay` borrows.
-        check("graph", unsafe { result::graph::launch(graph.cu_graph_exec(), self.cuda.stream.cu_stream()) })
+        check("graph", unsafe {
+            result::graph::launch(graph.cu_graph_exec(), self.queue.cuda.stream.cu_stream())
+        })
     }
 
-    /// Puts a launch on the stream.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub(crate) unsafe fn launch(
-        &self,
-        kernel: &Kernel,
-        grid: (u32, u32),
-        threads: u32,
-        args: &mut [*mut std::ffi::c_void],
-    ) -> Result<()> {
-        // SAFETY: promised by the caller.
-        unsafe { kernel.launch(&self.cuda.stream, grid, threads, args)? };
-        self.mark(kernel.stage)
-    }
-
-    /// Puts launches beside those that follow, until [`Work::join`]. While profiling, stages come one after the other.
+    /// Puts launches beside those that follow, until [`Queue::join`]. While profiling, stages come one after the other.
     pub(crate) fn fork(&mut self, launches: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        if self.profile.is_some() {
+        if !self.queue.begin_beside()? {
             return launches(self);
         }
-        self.cuda.mark(&self.beside.begin)?;
-        self.beside.cuda.follow(&self.beside.begin)?;
-        std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
         let launched = launches(self);
-        std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
-        self.beside.cuda.mark(&self.beside.end)?;
-        self.beside.under_way = true;
+        self.queue.end_beside()?;
         launched
-    }
-
-    /// What follows waits for the launches of [`Work::fork`].
-    pub(crate) fn join(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.beside.under_way) {
-            return Ok(());
-        }
-        self.cuda.follow(&self.beside.end)
-    }
-
-    /// Notes on the stream that a stage ends here, while profiling.
-    pub(crate) fn mark(&self, stage: &'static str) -> Result<()> {
-        if let Some(marks) = &self.profile {
-            let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-            let event = check(stage, self.cuda.stream.record_event(Some(flags)))?;
-            marks.lock().unwrap().push((stage, event));
-        }
-        Ok(())
-    }
-
-    /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
-    pub(crate) fn set_profiling(&mut self, on: bool) {
-        self.profile = on.then(Mutex::default);
-    }
-
-    /// Device times of the stages since the last call; waits for them.
-    pub(crate) fn take_device_times(&mut self) -> Result<StageTimes> {
-        let mut times = StageTimes::default();
-        let Some(marks) = &self.profile else { return Ok(times) };
-        check("profile", self.cuda.stream.synchronize())?;
-        let marks = std::mem::take(&mut *marks.lock().unwrap());
-        for pair in marks.windows(2) {
-            let ms = check("profile", pair[0].1.elapsed_ms(&pair[1].1))?;
-            if pair[1].0 != "frame" {
-                times.add(pair[1].0, std::time::Duration::from_secs_f64(f64::from(ms.max(0.0)) / 1e3));
-            }
-        }
-        Ok(times)
     }
 
     /// Copies the label map down; waits for it.
     pub fn download_labels(&self, labels: &mut Labels<'_>) -> Result<()> {
-        crate::cpu::check_labels(self.geometry, labels)?;
+        labels.check(self.geometry)?;
         let (row, stride) = (2 * self.geometry.width as usize, 2 * labels.stride());
         let from = DeviceRows {
             address: self.labels().address(),
@@ -495,11 +291,11 @@ impl Work {
         let bounce = match &mut *bounce {
             Some(bounce) => bounce,
             // Who reads labels in other ways never needs it.
-            none => none.insert(Bounce::new(&self.cuda, 2 * self.geometry.pixels())?),
+            none => none.insert(Bounce::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
         };
         // SAFETY: the label plane has no padding and as many rows.
         let bytes = unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
-        Traffic::add(&self.cuda.traffic.results_down, bytes);
+        Traffic::add(&self.queue.cuda.traffic.results_down, bytes);
         Ok(())
     }
 
@@ -509,7 +305,7 @@ impl Work {
         let mut pinned = self.counts.lock().unwrap();
         let fetched = self.fetch_counts(outputs, &mut pinned);
         // After an error, too: a copy may be on its way.
-        self.cuda.synchronize().and(fetched)?;
+        self.queue.cuda.synchronize().and(fetched)?;
         Ok(Counts::read(outputs, &pinned))
     }
 
@@ -517,10 +313,10 @@ impl Work {
     pub(crate) fn fetch_counts(&self, outputs: Outputs, to: &mut Pinned) -> Result<()> {
         let stage = "collect";
         let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
-        self.sums[0].fetch(&self.cuda, stage, counter, to, 0, 1)?;
+        self.sums[0].fetch(&self.queue.cuda, stage, counter, to, 0, 1)?;
         match &self.neighbors {
             Some(memory) if outputs.neighbors => {
-                memory.degree.fetch(&self.cuda, stage, self.max_regions, to, 4, 1)
+                memory.degree.fetch(&self.queue.cuda, stage, self.max_regions, to, 4, 1)
             }
             _ => Ok(()),
         }
@@ -530,7 +326,22 @@ impl Work {
     /// next frames may then run. `counts` are that frame's; without them all that there could be is kept, and
     /// [`Results::settle`] says later what there is. Nothing is waited for.
     pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
-        self.results.keep(self, counts, outputs)
+        let row = 2 * self.geometry.width as usize;
+        // As GStreamer lays out a plane of 16-bit gray by default.
+        let label_stride = row.next_multiple_of(4);
+        let sources = Sources {
+            parts: [
+                self.labels().address(),
+                self.records.address(),
+                self.neighbors.as_ref().map_or(0, |memory| memory.pairs.address()),
+                self.temporal.as_ref().map_or(0, |state| state.motion.address()),
+            ],
+            most: self.most_kept(label_stride, outputs),
+            row,
+            label_stride,
+            rows: self.geometry.height as usize,
+        };
+        self.results.keep(&self.queue.cuda, &sources, counts, outputs)
     }
 
     /// Keeps results in the slots of `other`, which is of the same plan.
@@ -559,7 +370,7 @@ impl Work {
     pub fn read_features(&self) -> Result<Vec<u32>> {
         let mut out = vec![0; self.geometry.pixels()];
         if let Some(plane) = self.temporal.as_ref().map(State::features).or(self.features.as_ref()) {
-            plane.read(&self.cuda, "features", 0, &mut out)?;
+            plane.read(&self.queue.cuda, "features", 0, &mut out)?;
         }
         Ok(out)
     }
@@ -573,12 +384,6 @@ impl Work {
 impl Drop for Work {
     fn drop(&mut self) {
         // Before memory, graphs and kernels go that may be in use. A broken context runs nothing any more.
-        let _ = self.cuda.synchronize();
+        let _ = self.queue.cuda.synchronize();
     }
 }
-
-/// Arguments of a launch as the driver takes them.
-macro_rules! args {
-    ($($value:expr),* $(,)?) => { [$($crate::cuda::launch::arg(&$value)),*] };
-}
-pub(crate) use args;

@@ -52,17 +52,21 @@
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+#[cfg(feature = "cuda")]
+pub(crate) mod device;
 mod identify;
 pub(crate) mod look_back;
 mod matching;
 pub(crate) mod merged;
 mod motion;
+mod reassign;
+pub(crate) mod state;
 
 use std::ops::Sub;
 
 use crate::algo::grid::Grid;
 use crate::image::Geometry;
-use crate::params::Range;
+use crate::range::Range;
 
 /// How strongly a pixel keeps its region: share of the distance that is waived.
 pub const INERTIA: Range<f32> =

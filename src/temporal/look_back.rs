@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Predictions on the CPU: which region every pixel comes from, and how it looks beside that.
 
-use super::cpu::State;
+use super::state::State;
 use super::{LOOKS_SHIFT, SAME, STAYS, STILL};
-use crate::algo::samples::LANES;
 use crate::color::unpack;
+use crate::cpu::level::LANES;
 use crate::image::LabelBand;
 
 /// A pixel that is predicted to belong to none of its candidates.

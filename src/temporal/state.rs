@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What lasts from frame to frame, on the CPU: the reference. Stage `temporal/rehome`; `temporal/motion` and `temporal/track` are in
-//! `motion.rs`, predictions in `look_back.rs`, `temporal/identify` in `identify.rs`.
+//! What a frame leaves to the next, on the CPU. What works on it is in `motion.rs`, `reassign.rs`, `look_back.rs` and `identify.rs`.
 
-use super::identify::Naming;
+use super::matching::Matching;
 use super::merged::Merged;
-use super::motion::Samples;
-use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track, whole_px};
+use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track};
 use crate::algo::grid::Grid;
-use crate::backend::{self, StageTimes};
-use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, Work, memory};
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
 use crate::error::Result;
-use crate::image::Labels;
 use crate::regions::Motion;
 
 /// No slot, region or candidate.
@@ -35,7 +31,7 @@ pub(super) struct Slot {
 }
 
 /// What memory is for, in errors.
-const SLOTS: &str = "clusters over time";
+pub(super) const SLOTS: &str = "clusters over time";
 /// Parts of the slots for each thread: regions are not equally large.
 const PARTS: usize = 4;
 
@@ -59,6 +55,47 @@ pub(crate) struct Main {
     pub label: u32,
 }
 
+/// Room for the work on identities; nothing in it lasts but the last tracks.
+#[derive(Default)]
+pub(super) struct Naming {
+    /// The last frame's tracks.
+    pub last: Array<Track>,
+    /// Whether somebody has the identity of each of the last frame's regions.
+    pub used: Array<bool>,
+    /// The cluster that owns each region, with its size; 0 is none.
+    pub owners: Array<u64>,
+    /// Overlaps of regions without an identity with earlier ones, in samples.
+    pub overlaps: Matching,
+    /// Number, place and features of the samples of each region without a cluster.
+    pub sums: Array<[u64; 6]>,
+    /// The largest claim on each slot.
+    pub claims: Array<u64>,
+    /// The slot that each region without a cluster wants, and its centroid.
+    pub wanted: Array<Option<(usize, [i32; 2])>>,
+}
+
+/// Samples of the regions of some rows of slots.
+#[derive(Default)]
+pub(super) struct Samples {
+    /// In raster order: the slot, counted from the first, and the pixel in the last frame.
+    pub found: Array<(u32, i32)>,
+    pub slots: Array<SlotSamples>,
+    /// Slot by slot: their pixels, and their features there.
+    pub at: Array<i32>,
+    pub features: Array<u32>,
+}
+
+/// What a slot has of them.
+#[derive(Clone, Copy)]
+pub(super) struct SlotSamples {
+    pub count: usize,
+    /// Behind the last.
+    pub end: usize,
+    /// First and last column, and row.
+    pub columns: [i32; 2],
+    pub rows: [i32; 2],
+}
+
 /// Room for work on a frame; nothing in it lasts.
 #[derive(Default)]
 pub(super) struct Scratch {
@@ -69,9 +106,9 @@ pub(super) struct Scratch {
     /// Samples of regions, for each part of the slots that is worked on at a time.
     pub samples: Vec<Samples>,
     /// The claims on each cell, round by round.
-    claims: Array<[u64; 1 + CLAIM_ROUNDS]>,
+    pub claims: Array<[u64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
-    wanted: Array<Option<i32>>,
+    pub wanted: Array<Option<i32>>,
 }
 
 /// What a frame leaves to the next.
@@ -92,7 +129,7 @@ pub(crate) struct State {
     /// Those of the last frame, while this one's are made.
     last_slots: Array<Slot>,
     /// For each cell, of this frame.
-    sources: Array<Option<Source>>,
+    pub(super) sources: Array<Option<Source>>,
     /// Motion of each cell in whole px.
     pub(super) moves: Array<[i32; 2]>,
     /// Cell that each of the last frame's regions has its cluster in: column, and row in the upper half; or none.
@@ -211,147 +248,16 @@ impl State {
         self.in_slots = true;
     }
 
-    /// Moves every cluster into the cell that it is over.
-    fn rehome(&mut self) -> Result<()> {
-        let Self { plan, grid, slots, sources, moves, cells, shift, drift, scratch, .. } = self;
-        let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
-        let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
-        let center = |cell: i32| {
-            let (columns, rows) = (grid.columns((cell % nx) as usize), grid.rows((cell / nx) as usize));
-            [columns, rows].map(|r| PLACE / 2 * (r.start + r.end - 1) as i32)
-        };
-        // Whole cells that all slots move by.
-        let along = [0, 1].map(|i| {
-            drift[i] += shift[i];
-            let cell = PLACE * step;
-            let cells = (2 * drift[i] + cell).div_euclid(2 * cell);
-            drift[i] -= cells * cell;
-            cells
-        });
-        let stays = 9 * PLACE * step / 10;
-        // The largest claim on each cell, round by round: size, then the lower slot.
-        let Scratch { claims, wanted, .. } = scratch;
-        memory::refill(claims, SLOTS, slots.len(), [0; 1 + CLAIM_ROUNDS])?;
-        memory::refill(wanted, SLOTS, slots.len(), None)?;
-        let claim = |slot: usize, size: u32| u64::from(size) << 32 | u64::from(NONE - slot as u32);
-        let place = |slot: &Slot| [0, 1].map(|i| slot.place[i] + shift[i] + slot.velocity[i]);
-        for (h, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.size > 0) {
-            let at = place(slot);
-            if at[0] < 0 || at[1] < 0 || at[0] > PLACE * (width - 1) || at[1] > PLACE * (height - 1) {
-                continue;
-            }
-            let (x, y) = (h as i32 % nx + along[0], h as i32 / nx + along[1]);
-            let inside = x >= 0 && y >= 0 && x < nx && y < ny;
-            let own = if inside { center(y * nx + x) } else { [0; 2] };
-            let cell = if inside && (0..2).all(|i| (at[i] - own[i]).abs() <= stays) {
-                y * nx + x
-            } else {
-                (at[1] / PLACE / step).min(ny - 1) * nx + (at[0] / PLACE / step).min(nx - 1)
-            };
-            wanted[h] = Some(cell);
-            let best = &mut claims[cell as usize][0];
-            *best = (*best).max(claim(h, slot.size));
-        }
-        for round in 1..=CLAIM_ROUNDS {
-            for (h, slot) in slots.iter().enumerate() {
-                let Some(cell) = wanted[h] else { continue };
-                if (0..round).any(|r| claims[cell as usize][r] == claim(h, slot.size)) {
-                    continue;
-                }
-                let at = place(slot);
-                let (gx, gy) = (cell % nx, cell / nx);
-                let free = (gy - 2..=gy + 2)
-                    .flat_map(|y| (gx - 2..=gx + 2).map(move |x| (x, y)))
-                    .filter(|&(x, y)| x >= 0 && y >= 0 && x < nx && y < ny)
-                    .map(|(x, y)| y * nx + x)
-                    .filter(|&c| claims[c as usize][..round].iter().all(|&claim| claim == 0))
-                    .filter(|&c| (0..2).all(|i| at[i].abs_diff(center(c)[i]) <= plan.claim_reach));
-                let nearest = free.min_by_key(|&c| {
-                    let center = center(c);
-                    let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
-                    (d[0] * d[0] + d[1] * d[1], c)
-                });
-                wanted[h] = nearest;
-                if let Some(c) = nearest {
-                    let best = &mut claims[c as usize][round];
-                    *best = (*best).max(claim(h, slot.size));
-                }
-            }
-        }
-        memory::refill(cells, SLOTS, self.tracks.len(), NONE)?;
-        for (c, claims) in claims.iter().enumerate() {
-            let winner =
-                claims.iter().find(|&&claim| claim != 0).map(|&claim| (NONE - claim as u32) as usize);
-            sources[c] = winner.map(|h| {
-                if slots[h].region != NONE {
-                    cells[slots[h].region as usize] = (c as i32 / nx) as u32 * 65536 + (c as i32 % nx) as u32;
-                }
-                Source {
-                    slot: h,
-                    shift: [0, 1].map(|i| shift[i] + slots[h].velocity[i]),
-                    planted: slots[h].planted.map(|color| (color, slots[h].place)),
-                }
-            });
-            let motion = sources[c].map_or(*shift, |source| source.shift);
-            moves[c] = whole_px(motion);
-        }
-        Ok(())
-    }
-}
-
-/// Stages around the segmentation.
-pub(crate) struct Temporal {
-    cpu: Cpu,
-}
-
-impl Temporal {
-    pub fn new(cpu: &Cpu) -> Self {
-        Self { cpu: cpu.clone() }
-    }
-}
-
-impl backend::Temporal<Cpu> for Temporal {
-    fn begin(&mut self, work: &mut Work, times: &mut StageTimes) -> Result<()> {
-        let Work { features, temporal: Some(state), .. } = work else { return Ok(()) };
-        times.time("temporal/motion", || {
-            state.take_thumbnail(&self.cpu, features);
-            (state.shift, state.unlike) = ([0; 2], false);
-            if state.warm {
-                state.estimate_shift(&self.cpu);
-                // Without clusters there is no residual to ask.
-                state.warm = state.plan.in_slots || !state.unlike;
-            }
-        });
-        if state.warm {
-            times.time("temporal/track", || state.track(&self.cpu, features))?;
-            times.time("temporal/rehome", || state.rehome())?;
-        }
-        Ok(())
+    /// The identity that the next new region gets.
+    pub fn next_id(&self) -> u32 {
+        self.merged.as_ref().map_or(self.next_id, |merged| merged.next_id)
     }
 
-    fn identify(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let Work { temporal: Some(state), count, features, .. } = work else { return Ok(()) };
-        times.time("temporal/identify", || state.identify(features, labels, *count as usize))
-    }
-
-    fn reset(&mut self, work: &mut Work) {
-        if let Some(state) = &mut work.temporal {
-            state.forget();
+    /// Gives identities from `id` on, which is not 0.
+    pub fn set_next_id(&mut self, id: u32) {
+        match &mut self.merged {
+            Some(merged) => merged.next_id = id.max(1),
+            None => self.next_id = id.max(1),
         }
-    }
-
-    fn next_id(&mut self, work: &Work) -> Result<u32> {
-        let next = |state: &State| state.merged.as_ref().map_or(state.next_id, |merged| merged.next_id);
-        Ok(work.temporal.as_deref().map_or(1, next))
-    }
-
-    fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
-        if let Some(state) = &mut work.temporal {
-            match &mut state.merged {
-                Some(merged) => merged.next_id = id.max(1),
-                None => state.next_id = id.max(1),
-            }
-        }
-        Ok(())
     }
 }

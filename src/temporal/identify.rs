@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Identities of regions over time, on the CPU: the reference of the stage `temporal/identify`.
 
-use super::cpu::{NONE, Slot, State};
-use super::matching::{Matching, index, key, number_new, refill};
+use super::matching::{index, key, number_new, refill};
+use super::state::{NONE, Naming, Slot, State};
 use super::{PLACE, Track};
 use crate::color::unpack;
-use crate::cpu::memory::Array;
 use crate::error::Result;
 use crate::image::Labels;
-
-/// Room for work on a frame; nothing in it lasts.
-#[derive(Default)]
-pub(super) struct Naming {
-    /// The last frame's tracks.
-    last: Array<Track>,
-    /// Whether somebody has the identity of each of the last frame's regions.
-    used: Array<bool>,
-    /// The cluster that owns each region, with its size; 0 is none.
-    owners: Array<u64>,
-    /// Overlaps of regions without an identity with earlier ones, in samples.
-    overlaps: Matching,
-    /// Number, place and features of the samples of each region without a cluster.
-    sums: Array<[u64; 6]>,
-    /// The largest claim on each slot.
-    claims: Array<u64>,
-    /// The slot that each region without a cluster wants, and its centroid.
-    wanted: Array<Option<(usize, [i32; 2])>>,
-}
 
 impl State {
     /// Gives every region its identity and leaves what the next frame needs.

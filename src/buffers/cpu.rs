@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What the stages of a frame share on the CPU.
+
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::temporal::state::State;
+
+/// What the stages of a frame hand on.
+pub struct Work {
+    /// The packed color plane, see [`crate::color`]; rows without padding.
+    pub(crate) features: Array<u32>,
+    /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
+    /// Empty where clusters are cells of the grid: then the label plane holds them.
+    pub(crate) clusters: Array<u32>,
+    /// What lasts from frame to frame.
+    pub(crate) temporal: Option<Box<State>>,
+    /// Number of regions.
+    pub(crate) count: u32,
+}
+
+impl Work {
+    /// Memory for the frames of a plan.
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
+        let pixels = plan.frame.geometry.pixels();
+        let features = memory::zeroed("packed colors", pixels)?;
+        let clusters = memory::zeroed("clusters", if plan.clusters_are_pixels() { pixels } else { 0 })?;
+        let state = |temporal| State::new(cpu, plan, temporal).map(Box::new);
+        let temporal = plan.temporal.as_ref().map(state).transpose()?;
+        Ok(Self { features, clusters, temporal, count: 0 })
+    }
+
+    /// Name of a region over time; its label where nothing lasts.
+    pub(crate) fn track_id(&self, label: usize) -> u32 {
+        self.temporal
+            .as_ref()
+            .and_then(|state| state.named().get(label))
+            .map_or(label as u32, |track| track.id)
+    }
+}

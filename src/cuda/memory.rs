@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Arrays in device memory.
+
+use std::marker::PhantomData;
+
+use cudarc::driver::{CudaSlice, DevicePtr};
+
+use super::handle::Cuda;
+use super::launch::check;
+use super::pinned::Pinned;
+use crate::error::Result;
+
+/// An array in device memory.
+pub(crate) struct Memory<T> {
+    slice: CudaSlice<u8>,
+    address: u64,
+    len: usize,
+    kind: PhantomData<T>,
+}
+
+impl<T> Memory<T> {
+    /// Takes zeroed memory for `len` items, at least one.
+    pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
+        check(what, cuda.device.context.bind_to_thread())?;
+        let bytes = len.max(1) * size_of::<T>();
+        let slice = check(what, cuda.stream.alloc_zeros::<u8>(bytes))?;
+        let address = slice.device_ptr(&cuda.stream).0;
+        Ok(Self { slice, address, len, kind: PhantomData })
+    }
+
+    /// Takes memory with the host's items in it.
+    pub fn with(cuda: &Cuda, what: &'static str, items: &[T]) -> Result<Self>
+    where
+        T: bytemuck::Pod,
+    {
+        let mut memory = Self::new(cuda, what, items.len())?;
+        let bytes: &[u8] = bytemuck::cast_slice(items);
+        check(what, cuda.stream.memcpy_htod(bytes, &mut memory.slice))?;
+        Ok(memory)
+    }
+
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts a copy of `bytes` from item `first` on into pinned memory on the stream.
+    pub fn fetch(
+        &self,
+        cuda: &Cuda,
+        what: &'static str,
+        first: usize,
+        to: &mut Pinned,
+        at: usize,
+        len: usize,
+    ) -> Result<()> {
+        debug_assert!(first + len <= self.len.max(1));
+        if len == 0 {
+            return Ok(());
+        }
+        check(what, cuda.device.context.bind_to_thread())?;
+        let from = self.address + (first * size_of::<T>()) as u64;
+        // SAFETY: both ends hold the bytes, and `to` is not read before the stream has been waited for.
+        unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
+    }
+
+    /// Puts items in the place of those from `first` on; the host's may go at once.
+    pub fn write(&mut self, cuda: &Cuda, what: &'static str, first: usize, items: &[T]) -> Result<()>
+    where
+        T: bytemuck::Pod,
+    {
+        check(what, cuda.device.context.bind_to_thread())?;
+        let bytes: &[u8] = bytemuck::cast_slice(items);
+        let start = first * size_of::<T>();
+        check(what, cuda.stream.memcpy_htod(bytes, &mut self.slice.slice_mut(start..start + bytes.len())))?;
+        check(what, cuda.stream.synchronize())
+    }
+
+    /// Copies the items from `first` on into `out` and waits for them.
+    pub fn read(&self, cuda: &Cuda, what: &'static str, first: usize, out: &mut [T]) -> Result<()>
+    where
+        T: bytemuck::Pod,
+    {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        check(what, cuda.device.context.bind_to_thread())?;
+        check(
+            what,
+            cuda.stream.memcpy_dtoh(
+                &self.slice.slice(first * size_of::<T>()..first * size_of::<T>() + bytes.len()),
+                bytes,
+            ),
+        )?;
+        check(what, cuda.stream.synchronize())
+    }
+}

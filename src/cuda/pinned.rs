@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Pinned memory of the host, which copies of the device go to while the host works on.
+
+use cudarc::driver::{CudaStream, PinnedHostSlice, sys};
+
+use super::handle::{Cuda, Traffic};
+use super::launch::check;
+use crate::error::Result;
+
+/// Pinned memory of the host, zero at first.
+pub(crate) struct Pinned {
+    memory: PinnedHostSlice<u8>,
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: `start` points into `memory`, which is owned.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    /// Takes memory for `len` bytes, at least one.
+    pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
+        let len = len.max(1);
+        check(what, cuda.device.context.bind_to_thread())?;
+        // SAFETY: bytes of any value; they are zeroed below.
+        let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len, 0) };
+        let mut memory = check(what, memory)?;
+        let start = check(what, memory.as_mut_ptr())?;
+        // SAFETY: `memory` holds `len` bytes.
+        unsafe { start.write_bytes(0, len) };
+        Ok(Self { memory, start, len })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All bytes; whoever put a copy into them on a stream has waited for it.
+    pub fn bytes(&self) -> &[u8] {
+        debug_assert!(self.len <= self.memory.len());
+        // SAFETY: `memory` holds `len` bytes, written by `new` at the latest.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+
+    /// Puts a copy of device memory at `at` on a stream.
+    ///
+    /// # Safety
+    /// The device holds `bytes` at `from`; nobody reads or frees this memory before the stream has passed the copy.
+    pub unsafe fn fetch(
+        &mut self,
+        cuda: &Cuda,
+        what: &'static str,
+        stream: &CudaStream,
+        from: u64,
+        at: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let to = self.address(at, bytes);
+        // SAFETY: `to` has room for `bytes`; the caller sees to the device's end, and that nobody uses ours meanwhile.
+        let copied = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, stream.cu_stream()) };
+        check(what, copied.result())?;
+        Traffic::add(&cuda.traffic.results_down, bytes);
+        Ok(())
+    }
+
+    /// Where `bytes` from `at` on stand. No reference to others of these bytes is made, which readers of another part may have.
+    pub(super) fn address(&self, at: usize, bytes: usize) -> *mut u8 {
+        assert!(at <= self.len && bytes <= self.len - at, "inside the pinned memory");
+        self.start.wrapping_add(at)
+    }
+
+    #[cfg(feature = "gst")]
+    pub(crate) fn writable(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What is wanted of a frame, what its stream is like and what it gave.
+
+use crate::error::Error;
+use crate::image::FrameInfo;
+use crate::params::{Drawing, Outputs};
+
+use super::frame::LabelPool;
+
+/// An error of the library as an element error.
+pub(super) fn library_error(error: Error) -> gst::ErrorMessage {
+    gst::error_msg!(gst::LibraryError::Failed, ("{error}"))
+}
+
+/// What is wanted of a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task {
+    pub outputs: Outputs,
+    /// Whether what was found is to be attached.
+    pub labels: bool,
+    /// `None` leaves the pixels alone.
+    pub drawing: Option<Drawing>,
+}
+
+/// What the caps say.
+pub(super) struct Stream {
+    pub info: gst_video::VideoInfo,
+    pub frame: FrameInfo,
+    /// Whether frames are in device memory.
+    #[cfg(feature = "cuda")]
+    pub on_device: bool,
+    pub pool: LabelPool,
+}
+
+/// What a frame gave.
+pub(super) struct Found {
+    pub regions: u32,
+    /// GRAY16_LE with a video meta, where it was asked for; so are the others.
+    pub labels: Option<gst::Buffer>,
+    pub table: Option<gst::Buffer>,
+    pub motion: Option<gst::Buffer>,
+    pub neighbors: Option<gst::Buffer>,
+}

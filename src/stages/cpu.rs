@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The stages of the CPU backend.
+
+use crate::algo::{AlgorithmPlan, lsc, quickshift, slic};
+use crate::backend::{self, Backend, Internal};
+use crate::buffers::cpu::Work;
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::image::{Frame, FrameMut, Labels};
+use crate::ingest;
+use crate::params::Outputs;
+use crate::plan::Plan;
+use crate::post::{connectivity, merge, overlay, statistics};
+use crate::temporal;
+
+impl Backend for Cpu {
+    type Frame<'a> = Frame<'a>;
+    type FrameMut<'a> = FrameMut<'a>;
+    type Labels<'a> = Labels<'a>;
+    type Work = Work;
+
+    fn describe(&self) -> String {
+        match self.threads() {
+            1 => "cpu 1 thread".into(),
+            n => format!("cpu {n} threads"),
+        }
+    }
+
+    fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
+        Work::new(self, plan)
+    }
+
+    /// The whole frame on the pool: stages that each went there would each wake a thread and wait for it.
+    fn run(
+        &mut self,
+        work: &mut Work,
+        _: &Frame<'_>,
+        _: Outputs,
+        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
+    ) -> Result<()> {
+        if let Some(state) = &mut work.temporal {
+            std::mem::swap(&mut work.features, &mut state.features);
+        }
+        let done = Cpu::run(self, || stages(work));
+        if let (Err(_), Some(state)) = (&done, &mut work.temporal) {
+            // Want of memory: half of the state is this frame's.
+            state.forget();
+        }
+        done
+    }
+
+    fn ingest(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
+        Ok(Box::new(ingest::cpu::Ingest::new(self, plan)))
+    }
+
+    fn segmenter(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
+        Ok(match &plan.algorithm {
+            AlgorithmPlan::Slic(slic) => Box::new(slic::cpu::Slic::new(self, plan, slic)?),
+            AlgorithmPlan::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(self, plan, lsc)?),
+            AlgorithmPlan::QuickShift(quickshift) => {
+                Box::new(quickshift::cpu::QuickShift::new(self, plan, quickshift)?)
+            }
+        })
+    }
+
+    fn connectivity(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Connectivity<Self>>> {
+        Ok(if plan.connectivity {
+            Box::new(connectivity::cpu::Connectivity::new(self, plan))
+        } else if plan.clusters_are_pixels() {
+            Box::new(connectivity::cpu::RenumberPixels::new(self, plan)?)
+        } else {
+            Box::new(connectivity::cpu::Renumber::new(self, plan)?)
+        })
+    }
+
+    fn merge(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+        let stage = |rule| Box::new(merge::cpu::Merge::new(self, plan.frame.geometry, rule));
+        Ok(plan.merge.map(|rule| stage(rule) as Box<dyn backend::Merge<Self>>))
+    }
+
+    fn temporal(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+        let stages = || Box::new(temporal::cpu::Temporal::new(self)) as Box<dyn backend::Temporal<Self>>;
+        Ok(plan.temporal.as_ref().map(|_| stages()))
+    }
+
+    fn statistics(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Statistics<Self>>> {
+        Ok(Box::new(statistics::cpu::Statistics::new(self, plan)))
+    }
+
+    fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
+        Ok(Box::new(overlay::cpu::Overlay::new(self, plan)?))
+    }
+
+    fn check(&self, plan: &Plan, frame: &Frame<'_>, labels: &Labels<'_>) -> Result<()> {
+        if !self.is_of_this_process() {
+            return Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() });
+        }
+        plan.frame.check(frame.info())?;
+        labels.check(plan.frame.geometry)
+    }
+
+    fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
+        if let (Some(state), Some(temporal)) = (&mut work.temporal, &plan.temporal) {
+            state.change(temporal, growth);
+        }
+        Ok(())
+    }
+}

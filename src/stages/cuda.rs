@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The stages of the CUDA backend.
+
+use crate::algo::{AlgorithmPlan, lsc, quickshift, slic};
+use crate::backend::{self, Backend, Internal, StageTimes};
+use crate::buffers::cuda::Work;
+use crate::cuda::access::Kind;
+use crate::cuda::{Cuda, DeviceFrame};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::ingest;
+use crate::params::Outputs;
+use crate::plan::Plan;
+use crate::post::{connectivity, merge, overlay, statistics};
+use crate::temporal;
+
+impl Engine<Cuda> {
+    /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
+    pub fn set_profiling(&mut self, on: bool) {
+        self.work_mut().queue.set_profiling(on);
+    }
+
+    /// Device times of the stages since the last call; waits for them.
+    pub fn take_device_times(&mut self) -> Result<StageTimes> {
+        self.work_mut().queue.take_device_times()
+    }
+}
+
+impl Backend for Cuda {
+    type Frame<'a> = DeviceFrame<'a>;
+    type FrameMut<'a> = DeviceFrame<'a>;
+    /// The label plane stands in [`Work`].
+    type Labels<'a> = ();
+    type Work = Work;
+
+    fn describe(&self) -> String {
+        format!("cuda:{} {}", self.device.ordinal, self.device.name)
+    }
+
+    fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
+        let words = match &plan.algorithm {
+            AlgorithmPlan::Slic(_) => slic::cuda::Slic::sums_words(&plan.grid),
+            AlgorithmPlan::Lsc(_) => lsc::cuda::Lsc::sums_words(&plan.grid),
+            AlgorithmPlan::QuickShift(_) => 0,
+        };
+        Work::new(self, plan, words)
+    }
+
+    fn ingest(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
+        Ok(Box::new(ingest::cuda::Ingest::new(self, plan, work)?))
+    }
+
+    fn segmenter(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
+        Ok(match &plan.algorithm {
+            AlgorithmPlan::Slic(slic) => Box::new(slic::cuda::Slic::new(self, plan, slic, work)?),
+            AlgorithmPlan::Lsc(lsc) => Box::new(lsc::cuda::Lsc::new(self, plan, lsc, work)?),
+            AlgorithmPlan::QuickShift(quickshift) => {
+                Box::new(quickshift::cuda::QuickShift::new(self, plan, quickshift)?)
+            }
+        })
+    }
+
+    fn connectivity(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Connectivity<Self>>> {
+        Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
+    }
+
+    fn merge(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+        let Some(rule) = plan.merge else { return Ok(None) };
+        Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, work, rule)?)))
+    }
+
+    fn temporal(
+        &self,
+        plan: &Plan,
+        _: &Work,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
+        let Some(temporal) = &plan.temporal else { return Ok(None) };
+        Ok(Some(Box::new(temporal::cuda::Temporal::new(self, plan, temporal)?)))
+    }
+
+    fn statistics(
+        &self,
+        plan: &Plan,
+        work: &Work,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Statistics<Self>>> {
+        Ok(Box::new(statistics::cuda::Statistics::new(self, plan, work)?))
+    }
+
+    fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
+        Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
+    }
+
+    fn check(&self, plan: &Plan, frame: &DeviceFrame<'_>, _: &()) -> Result<()> {
+        plan.frame.check(frame.info())?;
+        frame.check_context(self)
+    }
+
+    fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
+        work.change(plan, growth)
+    }
+
+    fn run(
+        &mut self,
+        work: &mut Work,
+        frame: &DeviceFrame<'_>,
+        outputs: Outputs,
+        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
+    ) -> Result<()> {
+        if outputs.neighbors {
+            work.prepare_neighbors()?;
+        }
+        let _access = frame.access(&work.queue.cuda, Kind::Read)?;
+        if let Some(state) = &mut work.temporal {
+            state.turn();
+        }
+        let replayed = work.replay(frame, outputs, stages);
+        if let Some(state) = &mut work.temporal {
+            match replayed {
+                Ok(()) => state.settle(),
+                // What was refused leaves the last frame where it is.
+                Err(_) => state.turn(),
+            }
+        }
+        replayed
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stages `temporal/motion`, `temporal/track`, `temporal/rehome` and `temporal/identify` on the CPU.
+
+use super::state::State;
+use crate::backend::{self, StageTimes};
+use crate::buffers::cpu::Work;
+use crate::cpu::Cpu;
+use crate::error::Result;
+use crate::image::Labels;
+
+/// Stages around the segmentation.
+pub(crate) struct Temporal {
+    cpu: Cpu,
+}
+
+impl Temporal {
+    pub fn new(cpu: &Cpu) -> Self {
+        Self { cpu: cpu.clone() }
+    }
+}
+
+impl backend::Temporal<Cpu> for Temporal {
+    fn begin(&mut self, work: &mut Work, times: &mut StageTimes) -> Result<()> {
+        let Work { features, temporal: Some(state), .. } = work else { return Ok(()) };
+        times.time("temporal/motion", || {
+            state.take_thumbnail(&self.cpu, features);
+            (state.shift, state.unlike) = ([0; 2], false);
+            if state.warm {
+                state.estimate_shift(&self.cpu);
+                // Without clusters there is no residual to ask.
+                state.warm = state.plan.in_slots || !state.unlike;
+            }
+        });
+        if state.warm {
+            times.time("temporal/track", || state.track(&self.cpu, features))?;
+            times.time("temporal/rehome", || state.rehome())?;
+        }
+        Ok(())
+    }
+
+    fn identify(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
+        let Work { temporal: Some(state), count, features, .. } = work else { return Ok(()) };
+        times.time("temporal/identify", || state.identify(features, labels, *count as usize))
+    }
+
+    fn reset(&mut self, work: &mut Work) {
+        if let Some(state) = &mut work.temporal {
+            state.forget();
+        }
+    }
+
+    fn next_id(&mut self, work: &Work) -> Result<u32> {
+        Ok(work.temporal.as_deref().map_or(1, State::next_id))
+    }
+
+    fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
+        if let Some(state) = &mut work.temporal {
+            state.set_next_id(id);
+        }
+        Ok(())
+    }
+}

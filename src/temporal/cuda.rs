@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stages of what lasts from frame to frame, on a CUDA device: launches; see kernels/temporal.cu and kernels/identity.cu.
+//!
+//! Whether a frame is warm the host knows before it starts, and records one graph for either case. A cut is known on the
+//! device only: every launch after the first warm round looks at the residuals and goes one way or the other.
+
+use super::device::{IDENTITY, TEMPORAL};
+use super::{CLAIM_ROUNDS, Plan};
+use crate::backend::{self, StageTimes};
+use crate::buffers::cuda::Work;
+use crate::cuda::Cuda;
+use crate::cuda::launch::{Kernel, args};
+use crate::cuda::tuning::{
+    CLAIM_THREADS, IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TRACK_POINTS, TRACK_THREADS,
+};
+use crate::error::Result;
+
+/// Stages around the segmentation.
+pub(crate) struct Temporal {
+    begin: Kernel,
+    shift: Kernel,
+    track: Kernel,
+    claim: Kernel,
+    rehome: Kernel,
+    own: Kernel,
+    identify: Kernel,
+    name: Kernel,
+    claim_reach: u32,
+    shifts: u32,
+    begin_blocks: u32,
+    identify_blocks: u32,
+}
+
+impl Temporal {
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
+        let kernel = |name, stage| cuda.device.kernel(&TEMPORAL, name, stage);
+        let identity = |name| cuda.device.kernel(&IDENTITY, name, "temporal/identify");
+        let most = 4 * cuda.device.multiprocessors;
+        let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
+        let points = super::track_points(&plan.grid, plan.frame.geometry);
+        debug_assert!(points <= TRACK_POINTS as usize);
+        // Two words a sample.
+        let track_bytes = 8 * points * (TRACK_THREADS / 32) as usize;
+        Ok(Self {
+            begin: kernel("temporal_begin", "temporal/motion")?,
+            shift: kernel("temporal_shift", "temporal/motion")?,
+            track: kernel("temporal_track", "temporal/track")?.with_shared(track_bytes),
+            claim: kernel("temporal_claim", "temporal/rehome")?,
+            rehome: kernel("temporal_rehome", "temporal/rehome")?,
+            own: identity("temporal_own")?,
+            identify: identity("temporal_identify")?,
+            name: identity("temporal_name")?,
+            claim_reach: temporal.claim_reach,
+            shifts: temporal.shifts() as u32,
+            begin_blocks: squares.div_ceil(TEMPORAL_THREADS / 32).clamp(1, 2 * most),
+            identify_blocks: (temporal.samples as u32).div_ceil(IDENTIFY_THREADS).clamp(1, most),
+        })
+    }
+}
+
+impl Temporal {
+    /// Puts the launches of the stage on the stream.
+    fn put_identify(&self, work: &Work) -> Result<()> {
+        let Some(state) = &work.temporal else { return Ok(()) };
+        let (all, grid, shape) = (state.addresses(work.first_labels.address()), state.grid, state.args);
+        let (components, labels) = (work.components(), work.component_labels.address());
+        let follows = u32::from(state.warm);
+        let threads = TEMPORAL_THREADS;
+        let slots = (state.cells.div_ceil(threads), 1);
+        let all_of = (state.cells.max(shape.max_regions).div_ceil(threads), 1);
+        // SAFETY: arrays have one entry for each cell or region as their names say; the table of pairs has twice as many
+        // slots as there are samples.
+        unsafe {
+            if shape.in_slots != 0 {
+                let own = &mut args![components, labels, all, grid, shape, follows];
+                work.queue.launch(&self.own, slots, threads, own)?;
+            }
+            work.queue.launch(
+                &self.identify,
+                (self.identify_blocks, 1),
+                IDENTIFY_THREADS,
+                &mut args![components, labels, all, grid, shape, follows],
+            )?;
+            work.queue.launch(&self.name, all_of, threads, &mut args![components, all, grid, shape, follows])
+        }
+    }
+}
+
+impl backend::Temporal<Cuda> for Temporal {
+    fn begin(&mut self, work: &mut Work, _: &mut StageTimes) -> Result<()> {
+        let Some(state) = &work.temporal else { return Ok(()) };
+        let (all, grid, shape) = (state.addresses(work.first_labels.address()), state.grid, state.args);
+        let (cells, warm) = (state.cells, u32::from(state.warm));
+        let threads = TEMPORAL_THREADS;
+        let blocks = (cells.div_ceil(threads), 1);
+        // SAFETY: arrays have one entry for each cell, region, square or shift as their names say.
+        unsafe {
+            let begin_blocks = (self.begin_blocks, 1);
+            work.queue.launch(&self.begin, begin_blocks, threads, &mut args![all, grid, shape, warm])?;
+            if !state.warm {
+                return Ok(());
+            }
+            work.queue.launch(
+                &self.shift,
+                (self.shifts + 1, 1),
+                SHIFT_THREADS,
+                &mut args![all, grid, shape],
+            )?;
+            if shape.in_slots == 0 {
+                return Ok(());
+            }
+            let regions = (cells.div_ceil(TRACK_THREADS / 32), 1);
+            work.queue.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
+            for round in 1..=CLAIM_ROUNDS as u32 {
+                let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
+                work.queue.launch(
+                    &self.claim,
+                    blocks,
+                    CLAIM_THREADS,
+                    &mut args![all, grid, round, self.claim_reach],
+                )?;
+            }
+            work.queue.launch(&self.rehome, blocks, threads, &mut args![all, grid])
+        }
+    }
+
+    fn identify(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
+        match &work.temporal {
+            // Merging goes on from what is found here.
+            Some(state) if state.merges() => self.put_identify(work),
+            Some(_) => work.fork(|work| self.put_identify(work)),
+            None => Ok(()),
+        }
+    }
+
+    fn reset(&mut self, work: &mut Work) {
+        if let Some(state) = &mut work.temporal {
+            state.forget();
+        }
+    }
+
+    fn next_id(&mut self, work: &Work) -> Result<u32> {
+        work.temporal.as_ref().map_or(Ok(1), |state| state.next_id(&work.queue.cuda))
+    }
+
+    fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
+        let cuda = &work.queue.cuda;
+        work.temporal.as_mut().map_or(Ok(()), |state| state.set_next_id(cuda, id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::TRACK_POINTS;
+
+    /// The kernels divide by a multiplication that is exact below so many.
+    #[test]
+    fn surroundings_of_slots_have_few_samples() {
+        for step in (2..200).chain([1000, 8192]) {
+            for (width, height) in [(1, 1), (16, 7), (640, 480), (1921, 1081), (7680, 4320)] {
+                let geometry = Geometry::new(width, height).unwrap();
+                let points = track_points(&Grid::with_step(geometry, step), geometry);
+                assert!(points <= TRACK_POINTS as usize, "{points} for {step} in {width}x{height}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_kernels_have_the_same_constants() {
+        let header = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/temporal.cuh"));
+        let defined = |name: &str| {
+            let value =
+                |line: &'static str| line.strip_prefix("#define ")?.strip_prefix(name)?.strip_prefix(' ');
+            let value = header.lines().find_map(value).unwrap_or_else(|| panic!("no {name}"));
+            value.trim_end_matches('u').parse::<u32>().unwrap()
+        };
+        for (name, value) in [
+            ("PLACE", PLACE as u32),
+            ("SAME", SAME),
+            ("MOST_SPARED", MOST_SPARED),
+            ("STILL", STILL),
+            ("STAYS", u32::from(STAYS)),
+            ("TRACK_MARGIN", TRACK_MARGIN),
+            ("TRACK_NOISE", TRACK_NOISE),
+            ("TRACK_FLAT", TRACK_FLAT),
+            ("TRACK_FLAT_PX", TRACK_FLAT_PX),
+            ("TRACK_HOP", TRACK_HOPS[0] as u32),
+            ("CLAIM_ROUNDS", CLAIM_ROUNDS as u32),
+            ("MATCH_ROUNDS", MATCH_ROUNDS),
+            ("SHIFTS", (2 * REACH + 1).pow(2)),
+            ("MAX_REGIONS", crate::post::connectivity::MAX_REGIONS as u32),
+        ] {
+            assert_eq!(defined(name), value, "{name}");
+        }
+    }
+}
