@@ -22,7 +22,7 @@ struct Components {
   // Pixels from which on a component never has to join another: pairs of two such are left out.
   u32 large;
 };
-static_assert(sizeof(Components) == 72, "mirrored in src/cuda/work.rs");
+static_assert(sizeof(Components) == 72, "mirrored in src/cuda/abi.rs");
 
 // Pixels and features of a component: one sector of memory. One that holds nothing has been joined to another, whose place
 // stands in that of its key.
@@ -31,7 +31,7 @@ struct __align__(16) ComponentSums {
   u32 key;
   u64 color[3];
 };
-static_assert(sizeof(ComponentSums) == 32, "mirrored in src/cuda/work.rs");
+static_assert(sizeof(ComponentSums) == 32, "mirrored in src/buffers/cuda.rs");
 
 // Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists. Frames of few tiles are
 // small photographs as a rule, with up to 300 in a tile, and memory does not decide how many of these fit a multiprocessor.

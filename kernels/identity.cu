@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stage `temporal/identify`; mirrors identify.rs, matching.rs and merged.rs of src/algo/temporal. It knows regions by the
+// Stage `temporal/identify`; mirrors identify.rs, matching.rs and merged.rs of src/temporal. It knows regions by the
 // final label of each component, however that came about. All choices are maxima of keys, so the order of threads does not
 // matter.
 #include "components.cuh"
@@ -317,7 +317,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   }
 }
 
-// Names of merged regions; mirrors src/algo/temporal/merged.rs.
+// Names of merged regions; mirrors src/temporal/merged.rs.
 struct Merged {
   u32 *numbers;  // [regions] the last frame's merged label of each superpixel
   Track *tracks_last, *tracks;

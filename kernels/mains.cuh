@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Keys that keep the larger of what several threads offer, and with them the main components of clusters; mirrors `find_mains`
-// in src/algo/temporal/cpu.rs.
+// in src/post/connectivity/cpu.rs.
 #pragma once
 #include "components.cuh"
 

@@ -11,7 +11,7 @@ struct __align__(16) RegionSums {
   u32 x0, y0, x1, y1;
   u32 unused[3];
 };
-static_assert(sizeof(RegionSums) == 96, "mirrored in src/cuda/work.rs");
+static_assert(sizeof(RegionSums) == 96, "mirrored in src/buffers/cuda.rs");
 
 // A region of which pixels and features are known, and nothing else yet.
 __device__ __forceinline__ RegionSums region_of(u32 area, const u64 (&color)[3]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stages `temporal/motion`, `temporal/track` and `temporal/rehome`; mirrors src/algo/temporal/cpu.rs.
+// Stages `temporal/motion`, `temporal/track` and `temporal/rehome`; mirrors src/temporal/motion.rs and reassign.rs.
 // All sums are integers and all choices maxima of keys, so the order of threads does not matter.
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `total_of_warp` is one instruction.
 #include "temporal.cuh"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-// What lasts from frame to frame, and what rounds ask of it; mirrors src/algo/temporal.
+// What lasts from frame to frame, and what rounds ask of it; mirrors src/temporal.
 #pragma once
 #include "grid.cuh"
 #include "mains.cuh"
 #include "tracks.cuh"
 
-// Those of src/algo/temporal/mod.rs.
+// Those of src/temporal/mod.rs.
 #define PLACE 16
 #define SAME 128u
 #define MOST_SPARED 30u
@@ -31,7 +31,7 @@ struct __align__(16) Slot {
   u32 color[3];
   u32 unused;
 };
-static_assert(sizeof(Slot) == 48, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(Slot) == 48, "mirrored in src/temporal/device.rs");
 
 // Where a cell's cluster comes from, or NONE, and how far it has moved.
 struct __align__(16) Source {
@@ -60,7 +60,7 @@ struct TemporalState {
   u32 tickets[3];                               // blocks that are done: of the shifts, of the overlaps, of the names
   u32 spared;                                   // of a distance, for each eighth of how a moved pixel looks
 };
-static_assert(sizeof(TemporalState) == 80, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(TemporalState) == 80, "mirrored in src/temporal/device.rs");
 
 struct TemporalArgs {
   u32 square_log;    // of the side of a thumbnail's squares
@@ -75,9 +75,9 @@ struct TemporalArgs {
   u32 connectivity;
   u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
 };
-static_assert(sizeof(TemporalArgs) == 4 * 17, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(TemporalArgs) == 4 * 17, "mirrored in src/temporal/device.rs");
 
-// Device memory, in the order of `Addresses` in src/algo/temporal/cuda.rs. `last` is of the frame before.
+// Device memory, in the order of `Addresses` in src/temporal/device.rs. `last` is of the frame before.
 struct Temporal {
   TemporalState *state;
   Slot *slots_last, *slots;    // [cells]
@@ -106,7 +106,7 @@ struct Temporal {
   uint2 *pairs;                // the table: region and earlier region, plus one; overlap
   u32 *pair_list;              // used slots of the table
 };
-static_assert(sizeof(Temporal) == 8 * 30, "mirrored in src/algo/temporal/cuda.rs");
+static_assert(sizeof(Temporal) == 8 * 30, "mirrored in src/temporal/device.rs");
 
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
