@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use clap::Parser;
+use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
@@ -27,7 +27,7 @@ struct Args {
     /// Wanted number of superpixels.
     #[arg(long, default_value_t = 400)]
     superpixels: u32,
-    /// SLIC: higher = more regular.
+    /// SLIC and SNIC: higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
     /// LSC: higher = more regular.
@@ -71,13 +71,6 @@ struct Args {
     labels: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Algorithm {
-    Slic,
-    Lsc,
-    Quickshift,
-}
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
     let mut picture = image::open(&args.input)?.to_rgb8();
@@ -87,19 +80,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stride = 3 * width as usize;
 
     let iterations = args.iterations;
-    let algorithm = match args.algo {
-        Algorithm::Slic => {
-            let compactness = args.compactness;
-            AlgorithmParams::Slic(slic::Params { iterations, compactness, ..Default::default() })
-        }
-        Algorithm::Lsc => AlgorithmParams::Lsc(lsc::Params { iterations, ratio: args.lsc_ratio }),
-        Algorithm::Quickshift => AlgorithmParams::QuickShift(quickshift::Params {
+    let own = AllParams {
+        slic: slic::Params { iterations, compactness: args.compactness, ..Default::default() },
+        lsc: lsc::Params { iterations, ratio: args.lsc_ratio },
+        quickshift: quickshift::Params {
             sigma: args.sigma,
             tau: args.tau,
             color_scale: args.color_scale,
             ..Default::default()
-        }),
+        },
+        snic: snic::Params { compactness: args.compactness, ..Default::default() },
     };
+    let algorithm = own.of(args.algo);
     let params = Params {
         superpixels: args.superpixels,
         min_region: args.min_region,

@@ -3,6 +3,7 @@
 
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
+use crate::algo::method::{Capabilities, ClusterLabels};
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::FrameInfo;
@@ -46,10 +47,11 @@ impl Plan {
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
         let geometry = frame.geometry;
-        let uses_grid = params.algorithm.uses_grid();
+        let Capabilities { labels, warm_start, .. } = params.algorithm.algorithm().capabilities();
+        let in_cells = labels == ClusterLabels::Cells;
         let wanted = match params.superpixels {
             // Only for the sample lattice.
-            _ if !uses_grid && params.temporal => temporal::LATTICE_STEP,
+            _ if !in_cells && params.temporal => temporal::LATTICE_STEP,
             0 => params.superpixel_size,
             count => Grid::step_for_count(geometry, count),
         };
@@ -61,14 +63,14 @@ impl Plan {
             color_space: params.algorithm.color_space(),
             algorithm: params.algorithm.plan(geometry, &grid, params.temporal),
             temporal: params.temporal.then(|| {
-                let in_slots = uses_grid && grid.step > 1;
+                let in_slots = warm_start && grid.step > 1;
                 let reach = params.algorithm.claim_reach(&grid);
                 temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
             }),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
-            raised_from: (uses_grid && grid.step != wanted).then_some(wanted),
+            raised_from: (in_cells && grid.step != wanted).then_some(wanted),
         })
     }
 
@@ -132,7 +134,7 @@ impl Plan {
 
     /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.
     pub fn clusters_are_pixels(&self) -> bool {
-        !self.algorithm.uses_grid()
+        self.algorithm.algorithm().capabilities().labels == ClusterLabels::Pixels
     }
 
     /// Most regions that a frame can have.

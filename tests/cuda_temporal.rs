@@ -213,6 +213,7 @@ fn changes_match_cpu() {
                         slic.iterations = 1 + pick(salt(4), 6) as u32;
                     }
                     AlgorithmParams::Lsc(lsc) => lsc.ratio = [0.01, 0.1, 0.6][pick(salt(2), 3) as usize],
+                    AlgorithmParams::Snic(_) => unreachable!("it runs on the CPU only"),
                     AlgorithmParams::QuickShift(own) => {
                         own.color_scale = [0.3, 1.0][pick(salt(2), 2) as usize]
                     }

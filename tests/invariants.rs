@@ -7,7 +7,10 @@ mod pictures;
 use std::sync::LazyLock;
 
 use gstsuperpixel::algo::grid::Grid;
-use gstsuperpixel::algo::{AlgorithmParams, AlgorithmPlan, lsc, quickshift, slic};
+use gstsuperpixel::algo::method::ClusterLabels;
+use gstsuperpixel::algo::{
+    Algorithm, AlgorithmParams, AlgorithmPlan, AllParams, lsc, quickshift, slic, snic,
+};
 use gstsuperpixel::color::{ColorSpace, Yuv, unpack};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
@@ -115,9 +118,10 @@ fn params(size: u32, count: u32, slic: slic::Params, connectivity: bool, min_reg
     }
 }
 
-/// Default parameters of every algorithm.
-fn algorithms() -> [AlgorithmParams; 2] {
-    [AlgorithmParams::Slic(slic::Params::default()), AlgorithmParams::Lsc(lsc::Params::default())]
+/// Default parameters of every algorithm whose clusters are cells.
+fn algorithms() -> Vec<AlgorithmParams> {
+    let in_cells = |algorithm: &Algorithm| algorithm.capabilities().labels == ClusterLabels::Cells;
+    Algorithm::ALL.iter().copied().filter(in_cells).map(|own| AllParams::default().of(own)).collect()
 }
 
 fn any_params() -> impl Strategy<Value = Params> {
@@ -133,7 +137,10 @@ fn any_params() -> impl Strategy<Value = Params> {
     );
     let lsc = (1u32..8, prop_oneof![0.01f32..0.2, 0.2f32..1.0])
         .prop_map(|(iterations, ratio)| AlgorithmParams::Lsc(lsc::Params { iterations, ratio }));
-    let algorithm = prop_oneof![slic, lsc];
+    let snic = (0usize..4, prop_oneof![0.1f32..64.0, 64.0f32..1000.0]).prop_map(|(space, compactness)| {
+        AlgorithmParams::Snic(snic::Params { compactness, color_space: ColorSpace::ALL[space] })
+    });
+    let algorithm = prop_oneof![slic, lsc, snic];
     let count = prop_oneof![3 => Just(0u32), 1 => 1u32..60, 1 => Just(u32::MAX)];
     let min_region = prop_oneof![Just(0.25f32), 0.0f32..4.0, Just(0.0)];
     (4u32..40, count, algorithm, prop::bool::weighted(0.8), min_region).prop_map(
@@ -198,10 +205,15 @@ proptest! {
         let clusters = match plan.algorithm() {
             AlgorithmPlan::Slic(slic) => oracle::slic(plan.grid(), slic, &features),
             AlgorithmPlan::Lsc(lsc) => oracle::lsc(plan.grid(), lsc, &features),
+            AlgorithmPlan::Snic(snic) => oracle::snic(plan.grid(), snic, &features),
             AlgorithmPlan::QuickShift(_) => unreachable!("an algorithm on the grid was asked for"),
         };
         let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
         prop_assert!(raw == dense(&clusters), "cluster labels differ from the specification");
+        if matches!(plan.algorithm(), AlgorithmPlan::Snic(_)) {
+            let pieces = oracle::connect(plan.frame().geometry, &clusters, &features, 1);
+            prop_assert_eq!(pieces.iter().max(), raw.iter().max(), "a cluster is in pieces");
+        }
         if params.connectivity {
             let want = oracle::connect(plan.frame().geometry, &clusters, &features, plan.min_region());
             prop_assert!(map == want, "connectivity differs from the specification");
@@ -454,7 +466,8 @@ fn awkward_sizes_keep_every_promise() {
 fn frames_of_8k_work_and_stay_within_16_bits() {
     let info = FrameInfo::new(Geometry::new(7680, 4320).unwrap(), PixelFormat::Nv12);
     let buffer = Buffer::new(info, Picture::Natural, 11, 0);
-    let [slic, lsc] = algorithms().map(|algorithm| Params { algorithm, ..Params::default() });
+    let [slic, lsc] = [Algorithm::Slic, Algorithm::Lsc]
+        .map(|own| Params { algorithm: AllParams::default().of(own), ..Params::default() });
     let (map, regions, plan) = segment(&CPU[1], &slic, &buffer);
     assert_eq!(plan.raised_from(), Some(16));
     check_invariants(&map, &regions, &plan, &buffer);

@@ -9,7 +9,7 @@ use std::path::Path;
 const LAYERS: &[(&str, &[&str])] = &[
     ("numbers, pixels, errors", &["range.rs", "error.rs", "image.rs"]),
     ("colors, regions", &["color.rs", "regions.rs"]),
-    ("grid", &["algo/grid.rs"]),
+    ("grid and methods", &["algo/grid.rs", "algo/method.rs"]),
     ("plan of what lasts", &["temporal/mod.rs"]),
     ("parameters and plans of stages", &["algo/*/mod.rs", "post/*/mod.rs", "ingest/mod.rs", "post/mod.rs"]),
     ("all algorithms", &["algo/mod.rs"]),

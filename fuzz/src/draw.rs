@@ -3,7 +3,7 @@
 //! more likely than others. Costs are bounded, so that a run takes milliseconds.
 
 use arbitrary::{Result, Unstructured};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic, temporal};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat, YuvMatrix};
 use gstsuperpixel::params::{
@@ -11,6 +11,7 @@ use gstsuperpixel::params::{
     SUPERPIXEL_SIZE,
 };
 use gstsuperpixel::post::merge;
+use gstsuperpixel::temporal;
 
 use crate::pictures::{Buffer, PICTURES};
 

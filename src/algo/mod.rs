@@ -1,120 +1,176 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The algorithms, each in its folder, and their registration. To add one: a folder here, `kernels/<name>.cu`, one variant
-//! of [`AlgorithmParams`] and of [`AlgorithmPlan`]; the compiler lists the matches to answer, all in this file and in the
-//! element's properties.
+//! The algorithms, each in its folder, and the one list of them.
 
 pub mod grid;
 pub mod lsc;
+pub mod method;
 pub mod quickshift;
 mod samples;
 pub mod slic;
+pub mod snic;
+
+use std::str::FromStr;
 
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
 use grid::Grid;
+use method::{Capabilities, Method};
 
-/// Which algorithm, with the parameters that are its own.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AlgorithmParams {
-    /// Simple linear iterative clustering.
-    Slic(slic::Params),
-    /// Linear spectral clustering.
-    Lsc(lsc::Params),
-    /// Quick shift.
-    QuickShift(quickshift::Params),
+/// The list: variant, folder, nick, where it runs (`cuda` means both) and what it is. It gives the enums below, the stages of both
+/// backends, the values of the element's property `algo`, and through [`Algorithm::ALL`] what programs and tests go through.
+macro_rules! algorithms {
+    ($with:ident) => {
+        $with! {
+            Slic, slic, "slic", cuda, "SLIC: simple linear iterative clustering on a grid of centers";
+            Lsc, lsc, "lsc", cuda, "LSC: linear spectral clustering, weighted, on a grid of centers";
+            QuickShift, quickshift, "quickshift", cuda,
+                "Quick shift: every pixel climbs to the nearest of higher density";
+            Snic, snic, "snic", cpu, "SNIC: clusters grow pixel by pixel from seeds, in one pass; on the CPU only";
+        }
+    };
 }
+pub(crate) use algorithms;
+
+macro_rules! define {
+    ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
+        /// Which algorithm.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Algorithm {
+            $(#[doc = $about] $variant,)*
+        }
+
+        /// Which algorithm, with the parameters that are its own.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum AlgorithmParams {
+            $(#[doc = $about] $variant($module::Params),)*
+        }
+
+        /// What follows from an algorithm's parameters and the frame size. To be read: nothing takes one but inside a
+        /// [`Plan`](crate::plan::Plan), which nobody edits.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum AlgorithmPlan {
+            $(#[doc = $about] $variant($module::Plan),)*
+        }
+
+        /// The parameters of every algorithm, one of which is chosen.
+        #[derive(Debug, Clone, PartialEq, Default)]
+        #[allow(missing_docs)]
+        pub struct AllParams {
+            $(pub $module: $module::Params,)*
+        }
+
+        impl Algorithm {
+            /// Each once, in the order of the list.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// Name in properties, metadata and programs.
+            pub fn nick(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $nick,)*
+                }
+            }
+
+            /// What it can do.
+            pub fn capabilities(self) -> Capabilities {
+                match self {
+                    $(Self::$variant => <$module::Params as Method>::CAPABILITIES,)*
+                }
+            }
+        }
+
+        impl AllParams {
+            /// Those of one algorithm.
+            pub fn of(&self, algorithm: Algorithm) -> AlgorithmParams {
+                match algorithm {
+                    $(Algorithm::$variant => AlgorithmParams::$variant(self.$module.clone()),)*
+                }
+            }
+        }
+
+        impl AlgorithmParams {
+            /// Which algorithm.
+            pub fn algorithm(&self) -> Algorithm {
+                match self {
+                    $(Self::$variant(_) => Algorithm::$variant,)*
+                }
+            }
+
+            /// Checks every value.
+            ///
+            /// # Errors
+            /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
+            pub fn validate(&self) -> Result<()> {
+                match self {
+                    $(Self::$variant(params) => params.validate(),)*
+                }
+            }
+
+            /// The color space that ingest has to deliver.
+            pub fn color_space(&self) -> ColorSpace {
+                match self {
+                    $(Self::$variant(params) => params.color_space(),)*
+                }
+            }
+
+            /// See [`Method::region_side`].
+            pub(crate) fn region_side(&self, grid: &Grid) -> f32 {
+                match self {
+                    $(Self::$variant(params) => params.region_side(grid),)*
+                }
+            }
+
+            /// See [`Method::claim_reach`].
+            pub(crate) fn claim_reach(&self, grid: &Grid) -> u32 {
+                match self {
+                    $(Self::$variant(params) => params.claim_reach(grid),)*
+                }
+            }
+
+            /// See [`Method::plan`].
+            pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
+                match self {
+                    $(Self::$variant(params) => AlgorithmPlan::$variant(params.plan(geometry, grid, temporal)),)*
+                }
+            }
+        }
+
+        impl AlgorithmPlan {
+            /// Which algorithm.
+            pub fn algorithm(&self) -> Algorithm {
+                match self {
+                    $(Self::$variant(_) => Algorithm::$variant,)*
+                }
+            }
+
+            /// See [`Method::growth`]; nothing between two algorithms.
+            pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
+                match (self, from) {
+                    $((Self::$variant(plan), Self::$variant(from)) => <$module::Params as Method>::growth(plan, from),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+algorithms!(define);
 
 impl AlgorithmParams {
-    /// Nick of the algorithm, as property and metadata show it.
+    /// Name of the algorithm, as property and metadata show it.
     pub fn nick(&self) -> &'static str {
-        match self {
-            Self::Slic(_) => "slic",
-            Self::Lsc(_) => "lsc",
-            Self::QuickShift(_) => "quickshift",
-        }
-    }
-
-    /// Checks every value.
-    pub fn validate(&self) -> Result<()> {
-        match self {
-            Self::Slic(params) => params.validate(),
-            Self::Lsc(params) => params.validate(),
-            Self::QuickShift(params) => params.validate(),
-        }
-    }
-
-    /// The color space that ingest has to deliver.
-    pub fn color_space(&self) -> ColorSpace {
-        match self {
-            Self::Slic(params) => params.color_space,
-            Self::Lsc(_) => ColorSpace::Lab,
-            Self::QuickShift(params) => params.color_space,
-        }
-    }
-
-    /// Whether clusters are those of the grid's cells.
-    pub(crate) fn uses_grid(&self) -> bool {
-        match self {
-            Self::Slic(_) | Self::Lsc(_) => true,
-            Self::QuickShift(_) => false,
-        }
-    }
-
-    /// Side in px of the square that `min-region` is a fraction of.
-    pub(crate) fn region_side(&self, grid: &Grid) -> f32 {
-        match self {
-            Self::Slic(_) | Self::Lsc(_) => grid.step as f32,
-            Self::QuickShift(params) => params.tau,
-        }
-    }
-
-    /// Farthest, along each axis and in 1/16 px, that a cluster may be from the center of the cell that has it.
-    pub(crate) fn claim_reach(&self, grid: &Grid) -> u32 {
-        match self {
-            Self::Lsc(_) => lsc::claim_reach(grid),
-            Self::Slic(_) | Self::QuickShift(_) => u32::MAX,
-        }
-    }
-
-    pub(crate) fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> AlgorithmPlan {
-        match self {
-            Self::Slic(params) => AlgorithmPlan::Slic(slic::Plan::new(params, geometry, grid)),
-            Self::Lsc(params) => AlgorithmPlan::Lsc(lsc::Plan::new(params, geometry, grid, temporal)),
-            Self::QuickShift(params) => AlgorithmPlan::QuickShift(quickshift::Plan::new(params)),
-        }
+        self.algorithm().nick()
     }
 }
 
-/// What follows from an algorithm's parameters and the frame size. To be read: nothing takes one but inside a
-/// [`Plan`](crate::plan::Plan), which nobody edits.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AlgorithmPlan {
-    /// Simple linear iterative clustering.
-    Slic(slic::Plan),
-    /// Linear spectral clustering.
-    Lsc(lsc::Plan),
-    /// Quick shift.
-    QuickShift(quickshift::Plan),
-}
+impl FromStr for Algorithm {
+    type Err = String;
 
-impl AlgorithmPlan {
-    /// Whether clusters are those of the grid's cells.
-    pub(crate) fn uses_grid(&self) -> bool {
-        match self {
-            Self::Slic(_) | Self::Lsc(_) => true,
-            Self::QuickShift(_) => false,
-        }
-    }
-
-    /// By which factor distances of the same pixels are larger than with another plan, at most. Nothing where they do not
-    /// compare.
-    pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
-        match (self, from) {
-            (Self::Slic(to), Self::Slic(from)) => to.growth(from),
-            (Self::Lsc(to), Self::Lsc(from)) => Some(to.growth(from)),
-            (Self::QuickShift(_), Self::QuickShift(_)) => Some(1.0),
-            _ => None,
-        }
+    /// The algorithm of that nick.
+    fn from_str(nick: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|algorithm| algorithm.nick() == nick).ok_or_else(|| {
+            let nicks: Vec<_> = Self::ALL.iter().map(|algorithm| algorithm.nick()).collect();
+            format!("there is no algorithm `{nick}`; choose one of {}", nicks.join(", "))
+        })
     }
 }

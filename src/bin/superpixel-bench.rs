@@ -25,7 +25,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
 use clip::{Clip, Frames, NO_FRAMES, Pictures};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
 use gstsuperpixel::backend::Backend;
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
@@ -65,7 +65,7 @@ struct Args {
     /// Assign/update rounds.
     #[arg(long, default_value_t = ITERATIONS.default)]
     iterations: u32,
-    /// SLIC: higher = more regular.
+    /// SLIC and SNIC: higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
     /// LSC: higher = more regular.
@@ -155,13 +155,6 @@ impl fmt::Display for Size {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Algorithm {
-    Slic,
-    Lsc,
-    Quickshift,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Choice {
     Cpu,
     Cuda,
@@ -225,22 +218,21 @@ impl Case {
     fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Self {
         let wants = |output| args.outputs.contains(&output);
         let color_space = if args.rgb { ColorSpace::Rgb } else { ColorSpace::Lab };
-        let algorithm_params = match algorithm {
-            Algorithm::Slic => AlgorithmParams::Slic(slic::Params {
+        let own = AllParams {
+            slic: slic::Params {
                 iterations: args.iterations,
                 compactness: args.compactness,
                 color_space,
                 ..Default::default()
-            }),
-            Algorithm::Lsc => {
-                AlgorithmParams::Lsc(lsc::Params { iterations: args.iterations, ratio: args.lsc_ratio })
-            }
-            Algorithm::Quickshift => AlgorithmParams::QuickShift(quickshift::Params {
+            },
+            lsc: lsc::Params { iterations: args.iterations, ratio: args.lsc_ratio },
+            quickshift: quickshift::Params {
                 sigma: args.sigma,
                 tau: args.tau,
                 color_scale: args.color_scale,
                 color_space,
-            }),
+            },
+            snic: snic::Params { compactness: args.compactness, color_space },
         };
         let drawing = Drawing {
             fill: if wants(Output::MeanColor) { Fill::MeanColor } else { Fill::None },
@@ -258,7 +250,7 @@ impl Case {
                     max_distance: args.merge_max_distance,
                     passes: args.merge_passes,
                 },
-                algorithm: algorithm_params,
+                algorithm: own.of(algorithm),
                 temporal: args.temporal,
                 ..Default::default()
             },
@@ -547,7 +539,7 @@ impl Row {
         println!(
             "{:>11}  {:10} S={:<4} {:>6} regions  {:9.3} ms  {:8.1} fps  ({:.3} to {:.3}; plan {:.1}, first {:.1})  {:7.1} x floor",
             self.case.size,
-            name_of(self.case.algorithm),
+            self.case.algorithm.nick(),
             self.step,
             self.regions,
             self.ms,
@@ -571,7 +563,7 @@ impl Row {
             self.stages.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect();
         json!({
             "size": self.case.size.to_string(),
-            "algorithm": name_of(self.case.algorithm),
+            "algorithm": self.case.algorithm.nick(),
             "superpixel_size": self.step,
             "regions": self.regions,
             "labels_hash": format!("{:016x}", self.hash),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{AlgorithmParams, lsc, quickshift, slic};
+use crate::algo::{self, AllParams, algorithms, lsc, quickshift, slic};
 use crate::color;
 use crate::error::Result;
 use crate::params::{
@@ -16,26 +16,37 @@ use crate::params::{
 use crate::post::merge;
 use crate::temporal;
 
-/// The algorithm that segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[repr(i32)]
-#[enum_type(name = "GstSuperpixelAlgorithm")]
-#[non_exhaustive]
-pub enum Algorithm {
-    /// Simple linear iterative clustering.
-    #[default]
-    #[enum_value(name = "SLIC: simple linear iterative clustering on a grid of centers", nick = "slic")]
-    Slic,
-    /// Linear spectral clustering.
-    #[enum_value(name = "LSC: linear spectral clustering, weighted, on a grid of centers", nick = "lsc")]
-    Lsc,
-    /// Quick shift.
-    #[enum_value(
-        name = "Quick shift: every pixel climbs to the nearest of higher density",
-        nick = "quickshift"
-    )]
-    QuickShift,
+macro_rules! define {
+    ($slic:ident, $slic_module:ident, $slic_nick:literal, $slic_backends:ident, $slic_about:literal;
+     $($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
+        /// The method that segments; the first of the list is the default.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+        #[repr(i32)]
+        #[enum_type(name = "GstSuperpixelAlgorithm")]
+        #[non_exhaustive]
+        pub enum Algorithm {
+            #[default]
+            #[doc = $slic_about]
+            #[enum_value(name = $slic_about, nick = $slic_nick)]
+            $slic,
+            $(
+                #[doc = $about]
+                #[enum_value(name = $about, nick = $nick)]
+                $variant,
+            )*
+        }
+
+        impl From<Algorithm> for algo::Algorithm {
+            fn from(algorithm: Algorithm) -> Self {
+                match algorithm {
+                    Algorithm::$slic => Self::$slic,
+                    $(Algorithm::$variant => Self::$variant,)*
+                }
+            }
+        }
+    };
 }
+algorithms!(define);
 
 /// Where frames are segmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -187,12 +198,9 @@ pub(super) struct Settings {
     connectivity: bool,
     min_region: f32,
     merge: merge::Params,
-    iterations: u32,
     temporal: bool,
     temporal_inertia: f32,
-    slic: slic::Params,
-    lsc: lsc::Params,
-    quickshift: quickshift::Params,
+    own: AllParams,
 }
 
 impl Default for Settings {
@@ -219,13 +227,10 @@ impl Default for Settings {
             connectivity,
             min_region,
             merge,
-            iterations: ITERATIONS.default,
             // A stream is one scene after another; the library cannot know that of what it is given.
             temporal: true,
             temporal_inertia,
-            slic: slic::Params::default(),
-            lsc: lsc::Params::default(),
-            quickshift: quickshift::Params::default(),
+            own: AllParams::default(),
         }
     }
 }
@@ -241,15 +246,7 @@ impl Settings {
             merge: self.merge.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
-            algorithm: match self.algo {
-                Algorithm::Slic => {
-                    AlgorithmParams::Slic(slic::Params { iterations: self.iterations, ..self.slic.clone() })
-                }
-                Algorithm::Lsc => {
-                    AlgorithmParams::Lsc(lsc::Params { iterations: self.iterations, ..self.lsc.clone() })
-                }
-                Algorithm::QuickShift => AlgorithmParams::QuickShift(self.quickshift.clone()),
-            },
+            algorithm: self.own.of(self.algo.into()),
         }
     }
 
@@ -297,17 +294,24 @@ impl Settings {
             "threads" => self.threads = THREADS.check(of(value))?,
             "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
-            "iterations" => self.iterations = ITERATIONS.check(of(value))?,
-            "compactness" => self.slic.compactness = slic::COMPACTNESS.check(of(value))?,
-            "color-space" => {
-                self.slic.color_space = of::<ColorSpace>(value).into();
-                self.quickshift.color_space = self.slic.color_space;
+            "iterations" => {
+                self.own.slic.iterations = ITERATIONS.check(of(value))?;
+                self.own.lsc.iterations = self.own.slic.iterations;
             }
-            "adaptive-compactness" => self.slic.adaptive_compactness = of(value),
-            "lsc-ratio" => self.lsc.ratio = lsc::RATIO.check(of(value))?,
-            "sigma" => self.quickshift.sigma = quickshift::SIGMA.check(of(value))?,
-            "tau" => self.quickshift.tau = quickshift::TAU.check(of(value))?,
-            "color-scale" => self.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
+            "compactness" => {
+                self.own.slic.compactness = slic::COMPACTNESS.check(of(value))?;
+                self.own.snic.compactness = self.own.slic.compactness;
+            }
+            "color-space" => {
+                self.own.slic.color_space = of::<ColorSpace>(value).into();
+                self.own.quickshift.color_space = self.own.slic.color_space;
+                self.own.snic.color_space = self.own.slic.color_space;
+            }
+            "adaptive-compactness" => self.own.slic.adaptive_compactness = of(value),
+            "lsc-ratio" => self.own.lsc.ratio = lsc::RATIO.check(of(value))?,
+            "sigma" => self.own.quickshift.sigma = quickshift::SIGMA.check(of(value))?,
+            "tau" => self.own.quickshift.tau = quickshift::TAU.check(of(value))?,
+            "color-scale" => self.own.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
             "connectivity" => self.connectivity = of(value),
             "min-region" => self.min_region = MIN_REGION.check(of(value))?,
             "merge" => self.merge.ratio = merge::MERGE.check(of(value))?,
@@ -340,14 +344,14 @@ impl Settings {
             "threads" => self.threads.to_value(),
             "superpixel-size" => self.superpixel_size.to_value(),
             "superpixels" => self.superpixels.to_value(),
-            "iterations" => self.iterations.to_value(),
-            "compactness" => self.slic.compactness.to_value(),
-            "color-space" => ColorSpace::from(self.slic.color_space).to_value(),
-            "adaptive-compactness" => self.slic.adaptive_compactness.to_value(),
-            "lsc-ratio" => self.lsc.ratio.to_value(),
-            "sigma" => self.quickshift.sigma.to_value(),
-            "tau" => self.quickshift.tau.to_value(),
-            "color-scale" => self.quickshift.color_scale.to_value(),
+            "iterations" => self.own.slic.iterations.to_value(),
+            "compactness" => self.own.slic.compactness.to_value(),
+            "color-space" => ColorSpace::from(self.own.slic.color_space).to_value(),
+            "adaptive-compactness" => self.own.slic.adaptive_compactness.to_value(),
+            "lsc-ratio" => self.own.lsc.ratio.to_value(),
+            "sigma" => self.own.quickshift.sigma.to_value(),
+            "tau" => self.own.quickshift.tau.to_value(),
+            "color-scale" => self.own.quickshift.color_scale.to_value(),
             "connectivity" => self.connectivity.to_value(),
             "min-region" => self.min_region.to_value(),
             "merge" => self.merge.ratio.to_value(),
@@ -468,14 +472,14 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Compactness",
             "SLIC: weight of place against color, in Lab units; higher = more regular superpixels",
         ),
-        glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.slic.color_space))
+        glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.own.slic.color_space))
             .nick("Color space")
             .blurb("SLIC, quick shift: color space in which differences are measured (LSC: always Lab)")
             .mutable_playing()
             .build(),
         boolean(
             "adaptive-compactness",
-            default.slic.adaptive_compactness,
+            default.own.slic.adaptive_compactness,
             "Adaptive compactness",
             "SLIC: adapt the compactness of each superpixel to its colors (SLICO)",
         ),

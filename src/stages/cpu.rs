@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The stages of the CPU backend.
 
-use crate::algo::{AlgorithmPlan, lsc, quickshift, slic};
+use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal};
 use crate::buffers::cpu::Work;
 use crate::cpu::Cpu;
@@ -54,13 +54,14 @@ impl Backend for Cpu {
     }
 
     fn segmenter(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
-        Ok(match &plan.algorithm {
-            AlgorithmPlan::Slic(slic) => Box::new(slic::cpu::Slic::new(self, plan, slic)?),
-            AlgorithmPlan::Lsc(lsc) => Box::new(lsc::cpu::Lsc::new(self, plan, lsc)?),
-            AlgorithmPlan::QuickShift(quickshift) => {
-                Box::new(quickshift::cpu::QuickShift::new(self, plan, quickshift)?)
-            }
-        })
+        macro_rules! choose {
+            ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
+                match &plan.algorithm {
+                    $(AlgorithmPlan::$variant(own) => Box::new(algo::$module::cpu::$variant::new(self, plan, own)?),)*
+                }
+            };
+        }
+        Ok(algorithms!(choose))
     }
 
     fn connectivity(

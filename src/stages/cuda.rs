@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The stages of the CUDA backend.
 
-use crate::algo::{AlgorithmPlan, lsc, quickshift, slic};
+use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::access::Kind;
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
@@ -26,6 +26,17 @@ impl Engine<Cuda> {
     }
 }
 
+/// What an algorithm has on a device, or an error where the list says that it has nothing there.
+macro_rules! on_cuda {
+    (cuda, $nick:literal, $($value:tt)*) => { $($value)* };
+    (cpu, $nick:literal, $($value:tt)*) => {
+        return Err(Error::Backend {
+            backend: "cuda",
+            reason: concat!($nick, " runs on the CPU only; use the cpu backend").into(),
+        })
+    };
+}
+
 impl Backend for Cuda {
     type Frame<'a> = DeviceFrame<'a>;
     type FrameMut<'a> = DeviceFrame<'a>;
@@ -38,26 +49,35 @@ impl Backend for Cuda {
     }
 
     fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
-        let words = match &plan.algorithm {
-            AlgorithmPlan::Slic(_) => slic::cuda::Slic::sums_words(&plan.grid),
-            AlgorithmPlan::Lsc(_) => lsc::cuda::Lsc::sums_words(&plan.grid),
-            AlgorithmPlan::QuickShift(_) => 0,
-        };
-        Work::new(self, plan, words)
+        macro_rules! words {
+            ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
+                match &plan.algorithm {
+                    $(AlgorithmPlan::$variant(_) => {
+                        on_cuda!($backends, $nick, algo::$module::cuda::$variant::sums_words(&plan.grid))
+                    })*
+                }
+            };
+        }
+        Work::new(self, plan, algorithms!(words))
     }
 
     fn ingest(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
         Ok(Box::new(ingest::cuda::Ingest::new(self, plan, work)?))
     }
 
+    // Those that run on the CPU only have no use for it.
+    #[allow(unused_variables)]
     fn segmenter(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
-        Ok(match &plan.algorithm {
-            AlgorithmPlan::Slic(slic) => Box::new(slic::cuda::Slic::new(self, plan, slic, work)?),
-            AlgorithmPlan::Lsc(lsc) => Box::new(lsc::cuda::Lsc::new(self, plan, lsc, work)?),
-            AlgorithmPlan::QuickShift(quickshift) => {
-                Box::new(quickshift::cuda::QuickShift::new(self, plan, quickshift)?)
-            }
-        })
+        macro_rules! choose {
+            ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
+                match &plan.algorithm {
+                    $(AlgorithmPlan::$variant(own) => {
+                        on_cuda!($backends, $nick, Box::new(algo::$module::cuda::$variant::new(self, plan, own, work)?))
+                    })*
+                }
+            };
+        }
+        Ok(algorithms!(choose))
     }
 
     fn connectivity(

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gstsuperpixel::algo::grid::Grid;
 use gstsuperpixel::algo::quickshift::{self, EXP2};
-use gstsuperpixel::algo::{lsc, slic};
+use gstsuperpixel::algo::{lsc, slic, snic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
 use gstsuperpixel::post::merge;
@@ -330,6 +330,52 @@ pub fn connect<T: PartialEq>(
         root.iter_mut().for_each(|r| *r = name[r]);
     }
     unreachable!("rounds end when nothing is small")
+}
+
+/// SNIC by its definition: the queue is an ordered set of (distance, pixel, cluster).
+pub fn snic(grid: &Grid, plan: &snic::Plan, features: &[u32]) -> Vec<u16> {
+    let (w, h) = (grid.geometry().width() as usize, grid.geometry().height() as usize);
+    let point = |i: usize| -> [i128; 5] {
+        let [l, a, b] = unpack(features[i]);
+        [l, a, b, plan.px[i % w], plan.py[i / w]].map(i128::from)
+    };
+    let mut queue: BTreeSet<(i128, usize, usize)> = (0..grid.cells())
+        .map(|k| {
+            let (x, y) = grid.seed(k % grid.nx() as usize, k / grid.nx() as usize);
+            (0, y * w + x, k)
+        })
+        .collect();
+    let mut labels = vec![None; w * h];
+    let mut members = vec![Vec::new(); grid.cells()];
+    let mut totals = vec![[0i128; 5]; grid.cells()];
+    while let Some((_, i, k)) = queue.pop_first() {
+        if labels[i].is_some() {
+            continue;
+        }
+        labels[i] = Some(k as u16);
+        members[k].push(i);
+        let n = members[k].len() as i128;
+        let p = point(i);
+        let mean: Vec<i128> = (0..5)
+            .map(|j| {
+                totals[k][j] += p[j];
+                // 16 times the mean, rounded half up.
+                (2 * 16 * totals[k][j] + n).div_euclid(2 * n)
+            })
+            .collect();
+        for (dx, dy) in [(-1, 0), (1, 0), (0, -1), (0, 1)] {
+            let (x, y) = ((i % w) as i64 + dx, (i / w) as i64 + dy);
+            if x < 0 || y < 0 || x >= w as i64 || y >= h as i64 {
+                continue;
+            }
+            let neighbor = y as usize * w + x as usize;
+            if labels[neighbor].is_none() {
+                let p = point(neighbor);
+                queue.insert(((0..5).map(|j| (16 * p[j] - mean[j]).pow(2)).sum(), neighbor, k));
+            }
+        }
+    }
+    labels.into_iter().map(|label| label.unwrap()).collect()
 }
 
 /// Quick shift by its definition, with the weights' chain of operations: every pair in full, one after the other. The root

@@ -46,7 +46,9 @@ use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
 use super::grid::Grid;
+use super::method::{Capabilities, ClusterLabels, Method};
 use crate::algo::grid::ITERATIONS;
+use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
 use crate::range::Range;
@@ -70,12 +72,6 @@ pub(crate) const TURN_BITS: u32 = 14;
 /// Quanta of a packed color for a unit of L, a or b.
 const QUANTA: f64 = 8.0;
 
-/// How far a cluster may be from the center of the cell that has it: places repeat every four steps, so that one further off
-/// would be near pixels on the cell's other side.
-pub(crate) fn claim_reach(grid: &Grid) -> u32 {
-    3 * temporal::PLACE as u32 * grid.step / 2
-}
-
 /// What is LSC's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
@@ -91,11 +87,32 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Checks every value.
-    pub fn validate(&self) -> Result<()> {
+impl Method for Params {
+    type Plan = Plan;
+
+    const CAPABILITIES: Capabilities =
+        Capabilities { labels: ClusterLabels::Cells, warm_start: true, cuda: true };
+
+    fn validate(&self) -> Result<()> {
         ITERATIONS.check(self.iterations)?;
         RATIO.check(self.ratio).map(drop)
+    }
+
+    fn color_space(&self) -> ColorSpace {
+        ColorSpace::Lab
+    }
+
+    /// Places repeat every four steps: a cluster further off would be near pixels on the cell's other side.
+    fn claim_reach(&self, grid: &Grid) -> u32 {
+        3 * temporal::PLACE as u32 * grid.step / 2
+    }
+
+    fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> Plan {
+        Plan::new(self, geometry, grid, temporal)
+    }
+
+    fn growth(plan: &Plan, from: &Plan) -> Option<f64> {
+        Some(plan.growth(from))
     }
 }
 

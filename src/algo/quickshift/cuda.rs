@@ -3,6 +3,7 @@
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
+use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
@@ -53,7 +54,12 @@ pub(crate) struct QuickShift {
 }
 
 impl QuickShift {
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, quickshift: &Plan) -> Result<Self> {
+    /// Words of the accumulators of a frame's clusters: there are none.
+    pub fn sums_words(_: &Grid) -> usize {
+        0
+    }
+
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, quickshift: &Plan, _: &Work) -> Result<Self> {
         let (geometry, weight) = (plan.frame.geometry, &quickshift.weight);
         let stride = 32 + 2 * quickshift.radius;
         let (density, cells) = if stride * (DENSITY_TILE_H + quickshift.radius) <= DENSITY_CELLS_SMALL {
@@ -102,7 +108,7 @@ impl QuickShift {
 impl Segmenter<Cuda> for QuickShift {
     fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
         if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
-            *self = Self::new(&work.queue.cuda, plan, own)?;
+            *self = Self::new(&work.queue.cuda, plan, own, work)?;
         }
         Ok(())
     }

@@ -39,8 +39,11 @@ pub(crate) mod cuda;
 
 use std::ops::Range as Span;
 
+use super::grid::Grid;
+use super::method::{Capabilities, ClusterLabels, Method};
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::image::Geometry;
 use crate::range::Range;
 
 /// Width of the kernel in px.
@@ -77,12 +80,33 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Checks every value.
-    pub fn validate(&self) -> Result<()> {
+impl Method for Params {
+    type Plan = Plan;
+
+    const CAPABILITIES: Capabilities =
+        Capabilities { labels: ClusterLabels::Pixels, warm_start: false, cuda: true };
+
+    fn validate(&self) -> Result<()> {
         SIGMA.check(self.sigma)?;
         TAU.check(self.tau)?;
         COLOR_SCALE.check(self.color_scale).map(drop)
+    }
+
+    fn color_space(&self) -> ColorSpace {
+        self.color_space
+    }
+
+    fn region_side(&self, _: &Grid) -> f32 {
+        self.tau
+    }
+
+    fn plan(&self, _: Geometry, _: &Grid, _: bool) -> Plan {
+        Plan::new(self)
+    }
+
+    fn growth(plan: &Plan, from: &Plan) -> Option<f64> {
+        let _ = (plan, from);
+        Some(1.0)
     }
 }
 

@@ -25,6 +25,7 @@ mod label;
 mod score;
 
 use super::grid::Grid;
+use super::method::{Capabilities, ClusterLabels, Method};
 use crate::algo::grid::ITERATIONS;
 use crate::color::ColorSpace;
 use crate::error::Result;
@@ -74,11 +75,27 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Checks every value.
-    pub fn validate(&self) -> Result<()> {
+impl Method for Params {
+    type Plan = Plan;
+
+    const CAPABILITIES: Capabilities =
+        Capabilities { labels: ClusterLabels::Cells, warm_start: true, cuda: true };
+
+    fn validate(&self) -> Result<()> {
         ITERATIONS.check(self.iterations)?;
         COMPACTNESS.check(self.compactness).map(drop)
+    }
+
+    fn color_space(&self) -> ColorSpace {
+        self.color_space
+    }
+
+    fn plan(&self, geometry: Geometry, grid: &Grid, _: bool) -> Plan {
+        Plan::new(self, geometry, grid)
+    }
+
+    fn growth(plan: &Plan, from: &Plan) -> Option<f64> {
+        plan.growth(from)
     }
 }
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `snic/grow` on the CPU: one queue, one thread.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Plan;
+use crate::algo::AlgorithmPlan;
+use crate::algo::grid::Grid;
+use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cpu::Work;
+use crate::color::unpack;
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
+use crate::error::{Error, Result};
+use crate::image::Labels;
+
+/// A pixel without a label; no cell has this number.
+const FREE: u16 = u16::MAX;
+/// What memory is for, in errors.
+const QUEUE: &str = "pixels in the queue";
+
+/// A pixel that may join a cluster. Compared field by field: the least comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Offer {
+    distance: u64,
+    /// Row in the upper half, column in the lower: raster order.
+    pixel: u32,
+    cluster: u16,
+}
+
+/// Members of a cluster: their number, the sums of their colors and of their scaled places.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    count: u64,
+    values: [u64; 5],
+}
+
+impl Sums {
+    /// Takes a member and returns the new means in 1/16, rounded half up.
+    fn add(&mut self, values: [u32; 5]) -> [u32; 5] {
+        self.count += 1;
+        for (sum, value) in self.values.iter_mut().zip(values) {
+            *sum += u64::from(value);
+        }
+        self.values.map(|sum| ((32 * sum + self.count) / (2 * self.count)) as u32)
+    }
+}
+
+/// Squared distance of a pixel from means in 1/16.
+fn distance(values: [u32; 5], means: [u32; 5]) -> u64 {
+    values.into_iter().zip(means).map(|(value, mean)| u64::from((16 * value).abs_diff(mean)).pow(2)).sum()
+}
+
+pub(crate) struct Snic {
+    grid: Grid,
+    plan: Plan,
+    sums: Array<Sums>,
+    queue: BinaryHeap<Reverse<Offer>>,
+}
+
+impl Snic {
+    pub fn new(_: &Cpu, plan: &crate::plan::Plan, snic: &Plan) -> Result<Self> {
+        Ok(Self {
+            grid: plan.grid,
+            plan: snic.clone(),
+            sums: memory::filled("clusters", plan.grid.cells(), Sums::default())?,
+            queue: BinaryHeap::new(),
+        })
+    }
+
+    fn grow(&mut self, features: &[u32], labels: &mut Labels<'_>) -> Result<()> {
+        let Self { grid, plan, sums, queue, .. } = self;
+        let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
+        let values = |x: usize, y: usize| {
+            let [a, b, c] = unpack(features[y * width + x]);
+            [a, b, c, plan.px[x], plan.py[y]]
+        };
+        (0..height).for_each(|y| labels.row_mut(y).fill(FREE));
+        sums.fill(Sums::default());
+        queue.clear();
+        reserve(queue, grid.cells())?;
+        for cluster in 0..grid.cells() {
+            let (x, y) = grid.seed(cluster % grid.nx as usize, cluster / grid.nx as usize);
+            queue.push(Reverse(Offer { distance: 0, pixel: place(x, y), cluster: cluster as u16 }));
+        }
+        while let Some(Reverse(Offer { pixel, cluster, .. })) = queue.pop() {
+            let (x, y) = ((pixel & 0xffff) as usize, (pixel >> 16) as usize);
+            let label = &mut labels.row_mut(y)[x];
+            if *label != FREE {
+                continue;
+            }
+            *label = cluster;
+            let means = sums[usize::from(cluster)].add(values(x, y));
+            reserve(queue, 4)?;
+            let mut offer = |x: usize, y: usize| {
+                if labels.row(y)[x] == FREE {
+                    let distance = distance(values(x, y), means);
+                    queue.push(Reverse(Offer { distance, pixel: place(x, y), cluster }));
+                }
+            };
+            if x > 0 {
+                offer(x - 1, y);
+            }
+            if x + 1 < width {
+                offer(x + 1, y);
+            }
+            if y > 0 {
+                offer(x, y - 1);
+            }
+            if y + 1 < height {
+                offer(x, y + 1);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn place(x: usize, y: usize) -> u32 {
+    (y << 16 | x) as u32
+}
+
+/// Makes room for so many more offers.
+fn reserve(queue: &mut BinaryHeap<Reverse<Offer>>, more: usize) -> Result<()> {
+    if queue.capacity() - queue.len() >= more {
+        return Ok(());
+    }
+    queue.try_reserve(more).map_err(|_| Error::Memory {
+        what: QUEUE,
+        bytes: queue.len().saturating_add(more).saturating_mul(size_of::<Offer>()),
+    })
+}
+
+impl Segmenter<Cpu> for Snic {
+    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
+        if let AlgorithmPlan::Snic(own) = &plan.algorithm {
+            self.plan = own.clone();
+        }
+        Ok(())
+    }
+
+    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
+        times.time("snic/grow", || self.grow(&work.features, labels))
+    }
+}
