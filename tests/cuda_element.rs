@@ -586,3 +586,64 @@ fn stats_count_frames_and_leave_stage_times_out() {
     assert!(stats.get::<u64>("frame-time-us-mean").unwrap() > 0);
     assert!(!stats.has_field("stage-times-us"), "{stats}");
 }
+
+#[test]
+fn an_algorithm_of_the_cpu_takes_the_cpu_or_says_so() {
+    let Some(_) = device("an_algorithm_of_the_cpu_takes_the_cpu_or_says_so") else { return };
+    let info = info("RGB", 96, 64);
+    let frame = |pts: u64| {
+        let mut buffer = picture(&info, 3, 0);
+        buffer.make_mut().set_pts(gst::ClockTime::from_mseconds(40 * pts));
+        buffer
+    };
+    let active = |element: &gst::Element| element.property::<String>("active-backend");
+    let labels = |buffer: &gst::Buffer| outcome(buffer).attached.unwrap().labels;
+    let run = |backend: &str, algo: &str| {
+        let element = superpixel();
+        element.set_property_from_str("backend", backend);
+        element.set_property_from_str("algo", algo);
+        let (mut h, bus) = harness(&element);
+        h.set_src_caps(caps("RGB", 96, 64));
+        (h, element, bus)
+    };
+
+    // Chosen at start, or while frames are in flight, which leave in their order.
+    let (mut h, element, _bus) = run("auto", "snic");
+    assert!(active(&element).starts_with("cpu "), "{}", active(&element));
+    let wanted = labels(&h.push_and_pull(frame(0)).unwrap());
+    let element = superpixel();
+    element.set_property("async-depth", 2u32);
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("RGB", 96, 64));
+    assert!(active(&element).starts_with("cuda:"));
+    h.push(frame(0)).unwrap();
+    h.push(frame(1)).unwrap();
+    element.set_property_from_str("algo", "snic");
+    h.push(frame(2)).unwrap();
+    let out: Vec<_> = (0..3).map(|_| h.pull().unwrap()).collect();
+    assert!(
+        out.iter().enumerate().all(|(i, b)| b.pts() == Some(gst::ClockTime::from_mseconds(40 * i as u64)))
+    );
+    let algos: Vec<_> =
+        out.iter().map(|buffer| SuperpixelMeta::from_buffer(buffer).unwrap().algo().to_string()).collect();
+    assert_eq!(algos, ["slic", "slic", "snic"]);
+    assert!(labels(&out[2]) == wanted);
+    assert!(active(&element).starts_with("cpu "), "{}", active(&element));
+    // From then on there is no device to wait for.
+    element.set_property_from_str("algo", "slic");
+    assert_eq!(h.push_and_pull(frame(3)).unwrap().pts(), Some(gst::ClockTime::from_mseconds(120)));
+
+    // Where a device is asked for, nothing else is taken.
+    let element = superpixel();
+    element.set_property_from_str("backend", "cuda");
+    element.set_property_from_str("algo", "snic");
+    let bus = TestBus::new(&element);
+    assert!(element.set_state(gst::State::Paused).is_err());
+    assert!(error_on(&bus).unwrap().contains("backend=cpu"), "{:?}", error_on(&bus));
+    element.set_state(gst::State::Null).unwrap();
+    let (mut h, element, bus) = run("cuda", "slic");
+    h.push_and_pull(frame(0)).unwrap();
+    element.set_property_from_str("algo", "snic");
+    assert!(h.push(frame(1)).is_err());
+    assert!(error_on(&bus).unwrap().contains("runs on the CPU only"));
+}

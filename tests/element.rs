@@ -11,7 +11,7 @@ use common::{
 };
 use gst::glib;
 use gst::prelude::*;
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use gstsuperpixel::algo::{Algorithm, AlgorithmParams, lsc, quickshift, slic, snic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
@@ -97,6 +97,45 @@ fn properties_of_lsc_take_effect_on_the_next_frame() {
         assert!(!seen.contains(&expected.labels), "{name}={value} changes nothing in this picture");
         seen.push(expected.labels);
     }
+}
+
+#[test]
+fn properties_of_snic_take_effect_on_the_next_frame() {
+    let info = info("I420", WIDTH, HEIGHT);
+    let input = picture(&info, 1, 0);
+    let element = superpixel();
+    element.set_property_from_str("overlay", "none");
+    let (mut h, _bus) = harness(&element);
+    h.set_src_caps(caps("I420", WIDTH, HEIGHT));
+    let mut seen: Vec<Vec<u16>> = vec![labels(&h.push_and_pull(input.clone()).unwrap())];
+    let mut own = snic::Params::default();
+    for (name, value) in [("algo", "snic"), ("compactness", "40"), ("color-space", "rgb")] {
+        element.set_property_from_str(name, value);
+        match name {
+            "compactness" => own.compactness = 40.0,
+            "color-space" => own.color_space = ColorSpace::Rgb,
+            _ => (),
+        }
+        let changed = Params { algorithm: AlgorithmParams::Snic(own.clone()), ..params() };
+        let expected = library(&input, &info, frame_info(&info), &changed, None);
+        let output = h.push_and_pull(input.clone()).unwrap();
+        assert_eq!(SuperpixelMeta::from_buffer(&output).unwrap().algo(), "snic");
+        assert!(labels(&output) == expected.labels, "{name}={value}");
+        assert!(!seen.contains(&expected.labels), "{name}={value} changes nothing in this picture");
+        seen.push(expected.labels);
+    }
+}
+
+#[test]
+fn the_values_of_algo_are_those_of_the_list() {
+    let element = superpixel();
+    let property = element.find_property("algo").unwrap();
+    let values = property.downcast::<glib::ParamSpecEnum>().unwrap().enum_class();
+    let nicks: Vec<_> = values.values().iter().map(|value| value.nick().to_string()).collect();
+    let list: Vec<_> = Algorithm::ALL.iter().map(|algorithm| algorithm.nick().to_string()).collect();
+    assert_eq!(nicks, list);
+    assert!(Algorithm::ALL.iter().all(|&algorithm| algorithm.nick().parse() == Ok(algorithm)));
+    assert!("slick".parse::<Algorithm>().unwrap_err().contains("slic, lsc"));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod pictures;
 
 use gstsuperpixel::algo::grid::Grid;
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic, snic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
@@ -55,6 +55,9 @@ fn algorithm() -> impl Strategy<Value = AlgorithmParams> {
             .prop_map(|(sigma, tau, color_scale, color_space)| AlgorithmParams::QuickShift(
                 quickshift::Params { sigma, tau, color_scale, color_space }
             )),
+        (number(slic::COMPACTNESS), space()).prop_map(|(compactness, color_space)| AlgorithmParams::Snic(
+            snic::Params { compactness, color_space }
+        )),
     ]
 }
 
@@ -113,6 +116,7 @@ fn is_valid(params: &Params) -> bool {
                 && within(quickshift::TAU, own.tau)
                 && within(quickshift::COLOR_SCALE, own.color_scale)
         }
+        AlgorithmParams::Snic(own) => within(slic::COMPACTNESS, own.compactness),
     };
     own && within(gstsuperpixel::params::SUPERPIXEL_SIZE, params.superpixel_size)
         && within(gstsuperpixel::params::MIN_REGION, params.min_region)

@@ -3,7 +3,7 @@
 //! more likely than others. Costs are bounded, so that a run takes milliseconds.
 
 use arbitrary::{Result, Unstructured};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic, snic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat, YuvMatrix};
 use gstsuperpixel::params::{
@@ -83,7 +83,11 @@ fn whole(u: &mut Unstructured<'_>, range: Range<u32>) -> Result<u32> {
 pub fn algorithm(u: &mut Unstructured<'_>, pixels: usize) -> Result<AlgorithmParams> {
     let most = (MOST_WORK / pixels as f32).max(1.0);
     let space = *u.choose(&ColorSpace::ALL)?;
-    Ok(match u.int_in_range(0..=4)? {
+    Ok(match u.int_in_range(0..=5)? {
+        5 => AlgorithmParams::Snic(snic::Params {
+            compactness: within(u, slic::COMPACTNESS)?,
+            color_space: space,
+        }),
         0 | 1 => AlgorithmParams::Slic(slic::Params {
             iterations: whole(u, ITERATIONS)?.min(most as u32),
             compactness: within(u, slic::COMPACTNESS)?,
@@ -165,6 +169,7 @@ pub fn spoil(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
         (_, AlgorithmParams::Slic(slic)) => slic.compactness = number,
         (_, AlgorithmParams::Lsc(lsc)) => lsc.ratio = number,
         (_, AlgorithmParams::QuickShift(quickshift)) => quickshift.tau = number,
+        (_, AlgorithmParams::Snic(snic)) => snic.compactness = number,
     }
     Ok(())
 }

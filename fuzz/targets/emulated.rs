@@ -29,6 +29,14 @@ struct Outcome {
     neighbors: Vec<u8>,
 }
 
+/// Parameters that both backends take.
+fn on_both(params: Params) -> Params {
+    if params.algorithm.algorithm().capabilities().cuda {
+        return params;
+    }
+    Params { algorithm: Params::default().algorithm, ..params }
+}
+
 fn outcome(buffer: &gst::BufferRef) -> Outcome {
     let bytes = buffer.map_readable().expect("readable").to_vec();
     let mut outcome = Outcome {
@@ -109,6 +117,7 @@ fn configure(elements: &[&gst::Element; 2], params: &Params) {
             set("iterations", lsc.iterations.to_value());
             set("lsc-ratio", lsc.ratio.to_value());
         }
+        AlgorithmParams::Snic(_) => unreachable!("it runs on the CPU only"),
         AlgorithmParams::QuickShift(quickshift) => {
             set("sigma", quickshift.sigma.to_value());
             set("tau", quickshift.tau.to_value());
@@ -192,7 +201,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let depth = u.int_in_range(0..=3)?;
     let mut sides = [Side::new("cpu", 0), Side::new("cuda", depth)];
     let (mut info, mut kind) = caps(u)?;
-    let mut params = draw::params(u, kind.geometry.pixels())?;
+    let mut params = on_both(draw::params(u, kind.geometry.pixels())?);
     configure(&[&sides[0].element, &sides[1].element], &params);
     show(u, &[&sides[0].element, &sides[1].element])?;
     let set_caps = |sides: &mut [Side; 2], info: &gst_video::VideoInfo| {
@@ -225,7 +234,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 (info, kind) = caps(u)?;
                 picture = draw::picture(u, kind, padding)?;
                 // What the parameters cost depends on the size.
-                params = draw::params(u, kind.geometry.pixels())?;
+                params = on_both(draw::params(u, kind.geometry.pixels())?);
                 configure(&[&sides[0].element, &sides[1].element], &params);
                 set_caps(&mut sides, &info);
             }
@@ -248,6 +257,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
             3..=5 => {
                 let part = u.int_in_range(0..=draw::PARTS - 1)?;
                 draw::change(u, &mut params, kind.geometry.pixels(), part)?;
+                params = on_both(params);
                 configure(&[&sides[0].element, &sides[1].element], &params);
             }
             6 => show(u, &[&sides[0].element, &sides[1].element])?,

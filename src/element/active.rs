@@ -87,6 +87,11 @@ impl ActiveBackend {
         Err(Error::Backend { backend: "cuda", reason: reason.into() })
     }
 
+    /// Whether it works in the memory of a device.
+    pub(super) fn is_device(&self) -> bool {
+        !matches!(self, Self::Cpu(_))
+    }
+
     /// Device and size in words.
     pub(super) fn describe(&self) -> String {
         match self {

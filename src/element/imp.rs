@@ -20,6 +20,7 @@ use super::heap;
 use super::log::CAT;
 use super::settings::{self, Settings};
 use super::task::{Found, Stream, Task, library_error};
+use crate::algo::Algorithm;
 use crate::bad_buffers::{BadBuffers, Failure};
 use crate::error::Error;
 use crate::image::FrameInfo;
@@ -40,6 +41,13 @@ struct Started {
     info: gst_video::VideoInfo,
     algo: &'static str,
     began: Instant,
+}
+
+/// The backend in use, for who asks.
+#[derive(Debug, Clone)]
+struct Shown {
+    is_device: bool,
+    description: String,
 }
 
 /// What lives from start to stop.
@@ -135,7 +143,8 @@ pub struct Superpixel {
     depth: AtomicUsize,
     /// How much later frames leave for it, in ns.
     delay: AtomicU64,
-    active_backend: Mutex<String>,
+    /// None while the element is stopped.
+    active_backend: Mutex<Option<Shown>>,
     stats: Mutex<Stats>,
     bad_buffers: BadBuffers,
     /// Set where the next frame does not follow the last: flush, seek, new caps.
@@ -154,6 +163,10 @@ fn home(_: &Stream, _: &gst::BufferRef) -> Result<Option<Home>, Reason> {
     Ok(None)
 }
 
+fn cpu_only(algorithm: Algorithm) -> String {
+    format!("algo={} runs on the CPU only; set backend=cpu or backend=auto", algorithm.nick())
+}
+
 fn restart() -> gst::ErrorMessage {
     gst::error_msg!(gst::LibraryError::Failed, ("An earlier error ended this stream; restart the pipeline"))
 }
@@ -162,9 +175,22 @@ impl Superpixel {
     /// Opens the backend that is asked for, or the best that opens.
     fn open(&self, settings: &Settings) -> Result<ActiveBackend, gst::ErrorMessage> {
         let refuse = |error: Error| gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {error}"));
+        let algorithm = settings.algorithm();
         match settings.backend {
             settings::Backend::Cpu => ActiveBackend::cpu(settings).map_err(refuse),
+            settings::Backend::Cuda if !algorithm.capabilities().cuda => {
+                Err(gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {}", cpu_only(algorithm))))
+            }
             settings::Backend::Cuda => ActiveBackend::cuda(settings).map_err(refuse),
+            settings::Backend::Auto if !algorithm.capabilities().cuda => {
+                gst::info!(
+                    CAT,
+                    imp = self,
+                    "backend=auto: using the CPU, where alone {} runs",
+                    algorithm.nick()
+                );
+                ActiveBackend::cpu(settings).map_err(refuse)
+            }
             settings::Backend::Auto => match ActiveBackend::cuda(settings) {
                 Ok(backend) => {
                     gst::info!(CAT, imp = self, "backend=auto: using {}", backend.describe());
@@ -179,10 +205,36 @@ impl Superpixel {
         }
     }
 
+    /// The backend for an algorithm: the same, or where that was chosen for us and cannot run it, the CPU, until the next start.
+    fn suited(
+        &self,
+        backend: ActiveBackend,
+        algorithm: Algorithm,
+    ) -> Result<ActiveBackend, gst::ErrorMessage> {
+        if !backend.is_device() || algorithm.capabilities().cuda {
+            return Ok(backend);
+        }
+        let settings = self.settings.lock().unwrap().clone();
+        if settings.backend != settings::Backend::Auto {
+            return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(algorithm))));
+        }
+        drop(backend);
+        let backend = ActiveBackend::cpu(&settings).map_err(library_error)?;
+        gst::info!(
+            CAT,
+            imp = self,
+            "backend=auto: now using {} for {}",
+            backend.describe(),
+            algorithm.nick()
+        );
+        self.show_backend(Some(&backend));
+        Ok(backend)
+    }
+
     /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
     /// not known, and only refused where it was not asked for.
     fn takes_device_memory(&self) -> bool {
-        let wanted = self.settings.lock().unwrap().backend;
+        let wanted = self.settings.lock().unwrap().may_use_device();
         let active = self.active_backend.lock().unwrap().clone();
         #[cfg(feature = "cuda")]
         let found = || match super::cuda_memory::unavailable() {
@@ -195,15 +247,18 @@ impl Superpixel {
         #[cfg(not(feature = "cuda"))]
         let found = || false;
         // What is wanted now counts from the next start on.
-        if active.is_empty() {
-            wanted != settings::Backend::Cpu
-        } else {
-            active.starts_with("cuda") && found()
+        match active {
+            None => wanted,
+            Some(active) => active.is_device && found(),
         }
     }
 
-    fn show_backend(&self, text: String) {
-        *self.active_backend.lock().unwrap() = text;
+    fn show_backend(&self, backend: Option<&ActiveBackend>) {
+        let shown = |backend: &ActiveBackend| Shown {
+            is_device: backend.is_device(),
+            description: backend.describe(),
+        };
+        *self.active_backend.lock().unwrap() = backend.map(shown);
         self.obj().notify("active-backend");
     }
 
@@ -256,7 +311,7 @@ impl Superpixel {
             }
             None => state.backend.take().ok_or_else(restart)?,
         };
-        let backend = backend.at(home).map_err(library_error)?;
+        let backend = self.suited(backend, params.algorithm.algorithm())?.at(home).map_err(library_error)?;
         let depth = self.depth.load(Ordering::Relaxed);
         let mut engine = backend.engine(plan, depth).map_err(library_error)?;
         engine.set_next_id(state.next_id).map_err(library_error)?;
@@ -352,7 +407,7 @@ impl Superpixel {
 
     /// Most frames that are held back when one is taken.
     fn most_held(&self) -> u32 {
-        let cuda = self.active_backend.lock().unwrap().starts_with("cuda");
+        let cuda = self.active_backend.lock().unwrap().as_ref().is_some_and(|active| active.is_device);
         if cuda { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
     }
 
@@ -434,7 +489,10 @@ impl ObjectImpl for Superpixel {
 
     fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
         match pspec.name() {
-            "active-backend" => self.active_backend.lock().unwrap().to_value(),
+            "active-backend" => {
+                let active = self.active_backend.lock().unwrap();
+                active.as_ref().map_or("", |active| &active.description).to_value()
+            }
             "stats" => {
                 let mut stats = self.stats.lock().unwrap().to_structure();
                 stats.set("dropped", self.bad_buffers.dropped());
@@ -485,7 +543,7 @@ impl BaseTransformImpl for Superpixel {
         let backend = self.open(&settings)?;
         self.depth.store(settings.depth(), Ordering::Relaxed);
         self.delay.store(0, Ordering::Relaxed);
-        self.show_backend(backend.describe());
+        self.show_backend(Some(&backend));
         *self.stats.lock().unwrap() = Stats::default();
         self.bad_buffers.reset();
         *self.state.lock().unwrap() = Some(State {
@@ -517,7 +575,7 @@ impl BaseTransformImpl for Superpixel {
         #[cfg(not(feature = "cuda"))]
         let _ = broken;
         heap::trim();
-        self.show_backend(String::new());
+        self.show_backend(None);
         Ok(())
     }
 

@@ -236,6 +236,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Which algorithm segments.
+    pub(super) fn algorithm(&self) -> algo::Algorithm {
+        self.algo.into()
+    }
+
+    /// Whether a device may be chosen at start.
+    pub(super) fn may_use_device(&self) -> bool {
+        self.backend != Backend::Cpu && self.algorithm().capabilities().cuda
+    }
+
     /// What decides the label map.
     pub(super) fn params(&self) -> Params {
         Params {
@@ -246,7 +256,7 @@ impl Settings {
             merge: self.merge.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
-            algorithm: self.own.of(self.algo.into()),
+            algorithm: self.own.of(self.algorithm()),
         }
     }
 
@@ -466,15 +476,15 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Superpixels",
             "Wanted number of superpixels per frame; the grid step follows from it (0 = use superpixel-size)",
         ),
-        uint(ITERATIONS, "Iterations", "Assign and update rounds of a frame by itself; more = better fit, slower. Frames that go on from the last one (temporal), or follow a cut, take two"),
+        uint(ITERATIONS, "Iterations", "SLIC, LSC: assign and update rounds of a frame by itself; more = better fit, slower. Frames that go on from the last one (temporal), or follow a cut, take two"),
         float(
             slic::COMPACTNESS,
             "Compactness",
-            "SLIC: weight of place against color, in Lab units; higher = more regular superpixels",
+            "SLIC, SNIC: weight of place against color, in Lab units; higher = more regular superpixels",
         ),
         glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.own.slic.color_space))
             .nick("Color space")
-            .blurb("SLIC, quick shift: color space in which differences are measured (LSC: always Lab)")
+            .blurb("SLIC, SNIC, quick shift: color space in which differences are measured (LSC: always Lab)")
             .mutable_playing()
             .build(),
         boolean(
