@@ -158,7 +158,7 @@ impl fmt::Display for Size {
 enum Choice {
     Cpu,
     Cuda,
-    /// Every backend that this machine has.
+    /// Every backend that this machine has and that has the algorithm.
     All,
 }
 
@@ -289,6 +289,11 @@ trait Runner {
     fn limits(&self) -> Result<Vec<Limit>>;
     /// How many ms it took to open the device, part by part.
     fn opening(&self) -> &[(&'static str, f64)];
+    /// Whether it has an algorithm.
+    fn has(&self, algorithm: Algorithm) -> bool {
+        let _ = algorithm;
+        true
+    }
     /// Gets ready to segment `clip` as often as wanted.
     fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>>;
 }
@@ -662,7 +667,8 @@ fn main() -> Result<()> {
         let mut rows = Vec::new();
         for size in &args.sizes {
             let clip = pictures.clip(size.0, args.format);
-            for algorithm in &args.algorithms {
+            let asked_for = args.backend != Choice::All;
+            for algorithm in args.algorithms.iter().filter(|&&own| asked_for || runner.has(own)) {
                 for superpixel_size in &args.superpixel_size {
                     let case = Case::new(&args, *size, *algorithm, *superpixel_size);
                     let row = measure(&**runner, &case, &clip, &args, bandwidth)?;

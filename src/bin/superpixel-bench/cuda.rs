@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::CUevent_flags;
+use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::backend::Backend;
 use gstsuperpixel::cuda::{Cuda, Staging};
 use gstsuperpixel::engine::Engine;
@@ -54,6 +55,10 @@ impl CudaRunner {
 }
 
 impl Runner for CudaRunner {
+    fn has(&self, algorithm: Algorithm) -> bool {
+        algorithm.capabilities().cuda
+    }
+
     fn device(&self) -> String {
         format!("{}, {}", self.cuda.describe(), self.cuda.details())
     }
