@@ -83,7 +83,7 @@ pub use plugin::plugin_register_static;
 mod plugin {
     /// plugin-superpixel:
     ///
-    /// Since: plugins-rs-0.1
+    /// Since: 0.1
     fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
         crate::meta::register();
         crate::element::register(plugin)?;

@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Installs what is missing and passes every test: tests/run.sh
+# Installs what is missing and passes every test: tests/run.sh [quick]
 #
+# quick: format, lints and the tests that find most, in a few minutes once things are built; CI runs the whole.
 # Goes on after a failed section and ends with a count. SUPERPIXEL_NO_SKIPS=1 makes a skipped section a failure.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if [ $# -gt 0 ]; then
-    sed -n '3,5s/^# *//p' "${BASH_SOURCE[0]}"
-    case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
-fi
+quick=
+case $#,${1:-} in
+    0,) ;;
+    1,quick) quick=yes ;;
+    *)
+        sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}"
+        case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
+        ;;
+esac
 # shellcheck source=pipelines/setup.sh
 . "$here/../pipelines/setup.sh"
 cd "$root"
@@ -45,17 +51,44 @@ gst-inspect-1.0 --version | sed -n 1p
 export CARGO_TARGET_DIR=$target_dir CARGO_TERM_COLOR=never RUST_BACKTRACE=1
 say "set-up: done, $SECONDS s"
 
-# With the demo in one call: apart, each would build the library again, for other features of its dependencies.
-build_plugin --example demo
-export G_DEBUG=fatal_warnings
-# The tests register the elements themselves.
-unset GST_PLUGIN_PATH
+# Prints how the sections ended and exits.
+finish() {
+    say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
+    for name in "${failed[@]}"; do say "failed: $name"; done
+    for name in "${skipped[@]}"; do say "skipped: $name"; done
+    if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ] && [ ${#skipped[@]} -gt 0 ]; then exit 1; fi
+    [ ${#failed[@]} = 0 ]
+    exit
+}
 
 features() { echo --no-default-features ${1:+--features "$1"}; }
 lint() {
     # shellcheck disable=SC2046  # words on purpose
     cargo clippy --locked --all-targets $(features "$1") -- -D warnings
 }
+check_format() {
+    cargo fmt --check
+    cargo fmt --check --manifest-path fuzz/Cargo.toml
+}
+
+if [ "$quick" ]; then
+    quick_tests() {
+        # shellcheck disable=SC2046  # words on purpose
+        cargo test --locked --no-fail-fast $(features gst,cuda) --lib --test layers --test readme --test element --test label_element \
+            --test meta --test bad_buffers --test drawing --test merge --test temporal
+    }
+    section "format" check_format
+    section "clippy, features: gst,cuda" lint gst,cuda
+    section "quick tests, features: gst,cuda" quick_tests
+    finish
+fi
+
+# With the demo in one call: apart, each would build the library again, for other features of its dependencies.
+build_plugin --example demo
+export G_DEBUG=fatal_warnings
+# The tests register the elements themselves.
+unset GST_PLUGIN_PATH
+
 run_tests() {
     local set=$1
     shift
@@ -126,10 +159,6 @@ if [ "$(uname -m)" = x86_64 ]; then
 else
     skip "scripts" "the pinned shellcheck is a program for x86-64"
 fi
-check_format() {
-    cargo fmt --check
-    cargo fmt --check --manifest-path fuzz/Cargo.toml
-}
 section "format" check_format
 section "kernels are built" python3 kernels/build.py --check
 for set in "" gst cuda gst,cuda gst,cuda,cli; do
@@ -414,8 +443,4 @@ for target in library metadata buffers emulated; do
     fi
 done
 
-say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
-for name in "${failed[@]}"; do say "failed: $name"; done
-for name in "${skipped[@]}"; do say "skipped: $name"; done
-if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ] && [ ${#skipped[@]} -gt 0 ]; then exit 1; fi
-[ ${#failed[@]} = 0 ]
+finish

@@ -30,7 +30,7 @@
  * gst-launch-1.0 videotestsrc num-buffers=5 ! superpixel overlay=none ! superpixellabels ! videoconvert ! pngenc ! multifilesink location=l%05d.png
  * ]|
  *
- * Since: plugins-rs-0.1
+ * Since: 0.1
  */
 use gst::glib;
 use gst::prelude::*;

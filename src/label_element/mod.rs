@@ -18,7 +18,7 @@
  * gst-launch-1.0 videotestsrc num-buffers=50 ! superpixel overlay=none ! superpixellabels ! avenc_ffv1 ! matroskamux ! filesink location=labels.mkv
  * ]|
  *
- * Since: plugins-rs-0.1
+ * Since: 0.1
  */
 use gst::glib;
 use gst::prelude::*;
