@@ -465,6 +465,56 @@ fn memory_may_change_in_the_stream() {
 }
 
 #[test]
+fn an_algorithm_of_the_cpu_takes_over_frames_in_device_memory() {
+    if !device("an_algorithm_of_the_cpu_takes_over_frames_in_device_memory") {
+        return;
+    }
+    /// What each frame leaves: the algorithm, the labels and the drawn pixels.
+    fn run(upload: &str, download: &str, backend: &str) -> Vec<(String, Vec<u16>, Vec<u8>)> {
+        let pipeline = launch(&format!(
+            "videotestsrc num-buffers=12 pattern=ball ! video/x-raw,format=NV12,width=96,height=64 ! {upload} \
+             superpixel name=s backend={backend} temporal=false superpixel-size=8 overlay=mean-color ! {download} \
+             fakesink name=f signal-handoffs=true"
+        ));
+        let element = pipeline.by_name("s").unwrap();
+        let frames = std::sync::atomic::AtomicUsize::new(0);
+        // Set before the sixth frame comes, by the thread that brings it.
+        let set = element.clone();
+        element.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+            if frames.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 5 {
+                set.set_property_from_str("algo", "snic");
+            }
+            gst::PadProbeReturn::Ok
+        });
+        // The metadata does not pass every element on the way to the host.
+        let (metas, pixels) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
+        let to = metas.clone();
+        element.static_pad("src").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, probe| {
+            let meta = SuperpixelMeta::from_buffer(probe.buffer().unwrap()).unwrap();
+            to.lock().unwrap().push((meta.algo().to_string(), meta.labels().unwrap().as_slice().to_vec()));
+            gst::PadProbeReturn::Ok
+        });
+        let to = pixels.clone();
+        pipeline.by_name("f").unwrap().connect("handoff", false, move |values| {
+            to.lock().unwrap().push(common::bytes(&values[1].get::<gst::Buffer>().unwrap()));
+            None
+        });
+        play_to_end(&pipeline).unwrap();
+        let (metas, pixels) = (metas.lock().unwrap(), pixels.lock().unwrap());
+        assert_eq!(metas.len(), pixels.len());
+        let both = |((algo, labels), pixels): (&(String, Vec<u16>), &Vec<u8>)| {
+            (algo.clone(), labels.clone(), pixels.clone())
+        };
+        metas.iter().zip(pixels.iter()).map(both).collect()
+    }
+    let host = run("", "", "cpu");
+    let on_device = run(&format!("cudaupload ! {ON_DEVICE} !"), "cudadownload ! video/x-raw !", "auto");
+    let algos: Vec<_> = on_device.iter().map(|(algo, ..)| algo.as_str()).collect();
+    assert_eq!(algos, [&["slic"; 5][..], &["snic"; 7]].concat());
+    assert!(host == on_device, "the CPU gives something else for frames in device memory");
+}
+
+#[test]
 fn metadata_follows_a_frame_to_the_host() {
     if !device("metadata_follows_a_frame_to_the_host") {
         return;

@@ -10,7 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("numbers, pixels, errors", &["range.rs", "error.rs", "image.rs"]),
     ("colors, regions", &["color.rs", "regions.rs"]),
     ("grid and methods", &["algo/grid.rs", "algo/method.rs"]),
-    ("plan of what lasts", &["temporal/mod.rs"]),
+    ("temporal plan", &["temporal/mod.rs"]),
     ("parameters and plans of stages", &["algo/*/mod.rs", "post/*/mod.rs", "ingest/mod.rs", "post/mod.rs"]),
     ("all algorithms", &["algo/mod.rs"]),
     ("parameters", &["params.rs"]),
@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("seam", &["backend.rs", "engine.rs"]),
     ("resources", &["cpu/*.rs", "cuda/*.rs"]),
     (
-        "what lasts",
+        "temporal state",
         &[
             "temporal/state.rs",
             "temporal/device.rs",
@@ -30,7 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "temporal/reassign.rs",
         ],
     ),
-    ("what stages share", &["buffers/*.rs"]),
+    ("shared buffers", &["buffers/*.rs"]),
     (
         "stages",
         &[
@@ -140,35 +140,61 @@ fn paths(code: &str) -> Vec<String> {
     out
 }
 
-/// For each file those that it imports from.
+/// The module that a path in `name` leads to, and what is left of the path.
+fn follow<'p>(
+    modules: &BTreeMap<Vec<String>, &str>,
+    mut at: Vec<String>,
+    path: &'p str,
+) -> (Vec<String>, Vec<&'p str>) {
+    let parts: Vec<_> = path.split("::").collect();
+    for (i, &part) in parts.iter().enumerate() {
+        match part {
+            "crate" => at.clear(),
+            "super" => drop(at.pop()),
+            "self" => {}
+            part => {
+                at.push(part.to_string());
+                if !modules.contains_key(&at) {
+                    at.pop();
+                    return (at, parts[i..].to_vec());
+                }
+            }
+        }
+    }
+    (at, Vec::new())
+}
+
+/// For each file those that it imports from, through paths from the root or from a module that it has imported.
 fn imports(files: &Files) -> BTreeMap<&str, BTreeSet<&str>> {
     let modules: BTreeMap<Vec<String>, &str> = files.keys().map(|name| (module(name), &name[..])).collect();
     let mut all = BTreeMap::new();
     for (name, text) in files {
-        let mut found = BTreeSet::new();
-        for path in paths(&code(text)) {
-            let mut at = module(name);
-            for (i, part) in path.split("::").enumerate() {
-                match part {
-                    "crate" => at.clear(),
-                    "super" => drop(at.pop()),
-                    "self" if i == 0 => {}
-                    part => {
-                        let mut next = at.clone();
-                        next.push(part.to_string());
-                        if !modules.contains_key(&next) {
-                            break;
-                        }
-                        at = next;
-                    }
+        let code = code(text);
+        let (mut found, mut reach) = (BTreeSet::new(), Vec::new());
+        for path in paths(&code) {
+            let (at, rest) = follow(&modules, module(name), &path);
+            // `merge::cpu::Merge` after `use crate::post::merge`.
+            if let (true, Some(last)) = (rest.is_empty(), at.last()) {
+                reach.push((last.clone(), at.clone()));
+            }
+            found.insert(at);
+        }
+        for (short, at) in reach {
+            for (place, _) in code.match_indices(&format!("{short}::")) {
+                let inside = code[..place]
+                    .chars()
+                    .next_back()
+                    .is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
+                let path = code[place + short.len() + 2..]
+                    .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+                if !inside {
+                    found.insert(follow(&modules, at.clone(), path.into_iter().next().unwrap_or_default()).0);
                 }
             }
-            // A macro stands at the root, wherever its file is.
-            if !at.is_empty() && modules[&at] != name {
-                found.insert(modules[&at]);
-            }
         }
-        all.insert(&name[..], found);
+        // What stands at the root is a macro, wherever its file is.
+        found.remove(&Vec::new());
+        all.insert(&name[..], found.iter().map(|at| modules[at]).filter(|other| other != name).collect());
     }
     all
 }
@@ -264,6 +290,15 @@ fn an_import_upward_or_a_circle_is_found() {
     assert!(
         circle.contains("a circle: algo/slic/cpu.rs, algo/slic/label.rs, algo/slic/score.rs"),
         "{circle}"
+    );
+    let upward = planted(
+        "post/merge/mod.rs",
+        "use crate::post::connectivity;\nfn f() { connectivity::cpu::find() }\n",
+    );
+    assert!(
+        upward
+            .contains("post/merge/mod.rs (parameters and plans of stages) imports post/connectivity/cpu.rs"),
+        "{upward}"
     );
     let homeless = planted("helpers.rs", "");
     assert!(homeless.starts_with("helpers.rs is in no layer"), "{homeless}");

@@ -22,7 +22,7 @@ pub struct Work {
 
 impl Work {
     /// Memory for the frames of a plan.
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
+    pub(crate) fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let pixels = plan.frame.geometry.pixels();
         let features = memory::zeroed("packed colors", pixels)?;
         let clusters = memory::zeroed("clusters", if plan.clusters_are_pixels() { pixels } else { 0 })?;

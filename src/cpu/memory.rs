@@ -117,7 +117,7 @@ unsafe impl Allocator for Pages {
     }
 }
 
-/// Bytes that may still be mapped: tests lower it, who cannot take memory from the system without taking it from themselves.
+/// Bytes that may still be mapped. Tests lower it to see what happens without memory.
 #[doc(hidden)]
 pub static ROOM: AtomicI64 = AtomicI64::new(i64::MAX / 2);
 
@@ -202,7 +202,7 @@ pub(crate) fn resize<T: Clone>(
     Ok(())
 }
 
-/// An array that can be told to make room.
+/// An array whose capacity can grow.
 pub(crate) trait Grow {
     /// What is in it.
     type Item;

@@ -80,7 +80,7 @@ macro_rules! built {
 }
 pub(crate) use built;
 
-/// The file that every device has to take: one that cannot run it is not chosen. All are compiled for the same devices.
+/// Loaded when a device is opened, so that one which cannot run our kernels is not chosen. All files are compiled for the same devices.
 const PROBE: ModuleCode = module_code!("color");
 
 /// What a device can load of a file of kernels.

@@ -43,9 +43,9 @@ struct Started {
     began: Instant,
 }
 
-/// The backend in use, for who asks.
+/// What is known of the backend outside the streaming thread.
 #[derive(Debug, Clone)]
-struct Shown {
+struct BackendInfo {
     is_device: bool,
     description: String,
 }
@@ -144,7 +144,7 @@ pub struct Superpixel {
     /// How much later frames leave for it, in ns.
     delay: AtomicU64,
     /// None while the element is stopped.
-    active_backend: Mutex<Option<Shown>>,
+    active_backend: Mutex<Option<BackendInfo>>,
     stats: Mutex<Stats>,
     bad_buffers: BadBuffers,
     /// Set where the next frame does not follow the last: flush, seek, new caps.
@@ -186,7 +186,7 @@ impl Superpixel {
                 gst::info!(
                     CAT,
                     imp = self,
-                    "backend=auto: using the CPU, where alone {} runs",
+                    "backend=auto: using the CPU, the only backend of {}",
                     algorithm.nick()
                 );
                 ActiveBackend::cpu(settings).map_err(refuse)
@@ -205,30 +205,31 @@ impl Superpixel {
         }
     }
 
-    /// The backend for an algorithm: the same, or where that was chosen for us and cannot run it, the CPU, until the next start.
-    fn suited(
-        &self,
-        backend: ActiveBackend,
-        algorithm: Algorithm,
-    ) -> Result<ActiveBackend, gst::ErrorMessage> {
-        if !backend.is_device() || algorithm.capabilities().cuda {
-            return Ok(backend);
+    /// Whether the stream has to move from the device to the CPU for an algorithm.
+    ///
+    /// Errors: it would have to, but the user has asked for the device.
+    fn has_to_leave_device(&self, algorithm: Algorithm) -> Result<bool, gst::ErrorMessage> {
+        if algorithm.capabilities().cuda || !self.is_on_device() {
+            return Ok(false);
         }
-        let settings = self.settings.lock().unwrap().clone();
-        if settings.backend != settings::Backend::Auto {
+        if self.settings.lock().unwrap().backend != settings::Backend::Auto {
             return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(algorithm))));
         }
+        Ok(true)
+    }
+
+    /// Takes the CPU in the place of a device until the next start.
+    fn leave_device(&self, backend: ActiveBackend) -> Result<ActiveBackend, gst::ErrorMessage> {
+        let _current = keep_context();
         drop(backend);
-        let backend = ActiveBackend::cpu(&settings).map_err(library_error)?;
-        gst::info!(
-            CAT,
-            imp = self,
-            "backend=auto: now using {} for {}",
-            backend.describe(),
-            algorithm.nick()
-        );
+        let backend = ActiveBackend::cpu(&self.settings.lock().unwrap()).map_err(library_error)?;
+        gst::info!(CAT, imp = self, "backend=auto: now using {}", backend.describe());
         self.show_backend(Some(&backend));
         Ok(backend)
+    }
+
+    fn is_on_device(&self) -> bool {
+        self.active_backend.lock().unwrap().as_ref().is_some_and(|active| active.is_device)
     }
 
     /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
@@ -254,11 +255,11 @@ impl Superpixel {
     }
 
     fn show_backend(&self, backend: Option<&ActiveBackend>) {
-        let shown = |backend: &ActiveBackend| Shown {
+        let info = |backend: &ActiveBackend| BackendInfo {
             is_device: backend.is_device(),
             description: backend.describe(),
         };
-        *self.active_backend.lock().unwrap() = backend.map(shown);
+        *self.active_backend.lock().unwrap() = backend.map(info);
         self.obj().notify("active-backend");
     }
 
@@ -300,6 +301,8 @@ impl Superpixel {
                 Err(error) => gst::info!(CAT, imp = self, "identities start anew: {error}"),
             }
         }
+        // Before the engine goes: where the algorithm is refused, the backend stays.
+        let leaves = self.has_to_leave_device(params.algorithm.algorithm())?;
         let backend = match state.engine.take() {
             Some((_, mut engine)) => {
                 // Frames under way may still be in its memory.
@@ -311,7 +314,8 @@ impl Superpixel {
             }
             None => state.backend.take().ok_or_else(restart)?,
         };
-        let backend = self.suited(backend, params.algorithm.algorithm())?.at(home).map_err(library_error)?;
+        let backend = if leaves { self.leave_device(backend)? } else { backend };
+        let backend = backend.at(home).map_err(library_error)?;
         let depth = self.depth.load(Ordering::Relaxed);
         let mut engine = backend.engine(plan, depth).map_err(library_error)?;
         engine.set_next_id(state.next_id).map_err(library_error)?;
@@ -407,8 +411,7 @@ impl Superpixel {
 
     /// Most frames that are held back when one is taken.
     fn most_held(&self) -> u32 {
-        let cuda = self.active_backend.lock().unwrap().as_ref().is_some_and(|active| active.is_device);
-        if cuda { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
+        if self.is_on_device() { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
     }
 
     /// How much later than in the stream frames leave.

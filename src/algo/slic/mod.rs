@@ -48,7 +48,7 @@ const MOST_STEPS: f64 = 8.0;
 /// The scale of SLICO's places, as if they were m.
 const ADAPTIVE_COMPACTNESS: f64 = 64.0;
 /// Quanta of a feature for a unit of compactness.
-const QUANTA: f64 = 8.0;
+pub(super) const QUANTA: f64 = 8.0;
 
 /// What is SLIC's own.
 #[derive(Debug, Clone, PartialEq)]

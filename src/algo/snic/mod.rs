@@ -21,13 +21,10 @@ pub(crate) mod cpu;
 
 use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
-use super::slic::COMPACTNESS;
+use super::slic::{COMPACTNESS, QUANTA};
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
-
-/// Quanta of a feature for a unit of compactness.
-const QUANTA: f64 = 8.0;
 
 /// What is SNIC's own.
 #[derive(Debug, Clone, PartialEq)]
