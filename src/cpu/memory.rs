@@ -32,31 +32,59 @@ impl<T> Default for Array<T> {
 impl<T> Deref for Array<T> {
     type Target = vec::Vec<T, Pages>;
 
+    #[inline(always)]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl<T> DerefMut for Array<T> {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
 }
 
 impl<T> AsRef<[T]> for Array<T> {
+    #[inline(always)]
     fn as_ref(&self) -> &[T] {
         self
     }
 }
 
 impl<T> AsMut<[T]> for Array<T> {
+    #[inline(always)]
     fn as_mut(&mut self) -> &mut [T] {
         self
     }
 }
 
+impl<T: Copy> Array<T> {
+    /// As [`Vec::extend_from_slice`], in one copy: the vector below takes item by item.
+    pub(crate) fn extend_from_slice(&mut self, others: &[T]) {
+        self.0.reserve(others.len());
+        let len = self.0.len();
+        // SAFETY: `reserve` has made room for the items, which are copied to behind those there are; `others` is not part of the
+        // array, which is borrowed mutably.
+        unsafe {
+            others.as_ptr().copy_to_nonoverlapping(self.0.as_mut_ptr().add(len), others.len());
+            self.0.set_len(len + others.len());
+        }
+    }
+}
+
 impl<T> Extend<T> for Array<T> {
+    /// Without a look at the capacity for each item that there is room for.
+    #[inline]
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        let mut items = items.into_iter();
+        let mut taken = 0;
+        for (place, item) in self.0.spare_capacity_mut().iter_mut().zip(&mut items) {
+            place.write(item);
+            taken += 1;
+        }
+        // SAFETY: so many places behind the items that there were have been written.
+        unsafe { self.0.set_len(self.0.len() + taken) };
         self.0.extend(items);
     }
 }
@@ -65,6 +93,7 @@ impl<'a, T> IntoIterator for &'a Array<T> {
     type Item = &'a T;
     type IntoIter = std::slice::Iter<'a, T>;
 
+    #[inline(always)]
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()
     }
@@ -74,6 +103,7 @@ impl<'a, T> IntoIterator for &'a mut Array<T> {
     type Item = &'a mut T;
     type IntoIter = std::slice::IterMut<'a, T>;
 
+    #[inline(always)]
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter_mut()
     }
@@ -217,6 +247,7 @@ pub(crate) trait Grow {
 impl<T> Grow for Array<T> {
     type Item = T;
 
+    #[inline(always)]
     fn extent(&self) -> (usize, usize) {
         (self.len(), self.capacity())
     }
@@ -229,6 +260,7 @@ impl<T> Grow for Array<T> {
 impl<T> Grow for Vec<T> {
     type Item = T;
 
+    #[inline(always)]
     fn extent(&self) -> (usize, usize) {
         (self.len(), self.capacity())
     }
@@ -257,7 +289,7 @@ fn grow<A: Grow>(values: &mut A, what: &'static str, more: usize) -> Result<()> 
 }
 
 /// As [`Vec::extend_from_slice`].
-pub(crate) fn append<T: Clone>(values: &mut Array<T>, what: &'static str, others: &[T]) -> Result<()> {
+pub(crate) fn append<T: Copy>(values: &mut Array<T>, what: &'static str, others: &[T]) -> Result<()> {
     reserve(values, what, others.len())?;
     values.extend_from_slice(others);
     Ok(())
@@ -291,6 +323,12 @@ mod tests {
         values.truncate(10);
         values.shrink_to_fit();
         assert_eq!(values[..], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        // In part where there is room, in part where there is none yet.
+        reserve(&mut values, "tests", 3).unwrap();
+        values.extend(10..LARGE.min(1 << 20) as u32);
+        values.extend_from_slice(&[7, 7]);
+        let (counted, last) = values.split_at(values.len() - 2);
+        assert!(counted.iter().enumerate().all(|(i, &value)| i as u32 == value) && last == [7, 7]);
         for count in [0, 1, LARGE.min(1 << 20) - 1, LARGE.min(1 << 20), 1 << 20] {
             assert!(zeroed::<u8>("tests", count).unwrap().iter().all(|&byte| byte == 0));
         }
