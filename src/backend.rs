@@ -39,11 +39,15 @@ pub trait Backend: Sized + Send + 'static {
     type Labels<'a>: Send;
     /// What the stages of a frame hand on: packed colors, the number of regions, device memory.
     type Work: Send;
+    /// What a frame gave, apart from [`Backend::Work`]: it stays while later frames are segmented.
+    type Kept: Send;
 
     /// Device and size in words: `cpu 8 threads`, `cuda:0 NAME`.
     fn describe(&self) -> String;
     /// Memory for the frames of a plan.
     fn work(&self, plan: &Plan, caller: Internal) -> Result<Self::Work>;
+    /// Room for what one frame gives, to be used for frame after frame.
+    fn kept(&self, caller: Internal) -> Result<Self::Kept>;
     /// Stage `ingest`.
     fn ingest(&self, plan: &Plan, work: &Self::Work, caller: Internal) -> Result<Box<dyn Ingest<Self>>>;
     /// The stages of the plan's algorithm.
@@ -168,10 +172,8 @@ pub trait Statistics<B: Backend>: Send {
     /// Hands out what was measured; a device backend waits for it here.
     fn collect(&mut self, work: &B::Work, outputs: Outputs, regions: &mut Regions) -> Result<()>;
 
-    /// Mean samples of each label in the frame's own channels, as measured last, where the host has them.
-    fn means(&self) -> &[[u16; 3]] {
-        &[]
-    }
+    /// Puts what was measured into `kept`; a device backend only starts to. Without `copies` that is the number of regions alone.
+    fn keep(&mut self, work: &B::Work, outputs: Outputs, copies: bool, kept: &mut B::Kept) -> Result<()>;
 }
 
 /// Labels and means to pixels of the frame.
@@ -182,7 +184,6 @@ pub trait Overlay<B: Backend>: Send {
         frame: &mut B::FrameMut<'_>,
         work: &B::Work,
         labels: &B::Labels<'_>,
-        means: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()>;
 }

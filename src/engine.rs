@@ -56,6 +56,11 @@ impl<B: Backend> Engine<B> {
         })
     }
 
+    /// The backend that this engine runs on.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// Gives the backend back, to be used with another plan.
     pub fn into_backend(self) -> B {
         self.backend
@@ -184,6 +189,23 @@ impl<B: Backend> Engine<B> {
         Ok(&self.regions)
     }
 
+    /// Room for what frames give, for [`Engine::keep`].
+    pub fn kept(&self) -> Result<B::Kept> {
+        self.backend.kept(Internal::CALL)
+    }
+
+    /// Puts what the frame that was submitted last gave into `kept`, which stays as it is while later frames are segmented. A
+    /// device backend waits for nothing here; `kept` does where it is read. Without `copies` only the number of regions is
+    /// kept.
+    ///
+    /// Errors: no frame has been segmented; what the backend says, for instance of memory.
+    pub fn keep(&mut self, copies: bool, kept: &mut B::Kept) -> Result<()> {
+        if !self.is_segmented {
+            return Err(Error::NotSegmented);
+        }
+        self.statistics.keep(&self.work, self.outputs, copies, kept)
+    }
+
     /// Writes the label map of `frame`: values 0..n-1, each used, and measures what `outputs` asks for.
     ///
     /// Errors: a frame or plane of another shape than the plan's.
@@ -212,8 +234,8 @@ impl<B: Backend> Engine<B> {
         if let Some(boundaries) = &drawing.boundaries {
             BOUNDARY_WIDTH.check(boundaries.width)?;
         }
-        let Self { overlay, statistics, times, work, .. } = self;
-        times.time("overlay", || overlay.draw(frame, work, labels, statistics.means(), drawing))
+        let Self { overlay, times, work, .. } = self;
+        times.time("overlay", || overlay.draw(frame, work, labels, drawing))
     }
 
     /// What the last finished frame gave beside its label map.

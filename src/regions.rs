@@ -54,7 +54,7 @@ pub struct Motion {
 const _: () = assert!(size_of::<Motion>() == 12);
 
 /// What one frame gave beside the label map; kept by the engine and overwritten by the next frame.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Regions {
     /// Number of labels n; the label map holds 0..n-1, each at least once.
     pub count: u32,

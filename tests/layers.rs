@@ -46,7 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("composition root", &["stages/*.rs"]),
     ("buffers of GStreamer", &["video_map.rs", "bad_buffers.rs"]),
     ("metadata", &["meta.rs"]),
-    ("element", &["element/*.rs"]),
+    ("element", &["element/*.rs", "element/cuda/*.rs"]),
     ("label element", &["label_element/*.rs"]),
     ("library and plugin", &["lib.rs"]),
 ];

@@ -18,6 +18,8 @@ pub struct Work {
     pub(crate) temporal: Option<Box<State>>,
     /// Number of regions.
     pub(crate) count: u32,
+    /// Mean samples of each region in the frame's own channels, where mean colors were asked for.
+    pub(crate) means: Array<[u16; 3]>,
 }
 
 impl Work {
@@ -28,7 +30,7 @@ impl Work {
         let clusters = memory::zeroed("clusters", if plan.clusters_are_pixels() { pixels } else { 0 })?;
         let state = |temporal| State::new(cpu, plan, temporal).map(Box::new);
         let temporal = plan.temporal.as_ref().map(state).transpose()?;
-        Ok(Self { features, clusters, temporal, count: 0 })
+        Ok(Self { features, clusters, temporal, count: 0, means: Array::new() })
     }
 
     /// Name of a region over time; its label where nothing lasts.

@@ -177,7 +177,6 @@ impl Cuda {
     }
 
     /// The host waits for what was noted.
-    #[cfg(feature = "gst")]
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         check("synchronize", event.synchronize())
     }

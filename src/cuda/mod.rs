@@ -10,6 +10,7 @@ pub(crate) mod bounce;
 pub(crate) mod device;
 pub(crate) mod frame;
 mod handle;
+mod kept;
 // Only the element sends frames back in memory that they keep.
 #[cfg(feature = "gst")]
 pub(crate) mod landing;
@@ -22,4 +23,5 @@ pub(crate) mod tuning;
 
 pub use frame::{DeviceFrame, Staging};
 pub use handle::{Cuda, ForeignContext, Traffic, TrafficCount};
+pub use kept::Kept;
 pub use results::{Counts, Part, Results};

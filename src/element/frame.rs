@@ -6,8 +6,6 @@ use gst::prelude::*;
 
 use crate::bad_buffers::Failure;
 use crate::image::{self, FrameInfo, Geometry, MAX_SIDE, PixelFormat, YuvMatrix};
-#[cfg(feature = "cuda")]
-use crate::video_map::Layout;
 use crate::video_map::{Reason, Shape, VideoMap, label_shape};
 
 // Labels are written in place into GRAY16_LE planes, which are native only here.
@@ -17,7 +15,7 @@ compile_error!(
 );
 
 /// GStreamer's name of a format.
-fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
+pub(super) fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
     match format {
         PixelFormat::Rgba => gst_video::VideoFormat::Rgba,
         PixelFormat::Bgra => gst_video::VideoFormat::Bgra,
@@ -39,38 +37,6 @@ fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
 /// Caps of everything that can be segmented in system memory.
 pub(crate) fn system_caps() -> gst::Caps {
     caps_of(PixelFormat::ALL.map(video_format))
-}
-
-/// Caps of everything that can be segmented, on the device first: there no pixel has to move.
-pub(super) fn all_caps() -> gst::Caps {
-    let mut caps = gst::Caps::new_empty();
-    #[cfg(feature = "cuda")]
-    {
-        let formats = PixelFormat::ALL.into_iter().filter(|format| on_device(*format)).map(video_format);
-        let mut device = caps_of(formats);
-        device.make_mut().set_features_simple(Some(gst::CapsFeatures::new([super::cuda_memory::FEATURE])));
-        caps.merge(device);
-    }
-    caps.merge(system_caps());
-    caps
-}
-
-/// Whether GStreamer keeps frames of a format in device memory.
-#[cfg(feature = "cuda")]
-fn on_device(format: PixelFormat) -> bool {
-    use PixelFormat::*;
-    matches!(format, Nv12 | I420 | P010Le | Rgba | Bgra | Rgbx | Bgrx)
-}
-
-/// Whether caps are of frames in device memory.
-pub(super) fn is_on_device(features: &gst::CapsFeaturesRef) -> bool {
-    #[cfg(feature = "cuda")]
-    return features.contains(super::cuda_memory::FEATURE);
-    #[cfg(not(feature = "cuda"))]
-    return {
-        let _ = features;
-        false
-    };
 }
 
 /// Caps of any supported size in one of `formats`.
@@ -159,44 +125,11 @@ impl<'a> DrawMap<'a> {
     }
 }
 
-/// Where the planes of a buffer lie in it.
-#[cfg(feature = "cuda")]
-pub(super) fn host_layout(
-    buffer: &gst::BufferRef,
-    info: &gst_video::VideoInfo,
-    frame: FrameInfo,
-) -> Result<crate::cuda::landing::HostLayout, Reason> {
-    let layout = Layout::of(buffer, info, shapes(frame))?;
-    let (mut offsets, mut strides) = ([0; 3], [0; 3]);
-    for (i, plane) in layout.planes().iter().enumerate() {
-        (offsets[i], strides[i]) = (plane.offset, plane.stride);
-    }
-    crate::cuda::landing::HostLayout::new(frame, buffer.size(), offsets, strides).map_err(|e| e.to_string())
-}
-
 /// Zeroes what stands between the rows of a plane: fresh memory holds what its last owner left.
 pub(crate) fn clear_padding(plane: &mut [u8], row: usize, stride: usize) {
     if stride > row {
         plane.chunks_mut(stride).filter_map(|line| line.get_mut(row..)).for_each(|padding| padding.fill(0));
     }
-}
-
-/// A label buffer whose labels come down when it is mapped: GRAY16_LE with a video meta.
-#[cfg(feature = "cuda")]
-pub(super) fn label_buffer(
-    results: &std::sync::Arc<crate::cuda::Results>,
-    geometry: Geometry,
-) -> Result<gst::Buffer, gst::ErrorMessage> {
-    let mut buffer = super::result_memory::buffer(results, crate::cuda::Part::Labels);
-    let failed = |reason: String| {
-        gst::error_msg!(gst::LibraryError::Failed, ("Cannot describe the label map: {reason}"))
-    };
-    let stride = [i32::try_from(results.label_stride()).map_err(|e| failed(e.to_string()))?];
-    let (flags, format) = (gst_video::VideoFrameFlags::empty(), gst_video::VideoFormat::Gray16Le);
-    let writable = buffer.get_mut().ok_or_else(|| failed("a new buffer is shared".into()))?;
-    gst_video::VideoMeta::add_full(writable, flags, format, geometry.width, geometry.height, &[0], &stride)
-        .map_err(|e| failed(e.to_string()))?;
-    Ok(buffer)
 }
 
 /// Makes label buffers of one size: GRAY16_LE with a video meta. Their memory is used again when readers let go.

@@ -14,7 +14,8 @@ use gst_base::subclass::base_transform::GenerateOutputSuccess;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
-use super::active::{ActiveBackend, ActiveEngine, Home, Pending, Progress, keep_context};
+use super::active::{ActiveBackend, ActiveEngine, Progress};
+use super::cuda::{self, DeviceContext, Pending};
 use super::frame::{self, LabelPool};
 use super::heap;
 use super::log::CAT;
@@ -27,7 +28,6 @@ use crate::image::FrameInfo;
 use crate::meta;
 use crate::params::Params;
 use crate::plan::Plan;
-use crate::video_map::Reason;
 
 /// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
 const VARIABLE_RATE: (u64, u64) = (25, 1);
@@ -99,8 +99,7 @@ struct Stats {
     /// Empty where only the device could tell.
     stages: Vec<(&'static str, Duration)>,
     /// Bytes over the bus since start, where there is one.
-    #[cfg(feature = "cuda")]
-    traffic: Option<crate::cuda::TrafficCount>,
+    traffic: Option<[(&'static str, u64); 3]>,
 }
 
 impl Stats {
@@ -112,11 +111,8 @@ impl Stats {
             .field("frame-time-us", micros(self.last))
             .field("frame-time-us-mean", micros(self.total) / self.frames.max(1))
             .build();
-        #[cfg(feature = "cuda")]
-        if let Some(traffic) = &self.traffic {
-            stats.set("pixel-bytes-to-device", traffic.pixels_up);
-            stats.set("pixel-bytes-from-device", traffic.pixels_down);
-            stats.set("result-bytes-from-device", traffic.results_down);
+        for (name, bytes) in self.traffic.iter().flatten() {
+            stats.set(*name, *bytes);
         }
         if !self.stages.is_empty() {
             let mut stages = gst::Structure::new_empty("stage-times-us");
@@ -151,16 +147,11 @@ pub struct Superpixel {
     discontinuity: AtomicBool,
 }
 
-/// Where a buffer's memory lives, if on a device.
-#[cfg(feature = "cuda")]
-fn home(stream: &Stream, buffer: &gst::BufferRef) -> Result<Option<Home>, Reason> {
-    stream.on_device.then(|| Home::of(buffer, &stream.info, stream.frame)).transpose()
-}
-
-/// Nowhere but in this machine's memory.
-#[cfg(not(feature = "cuda"))]
-fn home(_: &Stream, _: &gst::BufferRef) -> Result<Option<Home>, Reason> {
-    Ok(None)
+/// Caps of everything that can be segmented, on the device first: there no pixel has to move.
+fn all_caps() -> gst::Caps {
+    let mut caps = cuda::device_caps().unwrap_or_else(gst::Caps::new_empty);
+    caps.merge(frame::system_caps());
+    caps
 }
 
 fn cpu_only(algorithm: Algorithm) -> String {
@@ -220,7 +211,6 @@ impl Superpixel {
 
     /// Takes the CPU in the place of a device until the next start.
     fn leave_device(&self, backend: ActiveBackend) -> Result<ActiveBackend, gst::ErrorMessage> {
-        let _current = keep_context();
         drop(backend);
         let backend = ActiveBackend::cpu(&self.settings.lock().unwrap()).map_err(library_error)?;
         gst::info!(CAT, imp = self, "backend=auto: now using {}", backend.describe());
@@ -237,16 +227,13 @@ impl Superpixel {
     fn takes_device_memory(&self) -> bool {
         let wanted = self.settings.lock().unwrap().may_use_device();
         let active = self.active_backend.lock().unwrap().clone();
-        #[cfg(feature = "cuda")]
-        let found = || match super::cuda_memory::unavailable() {
+        let found = || match cuda::unavailable() {
             None => true,
             Some(reason) => {
                 gst::debug!(CAT, imp = self, "no CUDAMemory: GStreamer's CUDA library: {reason}");
                 false
             }
         };
-        #[cfg(not(feature = "cuda"))]
-        let found = || false;
         // What is wanted now counts from the next start on.
         match active {
             None => wanted,
@@ -270,9 +257,9 @@ impl Superpixel {
         state: &mut State,
         params: Params,
         frame: FrameInfo,
-        home: Option<Home>,
+        context: Option<DeviceContext>,
     ) -> Result<(), gst::ErrorMessage> {
-        let fits = |engine: &ActiveEngine| engine.plan().frame == frame && engine.reaches(home.as_ref());
+        let fits = |engine: &ActiveEngine| engine.plan().frame == frame && engine.reaches(context.as_ref());
         if state.engine.as_ref().is_some_and(|(old, engine)| *old == params && fits(engine)) {
             return Ok(());
         }
@@ -306,7 +293,7 @@ impl Superpixel {
         let backend = match state.engine.take() {
             Some((_, mut engine)) => {
                 // Frames under way may still be in its memory.
-                engine.settle();
+                engine.synchronize();
                 state.next_id = engine.next_id().map_err(library_error)?;
                 let backend = engine.into_backend();
                 heap::trim_sometimes();
@@ -315,7 +302,7 @@ impl Superpixel {
             None => state.backend.take().ok_or_else(restart)?,
         };
         let backend = if leaves { self.leave_device(backend)? } else { backend };
-        let backend = backend.at(home).map_err(library_error)?;
+        let backend = backend.at(context).map_err(library_error)?;
         let depth = self.depth.load(Ordering::Relaxed);
         let mut engine = backend.engine(plan, depth).map_err(library_error)?;
         engine.set_next_id(state.next_id).map_err(library_error)?;
@@ -329,8 +316,8 @@ impl Superpixel {
         let settings = self.settings.lock().unwrap().clone();
         let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
         let stream = state.stream.as_ref().ok_or_else(restart)?;
-        let (frame, home) = (stream.frame, home(stream, buffer)?);
-        self.prepare(state, settings.params(), frame, home)?;
+        let (frame, context) = (stream.frame, DeviceContext::of(buffer, stream)?);
+        self.prepare(state, settings.params(), frame, context)?;
         let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
         let reverse = self.obj().segment().rate() < 0.0;
         let discontinuous =
@@ -356,8 +343,6 @@ impl Superpixel {
 
     /// Finishes a frame that was started.
     fn finish(&self, state: &mut State, buffer: &mut gst::Buffer, started: Started) -> Result<(), Failure> {
-        // Around all that `started` holds.
-        let _current = keep_context();
         let Started { pending, info, algo, began } = started;
         let frame = frame::frame_info(&info).ok_or_else(restart)?;
         let found =
@@ -404,9 +389,8 @@ impl Superpixel {
 
     /// Forgets all frames under way, once the device has let go of them.
     fn forget(&self) {
-        let _current = keep_context();
         let line = std::mem::take(&mut *self.line.lock().unwrap());
-        line.iter().for_each(|(_, started)| started.pending.settle());
+        line.iter().for_each(|(_, started)| started.pending.wait());
     }
 
     /// Most frames that are held back when one is taken.
@@ -462,10 +446,7 @@ impl Superpixel {
         stats.total += began.elapsed();
         stats.stages.clear();
         stats.stages.extend(engine.times().into_iter().flat_map(|times| times.iter()));
-        #[cfg(feature = "cuda")]
-        {
-            stats.traffic = engine.traffic();
-        }
+        stats.traffic = engine.traffic();
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
     }
@@ -523,7 +504,7 @@ impl ElementImpl for Superpixel {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = frame::all_caps();
+            let caps = all_caps();
             [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
                 .into_iter()
                 .filter_map(|(name, direction)| {
@@ -541,10 +522,9 @@ impl BaseTransformImpl for Superpixel {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let _current = keep_context();
         let settings = self.settings.lock().unwrap().clone();
         let backend = self.open(&settings)?;
-        self.depth.store(settings.depth(), Ordering::Relaxed);
+        self.depth.store(settings.device.depth(), Ordering::Relaxed);
         self.delay.store(0, Ordering::Relaxed);
         self.show_backend(Some(&backend));
         *self.stats.lock().unwrap() = Stats::default();
@@ -562,21 +542,17 @@ impl BaseTransformImpl for Superpixel {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        let _current = keep_context();
         self.forget();
         let state = self.state.lock().unwrap().take();
         let broken = match state {
-            Some(State { engine: Some((_, engine)), .. }) => engine.end(),
+            Some(State { engine: Some((_, engine)), .. }) => engine.is_broken(),
             // An engine could not be made.
             Some(State { backend: None, .. }) => true,
             _ => false,
         };
-        #[cfg(feature = "cuda")]
         if broken {
-            super::cuda_memory::forget_context(self.obj().upcast_ref());
+            cuda::forget_context(self.obj().upcast_ref());
         }
-        #[cfg(not(feature = "cuda"))]
-        let _ = broken;
         heap::trim();
         self.show_backend(None);
         Ok(())
@@ -589,12 +565,12 @@ impl BaseTransformImpl for Superpixel {
         filter: Option<&gst::Caps>,
     ) -> Option<gst::Caps> {
         let mut caps = caps.clone();
-        if caps.iter_with_features().any(|(_, features)| frame::is_on_device(features))
+        if caps.iter_with_features().any(|(_, features)| cuda::is_on_device(features))
             && !self.takes_device_memory()
         {
             caps = caps
                 .iter_with_features()
-                .filter(|(_, features)| !frame::is_on_device(features))
+                .filter(|(_, features)| !cuda::is_on_device(features))
                 .map(|(structure, features)| (structure.to_owned(), features.to_owned()))
                 .collect();
         }
@@ -736,7 +712,7 @@ impl BaseTransformImpl for Superpixel {
 impl VideoFilterImpl for Superpixel {
     fn set_info(
         &self,
-        #[cfg_attr(not(feature = "cuda"), allow(unused_variables))] incaps: &gst::Caps,
+        incaps: &gst::Caps,
         info: &gst_video::VideoInfo,
         _outcaps: &gst::Caps,
         _out_info: &gst_video::VideoInfo,
@@ -750,8 +726,7 @@ impl VideoFilterImpl for Superpixel {
         let stream = Stream {
             info: info.clone(),
             frame,
-            #[cfg(feature = "cuda")]
-            on_device: incaps.features(0).is_some_and(frame::is_on_device),
+            on_device: incaps.features(0).is_some_and(cuda::is_on_device),
             pool,
         };
         let delay = self.delay_of(&stream).nseconds();

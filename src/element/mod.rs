@@ -36,16 +36,13 @@ use gst::glib;
 use gst::prelude::*;
 
 mod active;
-#[cfg(feature = "cuda")]
-mod cuda_memory;
+mod cpu;
+#[cfg_attr(not(feature = "cuda"), path = "no_cuda.rs")]
+mod cuda;
 pub(crate) mod frame;
 mod heap;
 mod imp;
 mod log;
-#[cfg(feature = "cuda")]
-mod on_cuda;
-#[cfg(feature = "cuda")]
-mod result_memory;
 mod settings;
 mod task;
 

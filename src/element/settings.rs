@@ -16,6 +16,8 @@ use crate::params::{
 use crate::post::merge;
 use crate::temporal;
 
+use super::cuda::DeviceSettings;
+
 macro_rules! define {
     ($slic:ident, $slic_module:ident, $slic_nick:literal, $slic_backends:ident, $slic_about:literal;
      $($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
@@ -172,21 +174,13 @@ pub enum Overlay {
     Labels,
 }
 
-/// Most frames under way: each holds a buffer of the element before, which may have few.
-#[cfg(feature = "cuda")]
-const MOST_ASYNC: u32 = 4;
-
 /// The values of all properties; copied once a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub algo: Algorithm,
     pub backend: Backend,
-    #[cfg(feature = "cuda")]
-    pub cuda_device_id: i32,
+    pub device: DeviceSettings,
     pub threads: u32,
-    /// Frames that may be under way; 0 = each is finished before the next.
-    #[cfg(feature = "cuda")]
-    pub async_depth: u32,
     pub overlay: Overlay,
     pub mean_in_linear_light: bool,
     pub boundaries: Boundaries,
@@ -211,11 +205,8 @@ impl Default for Settings {
         Self {
             algo: Algorithm::default(),
             backend: Backend::default(),
-            #[cfg(feature = "cuda")]
-            cuda_device_id: -1,
+            device: DeviceSettings::default(),
             threads: THREADS.default,
-            #[cfg(feature = "cuda")]
-            async_depth: 0,
             overlay: Overlay::default(),
             mean_in_linear_light: false,
             boundaries: Boundaries::default(),
@@ -282,14 +273,6 @@ impl Settings {
         }
     }
 
-    /// Frames that may be under way.
-    pub(super) fn depth(&self) -> usize {
-        #[cfg(feature = "cuda")]
-        return self.async_depth as usize;
-        #[cfg(not(feature = "cuda"))]
-        return 0;
-    }
-
     /// Takes the value of a property.
     ///
     /// Errors: a number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
@@ -297,10 +280,6 @@ impl Settings {
         match name {
             "algo" => self.algo = of(value),
             "backend" => self.backend = of(value),
-            #[cfg(feature = "cuda")]
-            "cuda-device-id" => self.cuda_device_id = of(value),
-            #[cfg(feature = "cuda")]
-            "async-depth" => self.async_depth = of::<u32>(value).min(MOST_ASYNC),
             "threads" => self.threads = THREADS.check(of(value))?,
             "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
             "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
@@ -337,7 +316,11 @@ impl Settings {
             "labels" => self.labels = of(value),
             "region-table" => self.region_table = of(value),
             "neighbors" => self.neighbors = of(value),
-            _ => unimplemented!("property {name}"),
+            _ => {
+                if !self.device.set(name, value) {
+                    unimplemented!("property {name}")
+                }
+            }
         }
         Ok(())
     }
@@ -347,10 +330,6 @@ impl Settings {
         match name {
             "algo" => self.algo.to_value(),
             "backend" => self.backend.to_value(),
-            #[cfg(feature = "cuda")]
-            "cuda-device-id" => self.cuda_device_id.to_value(),
-            #[cfg(feature = "cuda")]
-            "async-depth" => self.async_depth.to_value(),
             "threads" => self.threads.to_value(),
             "superpixel-size" => self.superpixel_size.to_value(),
             "superpixels" => self.superpixels.to_value(),
@@ -377,7 +356,7 @@ impl Settings {
             "labels" => self.labels.to_value(),
             "region-table" => self.region_table.to_value(),
             "neighbors" => self.neighbors.to_value(),
-            _ => unimplemented!("property {name}"),
+            _ => self.device.get(name).unwrap_or_else(|| unimplemented!("property {name}")),
         }
     }
 }
@@ -423,7 +402,7 @@ fn boolean(name: &str, default: bool, nick: &str, blurb: &str) -> glib::ParamSpe
 /// Every property of the element.
 pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
     let default = Settings::default();
-    vec![
+    let mut properties = vec![
         glib::ParamSpecEnum::builder_with_default("algo", default.algo)
             .nick("Algorithm")
             .blurb("The algorithm that segments")
@@ -438,25 +417,6 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .nick("Active backend")
             .blurb("The backend in use, with its device or number of threads; empty before start")
             .read_only()
-            .build(),
-        #[cfg(feature = "cuda")]
-        glib::ParamSpecInt::builder("cuda-device-id")
-            .nick("CUDA device ID")
-            .blurb("The device of the CUDA backend (-1 = first that works)")
-            .minimum(-1)
-            .default_value(default.cuda_device_id)
-            .mutable_ready()
-            .build(),
-        #[cfg(feature = "cuda")]
-        glib::ParamSpecUInt::builder("async-depth")
-            .nick("Asynchronous depth")
-            .blurb(
-                "Frames that the CUDA backend has under way while the next come: more frames a second, later by as many \
-                 frames",
-            )
-            .maximum(MOST_ASYNC)
-            .default_value(default.async_depth)
-            .mutable_ready()
             .build(),
         glib::ParamSpecUInt::builder(THREADS.name)
             .nick("Threads")
@@ -592,5 +552,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             )
             .read_only()
             .build(),
-    ]
+    ];
+    properties.extend(DeviceSettings::properties());
+    properties
 });

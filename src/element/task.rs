@@ -27,7 +27,6 @@ pub(super) struct Stream {
     pub info: gst_video::VideoInfo,
     pub frame: FrameInfo,
     /// Whether frames are in device memory.
-    #[cfg(feature = "cuda")]
     pub on_device: bool,
     pub pool: LabelPool,
 }

@@ -11,6 +11,7 @@ use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::post::{connectivity, merge, overlay, statistics};
+use crate::regions::Regions;
 use crate::temporal;
 
 impl Backend for Cpu {
@@ -18,6 +19,7 @@ impl Backend for Cpu {
     type FrameMut<'a> = FrameMut<'a>;
     type Labels<'a> = Labels<'a>;
     type Work = Work;
+    type Kept = Regions;
 
     fn describe(&self) -> String {
         match self.threads() {
@@ -28,6 +30,10 @@ impl Backend for Cpu {
 
     fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
         Work::new(self, plan)
+    }
+
+    fn kept(&self, _: Internal) -> Result<Regions> {
+        Ok(Regions::default())
     }
 
     /// The whole frame on the pool: stages that each went there would each wake a thread and wait for it.

@@ -5,7 +5,7 @@ use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::access::Kind;
-use crate::cuda::{Cuda, DeviceFrame};
+use crate::cuda::{Cuda, DeviceFrame, Kept};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest;
@@ -23,6 +23,12 @@ impl Engine<Cuda> {
     /// Device times of the stages since the last call; waits for them.
     pub fn take_device_times(&mut self) -> Result<StageTimes> {
         self.work_mut().queue.take_device_times()
+    }
+
+    /// Keeps results in the memory that `other`, which has the same plan, uses for it.
+    #[cfg(feature = "gst")]
+    pub(crate) fn share_results(&mut self, other: &Self) {
+        self.work_mut().share_results(other.work());
     }
 }
 
@@ -43,6 +49,7 @@ impl Backend for Cuda {
     /// The label plane stands in [`Work`].
     type Labels<'a> = ();
     type Work = Work;
+    type Kept = Kept;
 
     fn describe(&self) -> String {
         format!("cuda:{} {}", self.device.ordinal, self.device.name)
@@ -59,6 +66,10 @@ impl Backend for Cuda {
             };
         }
         Work::new(self, plan, algorithms!(words))
+    }
+
+    fn kept(&self, _: Internal) -> Result<Kept> {
+        Kept::new(self)
     }
 
     fn ingest(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {

@@ -221,7 +221,6 @@ impl backend::Overlay<Cpu> for Overlay {
         frame: &mut FrameMut<'_>,
         work: &Work,
         labels: &Labels<'_>,
-        means: &[[u16; 3]],
         drawing: &Drawing,
     ) -> Result<()> {
         self.info.check(frame.info())?;
@@ -230,7 +229,9 @@ impl backend::Overlay<Cpu> for Overlay {
             Fill::None => {}
             Fill::MeanColor => {
                 let fallback = self.native([127; 3]);
-                self.fill(frame, labels, |label| means.get(usize::from(label)).copied().unwrap_or(fallback));
+                self.fill(frame, labels, |label| {
+                    work.means.get(usize::from(label)).copied().unwrap_or(fallback)
+                });
             }
             Fill::Labels => {
                 self.fill(frame, labels, |label| self.native(false_color(work.track_id(usize::from(label)))));

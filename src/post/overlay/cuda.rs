@@ -46,14 +46,7 @@ impl Overlay {
 }
 
 impl backend::Overlay<Cuda> for Overlay {
-    fn draw(
-        &mut self,
-        frame: &mut DeviceFrame<'_>,
-        work: &Work,
-        _: &(),
-        _: &[[u16; 3]],
-        drawing: &Drawing,
-    ) -> Result<()> {
+    fn draw(&mut self, frame: &mut DeviceFrame<'_>, work: &Work, _: &(), drawing: &Drawing) -> Result<()> {
         self.info.check(frame.info())?;
         frame.check_context(&work.queue.cuda)?;
         let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();

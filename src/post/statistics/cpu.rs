@@ -244,7 +244,6 @@ pub(crate) struct Statistics {
     bands: Vec<Band>,
     sums: Array<Sums>,
     pairs: Array<u64>,
-    means: Array<[u16; 3]>,
 }
 
 impl Statistics {
@@ -261,13 +260,11 @@ impl Statistics {
             bands: (0..bands).map(|_| Band::default()).collect(),
             sums: Array::new(),
             pairs: Array::new(),
-            means: Array::new(),
         }
     }
 
-    fn region(&self, label: usize, sums: &Sums, track_id: u32) -> Region {
+    fn region(&self, sums: &Sums, mean: [u16; 3], track_id: u32) -> Region {
         let area = f64::from(sums.area.max(1));
-        let mean = self.means[label];
         let rgb = if self.linear_light {
             sums.mean_samples().map(|light| self.light.code(light))
         } else if self.info.format.packed_rgb().is_some() {
@@ -300,8 +297,9 @@ impl backend::Statistics<Cpu> for Statistics {
         labels: &mut Labels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
-        self.means.clear();
-        let (features, labels) = (&work.features, &*labels);
+        let Work { features, means, count, .. } = work;
+        let (features, labels) = (&*features, &*labels);
+        means.clear();
         let height = self.info.geometry.height as usize;
         let rows = height.div_ceil(self.bands.len());
         let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
@@ -319,14 +317,14 @@ impl backend::Statistics<Cpu> for Statistics {
             })
         })?;
         if with_sums {
-            memory::refill(&mut self.sums, "sums", work.count as usize, Sums::default())?;
+            memory::refill(&mut self.sums, "sums", *count as usize, Sums::default())?;
             for (i, band) in self.bands.iter().enumerate() {
                 if !span(i).is_empty() {
                     let first = usize::from(band.lowest);
                     self.sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
                 }
             }
-            let Self { means, sums, light, info, yuv, .. } = self;
+            let Self { sums, light, info, yuv, .. } = self;
             memory::reserve(means, "means", sums.len())?;
             means.extend(sums.iter().map(Sums::mean_samples).map(|mean| match outputs.linear_light {
                 false => mean,
@@ -351,8 +349,8 @@ impl backend::Statistics<Cpu> for Statistics {
         if outputs.table {
             memory::reserve(&mut regions.table, "region table", self.sums.len())?;
             memory::reserve(&mut regions.motion, "motion", self.sums.len())?;
-            let of = |(label, sums)| self.region(label, sums, work.track_id(label));
-            regions.table.extend(self.sums.iter().enumerate().map(of));
+            let of = |(label, (sums, &mean))| self.region(sums, mean, work.track_id(label));
+            regions.table.extend(self.sums.iter().zip(&work.means).enumerate().map(of));
             regions.motion.extend(work.temporal.iter().flat_map(|state| state.motion()));
         }
         if outputs.neighbors {
@@ -366,7 +364,8 @@ impl backend::Statistics<Cpu> for Statistics {
         Ok(())
     }
 
-    fn means(&self) -> &[[u16; 3]] {
-        &self.means
+    fn keep(&mut self, work: &Work, outputs: Outputs, copies: bool, kept: &mut Regions) -> Result<()> {
+        let outputs = if copies { outputs } else { Outputs::default() };
+        self.collect(work, outputs, kept)
     }
 }

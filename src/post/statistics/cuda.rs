@@ -10,7 +10,7 @@ use crate::cuda::launch::{Argument, Kernel};
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
-use crate::cuda::{Cuda, DeviceFrame};
+use crate::cuda::{Cuda, DeviceFrame, Kept};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
@@ -234,6 +234,16 @@ impl backend::Statistics<Cuda> for Statistics {
                 .chunks_exact(size_of::<Neighbor>())
                 .map(bytemuck::pod_read_unaligned::<Neighbor>),
         );
+        Ok(())
+    }
+
+    fn keep(&mut self, work: &Work, outputs: Outputs, copies: bool, kept: &mut Kept) -> Result<()> {
+        work.fetch_counts(outputs, kept.begin(outputs))?;
+        // The host waits for the numbers, and not for the copies behind them.
+        kept.mark(&work.queue.cuda)?;
+        if copies {
+            kept.hold(work.keep(None, outputs)?);
+        }
         Ok(())
     }
 }

@@ -13,13 +13,14 @@ use gst::glib::translate::from_glib_none;
 use gst::prelude::*;
 
 use crate::cuda::{DeviceFrame, ForeignContext};
-use crate::image::FrameInfo;
+use crate::image::{FrameInfo, PixelFormat};
 use crate::video_map::{Access, Layout, MOST_PLANES, Reason, VideoMap};
 
-use super::frame::shapes;
+use crate::element::frame::{caps_of, shapes, video_format};
+use crate::element::task::Stream;
 
 /// Name of the caps feature.
-pub(super) const FEATURE: &str = "memory:CUDAMemory";
+const FEATURE: &str = "memory:CUDAMemory";
 const LIBRARY: &str = "libgstcuda-1.0.so.0";
 /// `GST_MAP_CUDA`: maps to a device address.
 const MAP_CUDA: u32 = gst::ffi::GST_MAP_FLAG_LAST << 1;
@@ -83,8 +84,22 @@ unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &std::ffi::CStr) 
     unsafe { library.get::<F>(name) }.map(|found| *found).map_err(|e| e.to_string())
 }
 
+/// Caps of everything that GStreamer keeps in device memory and that can be segmented there.
+pub(in crate::element) fn device_caps() -> Option<gst::Caps> {
+    use PixelFormat::*;
+    let formats = [Nv12, I420, P010Le, Rgba, Bgra, Rgbx, Bgrx].map(video_format);
+    let mut caps = caps_of(formats);
+    caps.make_mut().set_features_simple(Some(gst::CapsFeatures::new([FEATURE])));
+    Some(caps)
+}
+
+/// Whether caps are of frames in device memory.
+pub(in crate::element) fn is_on_device(features: &gst::CapsFeaturesRef) -> bool {
+    features.contains(FEATURE)
+}
+
 /// Why frames cannot stay on the device, if so.
-pub(super) fn unavailable() -> Option<&'static str> {
+pub(in crate::element) fn unavailable() -> Option<&'static str> {
     Library::get().err()
 }
 
@@ -109,27 +124,27 @@ unsafe fn context_of(library: &Library, memory: Memory) -> Result<*mut glib::gob
     }
 }
 
-/// Where a buffer's memory lives.
-pub(super) struct Home {
+/// The device context that a buffer's memory lives in.
+pub(in crate::element) struct DeviceContext {
     /// The `CUcontext`.
     handle: usize,
     object: glib::Object,
 }
 
 // SAFETY: the object is only held and asked for a property that does not change; GObject counts references atomically.
-unsafe impl Send for Home {}
+unsafe impl Send for DeviceContext {}
 // SAFETY: as above.
-unsafe impl Sync for Home {}
+unsafe impl Sync for DeviceContext {}
 
-impl Home {
-    /// Finds the context of the memory that holds plane 0. [`DeviceMap`] checks the other planes.
-    pub(super) fn of(
-        buffer: &gst::BufferRef,
-        info: &gst_video::VideoInfo,
-        frame: FrameInfo,
-    ) -> Result<Self, Reason> {
+impl DeviceContext {
+    /// Finds the context of the memory that holds plane 0; there is none where the stream's frames are in system memory.
+    /// [`DeviceMap`] checks the other planes.
+    pub(in crate::element) fn of(buffer: &gst::BufferRef, stream: &Stream) -> Result<Option<Self>, Reason> {
+        if !stream.on_device {
+            return Ok(None);
+        }
         let library = Library::get()?;
-        let offset = Layout::of(buffer, info, shapes(frame))?.planes()[0].offset;
+        let offset = Layout::of(buffer, &stream.info, shapes(stream.frame))?.planes()[0].offset;
         let (memories, _) = buffer
             .find_memory(offset..offset + 1)
             .ok_or("no memory holds plane 0; make its producer attach one")?;
@@ -137,7 +152,7 @@ impl Home {
         unsafe {
             let context = context_of(library, buffer.peek_memory(memories.start).as_mut_ptr())?;
             let handle = (library.context_handle)(context) as usize;
-            Ok(Self { handle, object: from_glib_none(context) })
+            Ok(Some(Self { handle, object: from_glib_none(context) }))
         }
     }
 
@@ -160,7 +175,7 @@ impl Home {
 
 /// Makes a pipeline let go of its CUDA context, which its bins and elements keep from start to start: whoever asks for
 /// one next is told of an empty one, and makes another. For one that the device has broken.
-pub(super) fn forget_context(element: &gst::Element) {
+pub(in crate::element) fn forget_context(element: &gst::Element) {
     let mut top = element.clone().upcast::<gst::Object>();
     while let Some(parent) = top.parent() {
         top = parent;

@@ -9,6 +9,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use crate::cuda::{Part, Results};
+use crate::image::Geometry;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixelresults", gst::DebugColorFlags::empty(), Some("Results of superpixel"))
@@ -164,4 +165,21 @@ pub(super) fn buffer(results: &Arc<Results>, part: Part) -> gst::Buffer {
         writable.append_memory(memory);
     }
     buffer
+}
+
+/// A label buffer whose labels come down when it is mapped: GRAY16_LE with a video meta.
+pub(super) fn label_buffer(
+    results: &Arc<Results>,
+    geometry: Geometry,
+) -> Result<gst::Buffer, gst::ErrorMessage> {
+    let mut buffer = buffer(results, Part::Labels);
+    let failed = |reason: String| {
+        gst::error_msg!(gst::LibraryError::Failed, ("Cannot describe the label map: {reason}"))
+    };
+    let stride = [i32::try_from(results.label_stride()).map_err(|e| failed(e.to_string()))?];
+    let (flags, format) = (gst_video::VideoFrameFlags::empty(), gst_video::VideoFormat::Gray16Le);
+    let writable = buffer.get_mut().ok_or_else(|| failed("a new buffer is shared".into()))?;
+    gst_video::VideoMeta::add_full(writable, flags, format, geometry.width, geometry.height, &[0], &stride)
+        .map_err(|e| failed(e.to_string()))?;
+    Ok(buffer)
 }

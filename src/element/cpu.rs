@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames on the CPU: segmented and drawn on in the buffer's own memory.
+
+use crate::backend::StageTimes;
+use crate::bad_buffers::Failure;
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::image::Labels;
+use crate::meta;
+use crate::plan::Plan;
+use crate::regions::Regions;
+
+use super::frame::{DrawMap, ReadMap};
+use super::task::{Found, Stream, Task, library_error};
+
+/// The frames of one plan.
+pub(super) struct CpuEngine {
+    engine: Engine<Cpu>,
+    kept: Regions,
+    /// Label plane where nobody wants one.
+    scratch: Array<u16>,
+}
+
+impl CpuEngine {
+    /// Takes what a plan needs.
+    pub(super) fn new(cpu: Cpu, plan: Plan) -> Result<Self> {
+        let engine = Engine::new(cpu, plan)?;
+        Ok(Self { kept: engine.kept()?, engine, scratch: Array::new() })
+    }
+
+    pub(super) fn into_cpu(self) -> Cpu {
+        self.engine.into_backend()
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        self.engine.plan()
+    }
+
+    /// See [`Engine::change`].
+    pub(super) fn change(&mut self, plan: &Plan) -> Result<bool> {
+        self.engine.change(plan)
+    }
+
+    /// See [`Engine::reset`].
+    pub(super) fn reset(&mut self) {
+        self.engine.reset();
+    }
+
+    /// See [`Engine::next_id`].
+    pub(super) fn next_id(&mut self) -> Result<u32> {
+        self.engine.next_id()
+    }
+
+    /// See [`Engine::set_next_id`].
+    pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
+        self.engine.set_next_id(id)
+    }
+
+    pub(super) fn times(&self) -> &StageTimes {
+        self.engine.times()
+    }
+
+    /// Segments a frame and draws on it.
+    pub(super) fn run(
+        &mut self,
+        buffer: &mut gst::BufferRef,
+        stream: &Stream,
+        task: Task,
+    ) -> Result<Found, Failure> {
+        let Self { engine, kept, scratch } = self;
+        let mut run = |labels: &mut Labels<'_>| segment(engine, kept, buffer, &stream.info, labels, task);
+        if !task.labels {
+            let geometry = stream.frame.geometry;
+            memory::resize(scratch, "label map", geometry.pixels(), 0).map_err(library_error)?;
+            let labels = Labels::new(geometry, scratch, geometry.width as usize);
+            run(&mut labels.map_err(library_error)?)?;
+            return Ok(Found {
+                regions: kept.count,
+                labels: None,
+                table: None,
+                motion: None,
+                neighbors: None,
+            });
+        }
+        let (labels, ()) = stream.pool.fill(run)?;
+        Ok(Found {
+            regions: kept.count,
+            labels: Some(labels),
+            table: task.outputs.table.then(|| meta::records(&kept.table)),
+            motion: (!kept.motion.is_empty()).then(|| meta::records(&kept.motion)),
+            neighbors: task.outputs.neighbors.then(|| meta::records(&kept.neighbors)),
+        })
+    }
+}
+
+/// Maps the frame for what is to be done, and does it.
+fn segment(
+    engine: &mut Engine<Cpu>,
+    kept: &mut Regions,
+    buffer: &mut gst::BufferRef,
+    info: &gst_video::VideoInfo,
+    labels: &mut Labels<'_>,
+    task: Task,
+) -> Result<(), Failure> {
+    let layout = engine.plan().frame;
+    if let Some(drawing) = task.drawing {
+        let mut map = DrawMap::new(buffer, info, layout)?;
+        let mut frame = map.frame_mut()?;
+        engine.submit(&frame.as_frame(), labels, task.outputs).map_err(library_error)?;
+        engine.draw(&mut frame, labels, &drawing).map_err(library_error)?;
+    } else {
+        let map = ReadMap::new(buffer, info, layout)?;
+        engine.submit(&map.frame()?, labels, task.outputs).map_err(library_error)?;
+    }
+    Ok(engine.keep(task.labels, kept).map_err(library_error)?)
+}

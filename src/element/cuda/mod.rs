@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The path of frames on a CUDA device; `no_cuda.rs` stands in its place in builds without.
+
+mod context;
+mod frames;
+mod memory;
+mod results;
+mod settings;
+
+pub(super) use frames::{CudaBackend, CudaEngine, Pending};
+pub(super) use memory::{DeviceContext, device_caps, forget_context, is_on_device, unavailable};
+pub(super) use settings::DeviceSettings;
