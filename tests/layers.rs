@@ -34,6 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "stages",
         &[
+            "algo/clustering.rs",
             "algo/samples.rs",
             "algo/*/*.rs",
             "ingest/*.rs",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The algorithms, each in its folder, and the one list of them.
 
+mod clustering;
 pub mod grid;
 pub mod lsc;
 pub mod method;

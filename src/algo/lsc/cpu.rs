@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! LSC on the CPU: the reference. Stages `lsc/mean`, `lsc/seed`, `lsc/carry`, `lsc/assign`, `lsc/update`; `lsc/label` is in `label.rs`.
+//! LSC on the CPU: the reference. What [`Clustering`] runs in `lsc/mean`, `lsc/seed`, `lsc/carry`, `lsc/assign` and `lsc/update`;
+//! `lsc/label` is in `label.rs`.
 //!
-//! Cell rows are worked on in bands of fixed height, whatever the number of threads. Floats decide here, so every one is
+//! Floats decide here, so every one is
 //! made by the same operations everywhere: single ones, and `mul_add`, which rounds once. Where the processor has no such
 //! instruction that is a slow call, and the result is the same.
 
@@ -17,31 +18,33 @@ use super::score::{
 };
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
+use crate::algo::clustering::{self, Clustering, Clusters, Stages};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, Samples};
-use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cpu::Work;
-use crate::cpu::level::LANES;
-use crate::cpu::level::by_level;
+use crate::cpu::level::{LANES, by_level};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::Labels;
+use crate::image::LabelBand;
+use crate::plan;
 use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
 use crate::temporal::state::{Source, State};
-use crate::temporal::{Inertia, WARM_ROUNDS, whole_px};
+use crate::temporal::{Inertia, whole_px};
 
-/// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
-struct Band {
-    /// Places are pairs.
-    samples: Samples<u32>,
-    /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
-    sums: Array<Sums>,
+/// LSC.
+pub(crate) type Lsc = Clustering<Means>;
+
+type Band = clustering::Band<Means>;
+
+impl clustering::Sums for Sums {
+    #[inline]
+    fn add(&mut self, other: &Sums) {
+        self.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+    }
 }
 
-pub(crate) struct Lsc {
-    cpu: Cpu,
-    grid: Grid,
+/// The clusters, by weighted means of their members. Positions of samples are pairs.
+pub(crate) struct Means {
     plan: Plan,
     mean: Mean,
     /// Of the last round in which a cluster had members.
@@ -49,78 +52,76 @@ pub(crate) struct Lsc {
     /// Those of the last frame.
     last: Array<Sums>,
     clusters: Array<Cluster>,
-    bands: Vec<Band>,
 }
 
-impl Lsc {
-    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, lsc: &Plan) -> Result<Self> {
-        let grid = plan.grid;
-        let nx = grid.nx as usize;
-        let samples = Samples::bands(&grid, plan.temporal.is_some(), |_, x| lsc.px[x], |_, y| lsc.py[y])?;
+impl Clusters for Means {
+    const STAGES: Stages = Stages {
+        gather: Some("lsc/mean"),
+        seed: "lsc/seed",
+        carry: "lsc/carry",
+        assign: "lsc/assign",
+        update: "lsc/update",
+        label: "lsc/label",
+    };
+    type Plan = Plan;
+    type Position = u32;
+    type Sums = Sums;
+
+    fn new(plan: &plan::Plan, lsc: &Plan) -> Result<Self> {
+        let cells = plan.grid.cells();
+        let last = if plan.temporal.is_some() { cells } else { 0 };
         Ok(Self {
-            cpu: cpu.clone(),
-            grid,
             plan: lsc.clone(),
             mean: Mean::default(),
-            sums: memory::filled("clusters", grid.cells(), Sums::default())?,
-            last: memory::filled(
-                "last clusters",
-                if plan.temporal.is_some() { grid.cells() } else { 0 },
-                Sums::default(),
-            )?,
-            clusters: memory::filled("clusters", grid.cells(), Cluster::default())?,
-            bands: samples
-                .into_iter()
-                .map(|samples| {
-                    let sums = memory::filled("sums", (samples.rows + 2) * nx, Sums::default())?;
-                    Ok(Band { sums, samples })
-                })
-                .collect::<Result<_>>()?,
+            sums: memory::filled("clusters", cells, Sums::default())?,
+            last: memory::filled("last clusters", last, Sums::default())?,
+            clusters: memory::filled("clusters", cells, Cluster::default())?,
         })
     }
 
-    fn mean(&mut self, features: &[u32]) {
-        let Self { cpu, grid, plan, mean, bands, .. } = self;
-        let color = &plan.color;
-        let (sums, count) = cpu.run(|| {
-            bands
-                .par_iter_mut()
-                .map(|band| {
-                    band.samples.gather(grid, features);
-                    sum_band(&band.samples, color)
-                })
-                .reduce(
-                    || ([0; 6], 0),
-                    |(mut a, n), (b, m)| {
-                        for j in 0..6 {
-                            a[j] += b[j];
-                        }
-                        (a, n + m)
-                    },
-                )
-        });
-        *mean = Mean::new(sums, count);
+    fn own(plan: &AlgorithmPlan) -> Option<&Plan> {
+        if let AlgorithmPlan::Lsc(lsc) = plan { Some(lsc) } else { None }
     }
 
-    fn seed(&mut self, features: &[u32]) {
-        let Self { grid, plan, mean, sums, clusters, .. } = self;
+    fn iterations(&self) -> u32 {
+        self.plan.iterations
+    }
+
+    fn samples(&self, plan: &plan::Plan) -> Result<Vec<Samples<u32>>> {
+        let Plan { px, py, .. } = &self.plan;
+        Samples::bands(&plan.grid, plan.temporal.is_some(), |_, x| px[x], |_, y| py[y])
+    }
+
+    /// Also the mean of all samples, which weighs them.
+    fn gather(&mut self, cpu: &Cpu, grid: &Grid, bands: &mut [Band], features: &[u32]) {
+        let color = &self.plan.color;
+        let one = |band: &mut Band| {
+            band.samples.gather(grid, features);
+            sum_band(&band.samples, color)
+        };
+        let add = |(mut a, n): ([i64; 6], i64), (b, m): ([i64; 6], i64)| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+            (a, n + m)
+        };
+        let (sums, count) = cpu.run(|| bands.par_iter_mut().map(one).reduce(|| ([0; 6], 0), add));
+        self.mean = Mean::new(sums, count);
+    }
+
+    fn seed(&mut self, grid: &Grid, features: &[u32]) {
+        let Self { plan, mean, sums, clusters, .. } = self;
         let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
         for (k, (sums, cluster)) in sums.iter_mut().zip(clusters).enumerate() {
             let (x, y) = grid.seed(k % nx, k / nx);
-            let [l, a, b] = color_pairs(&plan.color, features[y * width + x]);
-            for (j, pair) in [l, a, b, plan.px[x], plan.py[y]].into_iter().enumerate() {
-                let [c, s] = unpack_pair(pair);
-                (sums[2 * j], sums[2 * j + 1]) = (i64::from(c), i64::from(s));
-            }
+            let color = color_pairs(&plan.color, features[y * width + x]);
+            set_sums(sums, color, [plan.px[x], plan.py[y]]);
             *cluster = Cluster::new(sums, mean, plan.place_weight).unwrap_or_default();
         }
     }
 
-    /// Clusters of the last frame where they are now; cells that none came to are seeded.
-    fn carry(&mut self, features: &[u32], state: &State) {
+    fn carry(&mut self, grid: &Grid, features: &[u32], state: &State) {
         std::mem::swap(&mut self.sums, &mut self.last);
-        self.seed(features);
-        let Self { grid, plan, mean, sums, last, clusters, .. } = self;
+        self.seed(grid, features);
+        let Self { plan, mean, sums, last, clusters } = self;
         let sides = [grid.geometry.width, grid.geometry.height].map(|side| side as i32);
         for ((sums, cluster), source) in sums.iter_mut().zip(clusters).zip(state.sources()) {
             let Some(Source { slot, shift, planted }) = source else { continue };
@@ -129,79 +130,27 @@ impl Lsc {
                 let [x, y] = whole_px(*place);
                 let color =
                     [plan.color.l[*l as usize], plan.color.ab[*a as usize], plan.color.ab[*b as usize]];
-                let [px, py] =
+                let place =
                     [plan.px[x.clamp(0, sides[0] - 1) as usize], plan.py[y.clamp(0, sides[1] - 1) as usize]];
-                for (j, pair) in color.into_iter().chain([px, py]).enumerate() {
-                    let [c, s] = unpack_pair(pair);
-                    (sums[2 * j], sums[2 * j + 1]) = (i64::from(c), i64::from(s));
-                }
+                set_sums(sums, color, place);
             }
             let moved = plan.moved([sums[6], sums[7], sums[8], sums[9]], whole_px(*shift));
             sums[6..].copy_from_slice(&moved);
             *cluster = Cluster::new(sums, mean, plan.place_weight).unwrap_or_default();
         }
-        let Self { cpu, grid, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
     }
 
-    /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
-    fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
-        times.time("lsc/carry", || self.carry(features, state));
-        let inertia = state.inertia();
-        let residual = times.time("lsc/assign", || self.assign(Some(inertia)));
-        let cut = state.cut(residual);
-        if cut {
-            times.time("lsc/seed", || self.seed(features));
-            times.time("lsc/assign", || self.assign(None));
-        }
-        for _ in 1..WARM_ROUNDS {
-            times.time("lsc/update", || self.update());
-            times.time("lsc/assign", || self.assign((!cut).then_some(inertia)));
-        }
-        times.time("lsc/update", || self.update());
+    fn assign_band(&self, grid: &Grid, band: &mut Band, inertia: Option<Inertia>) -> u64 {
+        assign_band(band, grid, &self.plan, &self.mean, &self.clusters, inertia)
     }
 
-    /// Where the clusters are, in 1/16 px.
-    fn places(&self) -> impl Iterator<Item = [i32; 2]> {
-        let nx = self.grid.nx as usize;
-        self.sums.iter().enumerate().map(move |(k, sums)| {
-            let (x, y) = self.grid.seed(k % nx, k / nx);
-            [
-                self.plan.place_of([sums[6], sums[7]], x as i32),
-                self.plan.place_of([sums[8], sums[9]], y as i32),
-            ]
-        })
-    }
-
-    /// Returns the residual where the clusters of the last frame count.
-    fn assign(&mut self, inertia: Option<Inertia>) -> u64 {
-        let Self { cpu, grid, plan, mean, clusters, bands, .. } = self;
+    fn update(&mut self, cpu: &Cpu, nx: usize, sums: impl Fn(usize, usize) -> Sums + Sync) {
+        let Self { plan, mean, sums: all, clusters, .. } = self;
         cpu.run(|| {
-            let bands = bands.par_iter_mut();
-            bands.map(|band| assign_band(band, grid, plan, mean, clusters, inertia)).sum()
-        })
-    }
-
-    fn update(&mut self) {
-        let Self { cpu, grid, plan, mean, sums, clusters, bands, .. } = self;
-        let nx = grid.nx as usize;
-        let bands = &*bands;
-        cpu.run(|| {
-            let rows = sums.par_chunks_mut(nx).zip(clusters.par_chunks_mut(nx));
-            rows.enumerate().with_min_len(BAND).for_each(|(gy, (sums, clusters))| {
-                let home = gy / BAND;
-                let touching = home.saturating_sub(1)..(home + 2).min(bands.len());
-                for (gx, (old, cluster)) in sums.iter_mut().zip(clusters).enumerate() {
-                    let mut sums = Sums::default();
-                    for band in &bands[touching.clone()] {
-                        // A band's sums begin one cell row above it.
-                        let at = (gy + 1).wrapping_sub(band.samples.first);
-                        if at < band.samples.rows + 2 {
-                            for j in 0..10 {
-                                sums[j] += band.sums[at * nx + gx][j];
-                            }
-                        }
-                    }
+            let rows = all.par_chunks_mut(nx).zip(clusters.par_chunks_mut(nx));
+            rows.enumerate().with_min_len(BAND).for_each(|(gy, (old, clusters))| {
+                for (gx, (old, cluster)) in old.iter_mut().zip(clusters).enumerate() {
+                    let sums = sums(gx, gy);
                     if let Some(new) = Cluster::new(&sums, mean, plan.place_weight) {
                         (*old, *cluster) = (sums, new);
                     }
@@ -210,48 +159,38 @@ impl Lsc {
         });
     }
 
-    /// Returns the residual where something lasts.
-    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
-        let Self { cpu, grid, plan, mean, clusters, .. } = self;
-        let bands = labels.bands_mut(grid.step as usize);
-        cpu.run(|| {
-            bands.map(|mut band| label_band(&mut band, grid, plan, mean, clusters, features, state)).sum()
+    fn label_band(
+        &self,
+        grid: &Grid,
+        band: &mut LabelBand<'_>,
+        features: &[u32],
+        state: Option<&State>,
+    ) -> u64 {
+        label_band(band, grid, &self.plan, &self.mean, &self.clusters, features, state)
+    }
+
+    fn positions(&self, grid: &Grid) -> impl Iterator<Item = [i32; 2]> {
+        let nx = grid.nx as usize;
+        self.sums.iter().enumerate().map(move |(k, sums)| {
+            let (x, y) = grid.seed(k % nx, k / nx);
+            [
+                self.plan.place_of([sums[6], sums[7]], x as i32),
+                self.plan.place_of([sums[8], sums[9]], y as i32),
+            ]
         })
+    }
+
+    /// Sums hold pairs of fixed lengths, whatever the ratio.
+    fn take_over(&mut self, old: Self) {
+        self.sums = old.sums;
     }
 }
 
-impl Segmenter<Cpu> for Lsc {
-    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let Work { features, temporal, .. } = work;
-        if self.grid.step == 1 {
-            labels.identity();
-            return Ok(());
-        }
-        times.time("lsc/mean", || self.mean(features));
-        match temporal.as_mut().filter(|state| state.is_warm()) {
-            Some(state) => self.follow(features, state, times),
-            None => {
-                times.time("lsc/seed", || self.seed(features));
-                for _ in 0..self.plan.iterations {
-                    times.time("lsc/assign", || self.assign(None));
-                    times.time("lsc/update", || self.update());
-                }
-            }
-        }
-        let residual = times.time("lsc/label", || self.label(features, labels, temporal.as_deref()));
-        if let Some(state) = temporal {
-            state.settle(self.places(), residual);
-        }
-        Ok(())
-    }
-
-    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
-        if let AlgorithmPlan::Lsc(lsc) = &plan.algorithm {
-            // Sums hold pairs of fixed lengths, whatever the ratio.
-            let new = Self::new(&self.cpu, plan, lsc)?;
-            *self = Self { sums: std::mem::take(&mut self.sums), ..new };
-        }
-        Ok(())
+/// The sums of a cluster of one pixel.
+fn set_sums(sums: &mut Sums, color: [u32; 3], place: [u32; 2]) {
+    for (j, pair) in color.into_iter().chain(place).enumerate() {
+        let [c, s] = unpack_pair(pair);
+        (sums[2 * j], sums[2 * j + 1]) = (i64::from(c), i64::from(s));
     }
 }
 

@@ -4,14 +4,16 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
+use std::ops::Range;
+
 use super::Plan;
 use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
 };
+use crate::algo::clustering::{Labeler, Piece, label_cells};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, ROWS};
-use crate::cpu::level::LANES;
-use crate::cpu::level::by_level;
+use crate::algo::samples::CANDIDATES;
+use crate::cpu::level::{LANES, by_level};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
 use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
@@ -44,66 +46,84 @@ fn lsc_label_band_body(
     features: &[u32],
     state: Option<&State>,
 ) -> u64 {
-    let mut residual = 0;
-    let width = grid.geometry.width as usize;
-    let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
-    let inertia = state.map(State::inertia);
-    if let Some(state) = state {
-        state.predict_band(gy, features, band);
+    let mut labeler = LscLabeler {
+        grid,
+        plan,
+        mean,
+        clusters,
+        inertia: state.map(State::inertia),
+        candidates: Candidates::NONE,
+        across: [[[0.0; LANES]; CANDIDATES]; BLOCK / LANES],
+    };
+    label_cells(&mut labeler, grid, band, features, state)
+}
+
+struct LscLabeler<'a> {
+    grid: &'a Grid,
+    plan: &'a Plan,
+    mean: &'a Mean,
+    clusters: &'a [Cluster],
+    /// Where pixels have predictions, which stand where the labels go.
+    inertia: Option<Inertia>,
+    candidates: Candidates,
+    /// What the columns add to the scores.
+    across: [[[f32; LANES]; CANDIDATES]; BLOCK / LANES],
+}
+
+impl Labeler for LscLabeler<'_> {
+    const COLUMNS: usize = BLOCK;
+
+    #[inline(always)]
+    fn cell(&mut self, gx: usize, gy: usize) {
+        self.candidates = Candidates::new(self.grid, self.clusters, gx, gy);
     }
-    let pieces =
-        (0..band.rows()).step_by(ROWS).flat_map(|top| (0..grid.nx as usize).map(move |gx| (top, gx)));
-    for (top, gx) in pieces {
-        let candidates = Candidates::new(grid, clusters, gx, gy);
-        let cell = grid.columns(gx);
-        for from in cell.clone().step_by(BLOCK) {
-            let columns = from..cell.end.min(from + BLOCK);
-            let mut across = [[[0.0; LANES]; CANDIDATES]; BLOCK / LANES];
-            for (x, across) in plan.px[columns.clone()].chunks(LANES).zip(&mut across) {
-                let mut padded = [0; LANES];
-                padded[..x.len()].copy_from_slice(x);
-                let x = floats(&padded);
-                for (cluster, across) in candidates.clusters.iter().zip(across) {
-                    *across = score_x(cluster, &x);
-                }
-            }
-            for y in top..band.rows().min(top + ROWS) {
-                let row = band.first_row + y;
-                let place = floats(&[plan.py[row]; LANES]);
-                let sampled = grid.samples(&(row..row + 1)).next().is_some();
-                let pixels = features[row * width..][columns.clone()].chunks(LANES);
-                let out = band.row_mut(y)[columns.clone()].chunks_mut(LANES);
-                for (i, ((pixels, out), across)) in pixels.zip(out).zip(&across).enumerate() {
-                    let padded = pixels.first_chunk().copied().unwrap_or_else(|| {
-                        let mut padded = [0; LANES];
-                        padded[..pixels.len()].copy_from_slice(pixels);
-                        padded
-                    });
-                    let nearest = Nearest::new(plan, mean, &candidates, across, &place, &padded);
-                    let labels = match inertia {
-                        None => nearest.label(),
-                        Some(inertia) => {
-                            let mut predicted = [NO_CANDIDATE; LANES];
-                            predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
-                            let (labels, best) = nearest.label_predicted(inertia, &predicted);
-                            if sampled {
-                                let first = columns.start + i * LANES;
-                                let least = distances(plan, mean, &nearest.pixels, &best);
-                                let lanes = grid.samples(&(first..first + pixels.len()));
-                                residual += lanes.map(|x| u64::from(least[x - first])).sum::<u64>();
-                            }
-                            labels
-                        }
-                    };
-                    match out.first_chunk_mut() {
-                        Some(out) => *out = labels,
-                        None => out.copy_from_slice(&labels[..out.len()]),
-                    }
-                }
+
+    #[inline(always)]
+    fn columns(&mut self, columns: Range<usize>) {
+        for (x, across) in self.plan.px[columns].chunks(LANES).zip(&mut self.across) {
+            let mut padded = [0; LANES];
+            padded[..x.len()].copy_from_slice(x);
+            let x = floats(&padded);
+            for (cluster, across) in self.candidates.clusters.iter().zip(across) {
+                *across = score_x(cluster, &x);
             }
         }
     }
-    residual
+
+    #[inline(always)]
+    fn label(&mut self, piece: &Piece<'_>, out: &mut [u16]) -> u64 {
+        let Self { plan, mean, candidates, across, inertia, .. } = self;
+        let y = floats(&[plan.py[piece.row]; LANES]);
+        let mut residual = 0;
+        let vectors = piece.features.chunks(LANES).zip(out.chunks_mut(LANES)).zip(&*across);
+        for (i, ((features, out), across)) in vectors.enumerate() {
+            let padded = features.first_chunk().copied().unwrap_or_else(|| {
+                let mut padded = [0; LANES];
+                padded[..features.len()].copy_from_slice(features);
+                padded
+            });
+            let nearest = Nearest::new(plan, mean, candidates, across, &y, &padded);
+            let labels = match *inertia {
+                None => nearest.label(),
+                Some(inertia) => {
+                    let mut predicted = [NO_CANDIDATE; LANES];
+                    predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
+                    let (labels, best) = nearest.label_predicted(inertia, &predicted);
+                    if piece.sampled.is_some() {
+                        let first = piece.columns.start + i * LANES;
+                        let least = distances(plan, mean, &nearest.pixels, &best);
+                        residual += piece.residual(first..first + features.len(), &least);
+                    }
+                    labels
+                }
+            };
+            match out.first_chunk_mut() {
+                Some(out) => *out = labels,
+                None => out.copy_from_slice(&labels[..out.len()]),
+            }
+        }
+        residual
+    }
 }
 
 /// Some pixels of a row of a cell, and what they can belong to.

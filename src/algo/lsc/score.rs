@@ -15,7 +15,7 @@ use crate::temporal::look_back::{CANDIDATE, PREDICTED};
 
 /// The mean feature's color in quanta, and how it weighs pixels.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mean {
+pub(crate) struct Mean {
     /// `φ̄'`, rounded half up; the four numbers of place are zero.
     color: [i64; 6],
     /// `|φ̄'|²`.
@@ -35,11 +35,11 @@ impl Mean {
 
 /// `S_k`: the sum of a cluster's members, color before place. It is all that the next round, or the next frame, needs
 /// to start from.
-pub(super) type Sums = [i64; 10];
+pub(crate) type Sums = [i64; 10];
 
 /// A cluster as scores need it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     /// `-2 T_k`, color before place, the latter times the weight of place.
     along: [f32; 10],
     /// `|T_k|²`.
@@ -47,6 +47,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    const NONE: Self = Self { along: [0.0; 10], norm: 0.0 };
+
     /// The cluster of some sums; `None` where there were no members, whose `S_k · φ̄'` is positive: colors of the gamut have
     /// positive cosines and sines of a and b.
     pub fn new(sums: &Sums, mean: &Mean, place_weight: f32) -> Option<Self> {
@@ -87,9 +89,11 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
+    pub const NONE: Self = Self { len: 0, labels: [0; CANDIDATES], clusters: [Cluster::NONE; CANDIDATES] };
+
     #[inline(always)]
     pub fn new(grid: &Grid, clusters: &[Cluster], gx: usize, gy: usize) -> Self {
-        let mut all = Self { len: 0, labels: [0; CANDIDATES], clusters: [Cluster::default(); CANDIDATES] };
+        let mut all = Self::NONE;
         for (i, k) in grid.candidates(gx, gy).enumerate() {
             (all.labels[i], all.clusters[i]) = (k as u32, clusters[k]);
             all.len = i + 1;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! SLIC on the CPU: the reference. Stages `slic/seed`, `slic/carry`, `slic/assign`, `slic/update`; `slic/label` is in `label.rs`.
-//!
-//! Cell rows are worked on in bands of fixed height, whatever the number of threads. The samples that rounds visit are
-//! gathered once, see [`Samples`].
+//! SLIC on the CPU: the reference. What [`Clustering`] runs in `slic/seed`, `slic/carry`, `slic/assign` and `slic/update`;
+//! `slic/label` is in `label.rs`.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -13,23 +11,28 @@ use super::Plan;
 use super::label::label_band;
 use super::score::{Candidates, Center, Pixels};
 use crate::algo::AlgorithmPlan;
+use crate::algo::clustering::{self, Clustering, Clusters, Stages, Sums as _};
 use crate::algo::grid::Grid;
 use crate::algo::samples::{BAND, CANDIDATES, Samples, WIDE};
-use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cpu::Work;
 use crate::color::unpack;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::Labels;
+use crate::image::LabelBand;
+use crate::plan;
+use crate::temporal::Inertia;
 use crate::temporal::look_back::NO_CANDIDATE;
 use crate::temporal::state::{Source, State};
-use crate::temporal::{Inertia, WARM_ROUNDS};
+
+/// SLIC.
+pub(crate) type Slic = Clustering<Centers>;
+
+type Band = clustering::Band<Centers>;
 
 /// Sums over the members of a cluster.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+pub(crate) struct Sums {
     count: i64,
     color: [i64; 3],
     place: [i64; 2],
@@ -37,7 +40,8 @@ struct Sums {
     spread: u32,
 }
 
-impl Sums {
+impl clustering::Sums for Sums {
+    #[inline]
     fn add(&mut self, other: &Sums) {
         self.count += other.count;
         for i in 0..3 {
@@ -48,7 +52,9 @@ impl Sums {
         }
         self.spread = self.spread.max(other.spread);
     }
+}
 
+impl Sums {
     /// The mean, rounded half up; a cluster without members stays where it was.
     fn center(&self, old: &Center) -> Center {
         if self.count == 0 {
@@ -63,67 +69,68 @@ impl Sums {
     }
 }
 
-/// The sampled pixels of some rows of cells, and what their assignment adds to the clusters around.
-struct Band {
-    /// Places are scaled positions relative to the cell's first pixel.
-    samples: Samples<i32>,
-    /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
-    sums: Array<Sums>,
-}
-
-pub(crate) struct Slic {
-    cpu: Cpu,
-    grid: Grid,
+/// The clusters, by their centers. Positions of samples are scaled, and relative to the cell's first pixel.
+pub(crate) struct Centers {
     plan: Plan,
     /// Scaled position of each column relative to its cell's first pixel, and some more.
     x: Array<i32>,
     centers: Array<Center>,
     /// Those of the last frame.
     last: Array<Center>,
-    bands: Vec<Band>,
 }
 
-impl Slic {
-    pub fn new(cpu: &Cpu, plan: &crate::plan::Plan, slic: &Plan) -> Result<Self> {
+impl Clusters for Centers {
+    const STAGES: Stages = Stages {
+        gather: None,
+        seed: "slic/seed",
+        carry: "slic/carry",
+        assign: "slic/assign",
+        update: "slic/update",
+        label: "slic/label",
+    };
+    type Plan = Plan;
+    type Position = i32;
+    type Sums = Sums;
+
+    fn new(plan: &plan::Plan, slic: &Plan) -> Result<Self> {
         let grid = plan.grid;
-        let nx = grid.nx as usize;
         let mut x = Array::new();
         memory::reserve(&mut x, "columns", grid.geometry.width as usize + WIDE)?;
-        for gx in 0..nx {
+        for gx in 0..grid.nx as usize {
             let columns = grid.columns(gx);
             x.extend(columns.clone().map(|i| slic.px[i] - slic.px[columns.start]));
         }
         let len = x.len() + WIDE;
         x.resize(len, 0);
-        let samples = Samples::bands(
-            &grid,
-            plan.temporal.is_some(),
-            |from, x| slic.px[x] - slic.px[from],
-            |from, y| slic.py[y] - slic.py[from],
-        )?;
+        let last = if plan.temporal.is_some() { grid.cells() } else { 0 };
         Ok(Self {
-            cpu: cpu.clone(),
-            grid,
             plan: slic.clone(),
             x,
             centers: memory::filled("clusters", grid.cells(), Center::default())?,
-            last: memory::filled(
-                "last clusters",
-                if plan.temporal.is_some() { grid.cells() } else { 0 },
-                Center::default(),
-            )?,
-            bands: samples
-                .into_iter()
-                .map(|samples| {
-                    let sums = memory::filled("sums", (samples.rows + 2) * nx, Sums::default())?;
-                    Ok(Band { sums, samples })
-                })
-                .collect::<Result<_>>()?,
+            last: memory::filled("last clusters", last, Center::default())?,
         })
     }
 
-    fn seed(&mut self, features: &[u32]) {
-        let Self { grid, plan, centers, bands, .. } = self;
+    fn own(plan: &AlgorithmPlan) -> Option<&Plan> {
+        if let AlgorithmPlan::Slic(slic) = plan { Some(slic) } else { None }
+    }
+
+    fn iterations(&self) -> u32 {
+        self.plan.iterations
+    }
+
+    fn samples(&self, plan: &plan::Plan) -> Result<Vec<Samples<i32>>> {
+        let Plan { px, py, .. } = &self.plan;
+        Samples::bands(
+            &plan.grid,
+            plan.temporal.is_some(),
+            |from, x| px[x] - px[from],
+            |from, y| py[y] - py[from],
+        )
+    }
+
+    fn seed(&mut self, grid: &Grid, features: &[u32]) {
+        let Self { plan, centers, .. } = self;
         let width = grid.geometry.width as usize;
         for gy in 0..grid.ny as usize {
             for gx in 0..grid.nx as usize {
@@ -135,13 +142,11 @@ impl Slic {
                 };
             }
         }
-        self.cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.gather(grid, features)));
     }
 
-    /// Clusters of the last frame where they are now; cells that none came to are seeded.
-    fn carry(&mut self, features: &[u32], state: &State) {
+    fn carry(&mut self, grid: &Grid, features: &[u32], state: &State) {
         std::mem::swap(&mut self.centers, &mut self.last);
-        self.seed(features);
+        self.seed(grid, features);
         let Self { plan, centers, last, .. } = self;
         for (center, source) in centers.iter_mut().zip(state.sources()) {
             if let Some(Source { slot, shift, planted }) = source {
@@ -155,99 +160,41 @@ impl Slic {
                 center.place = [0, 1].map(|i| place[i] + plan.rescale(shift[i], true));
             }
         }
-        let Self { cpu, grid, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
     }
 
-    /// The rounds of a frame that goes on from the last one, or, after a cut, from seeds.
-    fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
-        times.time("slic/carry", || self.carry(features, state));
-        let inertia = state.inertia();
-        let residual = times.time("slic/assign", || self.assign(Some(inertia)));
-        let cut = state.cut(residual);
-        if cut {
-            times.time("slic/seed", || self.seed(features));
-            times.time("slic/assign", || self.assign(None));
-        }
-        for _ in 1..WARM_ROUNDS {
-            times.time("slic/update", || self.update());
-            times.time("slic/assign", || self.assign((!cut).then_some(inertia)));
-        }
-        times.time("slic/update", || self.update());
+    fn assign_band(&self, grid: &Grid, band: &mut Band, inertia: Option<Inertia>) -> u64 {
+        assign_band(band, grid, &self.plan, &self.centers, inertia)
     }
 
-    /// Returns the residual where the clusters of the last frame count.
-    fn assign(&mut self, inertia: Option<Inertia>) -> u64 {
-        let Self { cpu, grid, plan, centers, bands, .. } = self;
-        cpu.run(|| bands.par_iter_mut().map(|band| assign_band(band, grid, plan, centers, inertia)).sum())
-    }
-
-    fn update(&mut self) {
-        let Self { cpu, grid, centers, bands, .. } = self;
-        let nx = grid.nx as usize;
-        let bands = &*bands;
+    fn update(&mut self, cpu: &Cpu, nx: usize, sums: impl Fn(usize, usize) -> Sums + Sync) {
         cpu.run(|| {
-            centers.par_chunks_mut(nx).enumerate().with_min_len(BAND).for_each(|(gy, row)| {
-                let home = gy / BAND;
-                let touching = home.saturating_sub(1)..(home + 2).min(bands.len());
+            self.centers.par_chunks_mut(nx).enumerate().with_min_len(BAND).for_each(|(gy, row)| {
                 for (gx, center) in row.iter_mut().enumerate() {
-                    let mut sums = Sums::default();
-                    for band in &bands[touching.clone()] {
-                        // A band's sums begin one cell row above it.
-                        let at = (gy + 1).wrapping_sub(band.samples.first);
-                        if at < band.samples.rows + 2 {
-                            sums.add(&band.sums[at * nx + gx]);
-                        }
-                    }
-                    *center = sums.center(center);
+                    *center = sums(gx, gy).center(center);
                 }
             });
         });
     }
 
-    /// Returns the residual where something lasts.
-    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
-        let Self { cpu, grid, plan, x, centers, .. } = self;
-        let bands = labels.bands_mut(grid.step as usize);
-        cpu.run(|| bands.map(|mut band| label_band(&mut band, grid, plan, x, centers, features, state)).sum())
-    }
-}
-
-impl Segmenter<Cpu> for Slic {
-    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let Work { features, temporal, .. } = work;
-        if self.grid.step == 1 {
-            labels.identity();
-            return Ok(());
-        }
-        match temporal.as_mut().filter(|state| state.is_warm()) {
-            Some(state) => self.follow(features, state, times),
-            None => {
-                times.time("slic/seed", || self.seed(features));
-                for _ in 0..self.plan.iterations {
-                    times.time("slic/assign", || self.assign(None));
-                    times.time("slic/update", || self.update());
-                }
-            }
-        }
-        let residual = times.time("slic/label", || self.label(features, labels, temporal.as_deref()));
-        if let Some(state) = temporal {
-            let places = self.centers.iter().map(|c| c.place.map(|v| self.plan.rescale(v, false)));
-            state.settle(places, residual);
-        }
-        Ok(())
+    fn label_band(
+        &self,
+        grid: &Grid,
+        band: &mut LabelBand<'_>,
+        features: &[u32],
+        state: Option<&State>,
+    ) -> u64 {
+        label_band(band, grid, &self.plan, &self.x, &self.centers, features, state)
     }
 
-    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
-        if let AlgorithmPlan::Slic(slic) = &plan.algorithm {
-            let new = Self::new(&self.cpu, plan, slic)?;
-            let mut centers = std::mem::take(&mut self.centers);
-            for center in &mut centers {
-                (center.color, center.place) = slic.translate(&self.plan, center.color, center.place);
-            }
-            *self = Self { centers, ..new };
+    fn positions(&self, _: &Grid) -> impl Iterator<Item = [i32; 2]> {
+        self.centers.iter().map(|center| center.place.map(|v| self.plan.rescale(v, false)))
+    }
+
+    fn take_over(&mut self, old: Self) {
+        self.centers = old.centers;
+        for center in &mut self.centers {
+            (center.color, center.place) = self.plan.translate(&old.plan, center.color, center.place);
         }
-        Ok(())
     }
 }
 

@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use super::score::{Candidates, Center, Columns, Pixels, Row};
 use super::{Adaptive, Plan};
+use crate::algo::clustering::{Labeler, Piece, label_cells};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{ROWS, WIDE};
+use crate::algo::samples::WIDE;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;
@@ -44,73 +45,88 @@ fn slic_label_band_body(
     features: &[u32],
     state: Option<&State>,
 ) -> u64 {
-    let width = grid.geometry.width as usize;
-    let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
-    let origin = plan.py[grid.rows(gy).start];
-    let mut residual = 0;
-    let inertia = state.map(State::inertia);
-    if let Some(state) = state {
-        state.predict_band(gy, features, band);
+    let mut labeler = SlicLabeler {
+        grid,
+        plan,
+        x,
+        centers,
+        inertia: state.map(State::inertia),
+        top: 0,
+        candidates: Candidates::NONE,
+        blocks: [const { Columns::NONE }; BLOCK / WIDE],
+        scores: [[0; WIDE]; PREDICTED],
+    };
+    label_cells(&mut labeler, grid, band, features, state)
+}
+
+struct SlicLabeler<'a> {
+    grid: &'a Grid,
+    plan: &'a Plan,
+    x: &'a [i32],
+    centers: &'a [Center],
+    /// Where pixels have predictions, which stand where the labels go.
+    inertia: Option<Inertia>,
+    /// Scaled position of the cell's first row.
+    top: i32,
+    candidates: Candidates,
+    blocks: [Columns; BLOCK / WIDE],
+    scores: [[i32; WIDE]; PREDICTED],
+}
+
+impl Labeler for SlicLabeler<'_> {
+    const COLUMNS: usize = BLOCK;
+
+    #[inline(always)]
+    fn cell(&mut self, gx: usize, gy: usize) {
+        self.top = self.plan.py[self.grid.rows(gy).start];
+        self.candidates.set(self.grid, self.plan, self.centers, gx, gy);
     }
-    let mut candidates = Candidates::NONE;
-    let mut blocks = [const { Columns::NONE }; BLOCK / WIDE];
-    let mut scores = [[0; WIDE]; PREDICTED];
-    let pieces =
-        (0..band.rows()).step_by(ROWS).flat_map(|top| (0..grid.nx as usize).map(move |gx| (top, gx)));
-    for (top, gx) in pieces {
-        candidates.set(grid, plan, centers, gx, gy);
-        let cell = grid.columns(gx);
-        for from in cell.clone().step_by(BLOCK) {
-            let columns = from..cell.end.min(from + BLOCK);
-            for (first, block) in columns.clone().step_by(WIDE).zip(&mut blocks) {
-                // What lies right of the cell is not used.
-                if let Some(x) = x[first..].first_chunk() {
-                    block.set(&candidates, x);
-                }
-            }
-            for y in top..band.rows().min(top + ROWS) {
-                let row = band.first_row + y;
-                let offset = plan.py[row] - origin;
-                let sampled = grid.samples(&(row..row + 1)).next().map(|_| grid);
-                let pixels = &features[row * width..][columns.clone()];
-                let out = &mut band.row_mut(y)[columns.clone()];
-                if let Some(adaptive) = &plan.adaptive {
-                    let row = AdaptiveRow { plan, adaptive, candidates: &candidates, inertia, y: offset };
-                    residual += row.label(pixels, &x[columns.clone()], out, |lanes, least| {
-                        residual_of(sampled, columns.start + lanes.start..columns.start + lanes.end, least)
-                    });
-                    continue;
-                }
-                let constant = candidates.in_row(offset);
-                let row = Row { plan, candidates: &candidates, constant, y: offset };
-                let pieces = pixels.chunks(WIDE).zip(out.chunks_mut(WIDE)).zip(&blocks);
-                for (i, ((pixels, out), block)) in pieces.enumerate() {
-                    let piece = Piece { row: &row, block, inertia, sampled, first: columns.start + i * WIDE };
-                    residual += if pixels.len() > LANES {
-                        piece.label::<WIDE>(pixels, out, &mut scores)
-                    } else {
-                        piece.label::<LANES>(pixels, out, &mut scores)
-                    };
-                }
+
+    #[inline(always)]
+    fn columns(&mut self, columns: Range<usize>) {
+        for (first, block) in columns.step_by(WIDE).zip(&mut self.blocks) {
+            // What lies right of the cell is not used.
+            if let Some(x) = self.x[first..].first_chunk() {
+                block.set(&self.candidates, x);
             }
         }
     }
-    residual
+
+    #[inline(always)]
+    fn label(&mut self, piece: &Piece<'_>, out: &mut [u16]) -> u64 {
+        let Self { plan, x, candidates, blocks, scores, inertia, .. } = self;
+        let (columns, y) = (piece.columns.clone(), plan.py[piece.row] - self.top);
+        if let Some(adaptive) = &plan.adaptive {
+            let row = AdaptiveRow { plan, adaptive, candidates, inertia: *inertia, y };
+            return row.label(piece, &x[columns], out);
+        }
+        let row = Row { plan, candidates, constant: candidates.in_row(y), y };
+        let mut residual = 0;
+        let vectors = piece.features.chunks(WIDE).zip(out.chunks_mut(WIDE)).zip(&*blocks);
+        for (i, ((features, out), block)) in vectors.enumerate() {
+            let vector =
+                Vector { row: &row, block, inertia: *inertia, piece, first: columns.start + i * WIDE };
+            residual += if features.len() > LANES {
+                vector.label::<WIDE>(features, out, scores)
+            } else {
+                vector.label::<LANES>(features, out, scores)
+            };
+        }
+        residual
+    }
 }
 
-/// Some columns of a row of a cell.
-struct Piece<'a> {
+/// Pixels of a piece that are labeled at once.
+struct Vector<'a> {
     row: &'a Row<'a>,
     block: &'a Columns,
-    /// Where pixels have predictions, which stand where the labels go.
     inertia: Option<Inertia>,
-    /// Where the row has samples.
-    sampled: Option<&'a Grid>,
+    piece: &'a Piece<'a>,
     /// The first column.
     first: usize,
 }
 
-impl Piece<'_> {
+impl Vector<'_> {
     /// Labels up to N pixels. Returns what the samples among them add.
     #[inline(always)]
     fn label<const N: usize>(
@@ -132,7 +148,7 @@ impl Piece<'_> {
                 predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
                 let (labels, least) =
                     self.row.labels_predicted(self.block, &features, inertia, &predicted, scores);
-                residual = residual_of(self.sampled, self.first..self.first + pixels.len(), &least);
+                residual = self.piece.residual(self.first..self.first + pixels.len(), &least);
                 labels
             }
         };
@@ -142,13 +158,6 @@ impl Piece<'_> {
         }
         residual
     }
-}
-
-/// What the samples among some pixels of a row add; none without the grid.
-#[inline(always)]
-fn residual_of<T: Copy + Into<u64>>(grid: Option<&Grid>, columns: Range<usize>, least: &[T]) -> u64 {
-    let Some(grid) = grid else { return 0 };
-    grid.samples(&columns).map(|x| least[x - columns.start].into()).sum()
 }
 
 /// A row of a cell, or a part of it, for SLICO.
@@ -163,17 +172,11 @@ struct AdaptiveRow<'a> {
 }
 
 impl AdaptiveRow<'_> {
-    /// Labels the row. `x` are scaled places in the cell. Returns what `residual` gives for its pieces.
+    /// Labels the piece. `x` are scaled places in the cell. Returns what the samples add to the residual.
     #[inline(always)]
-    fn label(
-        &self,
-        features: &[u32],
-        x: &[i32],
-        out: &mut [u16],
-        residual: impl Fn(Range<usize>, &[u64]) -> u64,
-    ) -> u64 {
+    fn label(&self, piece: &Piece<'_>, x: &[i32], out: &mut [u16]) -> u64 {
         let mut sum = 0;
-        let pieces = features.chunks(LANES).zip(x.chunks(LANES)).zip(out.chunks_mut(LANES));
+        let pieces = piece.features.chunks(LANES).zip(x.chunks(LANES)).zip(out.chunks_mut(LANES));
         for (i, ((features, x), out)) in pieces.enumerate() {
             let (mut f, mut p, mut own) = ([0; LANES], [0; LANES], [NO_CANDIDATE; LANES]);
             f[..features.len()].copy_from_slice(features);
@@ -185,7 +188,8 @@ impl AdaptiveRow<'_> {
                     own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted as u8);
                     let (index, least) =
                         pixels.nearest_predicted_adaptive(self.candidates, self.adaptive, inertia, &own);
-                    sum += residual(i * LANES..i * LANES + features.len(), &least);
+                    let first = piece.columns.start + i * LANES;
+                    sum += piece.residual(first..first + features.len(), &least);
                     index
                 }
             };

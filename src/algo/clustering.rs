@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Clustering on the grid on the CPU, for any score: seeds or the clusters of the last frame, rounds, and the label of each pixel.
+//!
+//! Cell rows are worked on in bands of fixed height, whatever the number of threads. The samples that rounds visit are
+//! gathered once, see [`Samples`].
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::AlgorithmPlan;
+use super::grid::Grid;
+use super::samples::{BAND, ROWS, Samples};
+use crate::backend::{Segmenter, StageTimes};
+use crate::buffers::cpu::Work;
+use crate::cpu::memory::Array;
+use crate::cpu::{Cpu, memory};
+use crate::error::Result;
+use crate::image::{LabelBand, Labels};
+use crate::plan::Plan;
+use crate::temporal::state::State;
+use crate::temporal::{Inertia, WARM_ROUNDS};
+
+/// Names of an algorithm's stages.
+pub(crate) struct Stages {
+    /// Gathers the samples; where it has no name it belongs to what comes next.
+    pub gather: Option<&'static str>,
+    pub seed: &'static str,
+    pub carry: &'static str,
+    pub assign: &'static str,
+    pub update: &'static str,
+    pub label: &'static str,
+}
+
+/// Sums over the members of a cluster.
+pub(crate) trait Sums: Copy + Default + Send + Sync {
+    /// Adds what other members sum up to.
+    fn add(&mut self, other: &Self);
+}
+
+/// What the algorithms differ in: their clusters, and what a pixel scores against one. There is one cluster a cell.
+pub(crate) trait Clusters: Send + Sync + Sized {
+    const STAGES: Stages;
+    /// The algorithm's part of a plan.
+    type Plan;
+    /// Position of a sample in a row or a column, in the algorithm's own terms.
+    type Position: Copy + Default + Send + Sync;
+    type Sums: Sums;
+
+    /// Takes memory for the clusters.
+    fn new(plan: &Plan, own: &Self::Plan) -> Result<Self>;
+    /// The algorithm's part, if the plan is of this algorithm.
+    fn own(plan: &AlgorithmPlan) -> Option<&Self::Plan>;
+    /// Rounds of a frame that is segmented independently.
+    fn iterations(&self) -> u32;
+    /// The samples of the frames to come, cut into bands.
+    fn samples(&self, plan: &Plan) -> Result<Vec<Samples<Self::Position>>>;
+
+    /// Takes the samples of a frame, and what clusters need to know of all of them.
+    fn gather(&mut self, cpu: &Cpu, grid: &Grid, bands: &mut [Band<Self>], features: &[u32]) {
+        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.gather(grid, features)));
+    }
+
+    /// Begins with the pixels in the middle of the cells.
+    fn seed(&mut self, grid: &Grid, features: &[u32]);
+    /// Begins with the clusters of the last frame where they are now; cells that none came to are seeded.
+    fn carry(&mut self, grid: &Grid, features: &[u32], state: &State);
+    /// Adds each sample of a band to its nearest cluster's sums, and returns what they add to the residual where clusters of the
+    /// last frame count.
+    fn assign_band(&self, grid: &Grid, band: &mut Band<Self>, inertia: Option<Inertia>) -> u64;
+    /// Moves each cluster to the mean of its members, whose sums `sums` gives for a column and a row of cells.
+    fn update(&mut self, cpu: &Cpu, nx: usize, sums: impl Fn(usize, usize) -> Self::Sums + Sync);
+    /// Labels up to S rows of pixels, all of one row of cells, and returns what the samples among them add to the residual where
+    /// something lasts.
+    fn label_band(
+        &self,
+        grid: &Grid,
+        band: &mut LabelBand<'_>,
+        features: &[u32],
+        state: Option<&State>,
+    ) -> u64;
+    /// Where the clusters are, in 1/16 px.
+    fn positions(&self, grid: &Grid) -> impl Iterator<Item = [i32; 2]>;
+    /// Continues with clusters that were made for another plan, which this plan follows.
+    fn take_over(&mut self, old: Self);
+}
+
+/// The samples of some rows of cells, and what their assignment adds to the clusters around.
+pub(crate) struct Band<C: Clusters> {
+    pub samples: Samples<C::Position>,
+    /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
+    pub sums: Array<C::Sums>,
+}
+
+/// An algorithm that clusters on the grid.
+pub(crate) struct Clustering<C: Clusters> {
+    cpu: Cpu,
+    grid: Grid,
+    clusters: C,
+    bands: Vec<Band<C>>,
+}
+
+impl<C: Clusters> Clustering<C> {
+    pub fn new(cpu: &Cpu, plan: &Plan, own: &C::Plan) -> Result<Self> {
+        let grid = plan.grid;
+        let clusters = C::new(plan, own)?;
+        let band = |samples: Samples<C::Position>| {
+            let sums = memory::filled("sums", (samples.rows + 2) * grid.nx as usize, C::Sums::default())?;
+            Ok(Band { samples, sums })
+        };
+        let bands = clusters.samples(plan)?.into_iter().map(band).collect::<Result<_>>()?;
+        Ok(Self { cpu: cpu.clone(), grid, clusters, bands })
+    }
+
+    fn gather(&mut self, features: &[u32]) {
+        self.clusters.gather(&self.cpu, &self.grid, &mut self.bands, features);
+    }
+
+    fn carry(&mut self, features: &[u32], state: &State) {
+        let Self { cpu, grid, clusters, bands } = self;
+        clusters.carry(grid, features, state);
+        cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
+    }
+
+    fn assign(&mut self, inertia: Option<Inertia>) -> u64 {
+        let Self { cpu, grid, clusters, bands } = self;
+        cpu.run(|| bands.par_iter_mut().map(|band| clusters.assign_band(grid, band, inertia)).sum())
+    }
+
+    fn update(&mut self) {
+        let Self { cpu, grid, clusters, bands } = self;
+        let nx = grid.nx as usize;
+        clusters.update(cpu, nx, |gx, gy| {
+            let own = gy / BAND;
+            let mut sums = C::Sums::default();
+            for band in &bands[own.saturating_sub(1)..(own + 2).min(bands.len())] {
+                // A band's sums begin one cell row above it.
+                let at = (gy + 1).wrapping_sub(band.samples.first);
+                if at < band.samples.rows + 2 {
+                    sums.add(&band.sums[at * nx + gx]);
+                }
+            }
+            sums
+        });
+    }
+
+    fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
+        let Self { cpu, grid, clusters, .. } = self;
+        let bands = labels.bands_mut(grid.step as usize);
+        cpu.run(|| bands.map(|mut band| clusters.label_band(grid, &mut band, features, state)).sum())
+    }
+
+    /// The rounds of a frame that is segmented independently.
+    fn start(&mut self, features: &[u32], times: &mut StageTimes) {
+        times.time(C::STAGES.seed, || self.clusters.seed(&self.grid, features));
+        for _ in 0..self.clusters.iterations() {
+            times.time(C::STAGES.assign, || self.assign(None));
+            times.time(C::STAGES.update, || self.update());
+        }
+    }
+
+    /// The rounds of a warm start or, after a cut, from seeds.
+    fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
+        times.time(C::STAGES.carry, || self.carry(features, state));
+        let inertia = state.inertia();
+        let residual = times.time(C::STAGES.assign, || self.assign(Some(inertia)));
+        let cut = state.cut(residual);
+        if cut {
+            times.time(C::STAGES.seed, || self.clusters.seed(&self.grid, features));
+            times.time(C::STAGES.assign, || self.assign(None));
+        }
+        for _ in 1..WARM_ROUNDS {
+            times.time(C::STAGES.update, || self.update());
+            times.time(C::STAGES.assign, || self.assign((!cut).then_some(inertia)));
+        }
+        times.time(C::STAGES.update, || self.update());
+    }
+}
+
+impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
+    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
+        let Work { features, temporal, .. } = work;
+        if self.grid.step == 1 {
+            labels.identity();
+            return Ok(());
+        }
+        let warm = temporal.as_mut().filter(|state| state.is_warm());
+        let next = if warm.is_some() { C::STAGES.carry } else { C::STAGES.seed };
+        times.time(C::STAGES.gather.unwrap_or(next), || self.gather(features));
+        match warm {
+            Some(state) => self.follow(features, state, times),
+            None => self.start(features, times),
+        }
+        let residual = times.time(C::STAGES.label, || self.label(features, labels, temporal.as_deref()));
+        if let Some(state) = temporal {
+            state.settle(self.clusters.positions(&self.grid), residual);
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, plan: &Plan, _: &mut Work) -> Result<()> {
+        if let Some(own) = C::own(&plan.algorithm) {
+            let new = Self::new(&self.cpu, plan, own)?;
+            let old = std::mem::replace(self, new);
+            self.clusters.take_over(old.clusters);
+        }
+        Ok(())
+    }
+}
+
+/// Some pixels of a row, all of one cell.
+pub(super) struct Piece<'a> {
+    /// Row in the frame.
+    pub row: usize,
+    pub columns: Range<usize>,
+    /// Where the row has samples.
+    pub sampled: Option<&'a Grid>,
+    /// Packed colors.
+    pub features: &'a [u32],
+}
+
+impl Piece<'_> {
+    /// What the samples in some columns add to the residual, `least` being the distances of all pixels there.
+    #[inline(always)]
+    pub fn residual<T: Copy + Into<u64>>(&self, columns: Range<usize>, least: &[T]) -> u64 {
+        let Some(grid) = self.sampled else { return 0 };
+        grid.samples(&columns).map(|x| least[x - columns.start].into()).sum()
+    }
+}
+
+/// Labels the pixels of a cell, piece by piece.
+pub(super) trait Labeler {
+    /// Most columns of a piece: their part of the scores is kept while rows pass.
+    const COLUMNS: usize;
+
+    /// Takes the candidates of a cell.
+    fn cell(&mut self, gx: usize, gy: usize);
+    /// Takes what columns add to the scores.
+    fn columns(&mut self, columns: Range<usize>);
+    /// Labels a piece; `out` holds the predictions, where there are some. Returns what its samples add to the residual.
+    fn label(&mut self, piece: &Piece<'_>, out: &mut [u16]) -> u64;
+}
+
+/// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual. Inlined
+/// into functions of one level of instructions, see [`by_level`](crate::cpu::level::by_level).
+#[inline(always)]
+pub(super) fn label_cells<L: Labeler>(
+    labeler: &mut L,
+    grid: &Grid,
+    band: &mut LabelBand<'_>,
+    features: &[u32],
+    state: Option<&State>,
+) -> u64 {
+    let width = grid.geometry.width as usize;
+    let gy = (band.first_row / grid.step as usize).min(grid.ny as usize - 1);
+    if let Some(state) = state {
+        state.predict_band(gy, features, band);
+    }
+    let mut residual = 0;
+    let cells = (0..band.rows()).step_by(ROWS).flat_map(|top| (0..grid.nx as usize).map(move |gx| (top, gx)));
+    for (top, gx) in cells {
+        labeler.cell(gx, gy);
+        let cell = grid.columns(gx);
+        for from in cell.clone().step_by(L::COLUMNS) {
+            let columns = from..cell.end.min(from + L::COLUMNS);
+            labeler.columns(columns.clone());
+            for y in top..band.rows().min(top + ROWS) {
+                let row = band.first_row + y;
+                let sampled = grid.samples(&(row..row + 1)).next().map(|_| grid);
+                let features = &features[row * width..][columns.clone()];
+                let piece = Piece { row, columns: columns.clone(), sampled, features };
+                residual += labeler.label(&piece, &mut band.row_mut(y)[columns.clone()]);
+            }
+        }
+    }
+    residual
+}
