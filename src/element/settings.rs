@@ -586,7 +586,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")
             .blurb(
-                "Since start: frames, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
+                "Since start: frames, dropped, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
                  result-bytes-from-device; of the last frame: regions, frame-time-us, on the CPU stage-times-us",
             )
             .read_only()
