@@ -74,7 +74,7 @@ check_format() {
 if [ "$quick" ]; then
     quick_tests() {
         # shellcheck disable=SC2046  # words on purpose
-        cargo test --locked --no-fail-fast $(features gst,cuda) --lib --test layers --test readme --test element --test label_element \
+        cargo test --locked --no-fail-fast $(features gst,cuda) --lib --test layers --test documents --test element --test label_element \
             --test meta --test bad_buffers --test drawing --test merge --test temporal
     }
     section "format" check_format
@@ -171,7 +171,7 @@ write_documentation() {
 section "documentation" write_documentation
 # Of the smaller sets, what differs from the whole: a library alone; what the element says of itself without a backend, and the documents.
 section "tests, features: none" run_tests "" --lib --test allocations --test temporal
-section "tests, features: gst" run_tests gst --lib --test element --test readme
+section "tests, features: gst" run_tests gst --lib --test element --test documents
 section "tests, features: cuda" run_tests cuda --lib
 section "tests, features: gst,cuda" run_tests gst,cuda
 # Again as users get it; with debug assertions it has run above.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Makes the pictures of the README but overlays.png from the bundled clip with the plugin itself; see media/README.md.
+# Makes the pictures of docs/tuning.md from the bundled clip with the plugin itself; see media/README.md. README.md has overlays.png.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=pipelines/setup.sh

@@ -405,7 +405,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
     let mut properties = vec![
         glib::ParamSpecEnum::builder_with_default("algo", default.algo)
             .nick("Algorithm")
-            .blurb("The algorithm that segments")
+            .blurb("The segmentation algorithm")
             .mutable_playing()
             .build(),
         glib::ParamSpecEnum::builder_with_default("backend", default.backend)
@@ -429,22 +429,22 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         uint(
             SUPERPIXEL_SIZE,
             "Superpixel size",
-            "Grid step in px: superpixels start this far apart; larger = fewer and larger superpixels",
+            "SLIC, LSC, SNIC: grid step in px, the distance between seeds; higher = fewer and larger superpixels",
         ),
         uint(
             SUPERPIXELS,
             "Superpixels",
-            "Wanted number of superpixels per frame; the grid step follows from it (0 = use superpixel-size)",
+            "SLIC, LSC, SNIC: wanted number per frame, from which the grid step follows; approximate (0 = use superpixel-size)",
         ),
-        uint(ITERATIONS, "Iterations", "SLIC, LSC: assign and update rounds of a frame by itself; more = better fit, slower. Frames that go on from the last one (temporal), or follow a cut, take two"),
+        uint(ITERATIONS, "Iterations", "SLIC, LSC: assign and update rounds of an independent frame; more = better fit, slower. Warm-started frames (temporal), and those after a cut, take two"),
         float(
             slic::COMPACTNESS,
             "Compactness",
-            "SLIC, SNIC: weight of place against color, in Lab units; higher = more regular superpixels",
+            "SLIC, SNIC: weight of position against color, in Lab units; higher = more regular superpixels",
         ),
         glib::ParamSpecEnum::builder_with_default("color-space", ColorSpace::from(default.own.slic.color_space))
             .nick("Color space")
-            .blurb("SLIC, SNIC, quick shift: color space in which differences are measured (LSC: always Lab)")
+            .blurb("SLIC, SNIC, quick shift: color space of the differences (LSC: always Lab)")
             .mutable_playing()
             .build(),
         boolean(
@@ -456,17 +456,17 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             lsc::RATIO,
             "LSC ratio",
-            "LSC: weight of place against color, C_s / C_c; higher = more regular superpixels",
+            "LSC: weight of position against color, C_s / C_c; higher = more regular superpixels",
         ),
         float(
             quickshift::SIGMA,
             "Sigma",
-            "Quick shift: width of the density's kernel in px; higher = smoother, time grows with its square",
+            "Quick shift: width of the density kernel in px; higher = smoother; time grows with its square",
         ),
         float(
             quickshift::TAU,
             "Tau",
-            "Quick shift: longest link in px, in place and color together; higher = fewer and larger regions",
+            "Quick shift: longest link in px, in position and color together; higher = fewer and larger regions",
         ),
         float(
             quickshift::COLOR_SCALE,
@@ -482,17 +482,17 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             MIN_REGION,
             "Minimum region",
-            "Smallest region as a fraction of the squared grid step (quick shift: of tau); smaller ones join a neighbor",
+            "Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor",
         ),
         float(
             merge::MERGE,
             "Merge",
-            "Merge regions that touch: a neighbor may be so many times as far in color as the nearest (0 = off, usual 1.5 \
-             to 2.5); higher = fewer regions",
+            "Merge touching regions where a neighbor is at most this many times as far in color as the nearest one \
+             (0 = off, usual 1.5 to 2.5); higher = fewer regions",
         ),
         glib::ParamSpecEnum::builder_with_default("merge-rule", MergeRule::from(default.merge.rule))
             .nick("Merge rule")
-            .blurb("Whether two regions have to be near enough for each other to merge, or one for the other")
+            .blurb("Whether two regions merge when near enough for both of them, or for one")
             .mutable_playing()
             .build(),
         float(
@@ -500,17 +500,17 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Merge maximum distance",
             "Never merge across a larger color difference, in Delta E (color-space=rgb: code values; 0 = no limit)",
         ),
-        uint(merge::PASSES, "Merge passes", "How often regions are merged; more = fewer regions"),
+        uint(merge::PASSES, "Merge passes", "Merging passes, each from the means that the last one left; more = fewer regions"),
         boolean(
             "temporal",
             default.temporal,
             "Temporal",
-            "Go on from the last frame's superpixels and keep the identities of regions over time",
+            "Warm-start every frame from the previous one and keep track ids; off: independent frames",
         ),
         float(
             temporal::INERTIA,
             "Temporal inertia",
-            "How strongly a pixel keeps its region from frame to frame; higher = steadier, later to follow edges",
+            "How strongly a pixel keeps its region from frame to frame; higher = steadier, slower to follow edges",
         ),
         glib::ParamSpecEnum::builder_with_default("overlay", default.overlay)
             .nick("Overlay")
@@ -521,7 +521,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "mean-in-linear-light",
             default.mean_in_linear_light,
             "Mean in linear light",
-            "Average colors, drawn and in the region table, in linear light instead of code values",
+            "Average colors, drawn and in the region table, in linear RGB instead of code values",
         ),
         glib::ParamSpecUInt::builder("boundary-color")
             .nick("Boundary color")
@@ -547,7 +547,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")
             .blurb(
-                "Since start: frames, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
+                "Since start: frames, dropped, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
                  result-bytes-from-device; of the last frame: regions, frame-time-us, on the CPU stage-times-us",
             )
             .read_only()

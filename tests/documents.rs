@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The property tables of README.md are those of the elements.
+//! The documents are true where a program can tell: the property tables are those of the elements, the pipelines of the README
+//! can be built, every link leads somewhere, and the README stays short.
 #![cfg(feature = "gst")]
 
 mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use gst::glib::{self, ParamFlags};
 use gst::prelude::*;
@@ -54,7 +58,11 @@ fn type_and_range(spec: &glib::ParamSpec) -> (&'static str, String) {
     } else if spec.value_type() == gst::Structure::static_type() {
         ("GstStructure", "-".into())
     } else {
-        panic!("property {} has a type that README.md has no word for: {}", spec.name(), spec.value_type())
+        panic!(
+            "property {} has a type that docs/properties.md has no word for: {}",
+            spec.name(),
+            spec.value_type()
+        )
     }
 }
 
@@ -88,8 +96,8 @@ fn properties(element: &str) -> Vec<Row> {
 }
 
 /// The rows of the first table below a heading, without their last column, sorted by name.
-fn table(readme: &str, heading: &str) -> Vec<Row> {
-    let below = readme.lines().skip_while(|line| *line != heading).skip(1);
+fn table(document: &str, heading: &str) -> Vec<Row> {
+    let below = document.lines().skip_while(|line| *line != heading).skip(1);
     let in_section = below.take_while(|line| !line.starts_with('#'));
     let rows = in_section.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     let mut rows: Vec<Row> = rows
@@ -109,8 +117,8 @@ fn table(readme: &str, heading: &str) -> Vec<Row> {
 
 fn compare(element: &str) {
     common::init();
-    let readme = include_str!("../README.md");
-    let (mut said, real) = (table(readme, &format!("### Properties of `{element}`")), properties(element));
+    let document = include_str!("../docs/properties.md");
+    let (mut said, real) = (table(document, &format!("## Properties of `{element}`")), properties(element));
     // Builds without the feature do not have them.
     let of_cuda = ["`cuda-device-id`", "`async-depth`"];
     said.retain(|row| cfg!(feature = "cuda") || !of_cuda.contains(&row[0].as_str()));
@@ -119,18 +127,123 @@ fn compare(element: &str) {
     let wrong: Vec<Row> = said.iter().filter(|row| !real.contains(row)).cloned().collect();
     assert!(
         said == real,
-        "README.md, properties of {element}.\nMissing:\n{}Not so:\n{}",
+        "docs/properties.md, {element}.\nMissing:\n{}Not so:\n{}",
         text(&missing),
         text(&wrong)
     );
 }
 
 #[test]
-fn superpixel_properties_are_those_of_the_readme() {
+fn superpixel_properties_are_those_of_the_table() {
     compare("superpixel");
 }
 
 #[test]
-fn superpixellabels_properties_are_those_of_the_readme() {
+fn superpixellabels_properties_are_those_of_the_table() {
     compare("superpixellabels");
+}
+
+/// Each block of shell lines that starts a pipeline, without the program's name, in one line.
+fn pipelines(document: &str) -> Vec<String> {
+    let joined = document.replace("\\\n", " ");
+    joined.lines().filter_map(|line| line.strip_prefix("gst-launch-1.0 ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn pipelines_of_the_readme_can_be_built() {
+    common::init();
+    let pipelines = pipelines(include_str!("../README.md"));
+    assert_eq!(pipelines.len(), 5);
+    for pipeline in pipelines {
+        gst::parse::launch(&pipeline).unwrap_or_else(|error| panic!("{pipeline}\n{error}"));
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every document of the tree, by its path from the top folder.
+fn documents() -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for folder in ["", "docs", "pipelines", "media"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.insert(path.strip_prefix(root()).unwrap().to_owned(), text);
+            }
+        }
+    }
+    assert!(found.len() > 10, "{:?}", found.keys());
+    found
+}
+
+/// Lines outside of blocks of code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        in_code ^= fence;
+        !fence && !in_code
+    })
+}
+
+/// Anchors of the headings as GitHub and GitLab make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    for line in prose(text).filter(|line| line.starts_with('#')) {
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let slug: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        let mut anchor = slug.clone();
+        for number in 1.. {
+            if anchors.insert(anchor) {
+                break;
+            }
+            anchor = format!("{slug}-{number}");
+        }
+    }
+    anchors
+}
+
+/// What `[text](target)` and `![text](target)` lead to.
+fn links(text: &str) -> Vec<&str> {
+    let targets = |line| str::split(line, "](").skip(1).filter_map(|rest| rest.split_once(')'));
+    prose(text).flat_map(targets).map(|(target, _)| target).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let documents = documents();
+    let (mut dead, mut count) = (Vec::new(), 0);
+    for (from, text) in &documents {
+        for link in links(text).into_iter().filter(|link| !link.contains("://")) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            // The path from the top folder, without `..`.
+            let mut target = if path.is_empty() { from.clone() } else { from.parent().unwrap().to_owned() };
+            for part in Path::new(path) {
+                if part == ".." { assert!(target.pop(), "{link}") } else { target.push(part) }
+            }
+            let there = match anchor {
+                "" => root().join(&target).exists(),
+                anchor => documents.get(&target).is_some_and(|text| anchors(text).contains(anchor)),
+            };
+            count += 1;
+            if !there {
+                dead.push(format!("{}: {link}", from.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
+    assert!(count > 30, "{count} links");
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines: Vec<_> = include_str!("../README.md").lines().collect();
+    assert!(lines.len() <= 150, "README.md has {} lines", lines.len());
+    let long =
+        prose(include_str!("../README.md")).find(|line| line.chars().count() > 120 && !line.starts_with('|'));
+    assert_eq!(long, None);
 }
