@@ -79,9 +79,9 @@ impl Backend for Cpu {
         Ok(if plan.connectivity {
             Box::new(connectivity::cpu::Connectivity::new(self, plan))
         } else if plan.clusters_are_pixels() {
-            Box::new(connectivity::cpu::RenumberPixels::new(self, plan)?)
+            Box::new(connectivity::renumber::RenumberPixels::new(self, plan)?)
         } else {
-            Box::new(connectivity::cpu::Renumber::new(self, plan)?)
+            Box::new(connectivity::renumber::Renumber::new(self, plan)?)
         })
     }
 

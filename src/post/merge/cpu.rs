@@ -11,7 +11,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
-use crate::post::connectivity::cpu::{Sums, distance, find, unite};
+use crate::post::connectivity::components::{Sums, distance, find, unite};
 use crate::post::runs::{RowSums, for_each_run, packed};
 use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
 use crate::temporal::merged::Part;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `connectivity` on the CPU where the plan switches it off: labels only become dense.
+
+use rayon::prelude::*;
+
+use super::MAX_REGIONS;
+use crate::backend;
+use crate::buffers::cpu::Work;
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+use crate::image::{Geometry, Labels};
+use crate::plan::Plan;
+use crate::temporal::state::Main;
+
+/// Rows that one task works on.
+const STRIP: usize = 32;
+
+/// Labels in order of their clusters.
+pub(crate) struct Renumber {
+    cpu: Cpu,
+    geometry: Geometry,
+    clusters: usize,
+    used: Vec<Array<bool>>,
+    numbers: Array<u16>,
+}
+
+impl Renumber {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
+        let clusters = plan.max_clusters();
+        let flags = || memory::zeroed("labels in use", clusters);
+        Ok(Self {
+            cpu: cpu.clone(),
+            geometry: plan.frame.geometry,
+            clusters,
+            used: (0..cpu.threads()).map(|_| flags()).collect::<Result<_>>()?,
+            numbers: memory::zeroed("labels", clusters)?,
+        })
+    }
+}
+
+impl backend::Connectivity<Cpu> for Renumber {
+    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+        let Self { cpu, used, numbers, .. } = self;
+        let rows = (self.geometry.height as usize).div_ceil(used.len());
+        cpu.run(|| {
+            used.par_iter_mut().zip(labels.bands_mut(rows)).for_each(|(used, mut band)| {
+                used.fill(false);
+                for y in 0..band.rows() {
+                    for &label in band.row_mut(y).iter() {
+                        used[usize::from(label)] = true;
+                    }
+                }
+            });
+        });
+        // A frame with fewer rows than threads leaves bands unused, whose flags are of an earlier frame or none.
+        let bands = (self.geometry.height as usize).div_ceil(rows);
+        let mut count = 0;
+        let mut mains = work.temporal.as_mut().map(|state| &mut state.mains);
+        if let Some(mains) = &mut mains {
+            memory::refill(mains, "components", self.clusters, Main::default())?;
+        }
+        for k in 0..self.clusters {
+            numbers[k] = count as u16;
+            let used = used[..bands].iter().any(|used| used[k]);
+            if let (Some(mains), true) = (&mut mains, used) {
+                mains[k] = Main { size: 1, label: count };
+            }
+            count += u32::from(used);
+        }
+        let numbers = &*numbers;
+        cpu.run(|| {
+            labels.bands_mut(rows).for_each(|mut band| {
+                for y in 0..band.rows() {
+                    for label in band.row_mut(y) {
+                        *label = numbers[usize::from(*label)];
+                    }
+                }
+            });
+        });
+        work.count = count;
+        Ok(())
+    }
+}
+
+/// Clusters that are named by one of their pixels: labels in raster order of those. Clusters beyond the most
+/// that labels can name share the last label.
+pub(crate) struct RenumberPixels {
+    cpu: Cpu,
+    geometry: Geometry,
+    /// At each pixel that names a cluster, its label.
+    numbers: Array<u16>,
+}
+
+impl RenumberPixels {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
+        let geometry = plan.frame.geometry;
+        Ok(Self {
+            cpu: cpu.clone(),
+            geometry,
+            numbers: memory::zeroed("labels of clusters", geometry.pixels())?,
+        })
+    }
+}
+
+impl backend::Connectivity<Cpu> for RenumberPixels {
+    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+        let Self { cpu, numbers, geometry } = self;
+        let (clusters, width) = (&work.clusters, geometry.width as usize);
+        let mut count = 0;
+        for (i, (number, &cluster)) in numbers.iter_mut().zip(clusters).enumerate() {
+            if cluster as usize == i {
+                *number = count.min(MAX_REGIONS - 1) as u16;
+                count += 1;
+            }
+        }
+        let numbers = &*numbers;
+        cpu.run(|| {
+            labels.bands_mut(STRIP).for_each(|mut band| {
+                for y in 0..band.rows() {
+                    let clusters = &clusters[(band.first_row + y) * width..][..width];
+                    for (label, &cluster) in band.row_mut(y).iter_mut().zip(clusters) {
+                        *label = numbers[cluster as usize];
+                    }
+                }
+            });
+        });
+        work.count = count.min(MAX_REGIONS) as u32;
+        Ok(())
+    }
+}
