@@ -24,6 +24,15 @@ impl ColorSpace {
     /// Every color space.
     pub const ALL: [Self; 4] = [Self::Lab, Self::LabGslicr, Self::XyzGslicr, Self::Rgb];
 
+    /// Quanta of a feature for a unit of color: of L, a and b, of a code value in `rgb`, and in `xyz-gslicr` of about 1/128 of
+    /// white's Y.
+    pub(crate) const fn quanta(self) -> f64 {
+        match self {
+            Self::Lab | Self::LabGslicr | Self::XyzGslicr => 8.0,
+            Self::Rgb => 4.0,
+        }
+    }
+
     /// A feature near the middle of the gamut: scores are computed relative to it to keep them small.
     pub(crate) fn middle(self) -> [i32; 3] {
         match self {
@@ -268,7 +277,7 @@ impl Light {
 /// Mean channels in quanta to L, a, b; for a feature in a Lab space.
 pub(crate) fn lab_of_sums(sums: [u64; 3], count: u32) -> [f32; 3] {
     let mean = sums.map(|s| s as f64 / f64::from(count.max(1)));
-    [mean[0] / 8.0, (mean[1] - 1024.0) / 8.0, (mean[2] - 1024.0) / 8.0].map(|v| v as f32)
+    [mean[0], mean[1] - 1024.0, mean[2] - 1024.0].map(|v| (v / ColorSpace::Lab.quanta()) as f32)
 }
 
 /// An 8-bit code as a code of the same color in `bits`, rounded half up.

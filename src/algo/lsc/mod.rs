@@ -70,7 +70,7 @@ const TURN: f64 = 16384.0;
 /// Bits of the same.
 pub(crate) const TURN_BITS: u32 = 14;
 /// Quanta of a packed color for a unit of L, a or b.
-const QUANTA: f64 = 8.0;
+const QUANTA: f64 = ColorSpace::Lab.quanta();
 
 /// What is LSC's own.
 #[derive(Debug, Clone, PartialEq)]

@@ -282,7 +282,7 @@ mod tests {
     fn defined(geometry: Geometry, features: &[u32], params: &Params) -> (Vec<f64>, Vec<Option<usize>>) {
         let (w, h) = (geometry.width as i64, geometry.height as i64);
         let [sigma, tau, scale] = [params.sigma, params.tau, params.color_scale].map(f64::from);
-        let quanta = if params.color_space == ColorSpace::Rgb { 4.0 } else { 8.0 };
+        let quanta = params.color_space.quanta();
         let distance = |i: i64, j: i64| {
             let place = (i % w - j % w).pow(2) + (i / w - j / w).pow(2);
             let (p, q) = (unpack(features[i as usize]), unpack(features[j as usize]));

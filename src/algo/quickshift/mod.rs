@@ -173,7 +173,7 @@ const MOST_BITS: u32 = 22;
 impl Plan {
     pub(crate) fn new(params: &Params) -> Self {
         let [sigma, tau, scale] = [params.sigma, params.tau, params.color_scale].map(f64::from);
-        let quanta = if params.color_space == ColorSpace::Rgb { 4.0 } else { 8.0 };
+        let quanta = params.color_space.quanta();
         let color_sq = (scale / quanta).powi(2);
 
         let radius = (3.0 * sigma).ceil() as u32;

@@ -47,8 +47,8 @@ const EXACT_COMPACTNESS: f64 = 22.0;
 const MOST_STEPS: f64 = 8.0;
 /// The scale of SLICO's places, as if they were m.
 const ADAPTIVE_COMPACTNESS: f64 = 64.0;
-/// Quanta of a feature for a unit of compactness.
-pub(super) const QUANTA: f64 = 8.0;
+/// Quanta of a feature for a unit of compactness, in any color space.
+pub(super) const QUANTA: f64 = ColorSpace::Lab.quanta();
 
 /// What is SLIC's own.
 #[derive(Debug, Clone, PartialEq)]

@@ -103,7 +103,7 @@ impl Plan {
     /// `None` where nothing is to be merged.
     pub(crate) fn new(params: &Params, space: ColorSpace) -> Option<Self> {
         let (ratio, distance) = (f64::from(params.ratio), f64::from(params.max_distance));
-        let quanta = if space == ColorSpace::Rgb { 4.0 } else { 8.0 };
+        let quanta = space.quanta();
         (params.ratio > 0.0).then(|| Self {
             ratio: (ratio * ratio * RATIO_ONE as f64 + 0.5) as u32,
             mutual: params.rule == Rule::Mutual,
