@@ -11,32 +11,33 @@ mod picture;
 
 #[path = "superpixel-bench/clip.rs"]
 mod clip;
+#[path = "superpixel-bench/cpu.rs"]
+mod cpu;
 #[cfg(feature = "cuda")]
 #[path = "superpixel-bench/cuda.rs"]
 mod cuda;
 #[path = "superpixel-bench/first.rs"]
 mod first;
+#[path = "superpixel-bench/report.rs"]
+mod report;
 
 use std::fmt;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use clip::{Clip, Frames, NO_FRAMES, Pictures};
 use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
-use gstsuperpixel::backend::Backend;
 use gstsuperpixel::color::ColorSpace;
-use gstsuperpixel::cpu::Cpu;
-use gstsuperpixel::engine::Engine;
-use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
+use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
 use gstsuperpixel::params::{
     Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
 };
-use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::merge;
-use serde_json::{Value, json};
+use report::Row;
+use serde_json::Value;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -203,6 +204,13 @@ impl Format {
     }
 }
 
+impl Args {
+    /// Whether figures are printed as a table, and not as JSON.
+    fn prints_table(&self) -> bool {
+        self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
+    }
+}
+
 /// What one row of the table is about.
 #[derive(Clone)]
 struct Case {
@@ -324,137 +332,11 @@ fn ms(time: std::time::Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The CPU backend by the clock.
-struct CpuRunner {
-    cpu: Cpu,
-    opening: [(&'static str, f64); 1],
-}
-
-impl CpuRunner {
-    fn open(threads: u32) -> Result<Self> {
-        let start = Instant::now();
-        Ok(Self { cpu: Cpu::new(threads)?, opening: [("threads", ms(start.elapsed()))] })
-    }
-}
-
-/// Buffer of the copy test: far beyond every cache.
-const COPY_BYTES: usize = 256 << 20;
-const COPY_RUNS: usize = 7;
-
-/// Copies with `threads` threads and returns GB/s, read and write counted.
-fn copy_bandwidth(threads: usize) -> f64 {
-    let from = vec![1u8; COPY_BYTES];
-    let mut to = vec![2u8; COPY_BYTES];
-    let part = COPY_BYTES.div_ceil(threads);
-    let times = (0..COPY_RUNS).map(|_| {
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            for (to, from) in to.chunks_mut(part).zip(from.chunks(part)) {
-                scope.spawn(move || to.copy_from_slice(from));
-            }
-        });
-        start.elapsed().as_secs_f64()
-    });
-    2.0 * COPY_BYTES as f64 / median(times.collect()) / 1e9
-}
-
-impl Runner for CpuRunner {
-    fn device(&self) -> String {
-        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        match model {
-            Some((_, model)) => format!("{}, {model}", self.cpu.describe()),
-            None => self.cpu.describe(),
-        }
-    }
-
-    fn driver(&self) -> String {
-        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        format!("{} {}", std::env::consts::OS, kernel.trim())
-    }
-
-    fn limits(&self) -> Result<Vec<Limit>> {
-        let mut counts = vec![self.cpu.threads()];
-        if self.cpu.threads() > 1 {
-            counts.push(1);
-        }
-        Ok(counts
-            .into_iter()
-            .map(|threads| Limit {
-                name: format!("memory copy, threads: {threads}"),
-                value: copy_bandwidth(threads),
-                unit: "GB/s",
-            })
-            .collect())
-    }
-
-    fn opening(&self) -> &[(&'static str, f64)] {
-        &self.opening
-    }
-
-    fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
-        let engine = Engine::new(self.cpu.clone(), Plan::new(&case.params, case.info)?)?;
-        let mut job = CpuJob {
-            case: case.clone(),
-            engine,
-            frames: clip.there_and_back(),
-            drawn: Vec::new(),
-            map: vec![0; case.size.0.pixels()],
-            stages: Vec::new(),
-        };
-        if case.drawing.is_some() {
-            job.drawn.clone_from(&clip.frames[0]);
-        }
-        Ok(Box::new(job))
-    }
-}
-
-struct CpuJob<'a> {
-    case: Case,
-    engine: Engine<Cpu>,
-    frames: Frames<'a>,
-    /// What is drawn on; every frame draws over the last one, which costs the same.
-    drawn: Vec<u8>,
-    map: Vec<u16>,
-    /// Stage times of every frame so far.
-    stages: Vec<Vec<(&'static str, f64)>>,
-}
-
-impl Job for CpuJob<'_> {
-    fn frame(&mut self) -> Result<f64> {
-        let geometry = self.case.size.0;
-        let stride = self.case.info.format.planes(geometry).map(|(row, _)| row).next().unwrap_or(0);
-        let frame = Frame::new(self.case.info, &[self.frames.next().ok_or(NO_FRAMES)?], &[stride])?;
-        let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
-        let start = Instant::now();
-        self.engine.segment(&frame, &mut labels, self.case.outputs)?;
-        if let Some(drawing) = &self.case.drawing {
-            let mut target = FrameMut::new(self.case.info, [self.drawn.as_mut_slice()], &[stride])?;
-            self.engine.draw(&mut target, &labels, drawing)?;
-        }
-        let whole = ms(start.elapsed());
-        self.stages.push(self.engine.times().iter().map(|(name, time)| (name, ms(time))).collect());
-        Ok(whole)
-    }
-
-    fn stages(&mut self, _: usize) -> Result<Vec<(&'static str, f64)>> {
-        Ok(medians(&self.stages))
-    }
-
-    fn round_trip(&mut self) -> Result<Option<f64>> {
-        Ok(None)
-    }
-
-    fn result(&mut self) -> Result<(u32, u32, Vec<u16>)> {
-        Ok((self.engine.regions().count, self.engine.plan().grid().step(), self.map.clone()))
-    }
-}
-
 /// Opens the wanted backends.
 fn runners(args: &Args) -> Result<Vec<Box<dyn Runner>>> {
     let mut list: Vec<Box<dyn Runner>> = Vec::new();
     if args.backend != Choice::Cuda {
-        list.push(Box::new(CpuRunner::open(args.threads)?));
+        list.push(Box::new(cpu::CpuRunner::open(args.threads)?));
     }
     #[cfg(feature = "cuda")]
     if args.backend != Choice::Cpu {
@@ -479,26 +361,6 @@ fn median(mut values: Vec<f64>) -> f64 {
         1 => values[middle],
         _ => (values[middle - 1] + values[middle]) / 2.0,
     }
-}
-
-/// The figures of one case.
-struct Row {
-    case: Case,
-    step: u32,
-    regions: u32,
-    hash: u64,
-    /// What the plan needs: stages and memory.
-    plan_ms: f64,
-    /// The first frame behind it.
-    first_ms: f64,
-    ms: f64,
-    fastest_ms: f64,
-    slowest_ms: f64,
-    stages: Vec<(&'static str, f64)>,
-    /// From host memory to host memory, where `ms` leaves that out.
-    round_trip_ms: Option<f64>,
-    /// Time of the unavoidable bytes at the copy bandwidth.
-    floor_ms: f64,
 }
 
 fn measure(runner: &dyn Runner, case: &Case, clip: &Clip, args: &Args, bandwidth: f64) -> Result<Row> {
@@ -535,79 +397,6 @@ fn measure(runner: &dyn Runner, case: &Case, clip: &Clip, args: &Args, bandwidth
     })
 }
 
-fn name_of(value: impl ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-impl Row {
-    fn print(&self) {
-        println!(
-            "{:>11}  {:10} S={:<4} {:>6} regions  {:9.3} ms  {:8.1} fps  ({:.3} to {:.3}; plan {:.1}, first {:.1})  {:7.1} x floor",
-            self.case.size,
-            self.case.algorithm.nick(),
-            self.step,
-            self.regions,
-            self.ms,
-            1e3 / self.ms,
-            self.fastest_ms,
-            self.slowest_ms,
-            self.plan_ms,
-            self.first_ms,
-            self.ms / self.floor_ms
-        );
-        if let Some(time) = self.round_trip_ms {
-            println!("{:13}from and to host memory {time:12.3} ms  {:8.1} fps", "", 1e3 / time);
-        }
-        for (name, time) in &self.stages {
-            println!("{:13}{name:26} {time:9.3} ms  {:5.1} %", "", 100.0 * time / self.ms);
-        }
-    }
-
-    fn json(&self) -> Value {
-        let stages: serde_json::Map<String, Value> =
-            self.stages.iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect();
-        json!({
-            "size": self.case.size.to_string(),
-            "algorithm": self.case.algorithm.nick(),
-            "superpixel_size": self.step,
-            "regions": self.regions,
-            "labels_hash": format!("{:016x}", self.hash),
-            "plan_ms": self.plan_ms,
-            "first_ms": self.first_ms,
-            "ms": self.ms,
-            "fastest_ms": self.fastest_ms,
-            "slowest_ms": self.slowest_ms,
-            "round_trip_ms": self.round_trip_ms,
-            "floor_ms": self.floor_ms,
-            "stages_ms": stages,
-        })
-    }
-}
-
-/// Today in UTC. Source: days to civil date, Howard Hinnant, "chrono-compatible low-level date algorithms".
-fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let days = (seconds / 86_400) as i64 + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    format!("{}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
-}
-
-/// How busy the machine was in the last minute.
-fn load() -> Option<f64> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
-}
-
-/// What a start took.
-fn parts(opening: &[(&'static str, f64)]) -> String {
-    let texts: Vec<_> = opening.iter().map(|(name, time)| format!("{name} {time:.1}")).collect();
-    format!("opening, ms: {}", texts.join(", "))
-}
-
 /// Answers each line of input with the time of one frame.
 fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> Result<()> {
     let ([size], [algorithm], [superpixel_size], [runner]) =
@@ -629,6 +418,32 @@ fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> R
     Ok(())
 }
 
+/// Measures every case on one backend.
+fn measure_all(
+    runner: &dyn Runner,
+    args: &Args,
+    pictures: &Pictures,
+    limits: &[Limit],
+) -> Result<Vec<Value>> {
+    let bandwidth = limits.first().map_or(f64::NAN, |limit| limit.value);
+    let mut rows = Vec::new();
+    for size in &args.sizes {
+        let clip = pictures.clip(size.0, args.format);
+        let asked_for = args.backend != Choice::All;
+        for algorithm in args.algorithms.iter().filter(|&&own| asked_for || runner.has(own)) {
+            for superpixel_size in &args.superpixel_size {
+                let case = Case::new(args, *size, *algorithm, *superpixel_size);
+                let row = measure(runner, &case, &clip, args, bandwidth)?;
+                if args.prints_table() {
+                    row.print();
+                }
+                rows.push(row.json());
+            }
+        }
+    }
+    Ok(rows)
+}
+
 fn main() -> Result<()> {
     let args = Args::parse();
     let runners = runners(&args)?;
@@ -639,83 +454,21 @@ fn main() -> Result<()> {
     if args.on_demand {
         return on_demand(&args, &runners, &pictures);
     }
-    let table = args.json.as_ref().is_none_or(|path| path.as_os_str() != "-");
-    let source = args.picture.as_ref().map_or("made".into(), |path| path.display().to_string());
-    let outputs: Vec<_> = args.outputs.iter().filter_map(ValueEnum::to_possible_value).collect();
-    let outputs: Vec<_> = outputs.iter().map(|value| value.get_name()).collect();
     let mut results = Vec::new();
     for runner in &runners {
-        let (device, driver, limits) = (runner.device(), runner.driver(), runner.limits()?);
-        if table {
-            let load = load().map_or_else(|| "unknown".into(), |load| format!("{load:.2}"));
-            println!("{device}; {driver}; {}; load {load}; {}", today(), parts(runner.opening()));
-            println!(
-                "superpixel {}; picture: {source}, {}{}; iterations {}; outputs: {}; median of {} after {}",
-                env!("CARGO_PKG_VERSION"),
-                name_of(args.format),
-                if args.temporal { ", going on from frame to frame" } else { "" },
-                args.iterations,
-                outputs.join(","),
-                args.runs,
-                args.warm_up
-            );
-            for limit in &limits {
-                println!("{}: {:.1} {}", limit.name, limit.value, limit.unit);
-            }
+        let limits = runner.limits()?;
+        if args.prints_table() {
+            report::print_head(&**runner, &args, &limits);
         }
-        let bandwidth = limits.first().map_or(f64::NAN, |limit| limit.value);
-        let mut rows = Vec::new();
-        for size in &args.sizes {
-            let clip = pictures.clip(size.0, args.format);
-            let asked_for = args.backend != Choice::All;
-            for algorithm in args.algorithms.iter().filter(|&&own| asked_for || runner.has(own)) {
-                for superpixel_size in &args.superpixel_size {
-                    let case = Case::new(&args, *size, *algorithm, *superpixel_size);
-                    let row = measure(&**runner, &case, &clip, &args, bandwidth)?;
-                    if table {
-                        row.print();
-                    }
-                    rows.push(row.json());
-                }
-            }
-        }
-        let limits: Vec<Value> =
-            limits.iter().map(|l| json!({"name": l.name, "value": l.value, "unit": l.unit})).collect();
-        let opening: serde_json::Map<String, Value> =
-            runner.opening().iter().map(|(name, time)| ((*name).to_owned(), json!(time))).collect();
-        results.push(json!({"device": device, "driver": driver, "opening_ms": opening, "limits": limits, "cases": rows}));
+        let rows = measure_all(&**runner, &args, &pictures, &limits)?;
+        results.push(report::backend(&**runner, &limits, rows));
     }
-    if let Some(path) = &args.json {
-        let document = json!({
-            "date": today(),
-            "version": env!("CARGO_PKG_VERSION"),
-            "load": load(),
-            "picture": source,
-            "format": name_of(args.format),
-            "temporal": args.temporal,
-            "iterations": args.iterations,
-            "compactness": args.compactness,
-            "lsc_ratio": args.lsc_ratio,
-            "sigma": args.sigma,
-            "tau": args.tau,
-            "color_scale": args.color_scale,
-            "rgb": args.rgb,
-            "connectivity": !args.no_connectivity,
-            "merge": args.merge,
-            "merge_either": args.merge_either,
-            "merge_max_distance": args.merge_max_distance,
-            "merge_passes": args.merge_passes,
-            "linear_light": args.linear_light,
-            "outputs": outputs,
-            "runs": args.runs,
-            "backends": results,
-        });
-        let text = format!("{document:#}\n");
-        if table {
-            std::fs::write(path, text)?;
-        } else {
-            print!("{text}");
-        }
+    let Some(path) = &args.json else { return Ok(()) };
+    let text = format!("{:#}\n", report::document(&args, results));
+    if args.prints_table() {
+        std::fs::write(path, text)?;
+    } else {
+        print!("{text}");
     }
     Ok(())
 }

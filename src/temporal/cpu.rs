@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stages `temporal/motion`, `temporal/track`, `temporal/rehome` and `temporal/identify` on the CPU.
+//! Stages `temporal/motion`, `temporal/track`, `temporal/reassign` and `temporal/identify` on the CPU.
 
 use super::state::State;
 use crate::backend::{self, StageTimes};
@@ -33,7 +33,7 @@ impl backend::Temporal<Cpu> for Temporal {
         });
         if state.warm {
             times.time("temporal/track", || state.track(&self.cpu, features))?;
-            times.time("temporal/rehome", || state.rehome())?;
+            times.time("temporal/reassign", || state.reassign())?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! ```text
 //! motion:   a shift of the whole picture, from thumbnails of this frame and the last
 //! track:    the motion of every region, from how its pixels match
-//! rehome:   every cluster moves on, and into the cell that it is then over
+//! reassign: every cluster moves on, and into the cell that it is then over
 //! segment:  the algorithm goes on from there; a pixel prefers the cluster that its place belonged to (inertia)
 //! identify: regions take the identity of their cluster, else of the free earlier region that they cover most
 //! ```

@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use super::{Args, Case, Pictures, Result, Runner, ms, parts};
+use super::report::parts;
+use super::{Args, Case, Pictures, Result, Runner, ms};
 
 /// Says what the first frame of the first case takes on each backend.
 pub fn first_frame(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> Result<()> {
