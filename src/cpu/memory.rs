@@ -59,6 +59,28 @@ impl<T> AsMut<[T]> for Array<T> {
     }
 }
 
+impl<T> Array<T> {
+    /// As [`Vec::push`], with so little code for what is not rare that it is part of any loop.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, item: T) {
+        let len = self.0.len();
+        if len == self.0.capacity() {
+            self.grow();
+        }
+        // SAFETY: there is room behind the items: `grow` has made some where there was none.
+        unsafe {
+            self.0.as_mut_ptr().add(len).write(item);
+            self.0.set_len(len + 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.0.reserve(1);
+    }
+}
+
 impl<T: Copy> Array<T> {
     /// As [`Vec::extend_from_slice`], in one copy: the vector below takes item by item.
     pub(crate) fn extend_from_slice(&mut self, others: &[T]) {
@@ -327,8 +349,9 @@ mod tests {
         reserve(&mut values, "tests", 3).unwrap();
         values.extend(10..LARGE.min(1 << 20) as u32);
         values.extend_from_slice(&[7, 7]);
-        let (counted, last) = values.split_at(values.len() - 2);
-        assert!(counted.iter().enumerate().all(|(i, &value)| i as u32 == value) && last == [7, 7]);
+        values.push(7);
+        let (counted, last) = values.split_at(values.len() - 3);
+        assert!(counted.iter().enumerate().all(|(i, &value)| i as u32 == value) && last == [7, 7, 7]);
         for count in [0, 1, LARGE.min(1 << 20) - 1, LARGE.min(1 << 20), 1 << 20] {
             assert!(zeroed::<u8>("tests", count).unwrap().iter().all(|&byte| byte == 0));
         }
