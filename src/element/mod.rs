@@ -39,11 +39,15 @@ mod active;
 mod cpu;
 #[cfg_attr(not(feature = "cuda"), path = "no_cuda.rs")]
 mod cuda;
+mod enums;
 pub(crate) mod frame;
 mod heap;
 mod imp;
 mod log;
+mod path;
+mod properties;
 mod settings;
+mod stats;
 mod task;
 
 glib::wrapper! {
@@ -55,11 +59,11 @@ glib::wrapper! {
 /// Registers the element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     for enumeration in [
-        settings::Algorithm::static_type(),
-        settings::Backend::static_type(),
-        settings::ColorSpace::static_type(),
-        settings::MergeRule::static_type(),
-        settings::Overlay::static_type(),
+        enums::Algorithm::static_type(),
+        enums::Backend::static_type(),
+        enums::ColorSpace::static_type(),
+        enums::MergeRule::static_type(),
+        enums::Overlay::static_type(),
     ] {
         enumeration.mark_as_plugin_api(gst::PluginAPIFlags::empty());
     }

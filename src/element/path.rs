@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The path of a frame through `superpixel`: which backend and engine, in flight, finished, attached.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+
+use super::active::{ActiveBackend, ActiveEngine, Progress};
+use super::cuda::{self, DeviceContext, Pending};
+use super::enums;
+use super::frame;
+use super::heap;
+use super::imp::Superpixel;
+use super::log::CAT;
+use super::settings::Settings;
+use super::task::{Found, Stream, Task, library_error};
+use crate::algo::Algorithm;
+use crate::bad_buffers::Failure;
+use crate::error::Error;
+use crate::image::{FrameInfo, Geometry};
+use crate::meta;
+use crate::params::Params;
+use crate::plan::Plan;
+
+/// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
+const VARIABLE_RATE: (u64, u64) = (25, 1);
+
+/// A stream goes on where not more than this of it is missing.
+const LONGEST_GAP: gst::ClockTime = gst::ClockTime::SECOND;
+
+/// A frame that a device works on, and what it takes to finish it.
+pub(super) struct Started {
+    pub pending: Pending,
+    pub info: gst_video::VideoInfo,
+    pub algo: &'static str,
+    pub began: Instant,
+}
+
+/// What is known of the backend outside the streaming thread.
+#[derive(Debug, Clone)]
+pub(super) struct BackendInfo {
+    pub is_device: bool,
+    pub description: String,
+}
+
+/// What lives from start to stop.
+pub(super) struct State {
+    /// Taken while an engine holds it.
+    pub backend: Option<ActiveBackend>,
+    /// The engine with the parameters that its plan was made from.
+    pub engine: Option<(Params, ActiveEngine)>,
+    pub stream: Option<Stream>,
+    /// The frame that was started last, until it is in the queue.
+    pub started: Option<Started>,
+    /// When the last frame began, and how long it lasts.
+    pub last: Option<(gst::ClockTime, gst::ClockTime)>,
+    /// The identity that the next engine begins with.
+    pub next_id: u32,
+    pub warned_of_step: bool,
+}
+
+impl State {
+    pub(super) fn new(backend: ActiveBackend) -> Self {
+        Self {
+            backend: Some(backend),
+            engine: None,
+            stream: None,
+            started: None,
+            last: None,
+            next_id: 1,
+            warned_of_step: false,
+        }
+    }
+
+    /// Whether the device has failed for good, as when an engine could not be made.
+    pub(super) fn is_broken(&self) -> bool {
+        self.engine.as_ref().map_or(self.backend.is_none(), |(_, engine)| engine.is_broken())
+    }
+
+    /// Whether a frame that is flagged as a discontinuity continues the stream all the same. Forward, a short gap does: frames were
+    /// left out, as a leaky queue does. In reverse, decoders flag every frame or group of frames, without a gap too. A new scene
+    /// is found as any cut.
+    fn continues_with(&self, buffer: &gst::BufferRef, reverse: bool) -> bool {
+        let (Some((began, duration)), Some(now)) = (self.last, buffer.pts()) else { return false };
+        let step = duration.saturating_add(duration / 4);
+        if reverse {
+            now < began && began.saturating_sub(now) <= LONGEST_GAP.max(step)
+        } else {
+            now > began.saturating_add(step) && now <= began.saturating_add(LONGEST_GAP)
+        }
+    }
+
+    fn note_time(&mut self, buffer: &gst::BufferRef) {
+        let rate = self.stream.as_ref().map(|stream| stream.info.fps());
+        let of_rate = rate
+            .filter(|rate| rate.numer() > 0)
+            .and_then(|rate| gst::ClockTime::SECOND.mul_div_floor(rate.denom() as u64, rate.numer() as u64));
+        self.last = buffer.pts().zip(buffer.duration().or(of_rate));
+    }
+}
+
+fn cpu_only(algorithm: Algorithm) -> String {
+    format!("algo={} runs on the CPU only; set backend=cpu or backend=auto", algorithm.nick())
+}
+
+/// The error of a frame that comes after one that ended the stream.
+pub(super) fn restart() -> gst::ErrorMessage {
+    gst::error_msg!(gst::LibraryError::Failed, ("An earlier error ended this stream; restart the pipeline"))
+}
+
+impl Superpixel {
+    /// Opens the backend that is asked for, or the best that opens.
+    pub(super) fn open(&self, settings: &Settings) -> Result<ActiveBackend, gst::ErrorMessage> {
+        let refuse = |error: Error| gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {error}"));
+        let algorithm = settings.algorithm();
+        match settings.backend {
+            enums::Backend::Cpu => ActiveBackend::cpu(settings).map_err(refuse),
+            enums::Backend::Cuda if !algorithm.capabilities().cuda => {
+                Err(gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {}", cpu_only(algorithm))))
+            }
+            enums::Backend::Cuda => ActiveBackend::cuda(settings).map_err(refuse),
+            enums::Backend::Auto if !algorithm.capabilities().cuda => {
+                gst::info!(
+                    CAT,
+                    imp = self,
+                    "backend=auto: using the CPU, the only backend of {}",
+                    algorithm.nick()
+                );
+                ActiveBackend::cpu(settings).map_err(refuse)
+            }
+            enums::Backend::Auto => match ActiveBackend::cuda(settings) {
+                Ok(backend) => {
+                    gst::info!(CAT, imp = self, "backend=auto: using {}", backend.describe());
+                    Ok(backend)
+                }
+                Err(error) => {
+                    let backend = ActiveBackend::cpu(settings).map_err(refuse)?;
+                    gst::info!(CAT, imp = self, "backend=auto: using {}, since {error}", backend.describe());
+                    Ok(backend)
+                }
+            },
+        }
+    }
+
+    /// Whether the stream has to move from the device to the CPU for an algorithm.
+    ///
+    /// Errors: it would have to, but the user has asked for the device.
+    fn has_to_leave_device(&self, algorithm: Algorithm) -> Result<bool, gst::ErrorMessage> {
+        if algorithm.capabilities().cuda || !self.is_on_device() {
+            return Ok(false);
+        }
+        if self.settings.lock().unwrap().backend != enums::Backend::Auto {
+            return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(algorithm))));
+        }
+        Ok(true)
+    }
+
+    /// Takes the CPU in the place of a device until the next start.
+    fn leave_device(&self, backend: ActiveBackend) -> Result<ActiveBackend, gst::ErrorMessage> {
+        drop(backend);
+        let backend = ActiveBackend::cpu(&self.settings.lock().unwrap()).map_err(library_error)?;
+        gst::info!(CAT, imp = self, "backend=auto: now using {}", backend.describe());
+        self.show_backend(Some(&backend));
+        Ok(backend)
+    }
+
+    fn is_on_device(&self) -> bool {
+        self.active_backend.lock().unwrap().as_ref().is_some_and(|active| active.is_device)
+    }
+
+    /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
+    /// not known, and only refused where it was not asked for.
+    pub(super) fn takes_device_memory(&self) -> bool {
+        let wanted = self.settings.lock().unwrap().may_use_device();
+        let active = self.active_backend.lock().unwrap().clone();
+        let found = || match cuda::unavailable() {
+            None => true,
+            Some(reason) => {
+                gst::debug!(CAT, imp = self, "no CUDAMemory: GStreamer's CUDA library: {reason}");
+                false
+            }
+        };
+        // What is wanted now counts from the next start on.
+        match active {
+            None => wanted,
+            Some(active) => active.is_device && found(),
+        }
+    }
+
+    pub(super) fn show_backend(&self, backend: Option<&ActiveBackend>) {
+        let info = |backend: &ActiveBackend| BackendInfo {
+            is_device: backend.is_device(),
+            description: backend.describe(),
+        };
+        *self.active_backend.lock().unwrap() = backend.map(info);
+        self.obj().notify("active-backend");
+    }
+
+    /// Makes a new plan where the last does not fit the properties or the caps any more, and a new engine where the last
+    /// cannot go on with that.
+    fn prepare(
+        &self,
+        state: &mut State,
+        params: Params,
+        frame: FrameInfo,
+        context: Option<DeviceContext>,
+    ) -> Result<(), gst::ErrorMessage> {
+        let fits = |engine: &ActiveEngine| engine.plan().frame == frame && engine.reaches(context.as_ref());
+        if state.engine.as_ref().is_some_and(|(old, engine)| *old == params && fits(engine)) {
+            return Ok(());
+        }
+        let plan = Plan::new(&params, frame).map_err(library_error)?;
+        if let Some(wanted) = plan.raised_from.filter(|_| !state.warned_of_step) {
+            state.warned_of_step = true;
+            gst::warning!(
+                CAT,
+                imp = self,
+                "a grid step of {wanted} px needs more than 65535 superpixels in frames of {}x{}, using {} px; set \
+                 superpixel-size or superpixels accordingly to make this the choice",
+                frame.geometry.width,
+                frame.geometry.height,
+                plan.grid.step
+            );
+        }
+        gst::debug!(CAT, imp = self, "new plan: {:?} for {:?}", params, frame);
+        if let Some((old, engine)) = state.engine.as_mut().filter(|(_, engine)| fits(engine)) {
+            match engine.change(&plan) {
+                Ok(true) => {
+                    *old = params;
+                    return Ok(());
+                }
+                Ok(false) => {}
+                // For instance for want of memory, of which a new engine needs less than two at a time.
+                Err(error) => gst::info!(CAT, imp = self, "identities start anew: {error}"),
+            }
+        }
+        // Before the engine goes: where the algorithm is refused, the backend stays.
+        let leaves = self.has_to_leave_device(params.algorithm.algorithm())?;
+        let backend = match state.engine.take() {
+            Some((_, mut engine)) => {
+                // Frames in flight may still be in its memory.
+                engine.synchronize();
+                state.next_id = engine.next_id().map_err(library_error)?;
+                let backend = engine.into_backend();
+                heap::trim_sometimes();
+                backend
+            }
+            None => state.backend.take().ok_or_else(restart)?,
+        };
+        let backend = if leaves { self.leave_device(backend)? } else { backend };
+        let backend = backend.at(context).map_err(library_error)?;
+        let depth = self.depth.load(Ordering::Relaxed);
+        let mut engine = backend.engine(plan, depth).map_err(library_error)?;
+        engine.set_next_id(state.next_id).map_err(library_error)?;
+        state.engine = Some((params, engine));
+        Ok(())
+    }
+
+    /// Segments, draws and attaches, or starts to.
+    pub(super) fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), Failure> {
+        let began = Instant::now();
+        let settings = self.settings.lock().unwrap().clone();
+        let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
+        let stream = state.stream.as_ref().ok_or_else(restart)?;
+        let (frame, context) = (stream.frame, DeviceContext::of(buffer, stream)?);
+        self.prepare(state, settings.params(), frame, context)?;
+        let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
+        let reverse = self.obj().segment().rate() < 0.0;
+        let discontinuous =
+            buffer.flags().contains(gst::BufferFlags::DISCONT) && !state.continues_with(buffer, reverse);
+        if (flushed || discontinuous)
+            && let Some((_, engine)) = &mut state.engine
+        {
+            engine.reset();
+        }
+        state.note_time(buffer);
+        let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
+            return Err(restart().into());
+        };
+        let algo = params.algorithm.nick();
+        match engine.run(buffer, stream, task)? {
+            Progress::Done(found) => Ok(self.attach(buffer, found, frame.geometry, algo, began, engine)?),
+            Progress::Started(pending) => {
+                *started = Some(Started { pending, info: stream.info.clone(), algo, began });
+                Ok(())
+            }
+        }
+    }
+
+    /// Finishes a frame that was started.
+    fn finish(&self, state: &mut State, buffer: &mut gst::Buffer, started: Started) -> Result<(), Failure> {
+        let Started { pending, info, algo, began } = started;
+        let frame = frame::frame_info(&info).ok_or_else(restart)?;
+        let found =
+            ActiveEngine::finish(state.engine.as_mut().map(|(_, engine)| engine), pending, buffer, &info)?;
+        let Some((_, engine)) = &state.engine else { return Err(restart().into()) };
+        Ok(self.attach(buffer.make_mut(), found, frame.geometry, algo, began, engine)?)
+    }
+
+    /// Finishes the oldest frame in flight, if more than `depth` are; no buffer comes of a bad one.
+    pub(super) fn take_finished(&self, depth: usize) -> Option<Result<Option<gst::Buffer>, gst::FlowError>> {
+        let (mut buffer, started) = {
+            let mut queue = self.queue.lock().unwrap();
+            if queue.len() <= depth {
+                return None;
+            }
+            queue.pop_front()?
+        };
+        let Some(mut state) = self.state.lock().unwrap().take() else {
+            return Some(Err(gst::FlowError::Flushing));
+        };
+        let result = self.finish(&mut state, &mut buffer, started);
+        *self.state.lock().unwrap() = Some(state);
+        Some(match result {
+            Ok(()) => Ok(Some(buffer)),
+            Err(failure) => self.bad_buffers.handle(self.obj().upcast_ref(), &buffer, failure).map(|()| None),
+        })
+    }
+
+    /// Finishes and sends all frames in flight. Where one fails or is not wanted, the others are forgotten: what comes after
+    /// them must not overtake them.
+    pub(super) fn drain(&self) -> Result<(), gst::FlowError> {
+        while let Some(result) = self.take_finished(0) {
+            let pushed = match result {
+                Ok(Some(buffer)) => self.obj().src_pad().push(buffer).map(|_| ()),
+                other => other.map(|_| ()),
+            };
+            if let Err(error) = pushed {
+                self.forget();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets all frames in flight, once the device has let go of them.
+    pub(super) fn forget(&self) {
+        let queue = std::mem::take(&mut *self.queue.lock().unwrap());
+        queue.iter().for_each(|(_, started)| started.pending.wait());
+    }
+
+    /// Most frames that are held back when one is taken.
+    pub(super) fn most_held(&self) -> u32 {
+        if self.is_on_device() { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
+    }
+
+    /// How much later than in the stream frames leave.
+    pub(super) fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
+        let depth = u64::from(self.most_held());
+        let rate = stream.info.fps();
+        let (frames, seconds) = match (u64::try_from(rate.numer()), u64::try_from(rate.denom())) {
+            (Ok(frames), Ok(seconds)) if frames > 0 => (frames, seconds),
+            _ => VARIABLE_RATE,
+        };
+        gst::ClockTime::SECOND
+            .mul_div_floor(seconds.saturating_mul(depth), frames)
+            .unwrap_or(gst::ClockTime::MAX)
+    }
+
+    /// Attaches what was found and counts the frame.
+    fn attach(
+        &self,
+        buffer: &mut gst::BufferRef,
+        found: Found,
+        geometry: Geometry,
+        algo: &'static str,
+        began: Instant,
+        engine: &ActiveEngine,
+    ) -> Result<(), gst::ErrorMessage> {
+        if let Some(labels) = found.labels {
+            let attached = meta::attach(
+                buffer,
+                meta::Attachment {
+                    labels,
+                    geometry,
+                    algo,
+                    regions: found.regions,
+                    table: found.table,
+                    motion: found.motion,
+                    neighbors: found.neighbors,
+                },
+            );
+            attached.map_err(|e| {
+                gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
+            })?;
+        }
+        let mut stats = self.stats.lock().unwrap();
+        self.bad_buffers.note_used();
+        stats.frames += 1;
+        stats.regions = found.regions;
+        stats.last = began.elapsed();
+        stats.total += began.elapsed();
+        stats.stages.clear();
+        stats.stages.extend(engine.times().into_iter().flat_map(|times| times.iter()));
+        stats.traffic = engine.traffic();
+        gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
+        Ok(())
+    }
+}

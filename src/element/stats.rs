@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What the property `stats` shows.
+
+use std::time::Duration;
+
+/// Figures of the stream and of its last frame.
+#[derive(Default)]
+pub(super) struct Stats {
+    pub frames: u64,
+    pub regions: u32,
+    pub last: Duration,
+    pub total: Duration,
+    /// Empty where only the device could tell.
+    pub stages: Vec<(&'static str, Duration)>,
+    /// Bytes over the bus since start, where there is one.
+    pub traffic: Option<[(&'static str, u64); 3]>,
+}
+
+impl Stats {
+    pub fn to_structure(&self) -> gst::Structure {
+        let micros = |time: Duration| time.as_micros() as u64;
+        let mut stats = gst::Structure::builder("superpixel-stats")
+            .field("frames", self.frames)
+            .field("regions", self.regions)
+            .field("frame-time-us", micros(self.last))
+            .field("frame-time-us-mean", micros(self.total) / self.frames.max(1))
+            .build();
+        for (name, bytes) in self.traffic.iter().flatten() {
+            stats.set(*name, *bytes);
+        }
+        if !self.stages.is_empty() {
+            let mut stages = gst::Structure::new_empty("stage-times-us");
+            for (name, time) in &self.stages {
+                stages.set(name.replace('/', "-"), micros(*time));
+            }
+            stats.set("stage-times-us", stages);
+        }
+        stats
+    }
+}
