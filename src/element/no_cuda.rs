@@ -28,7 +28,7 @@ pub(super) fn forget_context(_: &gst::Element) {}
 
 /// There are no properties of a device.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct DeviceSettings;
+pub(super) struct DeviceSettings {}
 
 impl DeviceSettings {
     pub(super) fn depth(&self) -> usize {
