@@ -106,7 +106,7 @@ __device__ __forceinline__ u32 join_picked(const Components &c, const ConnectArg
     before_at = at;
     to = (u32)onward;
   }
-  const u32 root = find(c.parent, at.index());
+  const u32 root = find_root(ComponentSets{c}, at.index());
   if (root == i) return i;
   const u32 key = sums.key < to ? atomicMin(&c.sums[root].key, sums.key) : to;
   move_sums(c, sums, i, root);

@@ -58,49 +58,28 @@ struct Marks {
   __device__ __forceinline__ u32 *bitmap() const { return groups + MARK_GROUPS; }
 };
 
-// The root of a set while others are joined.
-__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
-  for (;;) {
-    const u32 up = load_relaxed(parent + i);
-    if (up == i) return i;
-    i = up;
-  }
-}
-
-// The root of a set while nothing is joined.
-__device__ __forceinline__ u32 find_settled(const u32 *parent, u32 i) {
-  for (u32 up = __ldcg(parent + i); up != i; up = __ldcg(parent + i)) i = up;
-  return i;
-}
-
-// A component as it was asked for to be joined.
-struct Joined {
-  u32 at, up, key;
-};
-__device__ __forceinline__ Joined load_joined(const Components &c, u32 i) {
-  return {i, load_relaxed(c.parent + i), c.sums[i].key};
-}
-
-// Joins the sets of two components; the root of the lower key stays.
-__device__ __forceinline__ void unite(const Components &c, Joined a, Joined b) {
-  for (;;) {
-    if (a.up != a.at || b.up != b.at) {
-      a.at = find(c.parent, a.up);
-      b.at = find(c.parent, b.up);
-      if (a.at == b.at) return;
-      a.key = c.sums[a.at].key;
-      b.key = c.sums[b.at].key;
-    }
+// Sets of components, as `unite` of kernels/block.cuh wants them: the component of the lower key is below.
+struct ComponentSets {
+  const Components &c;
+  struct Node {
+    u32 at, up, key;
+  };
+  __device__ __forceinline__ u32 parent(u32 i) const { return load_relaxed(c.parent + i); }
+  __device__ __forceinline__ Node load(u32 i) const { return {i, parent(i), c.sums[i].key}; }
+  __device__ __forceinline__ Node root(u32 i) const { return {i, i, c.sums[i].key}; }
+  static __device__ __forceinline__ bool is_root(const Node &node) { return node.up == node.at; }
+  static __device__ __forceinline__ u32 way(const Node &node) { return node.up; }
+  static __device__ __forceinline__ void sort(Node &a, Node &b) {
     if (a.key < b.key) {
-      const Joined swap = a;
+      const Node swap = a;
       a = b;
       b = swap;
     }
-    if (atomicCAS(&c.parent[a.at], a.at, b.at) == a.at) return;
-    a.up = load_relaxed(c.parent + a.at);
-    b.up = load_relaxed(c.parent + b.at);
   }
-}
+  __device__ __forceinline__ bool link(const Node &a, const Node &b) const {
+    return atomicCAS(&c.parent[a.at], a.at, b.at) == a.at;
+  }
+};
 
 // The component of a pixel, as it was asked for: in two parts, so that nobody waits for them before they are used.
 struct ComponentAt {

@@ -40,12 +40,13 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   const u32 a_before = __shfl_up_sync(FULL_WARP, a, 1), b_before = __shfl_up_sync(FULL_WARP, b, 1);
   const bool seen = along && i != vertical && a_before == a && b_before == b;
   bool edge = false, join = false;
-  Joined join_a, join_b;
+  const ComponentSets sets = {c};
+  ComponentSets::Node join_a, join_b;
   if (i < all && !seen) {
     // Most pairs are of one cluster, and most of those roots: all is asked for at once.
     const u32 cluster_a = c.cluster[a], cluster_b = c.cluster[b], count_a = c.sums[a].count, count_b = c.sums[b].count;
-    join_a = load_joined(c, a);
-    join_b = load_joined(c, b);
+    join_a = sets.load(a);
+    join_b = sets.load(b);
     const bool differ = cluster_a != cluster_b;
     edge = differ && (count_a < c.large || count_b < c.large);
     join = !differ && args.connectivity;
@@ -54,11 +55,11 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   const u32 edges = __ballot_sync(FULL_WARP, edge);
   u32 place = 0;
   if (lane == 0 && edges) place = atomicAdd(&waiting, __popc(edges));
-  place = __shfl_sync(FULL_WARP, place, 0) + __popc(edges & (lanes_up_to(lane) >> 1));
+  place = __shfl_sync(FULL_WARP, place, 0) + rank_among(edges);
   __syncthreads();
   if (threadIdx.x == 0 && waiting) first = atomicAdd(&c.counters[EDGES], waiting);
   // Beside the place for the block's edges.
-  if (join) unite(c, join_a, join_b);
+  if (join) unite(sets, join_a, join_b);
   __syncthreads();
   if (edge) c.edges[first + place] = make_uint2(a, b);
 }
@@ -77,7 +78,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, Picks pic
   if (!args.connectivity) return;
   for (u32 i = FIRST; i < components; i += ALL) {
     const u32 up = __ldcg(&c.parent[i]);
-    if (up != i) move_sums(c, load_sums(c, i), i, find_settled(c.parent, up));
+    if (up != i) move_sums(c, load_sums(c, i), i, find_root(SettledSets<true>{c.parent}, up));
   }
 }
 
@@ -103,7 +104,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     const u32 lanes = __ballot_sync(FULL_WARP, keep);
     u32 before = 0;
     if (lanes && lane_id() == 0) before = atomicAdd(&waiting, __popc(lanes));
-    before = __shfl_sync(FULL_WARP, before, 0) + __popc(lanes & (lanes_up_to(lane_id()) >> 1));
+    before = __shfl_sync(FULL_WARP, before, 0) + rank_among(lanes);
     if (keep) kept[before] = pair;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -138,15 +139,15 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 // Puts what a warp's pairs did into the lists, of which no more is written than there are places: both are asked for room at once.
 __device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2 pair, const Picked &picked) {
   static_assert(LATE_PICKERS == LATE_PAIRS + 1, "a lane each");
-  const u32 lane = lane_id(), before = lanes_up_to(lane) >> 1;
+  const u32 lane = lane_id();
   const u32 pairs = __ballot_sync(FULL_WARP, picked.any);
   if (!pairs) return;
   const u32 firsts_a = __ballot_sync(FULL_WARP, picked.first_a), firsts_b = __ballot_sync(FULL_WARP, picked.first_b);
   u32 place = 0;
   if (lane < 2) place = atomicAdd(&counters[LATE_PAIRS + lane], lane == 0 ? __popc(pairs) : __popc(firsts_a) + __popc(firsts_b));
-  const u32 at = __shfl_sync(FULL_WARP, place, 0) + __popc(pairs & before);
-  const u32 at_a = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a & before);
-  const u32 at_b = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a) + __popc(firsts_b & before);
+  const u32 at = __shfl_sync(FULL_WARP, place, 0) + rank_among(pairs);
+  const u32 at_a = __shfl_sync(FULL_WARP, place, 1) + rank_among(firsts_a);
+  const u32 at_b = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a) + rank_among(firsts_b);
   if (picked.any && at < LATE_PLACES) late.pairs[at] = pair;
   if (picked.first_a && at_a < LATE_PICKER_PLACES) late.pickers[at_a] = make_uint2(pair.x, picked.key_a);
   if (picked.first_b && at_b < LATE_PICKER_PLACES) late.pickers[at_b] = make_uint2(pair.y, picked.key_b);

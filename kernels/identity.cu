@@ -60,14 +60,9 @@ __device__ __forceinline__ u32 owner_of(const Temporal &t, const TemporalArgs &a
 // Counts an overlap of a region with an earlier one in the table of pairs.
 __device__ __forceinline__ void count_overlap(const Temporal &t, const TemporalArgs &args, u32 label, u32 earlier, u32 n) {
   const u32 key = (label << 16 | earlier) + 1;
-  for (u32 at = key * 0x9e3779b1u >> 7 & args.pair_mask;; at = (at + 1) & args.pair_mask) {
-    const u32 seen = atomicCAS(&t.pairs[at].x, 0u, key);
-    if (seen == 0) t.pair_list[atomicAdd(&t.state->pairs, 1)] = at;
-    if (seen == 0 || seen == key) {
-      atomicAdd(&t.pairs[at].y, n);
-      return;
-    }
-  }
+  const Inserted pair = insert_key<0>(key, args.pair_mask, [&](u32 slot) { return &t.pairs[slot].x; });
+  if (pair.fresh) t.pair_list[atomicAdd(&t.state->pairs, 1)] = pair.slot;
+  atomicAdd(&t.pairs[pair.slot].y, n);
 }
 
 // A pair of the table.
@@ -124,23 +119,6 @@ __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &arg
     free_no_more[pair.earlier] = 0;
     t.pairs[pair.at] = make_uint2(0, 0);
   }
-}
-
-// Sum of a block's values before this thread's, and of all.
-template <u32 THREADS>
-__device__ __forceinline__ u32 sum_before(u32 value, u32 &total) {
-  __shared__ u32 warp_total[32], all;
-  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32, lane = lane_id();
-  if (lane == 31) warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = lane < THREADS / 32 ? warp_total[lane] : 0, up = inclusive_sum(here);
-    warp_total[lane] = up - here;
-    if (lane == 31) all = up;
-  }
-  __syncthreads();
-  total = all;
-  return warp_total[warp] + sum - value;
 }
 
 // The identity that comes `rank` after `next`; 0 is no identity.
@@ -300,9 +278,10 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   const u32 next = t.state->next_id;
   const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
   const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
-  u32 count = 0, total;
+  __shared__ BlockScan<TEMPORAL_THREADS>::Shared scan;
+  u32 count = 0;
   for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.born[word]));
-  u32 rank = sum_before<TEMPORAL_THREADS>(count, total);
+  u32 rank = BlockScan<TEMPORAL_THREADS>::exclusive_sum<false>(scan, count);
   for (u32 word = begin; count != 0 && word < end; word++) {
     for (u32 bits = __ldcg(&t.born[word]); bits; bits &= bits - 1) {
       const u32 region = 32 * word + __ffs(bits) - 1, slot = owner_of(t, args, region), id = id_after(next, rank++);
@@ -311,7 +290,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
     }
   }
   if (threadIdx.x == 0) {
-    t.state->next_id = id_after(next, total);
+    t.state->next_id = id_after(next, scan.total);
     t.state->regions = regions;
     if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
   }
@@ -331,8 +310,7 @@ struct Forest {
 };
 
 __device__ __forceinline__ u32 merged_label(const Forest &forest, u32 i) {
-  while (forest.parent[i] != i) i = forest.parent[i];
-  return forest.number[i];
+  return forest.number[find_root(SettledSets<false>{forest.parent}, i)];
 }
 
 // Rounds half up, negative ones too.
@@ -363,7 +341,8 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   match(t, args);
   const u32 each = (count + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
   const u32 begin = min(thread * each, count), end = min(begin + each, count);
-  u32 born = 0, total;
+  __shared__ BlockScan<IDENTIFY_THREADS>::Shared scan;
+  u32 born = 0;
   for (u32 label = begin; label < end; label++) {
     const u32 earlier = __ldcg(&t.taken[label]);
     t.taken[label] = 0;
@@ -382,10 +361,10 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
     t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
   }
   const u32 next = *merged.next_id;
-  u32 rank = sum_before<IDENTIFY_THREADS>(born, total);
+  u32 rank = BlockScan<IDENTIFY_THREADS>::exclusive_sum<false>(scan, born);
   for (u32 label = begin; label < end; label++) {
     if (merged.tracks[label].id == 0) merged.tracks[label].id = id_after(next, rank++);
   }
   for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
-  if (thread == 0) *merged.next_id = id_after(next, total);
+  if (thread == 0) *merged.next_id = id_after(next, scan.total);
 }

@@ -4,7 +4,7 @@
 // are done by every block for the clusters that it needs, so a round is one launch.
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
 #include "components.cuh"
-#include "grid.cuh"
+#include "rounds.cuh"
 
 #define INFINITE __int_as_float(0x7f800000)
 
@@ -318,9 +318,6 @@ __device__ __forceinline__ void nearest_column(const Cluster *reach, const Mean 
   }
 }
 
-// Samples of a column that a thread has.
-#define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
-
 // A pixel and what is known of it.
 struct Pixel {
   u32 gx, gy, x, y, feature;
@@ -373,110 +370,99 @@ struct Nearest {
   __device__ void end() {}
 };
 
+struct RoundShared {
+  Cluster reach[ROUND_SLOTS];
+  u32 sums[10][ROUND_SLOTS];
+  Mean mean;
+};
+
+// Assigns the thread's samples to slots: `best`. Reads `shared.reach` and `shared.mean`, after a barrier.
+template <class Choice>
+__device__ __forceinline__ void assign_samples(const RoundShared &shared, const Slots &slots,
+                                               const Pixel (&pixel)[ROUND_SAMPLES], Choice &choice, u32 (&best)[ROUND_SAMPLES]) {
+  u32 slot[ROUND_SAMPLES], place_y[ROUND_SAMPLES], last[ROUND_SAMPLES];
+  float f[ROUND_SAMPLES][6], lowest[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    slot[i] = slots.of(pixel[i].gx, pixel[i].gy);
+    place_y[i] = pixel[i].place_y;
+#pragma unroll
+    for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
+  }
+  choice.look_back(pixel, last);
+  nearest_column<ROUND_SAMPLES>(shared.reach, shared.mean, slots.stride(), slot, f, pixel[0].place_x, place_y, best, lowest);
+  choice.choose(shared.reach, shared.mean, slots, pixel, last, lowest, best);
+  choice.end();
+}
+
+// Adds the thread's samples, whose pairs of color are given, to the sums of the block. Whole warps; no barrier.
+__device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const u32 (&pair)[ROUND_SAMPLES][3],
+                                            u32 place_x, const u32 (&place_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
+  SlotSums<10, ROUND_SLOTS> own(shared.sums);
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    if (!tile.inside(i)) continue;
+    if (best[i] != own.target) own.go_to(best[i]);
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      own.sum[2 * j] += pair[i][j] & 0xffffu;
+      own.sum[2 * j + 1] += pair[i][j] >> 16;
+    }
+    own.sum[6] += (u32)low(place_x);
+    own.sum[7] += (u32)high(place_x);
+    own.sum[8] += (u32)low(place_y[i]);
+    own.sum[9] += (u32)high(place_y[i]);
+  }
+  own.end();
+}
+
 // One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all
 // sums are integers.
 template <class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, const u32 *px, const u32 *py,
                                        const Mean *mean_from, Sums *sums_out, const LscArgs &args, TurnOf turn_of, Keep keep,
                                        Choice choice) {
-  __shared__ Cluster reach[ROUND_SLOTS];
-  __shared__ u32 shared_sums[10][ROUND_SLOTS];
-  __shared__ Mean mean;
-  const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
-  const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
-  const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
-  const u32 st = args.sample_step, lane = lane_id();
-  const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
-
+  __shared__ RoundShared shared;
+  const RoundTile tile = round_tile(args);
+  const u32 st = tile.step, x = tile.column() * st;
   // All that is asked for without knowing of anything else, then the pairs of the samples.
   u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], place_y[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 row = min(sy + i, bottom);
-    feature[i] = samples[(size_t)row * args.sample_width + min(sx, right)];
-    place_y[i] = py[row * st];
+    feature[i] = samples[(size_t)tile.row(i) * args.sample_width + tile.column()];
+    place_y[i] = py[tile.row(i) * st];
   }
   const u32 place_x = px[x];
-  const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
+  const Slots slots = tile.slots(args);
   const u32 count = slots.count();
   const Cell cell = cell_of(args, slots, threadIdx.x);
-  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
-  }
+  clear_slot_sums(shared.sums, count);
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     color_pairs(color, feature[i], pair[i]);
   }
   wait_for_last_kernel();
   static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
-  load_clusters<true>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
+  load_clusters<true>(shared.reach, shared.mean, mean_from, args, slots, cell, turn_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
-  u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
+  u32 best[ROUND_SAMPLES];
   Pixel pixel[ROUND_SAMPLES];
-  float f[ROUND_SAMPLES][6];
-  u32 last[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 y = min(sy + i, bottom) * st;
-    const bool inside = sx <= right && sy + i <= bottom;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, place_x, place_y[i], inside};
+    const u32 y = tile.row(i) * st;
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, place_x, place_y[i], tile.inside(i)};
     floats_of(pair[i], pixel[i].f);
-#pragma unroll
-    for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
   }
-  choice.look_back(pixel, last);
-  float lowest[ROUND_SAMPLES];
-  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, f, place_x, place_y, best, lowest);
-  choice.choose(reach, mean, slots, pixel, last, lowest, best);
-  choice.end();
-
-  u32 target = NO_SLOT, sum[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (sx > right || sy + i > bottom) continue;
-    if (best[i] != target) {
-      if (target != NO_SLOT) {
-#pragma unroll
-        for (int j = 0; j < 10; j++) atomicAdd(&shared_sums[j][target], sum[j]);
-      }
-      target = best[i];
-#pragma unroll
-      for (int j = 0; j < 10; j++) sum[j] = 0;
-    }
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-      sum[2 * j] += pair[i][j] & 0xffffu;
-      sum[2 * j + 1] += pair[i][j] >> 16;
-    }
-    sum[6] += (u32)low(place_x);
-    sum[7] += (u32)high(place_x);
-    sum[8] += (u32)low(place_y[i]);
-    sum[9] += (u32)high(place_y[i]);
-  }
-  // In large cells all lanes end on one cluster: add them up before they queue for it.
-  int same;
-  __match_all_sync(FULL_WARP, target, &same);
-  if (same && target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) {
-      const u32 all = warp_sum(FULL_WARP, sum[j]);
-      if (lane == 0) atomicAdd(&shared_sums[j][target], all);
-    }
-  } else if (target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) atomicAdd(&shared_sums[j][target], sum[j]);
-  }
+  assign_samples(shared, slots, pixel, choice, best);
+  add_samples(shared, tile, pair, place_x, place_y, best);
   __syncthreads();
 
   // Neighboring threads add to neighboring words.
   for (u32 i = threadIdx.x; i < 10 * count; i += ROUND_THREADS) {
-    const u32 to = i / 10, j = i - 10 * to, sum_here = shared_sums[j][to];
-    if (sum_here != 0) atomicAdd(&sums_out[label_of(reach[to])].value[j], sum_here);
+    const u32 to = i / 10, j = i - 10 * to, sum_here = shared.sums[j][to];
+    if (sum_here != 0) atomicAdd(&sums_out[label_of(shared.reach[to])].value[j], sum_here);
   }
 }
 

@@ -29,23 +29,13 @@ struct Merging {
 
 enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2 };
 
-__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
-  for (;;) {
-    const u32 up = load_relaxed(parent + i);
-    if (up == i) return i;
-    i = up;
-  }
-}
-
-__device__ __forceinline__ void unite(u32 *parent, u32 a, u32 b) {
-  for (;;) {
-    a = find(parent, a);
-    b = find(parent, b);
-    if (a == b) return;
-    const u32 low = min(a, b), high = max(a, b);
-    if (atomicCAS(&parent[high], high, low) == high) return;
-  }
-}
+// Sets of labels, as `unite` of kernels/block.cuh wants them.
+struct LabelSets : PlainOrder {
+  u32 *up;
+  __device__ __forceinline__ explicit LabelSets(const Merging &m) : up(m.parent) {}
+  __device__ __forceinline__ u32 parent(u32 i) const { return load_relaxed(up + i); }
+  __device__ __forceinline__ bool link(Node a, Node b) const { return atomicCAS(&up[a.at], a.at, b.at) == a.at; }
+};
 
 __device__ __forceinline__ u32 distance(u64 a, u64 b) {
   u32 sum = 0;
@@ -113,8 +103,8 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
     if (pass > 0 && edge.x == edge.y) continue;
-    const u32 a = pass == 0 ? component_label[edge.x] : find(m.parent, edge.x);
-    const u32 b = pass == 0 ? component_label[edge.y] : find(m.parent, edge.y);
+    const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
+    const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
     c.edges[i] = make_uint2(a, b);
     if (a == b) continue;
     const u32 d = distance(m.mean[a], m.mean[b]);
@@ -133,7 +123,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
     const u32 d = distance(m.mean[edge.x], m.mean[edge.y]);
     const u64 scaled = 256 * (u64)d, ratio = args.ratio;
     const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[edge.y]);
-    if (sides > args.mutual && d <= args.limit) unite(m.parent, edge.x, edge.y);
+    if (sides > args.mutual && d <= args.limit) unite(LabelSets(m), {edge.x}, {edge.y});
   }
 }
 
@@ -142,7 +132,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
   after_last_kernel(m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
-    const u32 root = find(m.parent, i);
+    const u32 root = find_root(LabelSets(m), i);
     if (root == i || m.sums[i].count == 0) continue;
     const ComponentSums sums = m.sums[i];
     m.sums[i].count = 0;
@@ -155,21 +145,13 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
 // Grid: one block. Numbers the roots in their order.
 KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
   after_last_kernel(m, counters);
-  __shared__ u32 warp_total[NUMBER_THREADS / 32];
+  __shared__ BlockScan<NUMBER_THREADS>::Shared shared;
   const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
   const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
   u32 roots = 0;
   for (u32 i = begin; i < end; i++) roots += m.parent[i] == i;
-  const u32 sum = inclusive_sum(roots), warp = threadIdx.x / 32;
-  if (lane_id() == 31) warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = warp_total[lane_id()], up = inclusive_sum(here);
-    warp_total[lane_id()] = up - here;
-    if (lane_id() == 31) counters[REGIONS] = up;
-  }
-  __syncthreads();
-  u32 next = warp_total[warp] + sum - roots;
+  u32 next = BlockScan<NUMBER_THREADS>::exclusive_sum<false>(shared, roots);
+  if (threadIdx.x == 0) counters[REGIONS] = shared.total;
   for (u32 i = begin; i < end; i++) {
     if (m.parent[i] == i) m.number[i] = next++;
   }
@@ -193,7 +175,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   after_last_kernel(c, regions);
   const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
-    component_label[i] = (u16)m.number[find(m.parent, component_label[i])];
+    component_label[i] = (u16)m.number[find_root(LabelSets(m), component_label[i])];
   }
   for (u32 i = FIRST; i < count; i += ALL) {
     const ComponentSums sums = m.sums[i];

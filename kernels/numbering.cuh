@@ -5,8 +5,7 @@
 #include "regions.cuh"
 
 struct NumberShared {
-  u32 warp_total[NUMBER_THREADS / 32];
-  u32 total;
+  BlockScan<NUMBER_THREADS>::Shared scan;
   // Marks before each group of words; before that, what picks in the rounds of one block.
   union {
     __align__(16) u32 before[MARK_GROUPS];
@@ -14,21 +13,6 @@ struct NumberShared {
   };
   u32 picking;
 };
-
-// Exclusive sum over the block; `shared.total` afterwards holds the sum of all.
-__device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
-  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32;
-  __syncthreads();
-  if (lane_id() == 31) shared.warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
-    shared.warp_total[lane_id()] = up - here;
-    if (lane_id() == 31) shared.total = up;
-  }
-  __syncthreads();
-  return shared.warp_total[warp] + sum - value;
-}
 
 // Marks of each group of words: a thread's part, asked for alone.
 #define GROUPS_A_THREAD (MARK_GROUPS / NUMBER_THREADS)
@@ -49,7 +33,7 @@ __device__ __forceinline__ u32 sum_groups(NumberShared &shared, const u32 (&here
   u32 sum = 0;
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD; i++) sum += here[i];
-  u32 before = block_sum(shared, sum);
+  u32 before = BlockScan<NUMBER_THREADS>::exclusive_sum<true>(shared.scan, sum);
   uint4 *at = (uint4 *)(shared.before + GROUPS_A_THREAD * threadIdx.x);
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD; i += 4) {
@@ -58,7 +42,7 @@ __device__ __forceinline__ u32 sum_groups(NumberShared &shared, const u32 (&here
     before = fourth + here[i + 3];
   }
   __syncthreads();
-  return shared.total;
+  return shared.scan.total;
 }
 
 // A component's root, and where its mark is: the group, and the marks before it from the group's first on.

@@ -62,19 +62,79 @@ struct DensityShared {
   float row[MOST_RADIUS + 1];
 };
 
+// Where a warp's pixels are: a thread has DENSITY_PIXELS of a column, a warp as many rows, from row `own` of the tile on.
+struct DensityTile {
+  i32 radius, stride;  // cells of a row of the piece in shared memory
+  i32 lane, warp, left, top, own;
+
+  // Calls `function(cell, x, y)` for the thread's share of the cells in rows `begin` to `end` of the tile's neighborhood.
+  template <class Function>
+  __device__ __forceinline__ void each_cell(i32 begin, i32 end, Function function) const {
+    for (i32 y = begin + warp; y < end; y += DENSITY_THREADS / 32) {
+      for (i32 x = lane; x < stride; x += 32) function((y - begin) * stride + x, left - radius + x, top + y);
+    }
+  }
+};
+__device__ __forceinline__ DensityTile density_tile(const QuickShiftArgs &args) {
+  const i32 warp = (i32)threadIdx.x / 32;
+  return {args.radius, 32 + 2 * args.radius, (i32)lane_id(), warp, (i32)blockIdx.x * 32, (i32)blockIdx.y * DENSITY_TILE_H,
+          warp * DENSITY_PIXELS};
+}
+
+// Weighs the thread's pixels `p` with a row, `down` rows below the first of them, that is in reach of all: cells from `start` on.
+template <int CELLS>
+__device__ __forceinline__ void weigh_with_all(DensityShared<CELLS> &shared, const QuickShiftArgs &args, i32 down, i32 start,
+                                               const float4 (&p)[DENSITY_PIXELS], u32 (&sum)[DENSITY_PIXELS]) {
+  const i32 radius = args.radius;
+  const u32 unit_bits = (u32)__float_as_int(args.unit);
+  float share[DENSITY_PIXELS];
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) share[i] = shared.row[down - i];
+#pragma unroll 2
+  for (i32 d = 0; d <= 2 * radius; d++) {
+    const float4 q = shared.color[start + d];
+    const float base = shared.column[d];
+    u32 q_sum = 0;
+#pragma unroll
+    for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+      const u32 bits = weight_bits(args, p[i], q, base - share[i]);
+      sum[i] += bits;
+      q_sum += bits;
+    }
+    atomicAdd(&shared.sum[start + d], q_sum - DENSITY_PIXELS * unit_bits);
+  }
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) sum[i] -= (u32)(2 * radius + 1) * unit_bits;
+}
+
+// The same with a row that is not in reach of all of them, or is one of theirs.
+template <int CELLS>
+__device__ __forceinline__ void weigh_with_some(DensityShared<CELLS> &shared, const QuickShiftArgs &args, i32 down, i32 start,
+                                                const float4 (&p)[DENSITY_PIXELS], u32 (&sum)[DENSITY_PIXELS]) {
+  const i32 radius = args.radius;
+  const u32 unit_bits = (u32)__float_as_int(args.unit);
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+    if (down < i || down - i > radius) continue;
+    const float share = shared.row[down - i];
+#pragma unroll 4
+    for (i32 d = down == i ? radius + 1 : 0; d <= 2 * radius; d++) {
+      const u32 weight = weight_bits(args, p[i], shared.color[start + d], shared.column[d] - share) - unit_bits;
+      sum[i] += weight;
+      atomicAdd(&shared.sum[start + d], weight);
+    }
+  }
+}
+
 // Every pair once, for both of its pixels: a pixel takes the pairs with those to its right in its row and with all in
-// reach in the rows below. Grid: tiles of 32 x DENSITY_TILE_H px; a thread has DENSITY_PIXELS of a column, a warp as many
-// rows. The neighborhood passes through shared memory in pieces of `args.rows` rows. `density` starts as zero.
-// Deterministic: all sums are integers.
+// reach in the rows below. Grid: tiles of 32 x DENSITY_TILE_H px. The neighborhood passes through shared memory in pieces of
+// `args.rows` rows. `density` starts as zero. Deterministic: all sums are integers.
 template <int CELLS>
 __device__ __forceinline__ void density_of(const u32 *features, const float *column, const float *row, u32 *density,
                                            const QuickShiftArgs &args) {
   __shared__ DensityShared<CELLS> shared;
-  const i32 radius = args.radius, stride = 32 + 2 * radius, lane = (i32)lane_id();
-  const i32 left = (i32)blockIdx.x * 32, top = (i32)blockIdx.y * DENSITY_TILE_H;
-  const i32 warp = (i32)threadIdx.x / 32, own = warp * DENSITY_PIXELS;
-  const u32 unit_bits = (u32)__float_as_int(args.unit);
-
+  const DensityTile t = density_tile(args);
+  const i32 radius = t.radius;
   for (i32 i = (i32)threadIdx.x; i <= 2 * radius; i += DENSITY_THREADS) {
     shared.column[i] = column[i < radius ? radius - i : i - radius];
   }
@@ -83,7 +143,7 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
   u32 sum[DENSITY_PIXELS];
 #pragma unroll
   for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-    p[i] = load_color(args, features, left + lane, top + own + i);
+    p[i] = load_color(args, features, t.left + t.lane, t.top + t.own + i);
     p[i].x *= -2.0f;
     p[i].y *= -2.0f;
     p[i].z *= -2.0f;
@@ -94,66 +154,31 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
   const i32 all = DENSITY_TILE_H + radius;
   for (i32 begin = 0; begin < all; begin += args.rows) {
     const i32 end = min(begin + args.rows, all);
-    for (i32 y = begin + warp; y < end; y += DENSITY_THREADS / 32) {
-      for (i32 x = lane; x < stride; x += 32) {
-        shared.color[(y - begin) * stride + x] = load_color(args, features, left - radius + x, top + y);
-        shared.sum[(y - begin) * stride + x] = 0;
-      }
-    }
+    t.each_cell(begin, end, [&](i32 cell, i32 x, i32 y) {
+      shared.color[cell] = load_color(args, features, x, y);
+      shared.sum[cell] = 0;
+    });
     __syncthreads();
-    for (i32 y = max(begin, own); y < min(end, own + DENSITY_PIXELS + radius); y++) {
+    for (i32 y = max(begin, t.own); y < min(end, t.own + DENSITY_PIXELS + radius); y++) {
       // Rows below the first of the warp's pixels.
-      const i32 down = y - own, start = (y - begin) * stride + lane;
+      const i32 down = y - t.own, start = (y - begin) * t.stride + t.lane;
       if (down >= DENSITY_PIXELS && down <= radius) {
-        float share[DENSITY_PIXELS];
-#pragma unroll
-        for (i32 i = 0; i < DENSITY_PIXELS; i++) share[i] = shared.row[down - i];
-#pragma unroll 2
-        for (i32 d = 0; d <= 2 * radius; d++) {
-          const float4 q = shared.color[start + d];
-          const float base = shared.column[d];
-          u32 q_sum = 0;
-#pragma unroll
-          for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-            const u32 bits = weight_bits(args, p[i], q, base - share[i]);
-            sum[i] += bits;
-            q_sum += bits;
-          }
-          atomicAdd(&shared.sum[start + d], q_sum - DENSITY_PIXELS * unit_bits);
-        }
-#pragma unroll
-        for (i32 i = 0; i < DENSITY_PIXELS; i++) sum[i] -= (u32)(2 * radius + 1) * unit_bits;
+        weigh_with_all(shared, args, down, start, p, sum);
       } else {
-        // Not in reach of all of them, or in their own rows.
-#pragma unroll
-        for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-          if (down < i || down - i > radius) continue;
-          const float share = shared.row[down - i];
-#pragma unroll 4
-          for (i32 d = down == i ? radius + 1 : 0; d <= 2 * radius; d++) {
-            const u32 weight = weight_bits(args, p[i], shared.color[start + d], shared.column[d] - share) - unit_bits;
-            sum[i] += weight;
-            atomicAdd(&shared.sum[start + d], weight);
-          }
-        }
+        weigh_with_some(shared, args, down, start, p, sum);
       }
     }
     __syncthreads();
-    for (i32 y = begin + warp; y < min(end, (i32)args.height - top); y += DENSITY_THREADS / 32) {
-      for (i32 x = lane; x < stride; x += 32) {
-        const i32 column_x = left - radius + x;
-        const u32 weights = shared.sum[(y - begin) * stride + x];
-        if (weights != 0 && column_x >= 0 && column_x < (i32)args.width) {
-          atomicAdd(&density[(size_t)(top + y) * args.width + column_x], weights);
-        }
-      }
-    }
+    t.each_cell(begin, min(end, (i32)args.height - t.top), [&](i32 cell, i32 x, i32 y) {
+      const u32 weights = shared.sum[cell];
+      if (weights != 0 && x >= 0 && x < (i32)args.width) atomicAdd(&density[(size_t)y * args.width + x], weights);
+    });
     // The next piece takes the place of this one.
     __syncthreads();
   }
 #pragma unroll
   for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-    const i32 x = left + lane, y = top + own + i;
+    const i32 x = t.left + t.lane, y = t.top + t.own + i;
     if (x < (i32)args.width && y < (i32)args.height) atomicAdd(&density[(size_t)y * args.width + x], sum[i]);
   }
 }
@@ -252,11 +277,8 @@ KERNEL __launch_bounds__(FLATTEN_THREADS)
 
 // The root of every pixel as its cluster: the tags.
 struct Roots : TilePlane {
-  __device__ u32 root_of(u32 at) const {
-    // Passes have come so far in all but the longest of trees.
-    for (u32 up = plane[at]; up != at; up = plane[at]) at = up;
-    return at;
-  }
+  // Passes have come so far in all but the longest of trees.
+  __device__ u32 root_of(u32 at) const { return find_root(SettledSets<false>{plane}, at); }
   __device__ void ready() const {}
   __device__ void assign(u32, const u32 (&value)[4], u32 (&tag)[4]) const {
 #pragma unroll

@@ -4,6 +4,7 @@
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
 #include "clusters.cuh"
 #include "components.cuh"
+#include "rounds.cuh"
 
 // The middle of a tile, from which places count.
 struct Origin {
@@ -182,9 +183,6 @@ struct RoundShared {
   int2 origin[ROUND_SLOTS];  // where places in a cluster's sums start
 };
 
-// Samples of a column that a thread has.
-#define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
-
 // A pixel and what is known of it; places count from the middle of the tile.
 struct Pixel {
   u32 gx, gy, x, y, feature;
@@ -201,114 +199,63 @@ struct Nearest {
   __device__ void end() {}
 };
 
-// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid:
-// tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all sums are integers.
-template <bool ADAPTIVE, class TurnOf, class Keep, class Choice>
-__device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32 *px, const i32 *py, Sums *sums_out,
-                                       const SlicArgs &args, TurnOf turn_of, Keep keep, Choice choice) {
-  __shared__ RoundShared shared;
-  const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
-  const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
-  const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
-  const u32 st = args.sample_step, lane = lane_id();
-  const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
-
-  i32 place_y[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) place_y[i] = py[min(sy + i, bottom) * st];
-  const i32 place_x = px[x];
-  const Origin origin = {px[min(left + ROUND_TILE_W / 2, right) * st], py[min(top + ROUND_TILE_H / 2, bottom) * st]};
-  const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
-  const u32 count = slots.count();
-  const Places places = {px, py};
-  const Cell cell = cell_of(args, places, slots, threadIdx.x);
-  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
-#pragma unroll
-    for (int j = 0; j < 7; j++) shared.sums[j][i] = 0;
-  }
-  if (threadIdx.x < count) shared.origin[threadIdx.x] = make_int2(cell.origin_x, cell.origin_y);
-  if (fresh) wait_for_last_kernel();
-  u32 feature[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    feature[i] = samples[(size_t)min(sy + i, bottom) * args.sample_width + min(sx, right)];
-  }
-  wait_for_last_kernel();
-  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
-  load_clusters<ADAPTIVE, false>(shared.reach, args, places, slots, origin, cell, turn_of, keep);
-  __syncthreads();
-
-  const u32 gx = home(args, x, args.nx);
-  const i32 beside = place_x - origin.x;
+// Assigns the thread's samples to slots: `best`. Reads `shared.reach`, after a barrier.
+template <bool ADAPTIVE, class Choice>
+__device__ __forceinline__ void assign_samples(const RoundShared &shared, const Slots &slots, const SlicArgs &args,
+                                               const Pixel (&pixel)[ROUND_SAMPLES], Choice &choice,
+                                               u32 (&best)[ROUND_SAMPLES]) {
   i32 l[ROUND_SAMPLES], a[ROUND_SAMPLES], b[ROUND_SAMPLES], below[ROUND_SAMPLES];
-  u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
+  u32 slot[ROUND_SAMPLES], last[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    l[i] = (i32)(feature_0(feature[i]) >> args.color_shift);
-    a[i] = (i32)(feature_1(feature[i]) >> args.color_shift);
-    b[i] = (i32)(feature_2(feature[i]) >> args.color_shift);
-    below[i] = place_y[i] - origin.y;
-    slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
-  }
-  Pixel pixel[ROUND_SAMPLES];
-  u32 last[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 y = min(sy + i, bottom) * st;
-    const bool inside = sx <= right && sy + i <= bottom;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], beside, below[i], inside};
+    l[i] = pixel[i].l;
+    a[i] = pixel[i].a;
+    b[i] = pixel[i].b;
+    below[i] = pixel[i].place_y;
+    slot[i] = slots.of(pixel[i].gx, pixel[i].gy);
   }
   choice.look_back(pixel, last);
   typename ScoreOf<ADAPTIVE>::type least[ROUND_SAMPLES];
-  nearest_column<ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, beside, below, best, least);
+  nearest_column<ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, pixel[0].place_x, below, best, least);
   choice.choose(shared.reach, slots, pixel, last, least, best);
   choice.end();
+}
 
-  u32 target = NO_SLOT, sum[6] = {0, 0, 0, 0, 0, 0}, spread = 0;
+// Adds the thread's samples to the sums of the block, in which places count from `shared.origin`. Whole warps; no barrier.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const Pixel (&pixel)[ROUND_SAMPLES],
+                                            i32 place_x, const i32 (&place_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
+  SlotSums<6, ROUND_SLOTS + 4> own(shared.sums);
+  u32 spread = 0;
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (sx > right || sy + i > bottom) continue;
-    if (best[i] != target) {
-      if (target != NO_SLOT) {
-#pragma unroll
-        for (int j = 0; j < 6; j++) atomicAdd(&shared.sums[j][target], sum[j]);
-        if (ADAPTIVE) atomicMax(&shared.sums[6][target], spread);
-      }
-      target = best[i];
+    if (!tile.inside(i)) continue;
+    if (best[i] != own.target) {
+      if (ADAPTIVE && own.target != NO_SLOT) atomicMax(&shared.sums[6][own.target], spread);
+      own.go_to(best[i]);
       spread = 0;
-#pragma unroll
-      for (int j = 0; j < 6; j++) sum[j] = 0;
     }
-    const int2 from = shared.origin[target];
-    sum[0] += 1;
-    sum[1] += (u32)l[i];
-    sum[2] += (u32)a[i];
-    sum[3] += (u32)b[i];
-    sum[4] += (u32)(place_x - from.x);
-    sum[5] += (u32)(place_y[i] - from.y);
+    const int2 from = shared.origin[own.target];
+    const i32 l = pixel[i].l, a = pixel[i].a, b = pixel[i].b;
+    own.sum[0] += 1;
+    own.sum[1] += (u32)l;
+    own.sum[2] += (u32)a;
+    own.sum[3] += (u32)b;
+    own.sum[4] += (u32)(place_x - from.x);
+    own.sum[5] += (u32)(place_y[i] - from.y);
     if (ADAPTIVE) {
-      const int4 c = shared.reach[target].color_x;
-      const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z;
+      const int4 c = shared.reach[own.target].color_x;
+      const i32 dl = l - c.x, da = a - c.y, db = b - c.z;
       spread = max(spread, (u32)(dl * dl + da * da + db * db));
     }
   }
-  // In large cells all lanes end on one cluster: add them up before they queue for it.
-  int same;
-  __match_all_sync(FULL_WARP, target, &same);
-  if (same && target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 6; j++) {
-      const u32 total = warp_sum(FULL_WARP, sum[j]);
-      if (lane == 0) atomicAdd(&shared.sums[j][target], total);
-    }
-  } else if (target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 6; j++) atomicAdd(&shared.sums[j][target], sum[j]);
-  }
-  if (ADAPTIVE && target != NO_SLOT) atomicMax(&shared.sums[6][target], spread);
-  __syncthreads();
+  own.end();
+  if (ADAPTIVE && own.target != NO_SLOT) atomicMax(&shared.sums[6][own.target], spread);
+}
 
-  // Neighboring threads add to neighboring words.
+// Adds the sums of the block to those of the clusters; neighboring threads to neighboring words. After a barrier.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void add_to_clusters(const RoundShared &shared, u32 count, Sums *sums_out) {
   for (u32 i = threadIdx.x; i < 8 * count; i += ROUND_THREADS) {
     const u32 to = i / 8, j = i % 8;
     if (j >= (ADAPTIVE ? 7 : 6)) continue;
@@ -321,6 +268,51 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
       atomicAdd(word, sum_here);
     }
   }
+}
+
+// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid:
+// tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all sums are integers.
+template <bool ADAPTIVE, class TurnOf, class Keep, class Choice>
+__device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32 *px, const i32 *py, Sums *sums_out,
+                                       const SlicArgs &args, TurnOf turn_of, Keep keep, Choice choice) {
+  __shared__ RoundShared shared;
+  const RoundTile tile = round_tile(args);
+  const u32 st = tile.step, x = tile.column() * st;
+  i32 place_y[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) place_y[i] = py[tile.row(i) * st];
+  const i32 place_x = px[x];
+  const Origin origin = {px[min(tile.left + ROUND_TILE_W / 2, tile.right) * st],
+                         py[min(tile.top + ROUND_TILE_H / 2, tile.bottom) * st]};
+  const Slots slots = tile.slots(args);
+  const u32 count = slots.count();
+  const Places places = {px, py};
+  const Cell cell = cell_of(args, places, slots, threadIdx.x);
+  clear_slot_sums(shared.sums, count);
+  if (threadIdx.x < count) shared.origin[threadIdx.x] = make_int2(cell.origin_x, cell.origin_y);
+  if (fresh) wait_for_last_kernel();
+  u32 feature[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) feature[i] = samples[(size_t)tile.row(i) * args.sample_width + tile.column()];
+  wait_for_last_kernel();
+  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
+  load_clusters<ADAPTIVE, false>(shared.reach, args, places, slots, origin, cell, turn_of, keep);
+  __syncthreads();
+
+  const u32 gx = home(args, x, args.nx);
+  Pixel pixel[ROUND_SAMPLES];
+  u32 best[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    const u32 y = tile.row(i) * st;
+    const i32 l = (i32)(feature_0(feature[i]) >> args.color_shift), a = (i32)(feature_1(feature[i]) >> args.color_shift);
+    const i32 b = (i32)(feature_2(feature[i]) >> args.color_shift);
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l, a, b, place_x - origin.x, place_y[i] - origin.y, tile.inside(i)};
+  }
+  assign_samples<ADAPTIVE>(shared, slots, args, pixel, choice, best);
+  add_samples<ADAPTIVE>(shared, tile, pixel, place_x, place_y, best);
+  __syncthreads();
+  add_to_clusters<ADAPTIVE>(shared, count, sums_out);
 }
 
 // Every round but those that follow another frame's.

@@ -105,142 +105,184 @@ struct RunSums {
 };
 
 template <bool LIGHT>
+struct MeasureShared {
+  static const u32 WORDS = LIGHT ? SUM_PIXELS + 1 : SUM_PIXELS;
+  u16 label[TILE * TILE];  // of each component of the tile
+  u32 sums[WORDS][MEASURE_AT_ONCE];
+};
+
+// Where a lane's pairs are.
+struct PairPlace {
+  u32 side, row;  // in the tile: pairs before them in the row, and the first of their rows
+  u32 left, top;  // of the tile
+  u32 x, y;       // of the first pixel
+};
+__device__ __forceinline__ PairPlace pair_place() {
+  const u32 side = lane_id() % LANES_A_ROW, row = threadIdx.x / 32 * 2 * PAIRS + lane_id() / LANES_A_ROW;
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  return {side, row, left, top, left + 2 * side, top + row};
+}
+
+// The components of a lane's pairs, both in one word. `even`: pairs of a plane lie in one aligned word.
+__device__ __forceinline__ void load_components(const Components &c, const FrameArgs &frame, const PairPlace &at, bool even,
+                                                u32 (&index)[PAIRS]) {
+  const u16 *local = c.local + (size_t)at.y * frame.width + at.x;
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    index[i] = NO_COMPONENT * 0x10001u;
+    if (at.y + 2 * i < frame.height && at.x < frame.width) {
+      if (even) {
+        index[i] = *(const u32 *)local;
+      } else {
+        index[i] = local[0] | (at.x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
+      }
+    }
+    local += 2 * frame.width;
+  }
+}
+
+// Adds the end of a run, from column `from` to `last` of a row of the tile, to the sums of the component at `at`. What is outside
+// the frame has no place.
+template <bool LIGHT>
+__device__ __forceinline__ void add_run(MeasureShared<LIGHT> &shared, const RunSums<LIGHT> &run, u32 at, u32 row, u32 from,
+                                        u32 last) {
+  const u32 n = last + 1 - from, step = MEASURE_AT_ONCE;
+  u32 *const to = &shared.sums[0][at];
+  atomicAdd(&to[SUM_PLACES * step], (n * (from + last) >> 1) + (n * row << 16));
+  if (LIGHT) {
+    atomicAdd(&to[SUM_FIRST * step], run.sum[0]);
+    atomicAdd(&to[SUM_SECOND * step], run.sum[1]);
+    atomicAdd(&to[SUM_PIXELS * step], n);
+  } else {
+    atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run.sum[0] & 0xffffu));
+    atomicAdd(&to[SUM_SECOND * step], run.sum[0] >> 16);
+  }
+  atomicAdd(&to[SUM_THIRD * step], run.sum[RunSums<LIGHT>::WORDS - 1]);
+  atomicOr(&to[SUM_COLUMNS * step], 1u << from | 1u << last);
+  atomicOr(&to[SUM_ROWS * step], 1u << row);
+}
+
+// Adds up the tile's pixels of MEASURE_AT_ONCE components from `base` on, each run in a row at once. A lane gives its pairs. The
+// block's threads call it; one barrier, after the sums have been cleared.
+template <bool LIGHT>
+__device__ __forceinline__ void add_up(MeasureShared<LIGHT> &shared, const PairPlace &at, const u32 (&index)[PAIRS],
+                                       const PairSamples (&own)[PAIRS], u32 base) {
+  const u32 lane = lane_id(), after = lanes_after(), side = at.side;
+#pragma unroll
+  for (int j = 0; j < MeasureShared<LIGHT>::WORDS; j++) shared.sums[j][threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    const u32 row = at.row + 2 * i, component[2] = {index[i] & 0xffffu, index[i] >> 16};
+    const u32 *channel = own[i].channel;
+    // The pixel before the lane's first: its component and samples.
+    const u32 near = __shfl_up_sync(FULL_WARP, seconds_of(index[i], channel[2]), 1);
+    const u32 near_2 = __shfl_up_sync(FULL_WARP, seconds_of(channel[0], channel[1]), 1);
+    const bool begins = side == 0 || (near & 0xffffu) != component[0], splits = component[0] != component[1];
+    const u32 begin = __ballot_sync(FULL_WARP, begins), split = __ballot_sync(FULL_WARP, splits);
+    // What a run has up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
+    const i32 lane0 = highest_lane((begin | split << 1) & ~after);
+    RunSums<LIGHT> run(firsts_of(channel[0], channel[1]), channel[2] & 0xffffu);
+    if (!begins) run.add(near_2, near >> 16);
+#pragma unroll
+    for (int k = 0; k < RunSums<LIGHT>::WORDS; k++) run.sum[k] = run_sum<LANES_A_ROW>(run.sum[k], lane0);
+    // A run ends at the lane's first pixel, and at its second one where the next lane begins another.
+    u32 from = 2 * ((u32)lane0 % LANES_A_ROW) - (begin >> lane0 & 1 ? 0 : 1);
+    if (splits) {
+      if (component[0] - base < MEASURE_AT_ONCE) add_run(shared, run, component[0] - base, row, from, 2 * side);
+      run = RunSums<LIGHT>(0, 0);
+      from = 2 * side + 1;
+    }
+    if (component[1] - base < MEASURE_AT_ONCE && (side == LANES_A_ROW - 1 || begin >> lane & 2)) {
+      run.add(seconds_of(channel[0], channel[1]), channel[2] >> 16);
+      add_run(shared, run, component[1] - base, row, from, 2 * side + 1);
+    }
+  }
+}
+
+// Adds the sums of the tile's components from `base` on to their regions, a thread each; the first of the tile is `first` in the
+// lists. `hold`: pixels and features are still with the components. After a barrier since `add_up`; none inside.
+template <bool LIGHT>
+__device__ __forceinline__ void add_to_regions(const MeasureShared<LIGHT> &shared, const PairPlace &at, const Components &c,
+                                               RegionSums *regions, u32 first, u32 base, u32 total, bool hold) {
+  const u32 i = threadIdx.x;
+  if (base + i >= total) return;
+  RegionSums *region = &regions[shared.label[base + i]];
+  const u32 places = shared.sums[SUM_PLACES][i], sum_first = shared.sums[SUM_FIRST][i];
+  const u32 columns = shared.sums[SUM_COLUMNS][i], in_rows = shared.sums[SUM_ROWS][i];
+  const u32 n = LIGHT ? shared.sums[MeasureShared<LIGHT>::WORDS - 1][i] : sum_first >> COUNT_SHIFT;
+  atomicAdd(&region->x, (u64)(n * at.left + (places & 0xffffu)));
+  atomicAdd(&region->y, (u64)(n * at.top + (places >> 16)));
+  atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : below_count(sum_first)));
+  atomicAdd(&region->samples[1], (u64)shared.sums[SUM_SECOND][i]);
+  atomicAdd(&region->samples[2], (u64)shared.sums[SUM_THIRD][i]);
+  atomicMin(&region->x0, at.left + __ffs(columns) - 1);
+  atomicMax(&region->x1, at.left + 32 - __clz(columns));
+  atomicMin(&region->y0, at.top + __ffs(in_rows) - 1);
+  atomicMax(&region->y1, at.top + 32 - __clz(in_rows));
+  if (hold) {
+    const ComponentSums held = c.sums[first + base + i];
+    atomicAdd(&region->area, held.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
+  }
+}
+
+// Writes the labels of a lane's pairs. After a barrier since `shared.label` was written.
+template <bool LIGHT>
+__device__ __forceinline__ void write_labels(const MeasureShared<LIGHT> &shared, const FrameArgs &frame, const PairPlace &at,
+                                             bool even, u32 label_stride, const u32 (&index)[PAIRS], u16 *labels) {
+  u16 *to_label = labels + (size_t)at.y * label_stride + at.x;
+  const bool pairs = even && label_stride % 2 == 0;
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    if (at.y + 2 * i < frame.height && at.x < frame.width) {
+      const u32 one = shared.label[index[i] & 0xffffu];
+      if (pairs) {
+        *(u32 *)to_label = one | shared.label[index[i] >> 16] << 16;
+      } else {
+        to_label[0] = (u16)one;
+        if (at.x + 1 < frame.width) to_label[1] = shared.label[index[i] >> 16];
+      }
+    }
+    to_label += 2 * label_stride;
+  }
+}
+
+template <bool LIGHT>
 __device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
                                              RegionSums *regions, const FrameArgs &frame, const u16 *light,
                                              const MeasureArgs &args) {
-  const u32 words = LIGHT ? SUM_PIXELS + 1 : SUM_PIXELS;
-  __shared__ u16 label[TILE * TILE];
-  __shared__ u32 sums[words][MEASURE_AT_ONCE];
-  const u32 lane = lane_id(), after = lanes_after(), side = lane % LANES_A_ROW;
-  const u32 row0 = threadIdx.x / 32 * 2 * PAIRS + lane / LANES_A_ROW;
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + 2 * side, y0 = top + row0;
+  __shared__ MeasureShared<LIGHT> shared;
+  const PairPlace at = pair_place();
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   // Whether two pixels of a plane lie in one aligned word, and both inside or both outside.
   const bool even = frame.width % 2 == 0;
   u32 index[PAIRS];  // of both pixels, 16 bits each
   PairSamples own[PAIRS];
-  const u16 *local = c.local + (size_t)y0 * frame.width + x;
-#pragma unroll
-  for (u32 i = 0; i < PAIRS; i++) {
-    index[i] = NO_COMPONENT * 0x10001u;
-    if (y0 + 2 * i < frame.height && x < frame.width) {
-      if (even) {
-        index[i] = *(const u32 *)local;
-      } else {
-        index[i] = local[0] | (x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
-      }
-    }
-    local += 2 * frame.width;
-  }
+  load_components(c, frame, at, even, index);
   if (args.measure) {
     if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
-      load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, x, y0, own);
+      load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, at.x, at.y, own);
     } else {
-      WITH_LAYOUT(frame, load_pairs, frame, LIGHT ? light : 0, x, y0, own);
+      WITH_LAYOUT(frame, load_pairs, frame, LIGHT ? light : 0, at.x, at.y, own);
     }
   }
-  const auto add_up = [&](u32 base) {
-#pragma unroll
-    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
-    __syncthreads();
-#pragma unroll
-    for (u32 i = 0; i < PAIRS; i++) {
-      const u32 row = row0 + 2 * i, component[2] = {index[i] & 0xffffu, index[i] >> 16};
-      const u32 *channel = own[i].channel;
-      // The pixel before the lane's first: its component and samples.
-      const u32 near = __shfl_up_sync(FULL_WARP, seconds_of(index[i], channel[2]), 1);
-      const u32 near_2 = __shfl_up_sync(FULL_WARP, seconds_of(channel[0], channel[1]), 1);
-      const bool begins = side == 0 || (near & 0xffffu) != component[0], splits = component[0] != component[1];
-      const u32 begin = __ballot_sync(FULL_WARP, begins), split = __ballot_sync(FULL_WARP, splits);
-      // What a run has up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
-      const i32 lane0 = highest_lane((begin | split << 1) & ~after);
-      RunSums<LIGHT> run(firsts_of(channel[0], channel[1]), channel[2] & 0xffffu);
-      if (!begins) run.add(near_2, near >> 16);
-#pragma unroll
-      for (int k = 0; k < RunSums<LIGHT>::WORDS; k++) run.sum[k] = run_sum<LANES_A_ROW>(run.sum[k], lane0);
-      // What is outside the frame has no place.
-      const auto add = [&](u32 at, u32 from, u32 last) {
-        const u32 n = last + 1 - from, step = MEASURE_AT_ONCE;
-        u32 *const to = &sums[0][at];
-        atomicAdd(&to[SUM_PLACES * step], (n * (from + last) >> 1) + (n * row << 16));
-        if (LIGHT) {
-          atomicAdd(&to[SUM_FIRST * step], run.sum[0]);
-          atomicAdd(&to[SUM_SECOND * step], run.sum[1]);
-          atomicAdd(&to[SUM_PIXELS * step], n);
-        } else {
-          atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run.sum[0] & 0xffffu));
-          atomicAdd(&to[SUM_SECOND * step], run.sum[0] >> 16);
-        }
-        atomicAdd(&to[SUM_THIRD * step], run.sum[RunSums<LIGHT>::WORDS - 1]);
-        atomicOr(&to[SUM_COLUMNS * step], 1u << from | 1u << last);
-        atomicOr(&to[SUM_ROWS * step], 1u << row);
-      };
-      // A run ends at the lane's first pixel, and at its second one where the next lane begins another.
-      u32 from = 2 * ((u32)lane0 % LANES_A_ROW) - (begin >> lane0 & 1 ? 0 : 1);
-      if (splits) {
-        if (component[0] - base < MEASURE_AT_ONCE) add(component[0] - base, from, 2 * side);
-        run = RunSums<LIGHT>(0, 0);
-        from = 2 * side + 1;
-      }
-      if (component[1] - base < MEASURE_AT_ONCE && (side == LANES_A_ROW - 1 || begin >> lane & 2)) {
-        run.add(seconds_of(channel[0], channel[1]), channel[2] >> 16);
-        add(component[1] - base, from, 2 * side + 1);
-      }
-    }
-  };
-  const auto flush = [&](u32 base) {
-    const u32 i = threadIdx.x;
-    if (base + i < total) {
-      RegionSums *region = &regions[label[base + i]];
-      const u32 places = sums[SUM_PLACES][i], sum_first = sums[SUM_FIRST][i];
-      const u32 columns = sums[SUM_COLUMNS][i], in_rows = sums[SUM_ROWS][i];
-      const u32 n = LIGHT ? sums[words - 1][i] : sum_first >> COUNT_SHIFT;
-      atomicAdd(&region->x, (u64)(n * left + (places & 0xffffu)));
-      atomicAdd(&region->y, (u64)(n * top + (places >> 16)));
-      atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : below_count(sum_first)));
-      atomicAdd(&region->samples[1], (u64)sums[SUM_SECOND][i]);
-      atomicAdd(&region->samples[2], (u64)sums[SUM_THIRD][i]);
-      atomicMin(&region->x0, left + __ffs(columns) - 1);
-      atomicMax(&region->x1, left + 32 - __clz(columns));
-      atomicMin(&region->y0, top + __ffs(in_rows) - 1);
-      atomicMax(&region->y1, top + 32 - __clz(in_rows));
-      if (args.components_hold) {
-        const ComponentSums held = c.sums[first + base + i];
-        atomicAdd(&region->area, held.count);
-#pragma unroll
-        for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
-      }
-    }
-  };
   // Beside the kernel that makes the labels of components.
-  if (args.measure) add_up(0);
+  if (args.measure) add_up(shared, at, index, own, 0);
   wait_for_last_kernel();
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.label[i] = component_label[first + i];
   __syncthreads();
-  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
-  const bool pairs = even && args.label_stride % 2 == 0;
-#pragma unroll
-  for (u32 i = 0; i < PAIRS; i++) {
-    if (y0 + 2 * i < frame.height && x < frame.width) {
-      const u32 one = label[index[i] & 0xffffu];
-      if (pairs) {
-        *(u32 *)to_label = one | label[index[i] >> 16] << 16;
-      } else {
-        to_label[0] = (u16)one;
-        if (x + 1 < frame.width) to_label[1] = label[index[i] >> 16];
-      }
-    }
-    to_label += 2 * args.label_stride;
-  }
+  write_labels(shared, frame, at, even, args.label_stride, index, labels);
   if (!args.measure) return;
-  flush(0);
+  add_to_regions(shared, at, c, regions, first, 0, total, args.components_hold);
 #pragma unroll 1
   for (u32 base = MEASURE_AT_ONCE; base < total; base += MEASURE_AT_ONCE) {
     // New to the compiler: else it keeps all that the first turn has made of them, and spills it.
     asm volatile("" : "+r"(index[0]), "+r"(index[1]));
-    add_up(base);
+    add_up(shared, at, index, own, base);
     __syncthreads();
-    flush(base);
+    add_to_regions(shared, at, c, regions, first, base, total, args.components_hold);
   }
 }
 
@@ -350,6 +392,8 @@ struct NeighborArgs {
   u32 label_stride;
   u32 slots;  // a power of two
 };
+// The key of a free slot.
+#define NO_PAIR 0xffffffffu
 
 // Grid: any number of blocks. `keys` and `lengths` of `slots`, `degree` of one more than the most labels.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
@@ -358,7 +402,7 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
   after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
-    keys[i] = 0xffffffffu;
+    keys[i] = NO_PAIR;
     lengths[i] = 0;
   }
   for (u32 i = first; i < 2 * (labels + 1); i += all) degree[i] = 0;
@@ -366,15 +410,8 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 
 __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u32 a, u32 b, u32 length) {
   const u32 key = min(a, b) << 16 | max(a, b);
-  u32 slot = key * 0x9e3779b1u >> 7 & (slots - 1);
-  for (;;) {
-    const u32 old = atomicCAS(&keys[slot], 0xffffffffu, key);
-    if (old == 0xffffffffu || old == key) {
-      atomicAdd(&lengths[slot], length);
-      return;
-    }
-    slot = (slot + 1) & (slots - 1);
-  }
+  const Inserted pair = insert_key<NO_PAIR>(key, slots - 1, [&](u32 slot) { return keys + slot; });
+  atomicAdd(&lengths[pair.slot], length);
 }
 
 // Grid: 32 x 32 px a block, lane = column. A stretch of one pair along a row or down a column is counted at once.
@@ -415,31 +452,20 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
   after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
-    if (keys[i] != 0xffffffffu) atomicAdd(&degree[keys[i] >> 16], 1);
+    if (keys[i] != NO_PAIR) atomicAdd(&degree[keys[i] >> 16], 1);
   }
 }
 
 // Grid: one block of 1024. Turns degrees into the places where buckets start; the last is the number of pairs.
 KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels) {
   after_last_kernel(degree, labels);
-  __shared__ u32 warp_total[32];
-  __shared__ u32 carry;
-  if (threadIdx.x == 0) carry = 0;
-  __syncthreads();
+  __shared__ BlockScan<1024>::Shared scan;
+  u32 carry = 0;
   for (u32 base = 0; base < labels + 1; base += 1024) {
-    const u32 i = base + threadIdx.x, value = i < labels ? degree[i] : 0, sum = inclusive_sum(value);
-    if (lane_id() == 31) warp_total[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      const u32 here = warp_total[threadIdx.x];
-      warp_total[threadIdx.x] = inclusive_sum(here) - here;
-    }
-    __syncthreads();
-    const u32 before = carry + warp_total[threadIdx.x / 32] + sum - value;
+    const u32 i = base + threadIdx.x, value = i < labels ? degree[i] : 0;
+    const u32 before = carry + BlockScan<1024>::exclusive_sum<true>(scan, value);
     if (i < labels + 1) degree[i] = before;
-    __syncthreads();
-    if (threadIdx.x == 1023) carry = before + value;
-    __syncthreads();
+    carry += scan.total;
   }
 }
 
@@ -450,7 +476,7 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
   after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
-    if (keys[i] == 0xffffffffu) continue;
+    if (keys[i] == NO_PAIR) continue;
     const u32 a = keys[i] >> 16;
     const u32 at = degree[a] + atomicAdd(&degree[labels + 1 + a], 1);
     placed[2 * (size_t)at] = make_uint2(a, keys[i] & 0xffffu);

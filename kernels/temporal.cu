@@ -248,7 +248,7 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
       for (u32 j = 0; j < TRACK_AT_ONCE; j++) {
         const bool member = label[j] == slot.region;
         const u32 members = __ballot_sync(FULL_WARP, member);
-        if (member) points[count + __popc(members & (lanes_up_to(lane) >> 1))].x = point[j];
+        if (member) points[count + rank_among(members)].x = point[j];
         count += __popc(members);
       }
     }
