@@ -3,22 +3,8 @@
 #pragma once
 #include "grid.cuh"
 
-struct SlicArgs : GridArgs {
-  u32 color_shift;
-  // SLICO: M_k before the first round, weight of place.
-  u32 initial, place_weight;
-};
-static_assert(sizeof(SlicArgs) == sizeof(GridArgs) + 12, "mirrored in src/algo/slic/cuda.rs");
-
-// Members of a cluster: count, three channels, scaled place relative to the cell column and row before the cluster's
-// own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
-struct __align__(16) Sums {
-  u32 value[8];
-};
-// A cluster: three channels, scaled place, M_k.
-struct __align__(16) Center {
-  i32 value[8];
-};
+typedef SlicSums Sums;
+typedef SlicCenter Center;
 
 // Geometry tables of a plan: scaled position of each column and row.
 struct Places {
@@ -42,7 +28,7 @@ struct __align__(16) Reach {
 };
 // The `rest` of a cluster outside the grid, all else being zero: never the nearest.
 #define FAR (1 << 30)
-static_assert(sizeof(Reach) == 32, "mirrored in src/algo/slic/cuda.rs");
+static_assert(sizeof(Reach) == SLIC_REACH_BYTES, "src/algo/slic/cuda.rs asks for as much");
 
 // Rounds half up. Channels and places are below 2^13.
 __device__ __forceinline__ i32 mean_of(u32 sum, u32 n, const Divisor &twice_n) { return (i32)quotient(2 * sum + n, twice_n); }

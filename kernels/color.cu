@@ -3,15 +3,6 @@
 #include "features.cuh"
 #include "frame.cuh"
 
-struct IngestArgs {
-  SpaceArgs space;
-  // Samples that rounds visit: every 2^sample_shift-th column and row, sample_width a row.
-  u32 sample_shift, sample_width;
-  // Words that have to be zero before the next stage, cleared on the way.
-  u32 clear_words;
-};
-static_assert(sizeof(IngestArgs) == 4 * 13, "mirrored in src/ingest/cuda.rs");
-
 // Pixels of a row that a warp takes at a time, each lane every 32nd.
 #define PIECE 128
 

@@ -2,36 +2,12 @@
 // Connected components of equal cluster label inside a tile, with the sums of their features and the pairs that touch.
 // Every algorithm ends its label kernel here; connectivity.cu joins the tiles. Mirrors src/post/connectivity/cpu.rs.
 #pragma once
+#include "abi.cuh"
 #include "block.cuh"
 
 // Above the first row of a warp: no tag, and above that of a tile no component.
 #define NO_CLUSTER 0xffffffffu
 #define NO_COMPONENT 0xffffu
-
-// Device memory of the stage. A component is known by its place in the lists, in no particular order, and ordered by
-// its key: the index of its first pixel in raster order.
-struct Components {
-  u16 *local;       // [height][width] component of a pixel, counted from its tile's first
-  u32 *tile_first;  // [tiles] first component of a tile
-  u32 *tile_count;  // [tiles]
-  u32 *parent;      // [components] union-find; a parent's key is never above its child's
-  u32 *cluster;
-  struct ComponentSums *sums;  // moved to the root as components are joined
-  uint2 *edges;
-  u32 *counters;  // components, edges, regions, rounds' flags
-  // Pixels from which on a component never has to join another: pairs of two such are left out.
-  u32 large;
-};
-static_assert(sizeof(Components) == 72, "mirrored in src/cuda/abi.rs");
-
-// Pixels and features of a component: one sector of memory. One that holds nothing has been joined to another, whose place
-// stands in that of its key.
-struct __align__(16) ComponentSums {
-  u32 count;
-  u32 key;
-  u64 color[3];
-};
-static_assert(sizeof(ComponentSums) == 32, "mirrored in src/buffers/cuda.rs");
 
 // Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists. Frames of few tiles are
 // small photographs as a rule, with up to 300 in a tile, and memory does not decide how many of these fit a multiprocessor.

@@ -3,29 +3,11 @@
 #pragma once
 #include "components.cuh"
 
-struct ConnectArgs {
-  u32 width, height;
-  u32 tiles_x;
-  u32 min_region;
-  u32 max_regions;
-  // Off: nothing is joined, labels are numbered by cluster.
-  u32 connectivity;
-  // Pixel pairs across the borders of tiles; none where nobody asks for them.
-  u32 border_pairs;
-  // Words of the marks' bitmap, and how many of them form a group: a power of two, at least four.
-  u32 words, group_bits;
-  // Places in the list of pairs that a small component is in.
-  u32 small_places;
-  // As in `Divisor`.
-  float inverse_width;
-
-  // Where a pixel of an index is.
-  __device__ __forceinline__ uint2 place(u32 pixel) const {
-    const u32 y = quotient(pixel, {width, inverse_width});
-    return make_uint2(pixel - y * width, y);
-  }
-};
-static_assert(sizeof(ConnectArgs) == 4 * 11, "mirrored in src/post/connectivity/cuda.rs");
+// Where a pixel of an index is.
+__device__ __forceinline__ uint2 position(const ConnectArgs &args, u32 pixel) {
+  const u32 y = quotient(pixel, {args.width, args.inverse_width});
+  return make_uint2(pixel - y * args.width, y);
+}
 
 // Counters: components, edges, regions, whether a round found anything small, the end of the last rounds and what they go over, pairs
 // that something small is in, rounds inside a grid, and the two of the grid's barrier, which alone are not cleared with each
@@ -37,26 +19,14 @@ enum Counter {
   ROUNDS = 3,
   LATE_DONE = 29,
   LATE_PAIRS = 30,
-  LATE_PICKERS = 31,
+  LATE_SELECTORS = 31,
   SMALL = 32,
   REST = 33,
   ARRIVED = 40,
   GENERATION = 41
 };
 
-// What few components are left for after the rounds with launches of their own: pairs that something small is in, and what
-// picked in the last of these rounds, with its key.
-struct Late {
-  uint2 *pairs;
-  uint2 *pickers;
-};
-
-// A mark for every region, where its label is found: at its first pixel, or at its cluster. First how many there are in each
-// group of words, then the bitmap.
-struct Marks {
-  u32 *groups;
-  __device__ __forceinline__ u32 *bitmap() const { return groups + MARK_GROUPS; }
-};
+__device__ __forceinline__ u32 *bitmap(const Marks &marks) { return marks.groups + MARK_GROUPS; }
 
 // Sets of components, as `unite` of kernels/block.cuh wants them: the component of the lower key is below.
 struct ComponentSets {
@@ -87,7 +57,7 @@ struct ComponentAt {
   __device__ __forceinline__ u32 index() const { return first + local; }
 };
 __device__ __forceinline__ ComponentAt component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
-  const uint2 place = args.place(pixel);
+  const uint2 place = position(args, pixel);
   return {c.tile_first[place.y / TILE * args.tiles_x + place.x / TILE], c.local[pixel]};
 }
 
@@ -148,16 +118,14 @@ __device__ __forceinline__ void move_sums(const Components &c, const ComponentSu
   for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
 }
 
-// What components picked, ~0 if nothing, found by their keys, so that a pick names the place of the next one. Rounds take turns with
-// two of them, which lie side by side.
-struct Picks {
-  u64 *at;
-
-  __device__ __forceinline__ u64 *of(u32 key, u32 round) const { return at + 2 * (size_t)key + (round & 1); }
-  __device__ __forceinline__ void clear(u32 key) const {
-    *(uint4 *)(at + 2 * (size_t)key) = make_uint4(~0u, ~0u, ~0u, ~0u);
-  }
-};
+// What the component of a key has selected in a round.
+__device__ __forceinline__ u64 *selection(const Selections &selections, u32 key, u32 round) {
+  return selections.at + 2 * (size_t)key + (round & 1);
+}
+// Clears it for both rounds that take turns.
+__device__ __forceinline__ void clear_selections(const Selections &selections, u32 key) {
+  *(uint4 *)(selections.at + 2 * (size_t)key) = make_uint4(~0u, ~0u, ~0u, ~0u);
+}
 
 // Places in the lists of components; that of edges has twice as many.
 __device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
@@ -172,14 +140,14 @@ __device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
 // Where a root's label is found: its first pixel, or its cluster.
 __device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
   if (!args.connectivity) return c.cluster[root];
-  const uint2 place = args.place(key);
+  const uint2 place = position(args, key);
   return place.y * ((args.width + 31) / 32 * 32) + place.x;
 }
 
 // Adds or takes away a mark.
 __device__ __forceinline__ void mark(const ConnectArgs &args, const Marks &marks, u32 at, bool there) {
   const u32 word = at / 32, bit = 1u << at % 32;
-  u32 *group = marks.groups + (word >> args.group_bits), *bits = marks.bitmap() + word;
+  u32 *group = marks.groups + (word >> args.group_bits), *bits = bitmap(marks) + word;
   // Several components may be of one cluster.
   if (!args.connectivity && (atomicOr(bits, bit) & bit)) return;
   if (there) {

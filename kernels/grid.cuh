@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // The grid of home cells and what a tile can reach of it; mirrors src/algo/grid.rs.
 #pragma once
-#include "common.cuh"
-
-struct GridArgs {
-  u32 width, height, step, nx, ny;
-  // 2^32 / step, rounded up: a multiplication finds the home cell.
-  u32 step_inverse;
-  u32 sample_step, sample_width, sample_height;
-  // Nothing is clustered: every pixel is its own label.
-  u32 identity;
-};
-static_assert(sizeof(GridArgs) == 4 * 10, "mirrored in src/algo/grid.rs");
+#include "abi.cuh"
 
 __device__ __forceinline__ u32 home(const GridArgs &args, u32 at, u32 cells) {
   return min(__umulhi(at, args.step_inverse), cells - 1);

@@ -6,11 +6,11 @@
 #include "regions.cuh"
 #include "temporal.cuh"
 
-// The main component of every cluster where nothing is absorbed: else the first round of that finds them. Grid: any number of
+// The largest component of every cluster where nothing is absorbed: else the first round of that finds them. Grid: any number of
 // blocks.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal t, TemporalArgs args) {
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_largest(Components c, Temporal t, TemporalArgs args) {
   after_last_kernel(c, args);
-  find_mains(c, t.mains, args.connectivity, FIRST, ALL);
+  find_largest(c, t.largest, args.connectivity, FIRST, ALL);
 }
 
 // Final label of a pixel.
@@ -26,28 +26,28 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   after_last_kernel(c, warm);
   const u32 k = FIRST;
   if (k >= grid.nx * grid.ny) return;
-  const u64 main = t.mains[k];
+  const u64 main = t.largest[k];
   u32 label = NONE;
   if (main != 0) {
     const u32 pixel = index_of(main);
     label = label_at(c, component_label, grid, args, pixel % grid.width, pixel / grid.width);
     atomicMax(&t.owners[label], key_of((u32)(main >> 32), k));
   }
-  t.main_label[k] = label;
-  t.plant_claims[k] = 0;
-  const int2 place = t.places[k];
+  t.largest_label[k] = label;
+  t.reseed_claims[k] = 0;
+  const int2 place = t.positions[k];
   Slot slot = {{place.x, place.y}, {0, 0}, 0, 0, NONE, 0, {0, 0, 0}, 0};
   if (warm && !is_cut(*t.state, args) && t.sources[k].slot != NONE) {
     slot = t.slots_last[t.sources[k].slot];
-    slot.place[0] = place.x;
-    slot.place[1] = place.y;
-    slot.planted = 0;
+    slot.position[0] = place.x;
+    slot.position[1] = place.y;
+    slot.reseeded = 0;
   }
   t.slots[k] = slot;
 }
 
 __device__ __forceinline__ bool owns(const Temporal &t, u32 k) {
-  const u32 label = t.main_label[k];
+  const u32 label = t.largest_label[k];
   return label != NONE && index_of(t.owners[label]) == k;
 }
 
@@ -215,7 +215,7 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
   for (i32 i = 0; i < 9; i++) {
     const i32 x = gx + i % 3 - 1, y = gy + i / 3 - 1;
     taken[i] = x < 0 || y < 0 || x >= (i32)grid.nx || y >= (i32)grid.ny;
-    main[i] = taken[i] ? NONE : t.main_label[y * grid.nx + x];
+    main[i] = taken[i] ? NONE : t.largest_label[y * grid.nx + x];
   }
 #pragma unroll
   for (i32 i = 0; i < 9; i++) {
@@ -235,8 +235,8 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
       nearest = y * grid.nx + x;
     }
   }
-  t.plant_wanted[label] = nearest;
-  if (nearest != NONE) atomicMax(&t.plant_claims[nearest], key_of((u32)n, label));
+  t.reseed_wanted[label] = nearest;
+  if (nearest != NONE) atomicMax(&t.reseed_claims[nearest], key_of((u32)n, label));
 }
 
 // What regions are called and slots hold from here on; the last block then gives new identities, in label order. Grid: a
@@ -251,9 +251,9 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   u32 k = NONE, size = 0;
   bool owning = false;
   if (args.in_slots) {
-    const u32 cell = min(i, cells - 1), main = t.main_label[cell];
+    const u32 cell = min(i, cells - 1), main = t.largest_label[cell];
     const u64 owner = t.owners[label];
-    size = (u32)(t.mains[cell] >> 32);
+    size = (u32)(t.largest[cell] >> 32);
     owning = main != NONE && index_of(t.owners[main]) == i;
     if (owner != 0) k = index_of(owner);
   }
@@ -273,17 +273,17 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
     }
   }
   const u32 bits = __ballot_sync(FULL_WARP, is_new);
-  if (lane_id() == 0 && i < regions) t.born[i / 32] = bits;
+  if (lane_id() == 0 && i < regions) t.new_tracks[i / 32] = bits;
   if (!is_last_block(&t.state->tickets[2])) return;
   const u32 next = t.state->next_id;
   const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
   const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
   __shared__ BlockScan<TEMPORAL_THREADS>::Shared scan;
   u32 count = 0;
-  for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.born[word]));
+  for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.new_tracks[word]));
   u32 rank = BlockScan<TEMPORAL_THREADS>::exclusive_sum<false>(scan, count);
   for (u32 word = begin; count != 0 && word < end; word++) {
-    for (u32 bits = __ldcg(&t.born[word]); bits; bits &= bits - 1) {
+    for (u32 bits = __ldcg(&t.new_tracks[word]); bits; bits &= bits - 1) {
       const u32 region = 32 * word + __ffs(bits) - 1, slot = owner_of(t, args, region), id = id_after(next, rank++);
       t.tracks[region].id = id;
       if (slot != NONE) t.slots[slot].id = id;
@@ -296,19 +296,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   }
 }
 
-// Names of merged regions; mirrors src/temporal/merged.rs.
-struct Merged {
-  u32 *numbers;  // [regions] the last frame's merged label of each superpixel
-  Track *tracks_last, *tracks;
-  u64 *totals;   // [regions][3] pixels, and velocity times pixels
-  u32 *next_id;
-};
-
-// What merging gave: a forest of superpixels, the merged label of each root, and how many superpixels there are.
-struct Forest {
-  const u32 *parent, *number, *count;
-};
-
+// Label of a superpixel after merging.
 __device__ __forceinline__ u32 merged_label(const Forest &forest, u32 i) {
   return forest.number[find_root(SettledSets<false>{forest.parent}, i)];
 }

@@ -8,18 +8,9 @@
 
 #define INFINITE __int_as_float(0x7f800000)
 
-struct LscArgs : GridArgs {
-  // What products of places are multiplied with.
-  float place_weight;
-};
-static_assert(sizeof(LscArgs) == sizeof(GridArgs) + 4, "mirrored in src/algo/lsc/cuda.rs");
-
-// Sum of a cluster's members: cosines and sines of L, a, b, then, in two's complement, of x and y. 32 bits hold them: see
-// src/algo/lsc/mod.rs. Behind the last cluster of the first set stands `Means`.
-struct __align__(16) Sums {
-  u32 value[12];
-};
-static_assert(sizeof(Sums) == 48, "mirrored in src/algo/lsc/cuda.rs");
+typedef LscSums Sums;
+typedef LscMean Mean;
+typedef LscMeans Means;
 
 // Pairs of a plan: a cosine in the low and a sine in the high 16 bits, both signed.
 struct Pairs {
@@ -36,23 +27,6 @@ __device__ __forceinline__ void color_pairs(const Numbers *color, u32 feature, N
   out[1] = color[1024 + feature_1(feature)];
   out[2] = color[1024 + feature_2(feature)];
 }
-
-// The mean feature: its color in quanta, and that over its squared length.
-struct MeanColor {
-  i32 color[6];
-};
-struct Mean : MeanColor {
-  float weights[6];
-};
-static_assert(sizeof(Mean) == sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
-
-// What stage `lsc/mean` leaves: the sum of all samples, and the mean; `ticket` counts blocks. Sum and ticket are zero before.
-struct Means {
-  u64 total[6];
-  Mean mean;
-  u32 ticket, unused[11];
-};
-static_assert(sizeof(Means) == 3 * sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
 
 __device__ __forceinline__ i32 norm_of(const MeanColor &mean) {
   i32 norm = 0;
@@ -125,7 +99,7 @@ struct Cluster {
   float4 part[3];
 };
 
-__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor &mean, float place_weight, u32 label) {
+__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor &mean, float position_weight, u32 label) {
   const i64 members = dot(sums, mean), norm = norm_of(mean);
   const float scale = 1.0f / (float)members;
   float along[10], square = 0.0f;
@@ -139,7 +113,7 @@ __device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor 
 #pragma unroll
   for (int j = 6; j < 10; j++) {
     const i64 exact = norm * (i64)(i32)sums.value[j];
-    const float across = (float)exact * scale, weighted = across * place_weight;
+    const float across = (float)exact * scale, weighted = across * position_weight;
     square = __fmaf_rn(weighted, across, square);
     along[j] = -2.0f * weighted;
   }
@@ -149,7 +123,7 @@ __device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor 
   return cluster;
 }
 
-static_assert(sizeof(Cluster) == 48, "mirrored in src/algo/lsc/cuda.rs");
+static_assert(sizeof(Cluster) == LSC_REACH_BYTES, "src/algo/lsc/cuda.rs asks for as much");
 
 __device__ __forceinline__ u32 label_of(const Cluster &cluster) { return (u32)__float_as_int(cluster.part[2].w); }
 
@@ -210,7 +184,7 @@ __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const 
     }
     const u32 k = cell.y * args.nx + cell.x;
     const Sums sums = turn.before && dot(turn.own, mean_color) == 0 ? load(turn.before) : turn.own;
-    reach[slot] = cluster_of(sums, mean_color, args.place_weight, k);
+    reach[slot] = cluster_of(sums, mean_color, args.position_weight, k);
     if (cell.x - slots.gx < slots.columns && cell.y - slots.gy < slots.rows) keep(k, sums);
   };
   // The mean is asked for with the sums, past the shared memory that it is on its way to.

@@ -6,19 +6,6 @@
 
 #define TURN_BITS 14
 
-// Memory of a frame that follows another: sums and those before a round by turns, and the final sums of the last frame and
-// this.
-struct LscTemporal {
-  Sums *sums[3];
-  Sums *state[2];
-  const Sums *carried_last;
-  Sums *carried;
-  const u32 *turn;  // pair of each whole px of a turn
-  float square;     // of a pixel's feature
-  u32 unused;
-};
-static_assert(sizeof(LscTemporal) == 72, "mirrored in src/algo/lsc/cuda.rs");
-
 // One of three, without an array that would be in local memory.
 __device__ __forceinline__ Sums *sums_of(const LscTemporal &own, u32 round) {
   const u32 turn = round % 3;
@@ -91,10 +78,10 @@ __device__ __forceinline__ Sums carry(const LscArgs &args, const Pairs &pairs, c
   if (source.slot == NONE) return seed(args, pairs, t.features, x, y);
   Sums sums = load(own.carried_last + source.slot);
   const Slot &slot = t.slots_last[source.slot];
-  if (slot.planted) {
+  if (slot.reseeded) {
     const u32 list[5] = {pairs.color[slot.color[0]], pairs.color[1024 + slot.color[1]], pairs.color[1024 + slot.color[2]],
-                         pairs.px[clamp_place(whole_px(slot.place[0]), args.width)],
-                         pairs.py[clamp_place(whole_px(slot.place[1]), args.height)]};
+                         pairs.px[clamp_place(whole_px(slot.position[0]), args.width)],
+                         pairs.py[clamp_place(whole_px(slot.position[1]), args.height)]};
 #pragma unroll
     for (int i = 0; i < 5; i++) {
       sums.value[2 * i] = (u32)low(list[i]);
@@ -194,7 +181,7 @@ __device__ __forceinline__ void label_follow(const float2 *color, const u32 *px,
         const u32 x = k % args.nx, y = k / args.nx;
         const i32 column = seed_place(x, args.nx, args.step, args.width);
         const i32 row = seed_place(y, args.ny, args.step, args.height);
-        t.places[k] = {place_of(own, args, last.value[6], last.value[7], column),
+        t.positions[k] = {place_of(own, args, last.value[6], last.value[7], column),
                        place_of(own, args, last.value[8], last.value[9], row)};
       },
       inertia);

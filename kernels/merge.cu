@@ -6,24 +6,6 @@
 #include "components.cuh"
 #include "regions.cuh"
 
-struct MergeArgs {
-  u32 ratio;   // C squared, in 1/256
-  u32 limit;   // largest squared distance that is merged across
-  u32 mutual;
-  u32 unused;
-};
-static_assert(sizeof(MergeArgs) == 4 * 4, "mirrored in src/post/merge/cuda.rs");
-
-// Device memory of the stage: one entry for each label that connectivity gave.
-struct Merging {
-  u32 *parent;  // union-find; a parent is never above its child
-  ComponentSums *sums;
-  u64 *mean;  // 16 bits a channel, in 1/16 quantum
-  u32 *nearest;
-  u32 *number;  // of roots: the label to be
-  u32 *count;   // labels that connectivity gave
-};
-
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
 

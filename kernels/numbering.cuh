@@ -6,12 +6,12 @@
 
 struct NumberShared {
   BlockScan<NUMBER_THREADS>::Shared scan;
-  // Marks before each group of words; before that, what picks in the rounds of one block.
+  // Marks before each group of words; before that, what selects in the rounds of one block.
   union {
     __align__(16) u32 before[MARK_GROUPS];
-    uint2 pickers[2][LATE_PICKER_PLACES];
+    uint2 selectors[2][LATE_SELECTOR_CAPACITY];
   };
-  u32 picking;
+  u32 selecting;
 };
 
 // Marks of each group of words: a thread's part, asked for alone.
@@ -65,7 +65,7 @@ __device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs
   Place place = {root, group, 0};
   // Two quads at once. Groups begin and end with whole quads.
   for (u32 eight = group << args.group_bits; eight <= word; eight += 8) {
-    const uint4 *quads = (const uint4 *)(marks.bitmap() + eight);
+    const uint4 *quads = (const uint4 *)(bitmap(marks) + eight);
     const uint4 low = __ldcg(quads), high = eight + 4 <= word ? __ldcg(quads + 1) : make_uint4(0, 0, 0, 0);
     const u32 bits[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll

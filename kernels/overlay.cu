@@ -5,16 +5,6 @@
 
 enum Fill { FILL_NONE = 0, FILL_MEAN = 1, FILL_LABELS = 2 };
 
-struct DrawArgs {
-  u32 label_stride;
-  u32 fill;
-  // Width of the boundary in px, 0 for none, and its color in the frame's own channels.
-  u32 width;
-  u32 alpha;
-  u32 color[3];
-};
-static_assert(sizeof(DrawArgs) == 4 * 7, "mirrored in src/post/overlay/cuda.rs");
-
 __device__ __forceinline__ u32 blend(u32 sample, u32 color, u32 alpha) {
   return (alpha * color + (255 - alpha) * sample + 127) / 255;
 }

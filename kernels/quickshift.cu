@@ -3,20 +3,6 @@
 // src/algo/quickshift/cpu.rs, whose chains of operations stand here with the same rounding at every step.
 #include "components.cuh"
 
-struct QuickShiftArgs {
-  u32 width, height;
-  i32 radius;
-  // Rows of the density's neighborhood that fit in shared memory at once.
-  i32 rows;
-  // The weight's constants: see src/algo/quickshift/mod.rs.
-  float color, span, bias, unit;
-  // The link's.
-  float color_sq, tau_sq;
-  u32 offsets;
-  i32 reach;
-};
-static_assert(sizeof(QuickShiftArgs) == 4 * 12, "mirrored in src/algo/quickshift/cuda.rs");
-
 // 2^f for -0.5 to 0.5; `EXP2` of src/algo/quickshift/mod.rs.
 #define EXP2_1 0.6931242f
 #define EXP2_2 0.24024099f
@@ -198,23 +184,15 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
   density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
 }
 
-struct __align__(16) Offset {
-  float length_sq;
-  // From a pixel's index to the other's, which orders the others as their indices do.
-  i32 step;
-  i32 dx, dy;
-};
-static_assert(sizeof(Offset) == 16, "mirrored in src/algo/quickshift/cuda.rs");
-
 // A channel of a feature as 2^23 and the channel: the difference of two such is exact.
 __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32)(value | 0x4b000000u)); }
 
 // The nearest higher pixel of each. Grid: tiles of 32 x LINK_THREADS / 32 px, a thread a pixel.
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
-                    const Offset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
+                    const QuickShiftOffset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
   after_last_kernel(features, args);
-  __shared__ Offset near[LINK_OFFSETS];
+  __shared__ QuickShiftOffset near[LINK_OFFSETS];
   for (u32 i = threadIdx.x; i < min(args.offsets, (u32)LINK_OFFSETS); i += LINK_THREADS) near[i] = offsets[i];
   __syncthreads();
   const i32 width = (i32)args.width, height = (i32)args.height;
@@ -230,7 +208,7 @@ KERNEL __launch_bounds__(LINK_THREADS)
   float best = args.tau_sq;
   i32 parent = 0x7fffffff;
   for (u32 i = 0; i < args.offsets; i++) {
-    const Offset offset = i < LINK_OFFSETS ? near[i] : offsets[i];
+    const QuickShiftOffset offset = i < LINK_OFFSETS ? near[i] : offsets[i];
     // Further ones are longer still, and no distance is below the length.
     if (offset.length_sq > best) break;
     if (!inner && ((u32)(x + offset.dx) >= (u32)width || (u32)(y + offset.dy) >= (u32)height)) continue;

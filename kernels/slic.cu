@@ -119,7 +119,7 @@ __device__ __forceinline__ void nearest_weighed(const Reach *reach, const SlicAr
     for (int i = 0; i < N; i++) {
       const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z, dy = y[i] - cluster.y;
       const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
-      const u64 score = (u64)color * weight + (u64)place * args.place_weight;
+      const u64 score = (u64)color * weight + (u64)place * args.position_weight;
       if (score < least[i]) {
         least[i] = score;
         best[i] = candidate;

@@ -4,16 +4,6 @@
 #pragma once
 #include "temporal.cuh"
 
-// Memory of a frame that follows another: sums and centers by turns, and the final centers of the last frame and this.
-struct SlicTemporal {
-  Sums *sums[3];
-  Center *centers[2];
-  const Center *carried_last;
-  Center *carried;
-  i64 scale[2];  // a scaled place of 1 in 1/16 px, and the other way; 2^16 is one
-};
-static_assert(sizeof(SlicTemporal) == 72, "mirrored in src/algo/slic/cuda.rs");
-
 __device__ __forceinline__ i32 rescale(i64 scale, i32 place) { return (i32)((place * scale + (1 << 15)) >> 16); }
 
 // One of three, without an array that would be in local memory.
@@ -45,7 +35,7 @@ __device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args
   const int4 c = cluster.color_x;
   const i32 dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z, dx = pixel.place_x - c.w, dy = pixel.place_y - cluster.y;
   const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
-  return (u64)color * ((1u << 30) / max((u32)cluster.rest, 1u)) + (u64)place * args.place_weight;
+  return (u64)color * ((1u << 30) / max((u32)cluster.rest, 1u)) + (u64)place * args.position_weight;
 }
 
 template <bool ADAPTIVE>
@@ -68,11 +58,11 @@ __device__ __forceinline__ Center carry(const SlicArgs &args, const Places &plac
   if (source.slot == NONE) return seed(args, places, t.features, x, y);
   Center center = own.carried_last[source.slot];
   const Slot &slot = t.slots_last[source.slot];
-  if (slot.planted) {
+  if (slot.reseeded) {
 #pragma unroll
     for (int i = 0; i < 3; i++) center.value[i] = (i32)(slot.color[i] >> args.color_shift);
 #pragma unroll
-    for (int i = 0; i < 2; i++) center.value[3 + i] = rescale(own.scale[1], slot.place[i]);
+    for (int i = 0; i < 2; i++) center.value[3 + i] = rescale(own.scale[1], slot.position[i]);
   }
 #pragma unroll
   for (int i = 0; i < 2; i++) center.value[3 + i] += rescale(own.scale[1], source.shift[i]);
@@ -150,7 +140,7 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
       },
       [&](u32 k, const Center &center) {
         own.carried[k] = center;
-        t.places[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
+        t.positions[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
       },
       inertia);
   __syncthreads();

@@ -7,13 +7,6 @@
 #include "regions.cuh"
 #include "tracks.cuh"
 
-struct MeasureArgs {
-  u32 label_stride;
-  u32 measure;
-  // Whether area and features are still with the components: connectivity brings them to the regions.
-  u32 components_hold;
-};
-
 // A lane has two pixels side by side in each of two rows, a warp four rows: the first half of its lanes the first and the third.
 // Two values of such pixels are in one word, 16 bits each: components, labels, and samples, which are codes or light.
 #define PAIRS 2
@@ -313,22 +306,12 @@ __device__ __forceinline__ u32 code_of(const u16 *light, u32 codes, u32 value) {
   return light[above] <= value || light[above] - value < value - light[below] ? above : below;
 }
 
-// One record of the region table; mirrors `Region` in src/regions.rs.
-struct Record {
-  u32 track_id, area;
-  float centroid[2];
-  u8 rgb[4];
-  float lab[3];
-  u16 bounds[4];
-};
-static_assert(sizeof(Record) == 40, "the wire format");
-
 // Grid: one thread a region. Writes the mean samples, packed in 10 bits each from the lowest, and the record. `light_codes`,
 // if not 0, says that samples are light, and how many codes there are.
 KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
                  const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ light,
-                 u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
+                 u32 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
                  u32 light_codes) {
   beside_last_kernel(counters, light_codes);
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[2];
@@ -367,17 +350,17 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     color[2] = feature_2(feature);
     n = inverse_n = 1.0;
   }
-  Record record;
+  Region record;
   record.track_id = identity_of(tracks, label);
   record.area = sums.area;
   record.centroid[0] = (float)ratio((double)sums.x, area, inverse);
   record.centroid[1] = (float)ratio((double)sums.y, area, inverse);
 #pragma unroll
-  for (int i = 0; i < 3; i++) record.rgb[i] = (u8)rgb[i];
-  record.rgb[3] = 255;
-  record.lab[0] = (float)(ratio((double)color[0], n, inverse_n) / 8.0);
-  record.lab[1] = (float)((ratio((double)color[1], n, inverse_n) - 1024.0) / 8.0);
-  record.lab[2] = (float)((ratio((double)color[2], n, inverse_n) - 1024.0) / 8.0);
+  for (int i = 0; i < 3; i++) record.mean_rgb[i] = (u8)rgb[i];
+  record.mean_rgb[3] = 255;
+  record.mean_lab[0] = (float)(ratio((double)color[0], n, inverse_n) / 8.0);
+  record.mean_lab[1] = (float)((ratio((double)color[1], n, inverse_n) - 1024.0) / 8.0);
+  record.mean_lab[2] = (float)((ratio((double)color[2], n, inverse_n) - 1024.0) / 8.0);
   record.bounds[0] = (u16)sums.x0;
   record.bounds[1] = (u16)sums.y0;
   record.bounds[2] = (u16)sums.x1;
@@ -387,11 +370,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 
 // The region adjacency list: pairs are counted in a hash table, sorted into a bucket for each lower label, and ranked
 // by the higher one inside the bucket.
-struct NeighborArgs {
-  u32 width, height;
-  u32 label_stride;
-  u32 slots;  // a power of two
-};
+
 // The key of a free slot.
 #define NO_PAIR 0xffffffffu
 
@@ -484,12 +463,8 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
   }
 }
 
-struct Pair {
-  u32 a, b, length;
-};
-
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
-    neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ placed, Pair *__restrict__ pairs,
+    neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ placed, Neighbor *__restrict__ pairs,
                    u32 labels) {
   after_last_kernel(degree, labels);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
@@ -498,7 +473,7 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     const uint2 pair = placed[2 * (size_t)i];
     u32 rank = 0;
     for (u32 j = degree[pair.x]; j < degree[pair.x + 1]; j++) rank += placed[2 * (size_t)j].y < pair.y;
-    const Pair record = {pair.x, pair.y, placed[2 * (size_t)i + 1].x};
+    const Neighbor record = {pair.x, pair.y, placed[2 * (size_t)i + 1].x};
     pairs[degree[pair.x] + rank] = record;
   }
 }

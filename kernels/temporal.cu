@@ -21,7 +21,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     state.residual_last = state.residual;
     state.residual_first = state.residual = 0;
     const u64 spared = state.residual_last / args.samples * (MOST_SPARED * args.inertia) >> 8;
-    state.spared = (u32)min(spared, (u64)NONE / 2) / 8;
+    state.discount = (u32)min(spared, (u64)NONE / 2) / 8;
     state.pairs = state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
       state.shift[0] = state.shift[1] = 0;
@@ -29,7 +29,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     }
   }
   for (u32 i = FIRST; i < (1 + CLAIM_ROUNDS) * cells; i += ALL) t.claims[i] = 0;
-  for (u32 i = FIRST; i < cells; i += ALL) t.mains[i] = 0;
+  for (u32 i = FIRST; i < cells; i += ALL) t.largest[i] = 0;
   for (u32 label = FIRST; label < regions; label += ALL) {
     t.cells[label] = NONE;
     t.owners[label] = 0;
@@ -37,17 +37,17 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     u64 *sums = t.sums + 6 * (size_t)label;
     const u64 n = sums[0];
     if (n == 0) continue;
-    const u32 k = t.plant_wanted[label];
-    if (k != NONE && t.plant_claims[k] == key_of((u32)n, label)) {
+    const u32 k = t.reseed_wanted[label];
+    if (k != NONE && t.reseed_claims[k] == key_of((u32)n, label)) {
       Slot &slot = t.slots_last[k];
 #pragma unroll
-      for (int i = 0; i < 2; i++) slot.place[i] = (i32)((2 * PLACE * sums[1 + i] + n) / (2 * n));
+      for (int i = 0; i < 2; i++) slot.position[i] = (i32)((2 * PLACE * sums[1 + i] + n) / (2 * n));
 #pragma unroll
       for (int i = 0; i < 3; i++) slot.color[i] = (u32)((2 * sums[3 + i] + n) / (2 * n));
       slot.id = t.tracks_last[label].id;
       slot.size = (u32)n * grid.sample_step * grid.sample_step;
       slot.region = label;
-      slot.planted = 1;
+      slot.reseeded = 1;
     }
 #pragma unroll
     for (int i = 0; i < 6; i++) sums[i] = 0;
@@ -155,7 +155,7 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
 // Where a slot's cluster is now.
 __device__ __forceinline__ void place_now(const Slot &slot, const TemporalState &state, i32 (&at)[2]) {
 #pragma unroll
-  for (int i = 0; i < 2; i++) at[i] = slot.place[i] + state.shift[i] + slot.velocity[i];
+  for (int i = 0; i < 2; i++) at[i] = slot.position[i] + state.shift[i] + slot.velocity[i];
 }
 
 // First round of stage `temporal/rehome`: the cell that a slot stays in or is over.

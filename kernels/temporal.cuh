@@ -2,7 +2,7 @@
 // What lasts from frame to frame, and what rounds ask of it; mirrors src/temporal.
 #pragma once
 #include "grid.cuh"
-#include "mains.cuh"
+#include "largest.cuh"
 #include "tracks.cuh"
 
 // Those of src/temporal/mod.rs.
@@ -22,91 +22,6 @@
 #define MATCH_ROUNDS 4
 // That of src/post/connectivity.
 #define MAX_REGIONS 65535u
-
-// A cluster as the next frame needs to know it.
-struct __align__(16) Slot {
-  i32 place[2], velocity[2];  // in 1/16 px; velocity less that of the picture
-  u32 id, size, region;
-  u32 planted;  // a region without a cluster has taken the slot: `color` is its mean
-  u32 color[3];
-  u32 unused;
-};
-static_assert(sizeof(Slot) == 48, "mirrored in src/temporal/device.rs");
-
-// Where a cell's cluster comes from, or NONE, and how far it has moved.
-struct __align__(16) Source {
-  u32 slot;
-  i32 shift[2];
-  u32 unused;
-};
-
-// One record of what the metadata says of a region's way; mirrors `Motion` in src/regions.rs.
-struct Motion {
-  float velocity[2];
-  u32 age;
-};
-static_assert(sizeof(Motion) == 12, "the wire format");
-
-// What a frame leaves to the next beside the arrays.
-struct TemporalState {
-  u64 residual_last, residual_first, residual;  // of the last labels, of the first warm round, of this frame's labels
-  i32 shift[2];                                 // motion of the picture in 1/16 px
-  i32 drift[2];                                 // the same since the slots moved with it
-  i32 along[2];                                 // whole cells that all slots move by
-  u32 unlike;                                   // no shift makes the last thumbnail like this one
-  u32 next_id;
-  u32 regions;                                  // of the last frame
-  u32 pairs;                                    // in the list
-  u32 tickets[3];                               // blocks that are done: of the shifts, of the overlaps, of the names
-  u32 spared;                                   // of a distance, for each eighth of how a moved pixel looks
-};
-static_assert(sizeof(TemporalState) == 80, "mirrored in src/temporal/device.rs");
-
-struct TemporalArgs {
-  u32 square_log;    // of the side of a thumbnail's squares
-  u32 thumbnail[2];  // squares in a row, rows
-  u32 reach[2];      // largest shift in squares
-  u32 inertia, sure;
-  u32 samples;
-  u32 track_step, track_points;
-  u32 tiles_x, max_regions;
-  u32 pair_mask;     // slots of the table of pairs less one; a power of two
-  u32 in_slots;      // clusters are those of the slots
-  u32 connectivity;
-  u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
-};
-static_assert(sizeof(TemporalArgs) == 4 * 17, "mirrored in src/temporal/device.rs");
-
-// Device memory, in the order of `Addresses` in src/temporal/device.rs. `last` is of the frame before.
-struct Temporal {
-  TemporalState *state;
-  Slot *slots_last, *slots;    // [cells]
-  Source *sources;             // [cells]
-  int2 *moves;                 // [cells] motion in whole px
-  u64 *claims;                 // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
-  u32 *wanted;                 // [cells] what each slot claims
-  u32 *cells;                  // [regions] of the last frame: column of its cluster's cell, and row in the upper half
-  const u16 *labels;           // the last frame's, before merging, until this frame's are written
-  const u32 *features_last, *features;
-  u16 *thumbnail_last, *thumbnail;
-  u64 *differences;            // of all shifts, in raster order; then sum and squares of this thumbnail
-  u64 *mains;                  // [cells] of a cluster's main component: size, then the lower first pixel
-  u32 *main_label;             // [cells]
-  int2 *places;                // [cells] what the algorithm leaves
-  u64 *owners;                 // [regions] size, then the lower slot
-  Track *tracks_last, *tracks;  // [regions]
-  Motion *motion;              // [regions]
-  u64 *sums;                   // [regions][6] samples of regions without a cluster: number, x, y, channels
-  u64 *plant_claims;           // [cells]
-  u32 *plant_wanted;           // [regions]
-  u64 *best;                   // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
-  u32 *taken;                  // [2][regions] earlier region that a region has taken, plus one; whether one is taken
-  u32 *born;                   // [regions / 32] a bit for each new region
-  u32 *from;                   // [regions] the last frame's region that had the identity, or NONE
-  uint2 *pairs;                // the table: region and earlier region, plus one; overlap
-  u32 *pair_list;              // used slots of the table
-};
-static_assert(sizeof(Temporal) == 8 * 30, "mirrored in src/temporal/device.rs");
 
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
@@ -259,7 +174,7 @@ struct Inertia {
       if (!asked) continue;
       const auto whole = distance(own[i].slot, i);
       const auto usual = whole * args.inertia >> 8, most = whole * args.sure >> 8;
-      const auto bound = max((decltype(usual))(t.state->spared * own[i].looks) << residual_bits, usual);
+      const auto bound = max((decltype(usual))(t.state->discount * own[i].looks) << residual_bits, usual);
       const auto left = whole - (own[i].looks == STAYS ? most : min(most, bound));
       if (left < nearest || (left == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
     }

@@ -37,10 +37,8 @@ pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> R
 /// # Safety
 /// The type's layout must be that of the kernel's parameter.
 pub(crate) unsafe trait Argument {}
-// SAFETY: plain words and device addresses, equal on both sides.
+// SAFETY: a word of 32 bits on both sides.
 unsafe impl Argument for u32 {}
-// SAFETY: as above.
-unsafe impl Argument for u64 {}
 
 /// Address of an argument.
 pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {

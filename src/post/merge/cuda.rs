@@ -5,9 +5,9 @@ use super::Plan as Rule;
 use crate::backend;
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
+use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::error::Result;
@@ -17,35 +17,6 @@ const MODULE: ModuleCode = module_code!("merge");
 
 /// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct MergeArgs {
-    ratio: u32,
-    limit: u32,
-    mutual: u32,
-    unused: u32,
-}
-
-const _: () = assert!(size_of::<MergeArgs>() == 4 * 4);
-// SAFETY: repr(C), the fields of `MergeArgs` in kernels/merge.cu.
-unsafe impl Argument for MergeArgs {}
-
-/// `Merging` of kernels/merge.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Merging {
-    parent: u64,
-    sums: u64,
-    mean: u64,
-    nearest: u64,
-    number: u64,
-    count: u64,
-}
-
-const _: () = assert!(size_of::<Merging>() == 48);
-// SAFETY: repr(C), six addresses in the order of `Merging`.
-unsafe impl Argument for Merging {}
 
 pub(crate) struct Merge {
     /// Where connectivity leaves pixels and features with the components.
@@ -61,7 +32,7 @@ pub(crate) struct Merge {
     args: MergeArgs,
     passes: u32,
     parent: Memory<u32>,
-    sums: Memory<[u64; 4]>,
+    sums: Memory<ComponentSums>,
     means: Memory<u64>,
     nearest_of: Memory<u32>,
     numbers: Memory<u32>,
@@ -142,12 +113,12 @@ impl backend::Merge<Cuda> for Merge {
             }
             work.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
             if let Some(state) = &work.temporal {
-                let kept = state.unmerged_labels().map_or(0, Memory::address);
+                let kept = state.unmerged_labels().map_or(Address::NULL, Memory::address);
                 let (width, height) = (work.geometry.width, work.geometry.height);
                 let planes = &mut args![components, labels, kept, width, height];
                 work.queue.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
                 let all = state.addresses(work.first_labels.address());
-                let forest = [memory.parent, memory.number, memory.count];
+                let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
                 state.name_merged(&work.queue, &components, all, regions, forest)?;
             }
             work.queue.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])

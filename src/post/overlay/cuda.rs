@@ -5,10 +5,10 @@ use super::native;
 use crate::backend;
 use crate::buffers::cuda::Work;
 use crate::color::Yuv;
+use crate::cuda::abi::DrawArgs;
 use crate::cuda::access::Kind;
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel, check};
+use crate::cuda::launch::{Kernel, args, check};
 use crate::cuda::tuning::TILE_THREADS;
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
@@ -17,20 +17,6 @@ use crate::params::{Drawing, Fill};
 use crate::plan::Plan;
 
 const MODULE: ModuleCode = module_code!("overlay");
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct DrawArgs {
-    label_stride: u32,
-    fill: u32,
-    width: u32,
-    alpha: u32,
-    color: [u32; 3],
-}
-
-const _: () = assert!(size_of::<DrawArgs>() == 4 * 7);
-// SAFETY: repr(C), the fields of `DrawArgs` in kernels/overlay.cu.
-unsafe impl Argument for DrawArgs {}
 
 pub(crate) struct Overlay {
     kernel: Kernel,

@@ -3,10 +3,10 @@
 
 use crate::backend;
 use crate::buffers::cuda::Work;
-use crate::color::{ColorSpace, ColorTables, Light, SpaceArgs};
+use crate::color::{ColorSpace, ColorTables, Light};
+use crate::cuda::abi::{MeasureArgs, NeighborArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
@@ -20,27 +20,6 @@ const MODULE: ModuleCode = module_code!("statistics");
 
 /// Blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct MeasureArgs {
-    label_stride: u32,
-    measure: u32,
-    components_hold: u32,
-}
-// SAFETY: repr(C), the fields of `MeasureArgs` in kernels/statistics.cu.
-unsafe impl Argument for MeasureArgs {}
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct NeighborArgs {
-    width: u32,
-    height: u32,
-    label_stride: u32,
-    slots: u32,
-}
-// SAFETY: repr(C), the fields of `NeighborArgs` in kernels/statistics.cu.
-unsafe impl Argument for NeighborArgs {}
 
 pub(crate) struct Statistics {
     measure: Kernel,
@@ -76,7 +55,7 @@ impl Statistics {
                 neighbors("neighbors_rank")?,
             ],
             lab_tables: Work::lab_tables(cuda)?,
-            lab_args: ColorTables::new(ColorSpace::Lab).device_args(),
+            lab_args: SpaceArgs::new(&ColorTables::new(ColorSpace::Lab)),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
             // Merging brings them to the regions, too.
             components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
