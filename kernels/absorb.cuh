@@ -23,7 +23,7 @@ struct Selected {
   u32 key_a, key_b;
 };
 
-// What the components of a pair hold; they become roots, here and at the pair's place in the list. While nothing is joined.
+// What the components of a pair hold; they become roots, here and at the pair's index in the list. While nothing is joined.
 __device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint2 *at, ComponentSums &sums_a, ComponentSums &sums_b) {
   sums_a = load_sums(c, pair.x);
   sums_b = load_sums(c, pair.y);

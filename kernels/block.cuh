@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-// What the threads of a block do together, each in one place: exclusive sums, disjoint sets, tables with open addressing.
+// What the threads of a block do together, one implementation each: exclusive sums, disjoint sets, tables with open addressing.
 //
 // Every member says what a thread gives and gets, which barriers it has, and which shared memory it needs. Types that come in as
 // template parameters are named by what is asked of them.
 #pragma once
 #include "common.cuh"
 
-// Place of this lane among some lanes of its warp: how many of them are below it.
+// Rank of this lane among some lanes of its warp: how many of them are below it.
 __device__ __forceinline__ u32 rank_among(u32 lanes) { return __popc(lanes & (lanes_up_to(lane_id()) >> 1)); }
 
 // Sums over the threads of a block.
@@ -103,7 +103,7 @@ struct PlainOrder {
 // Parents of sets that nobody joins meanwhile, for `find_root`: as an earlier grid left them, or PAST_L1, as other blocks of this
 // grid did before a barrier of the grid.
 template <bool PAST_L1>
-struct SettledSets {
+struct FixedSets {
   const u32 *up;
   __device__ __forceinline__ u32 parent(u32 i) const { return PAST_L1 ? __ldcg(up + i) : up[i]; }
 };

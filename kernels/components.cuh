@@ -84,13 +84,13 @@ __device__ __forceinline__ u32 keep_edges(u32 *edges, u32 count, const u32 *sums
 }
 
 // Writes a warp's pairs that wait.
-__device__ __forceinline__ void write_edges(const Components &out, const u32 *edges, u32 count, u32 place, u32 first) {
+__device__ __forceinline__ void write_edges(const Components &out, const u32 *edges, u32 count, u32 start, u32 first) {
   for (u32 i = lane_id(); i < count; i += 32) {
-    out.edges[place + i] = make_uint2(first + (edges[i] & 0xffffu), first + (edges[i] >> 16));
+    out.edges[start + i] = make_uint2(first + (edges[i] & 0xffffu), first + (edges[i] >> 16));
   }
 }
 
-// A tile's part of a plane of the frame; a lane has a column of it. In the place of what is outside the frame stands its border.
+// A tile's part of a plane of the frame; a lane has a column of it. What is outside the frame repeats its border.
 struct TilePlane {
   const u32 *plane;
   u32 width;
@@ -227,11 +227,11 @@ __device__ __forceinline__ void join_warps(const TileWarp<WARPS> &t, u32 first_t
 // How a tile's components are counted and where they stand.
 struct TileList {
   u32 total, before;  // components of the tile, and of the warps before this one
-  u32 place;          // in the list; thread 0 alone knows it before it is in `TileShared::first`
+  u32 start;          // in the list of components; thread 0 alone knows it before it is in `TileShared::first`
 };
 
 // Numbers the roots of a tile, gives every node the number of its root, and clears the sums: in shared memory, or in the list of
-// components, whose places are taken here. `nodes` is the end of the warp's nodes. Barriers: two, three where components are many.
+// components, whose indices are taken here. `nodes` is the end of the warp's nodes. Barriers: two, three where components are many.
 template <u32 WARPS>
 __device__ __forceinline__ TileList list_roots(const TileWarp<WARPS> &t, u32 nodes) {
   TileShared<WARPS> &shared = t.shared;
@@ -251,7 +251,7 @@ __device__ __forceinline__ TileList list_roots(const TileWarp<WARPS> &t, u32 nod
     if (i == t.warp) list.before = list.total;
     list.total += shared.roots[i];
   }
-  if (threadIdx.x == 0) list.place = atomicAdd(&t.out.counters[0], list.total);
+  if (threadIdx.x == 0) list.start = atomicAdd(&t.out.counters[0], list.total);
   t.each_node(nodes, [&](u32 n) {
     if (t.is_root(n)) shared.component[n] += (u16)list.before;
   });
@@ -261,7 +261,7 @@ __device__ __forceinline__ TileList list_roots(const TileWarp<WARPS> &t, u32 nod
       for (int j = 0; j < 3; j++) shared.sums[j][i] = 0;
     }
   } else {
-    if (threadIdx.x == 0) shared.first = list.place;
+    if (threadIdx.x == 0) shared.first = list.start;
     __syncthreads();
     const ComponentSums zero = {0, 0, {0, 0, 0}};
     for (u32 i = threadIdx.x; i < list.total; i += 32 * WARPS) t.out.sums[shared.first + i] = zero;
@@ -298,7 +298,7 @@ __device__ __forceinline__ void write_roots(const TileWarp<WARPS> &t, bool few, 
   }
 }
 
-// Writes what a tile has found to the lists: its roots, its place, and the pairs of a warp, `waiting` of them. After a barrier since
+// Writes what a tile has found to the lists: its roots, its own record, and the pairs of a warp, `waiting` of them. After a barrier since
 // the sums were added up; none inside, and whole warps.
 template <u32 WARPS, class Pixels>
 __device__ __forceinline__ void write_tile(const TileWarp<WARPS> &t, u32 total, u32 nodes, u32 waiting, const Pixels &pixels) {
@@ -320,7 +320,7 @@ __device__ __forceinline__ void write_tile(const TileWarp<WARPS> &t, u32 total, 
 
 // The components of the tile of a block of `WARPS`: a lane has a column, a warp some rows, which it goes down. Grid: tiles of
 // 32 x 32 px. Writes of `Components` what belongs to the tile: `local`, `tile_first`, `tile_count`, and its components' and
-// pairs' places in the lists, which it takes by atomic additions to two counters. All threads of the block call it; shared
+// pairs' entries in the lists, whose indices it takes by atomic additions to two counters. All threads of the block call it; shared
 // memory: one `TileShared`, declared here; barriers: those of the steps and one of its own. `pixels` says which cluster a pixel
 // belongs to:
 //
@@ -394,7 +394,7 @@ __device__ __forceinline__ void tile_components(const Components &out, u32 width
     }
   }
   if (sums.first >> COUNT_SHIFT) sums.add(shared, t.out, few);
-  if (few && threadIdx.x == 0) shared.first = list.place;
+  if (few && threadIdx.x == 0) shared.first = list.start;
   __syncthreads();
   write_tile(t, list.total, nodes, waiting, pixels);
 }

@@ -57,8 +57,8 @@ struct ComponentAt {
   __device__ __forceinline__ u32 index() const { return first + local; }
 };
 __device__ __forceinline__ ComponentAt component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
-  const uint2 place = position(args, pixel);
-  return {c.tile_first[place.y / TILE * args.tiles_x + place.x / TILE], c.local[pixel]};
+  const uint2 xy = position(args, pixel);
+  return {c.tile_first[xy.y / TILE * args.tiles_x + xy.x / TILE], c.local[pixel]};
 }
 
 // All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
@@ -127,21 +127,21 @@ __device__ __forceinline__ void clear_selections(const Selections &selections, u
   *(uint4 *)(selections.at + 2 * (size_t)key) = make_uint4(~0u, ~0u, ~0u, ~0u);
 }
 
-// Places in the lists of components; that of edges has twice as many.
+// Capacity of the lists of components; that of edges has twice as much.
 __device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
 
-// What stands in a list at a thread's first place, asked for together with how many places there are: memory that no component
+// What stands in a list at a thread's first index, asked for together with how long the list is: memory that no component
 // has yet is read, too, and not used.
 template <class T>
-__device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
-  return __ldcg(list + min(first, places - 1));
+__device__ __forceinline__ T ask(const T *list, u32 first, u32 capacity) {
+  return __ldcg(list + min(first, capacity - 1));
 }
 
 // Where a root's label is found: its first pixel, or its cluster.
 __device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
   if (!args.connectivity) return c.cluster[root];
-  const uint2 place = position(args, key);
-  return place.y * ((args.width + 31) / 32 * 32) + place.x;
+  const uint2 xy = position(args, key);
+  return xy.y * ((args.width + 31) / 32 * 32) + xy.x;
 }
 
 // Adds or takes away a mark.

@@ -6,8 +6,13 @@
 #include "largest.cuh"
 #include "numbering.cuh"
 
-// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
-// pairs across vertical borders, then those across horizontal ones. Clears the marks, too.
+// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Clears the marks, too.
+// Grid: a thread a pair, first those across vertical borders, then those across horizontal ones; block: BORDER_THREADS.
+// In: of `c` what the label kernel has written.
+// Out: parents, by `unite`; pairs behind those of the tiles, at indices that a block takes by one atomic addition; marks
+// [MARK_GROUPS + words], zero.
+// Race-free: parents change by compare-and-swap to lower keys only, so that sets do not depend on the order; keys and clusters are
+// only read.
 KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks marks, ConnectArgs args) {
   beside_last_kernel(c, args);
   const u32 vertical = (args.width - 1) / TILE * args.height, all = args.border_pairs;
@@ -23,9 +28,9 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
     y = i - border * args.height;
     x = (border + 1) * TILE - 1;
   } else {
-    const uint2 place = position(args, i - vertical);
-    x = place.x;
-    y = (place.y + 1) * TILE - 1;
+    const uint2 xy = position(args, i - vertical);
+    x = xy.x;
+    y = (xy.y + 1) * TILE - 1;
   }
   const u32 pixel = y * args.width + x, beside = pixel + (i < vertical ? 1 : args.width);
   const u32 tile = y / TILE * args.tiles_x + x / TILE, tile_beside = tile + (i < vertical ? 1 : args.tiles_x);
@@ -53,15 +58,15 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   }
 
   const u32 edges = __ballot_sync(FULL_WARP, edge);
-  u32 place = 0;
-  if (lane == 0 && edges) place = atomicAdd(&waiting, __popc(edges));
-  place = __shfl_sync(FULL_WARP, place, 0) + rank_among(edges);
+  u32 index = 0;
+  if (lane == 0 && edges) index = atomicAdd(&waiting, __popc(edges));
+  index = __shfl_sync(FULL_WARP, index, 0) + rank_among(edges);
   __syncthreads();
   if (threadIdx.x == 0 && waiting) first = atomicAdd(&c.counters[EDGES], waiting);
-  // Beside the place for the block's edges.
+  // While the block's edges wait for their index.
   if (join) unite(sets, join_a, join_b);
   __syncthreads();
-  if (edge) c.edges[first + place] = make_uint2(a, b);
+  if (edge) c.edges[first + index] = make_uint2(a, b);
 }
 
 // The kernels below are one phase each, but for the last two; the launch between two of them is the barrier, which costs less
@@ -70,7 +75,12 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 #define ALL (gridDim.x * blockDim.x)
 
 // Clears what the rounds start with, then moves the sums of components that borders have joined.
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, Selections selections, ConnectArgs args) {
+// Grid: any number of blocks of CONNECT_THREADS, a component a thread by turns.
+// In: parents, which nobody changes meanwhile.
+// Out: selections of every component, none; sums [components].
+// Race-free: a component that is no root is emptied by its own thread, and roots get what it held by integer atomics; which
+// component is a root does not change here.
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Selections selections, ConnectArgs args) {
   beside_last_kernel(c, args);
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; args.connectivity && i < components; i += ALL) clear_selections(selections, c.sums[i].key);
@@ -78,16 +88,21 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, Selection
   if (!args.connectivity) return;
   for (u32 i = FIRST; i < components; i += ALL) {
     const u32 up = __ldcg(&c.parent[i]);
-    if (up != i) move_sums(c, load_sums(c, i), i, find_root(SettledSets<true>{c.parent}, up));
+    if (up != i) move_sums(c, load_sums(c, i), i, find_root(FixedSets<true>{c.parent}, up));
   }
 }
 
-// The first round, which also lists the pairs for the others, and finds the largest components if somebody wants them.
+// The first round's first half, which also lists the pairs for the others, and finds the largest components if somebody wants them.
+// Grid: any number of blocks of CONNECT_THREADS, a pair a thread by turns.
+// In: sums and pairs, as joined.
+// Out: selections, by atomic minima; pairs, replaced by those of their roots, by the one thread that has them; `small`
+// [small_capacity], at indices that a block takes by one atomic addition; `largest` [cells] or null, by atomic maxima.
+// Race-free: nothing is joined here, and minima and maxima do not depend on the order.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_select_first(Components c, Selections selections, uint2 *small, u64 *largest, ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
-  __shared__ u32 waiting, found, place;
+  __shared__ u32 waiting, found, start;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
   const u32 edges = c.counters[EDGES];
   if (threadIdx.x == 0) waiting = 0;
@@ -111,17 +126,23 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
       found = waiting;
       waiting = 0;
       if (found) {
-        place = atomicAdd(&c.counters[SMALL], found);
+        start = atomicAdd(&c.counters[SMALL], found);
         c.counters[ROUNDS] = 1;
       }
     }
     __syncthreads();
-    if (threadIdx.x < found && place + threadIdx.x < args.small_capacity) small[place + threadIdx.x] = kept[threadIdx.x];
+    if (threadIdx.x < found && start + threadIdx.x < args.small_capacity) small[start + threadIdx.x] = kept[threadIdx.x];
     __syncthreads();
   }
   if (largest) find_largest(c, largest, args.connectivity, FIRST, ALL);
 }
 
+// The first half of a further round: every small component selects a neighbor.
+// Grid: any number of blocks of CONNECT_THREADS, a pair a thread by turns.
+// In: sums, and the pairs of `small` or all.
+// Out: selections, by atomic minima; pairs, replaced by those of their roots, by the one thread that has them; the round's counter,
+// set to one by any block.
+// Race-free: nothing is joined here, and minima do not depend on the order.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_select(Components c, Selections selections, uint2 *small, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
@@ -136,25 +157,31 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
-// Puts what a warp's pairs did into the lists, of which no more is written than there are places: both are asked for room at once.
+// Puts what a warp's pairs did into the lists, of which no more is written than they hold: both indices are asked for at once.
 __device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2 pair, const Selected &selected) {
   static_assert(LATE_SELECTORS == LATE_PAIRS + 1, "a lane each");
   const u32 lane = lane_id();
   const u32 pairs = __ballot_sync(FULL_WARP, selected.any);
   if (!pairs) return;
   const u32 firsts_a = __ballot_sync(FULL_WARP, selected.first_a), firsts_b = __ballot_sync(FULL_WARP, selected.first_b);
-  u32 place = 0;
-  if (lane < 2) place = atomicAdd(&counters[LATE_PAIRS + lane], lane == 0 ? __popc(pairs) : __popc(firsts_a) + __popc(firsts_b));
-  const u32 at = __shfl_sync(FULL_WARP, place, 0) + rank_among(pairs);
-  const u32 at_a = __shfl_sync(FULL_WARP, place, 1) + rank_among(firsts_a);
-  const u32 at_b = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a) + rank_among(firsts_b);
+  u32 start = 0;
+  if (lane < 2) start = atomicAdd(&counters[LATE_PAIRS + lane], lane == 0 ? __popc(pairs) : __popc(firsts_a) + __popc(firsts_b));
+  const u32 at = __shfl_sync(FULL_WARP, start, 0) + rank_among(pairs);
+  const u32 at_a = __shfl_sync(FULL_WARP, start, 1) + rank_among(firsts_a);
+  const u32 at_b = __shfl_sync(FULL_WARP, start, 1) + __popc(firsts_a) + rank_among(firsts_b);
   if (selected.any && at < LATE_CAPACITY) late.pairs[at] = pair;
   if (selected.first_a && at_a < LATE_SELECTOR_CAPACITY) late.selectors[at_a] = make_uint2(pair.x, selected.key_a);
   if (selected.first_b && at_b < LATE_SELECTOR_CAPACITY) late.selectors[at_b] = make_uint2(pair.y, selected.key_b);
 }
 
-// Marks what is left, and begins the round after those with launches of their own. From it on little is small: lists that and
-// its pairs. Clears the selections of the round before, as `hook` does.
+// Marks what is left, and begins the round after those with launches of their own. From it on little is small: lists that and its
+// pairs. Clears the selections of the round before, as `hook` does.
+// Grid: any number of blocks of CONNECT_THREADS, a pair and a component a thread by turns.
+// In: sums, and the pairs of `small` or all.
+// Out: selections, by atomic minima; `late` [LATE_CAPACITY] and [LATE_SELECTOR_CAPACITY], at indices taken by atomic additions;
+// marks, by atomics.
+// Race-free: nothing is joined here; whoever selects first, which an atomic tells one thread alone, lists a component; the
+// selections that are cleared are those of the other turn.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_select_late(Components c, Selections selections, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
@@ -175,7 +202,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     }
     list_late(late, c.counters, pair, selected);
   }
-  // Of very many, as in noise, more are left than the lists have places for: that is all there is to know then.
+  // Of very many, as in noise, more are left than the lists hold: that is all there is to know then.
   if (wanted && list.count > MOST_LISTED) {
     const uint2 pair = ask(list.pairs, FIRST, list.count);
     const bool any = select(c, selections, args.min_region, round, list, pair, FIRST, ALL);
@@ -189,7 +216,12 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   }
 }
 
-// Left alone, the compiler takes 32 registers and spills.
+// The second half of a round: all selections are united at once. Left alone, the compiler takes 32 registers and spills.
+// Grid: any number of blocks of CONNECT_THREADS, a component a thread by turns.
+// In: selections of this round, which nobody changes.
+// Out: parents, sums, keys; selections of the next round, none.
+// Race-free: a component's own thread alone writes its parent, and empties it; roots get sums by integer atomics and keys by minima;
+// where a selection leads does not depend on what has been joined meanwhile.
 KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Selections selections, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
   // The first half of a round changes nothing of it.
@@ -268,7 +300,13 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
   }
 }
 
-// What is left of absorption after the first half of `round`, by one block where it is little; then numbers. Grid: cooperative.
+// What is left of absorption after the first half of `round`, by one block where it is little; then numbers.
+// Grid: cooperative, blocks of NUMBER_THREADS, all resident.
+// In: sums, selections, `late`, marks.
+// Out: labels [components], regions [regions], the number of regions.
+// Race-free: block 0 absorbs what is little and says so by a store with release, which the others wait for with acquire; what is
+// much, all blocks absorb between barriers of the grid; then nothing is joined any more, and a component's label and a root's region
+// have one thread that writes them.
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
                    ConnectArgs args) {
@@ -306,8 +344,12 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   number(shared, c, args, marks, labels, regions, components, root);
 }
 
-// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
-// they fit. Returns at once if they do. Grid: cooperative.
+// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until they fit.
+// Returns at once if they do.
+// Grid: cooperative, blocks of NUMBER_THREADS, all resident.
+// In and out: as `connect_number`.
+// Race-free: all blocks see the same number of regions, so that they go the same way; halves of rounds are between barriers of the
+// grid.
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_fit(Components c, Selections selections, Marks marks, u16 *labels, RegionSums *regions, ConnectArgs args) {
   after_last_kernel(c, args);

@@ -35,8 +35,12 @@ __device__ __forceinline__ i32 norm_of(const MeanColor &mean) {
   return norm;
 }
 
-// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it. Grid: any number of blocks, each with
-// at most 2^20 samples. Deterministic: all sums are integers.
+// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it.
+// Grid: any number of blocks of MEAN_THREADS, each with at most 2^20 samples.
+// In: samples [count], color [1024 + 2048] pairs.
+// Out: `means`, whose sum and ticket are zero before.
+// Race-free: sums are integers, added by atomics; the last block, which the ticket tells, reads them past its L1 cache when all
+// others have added theirs, and alone writes the mean.
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count) {
   after_last_kernel(samples, count);
@@ -93,7 +97,7 @@ __device__ __forceinline__ i64 dot(const Sums &sums, const MeanColor &mean) {
   return sum;
 }
 
-// A cluster as scores need it: -2 T in ten components, color before place, its squared length behind the sixth, and the
+// A cluster as scores need it: -2 T in ten components, color before position, its squared length behind the sixth, and the
 // label's bits at the end.
 struct Cluster {
   float4 part[3];
@@ -142,7 +146,7 @@ __device__ __forceinline__ void store(Sums *to, const Sums &sums) {
 
 // Stage `lsc/seed`: a cluster before the first round has one member, the pixel at its cell's center.
 __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, const u32 *features, u32 x, u32 y) {
-  const u32 column = seed_place(x, args.nx, args.step, args.width), row = seed_place(y, args.ny, args.step, args.height);
+  const u32 column = seed_position(x, args.nx, args.step, args.width), row = seed_position(y, args.ny, args.step, args.height);
   u32 color[3];
   color_pairs(pairs.color, features[(size_t)row * args.width + column], color);
   const u32 px = pairs.px[column], py = pairs.py[row];
@@ -296,7 +300,7 @@ __device__ __forceinline__ void nearest_column(const Cluster *reach, const Mean 
 struct Pixel {
   u32 gx, gy, x, y, feature;
   float f[6];  // cosines and sines of its color
-  u32 place_x, place_y;
+  u32 position_x, position_y;
   bool inside;  // the frame
 };
 
@@ -337,7 +341,7 @@ struct Nearest {
   // Pixels of a column that a thread works on at once in stage `lsc/label`.
   static const u32 AT_ONCE = 4;
   template <int N>
-  __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
+  __device__ void load_previous(const Pixel (&)[N], u32 (&)[N]) {}
   template <int N>
   __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel (&)[N], const u32 (&)[N],
                          const float (&)[N], u32 (&)[N]) {}
@@ -354,24 +358,24 @@ struct RoundShared {
 template <class Choice>
 __device__ __forceinline__ void assign_samples(const RoundShared &shared, const Slots &slots,
                                                const Pixel (&pixel)[ROUND_SAMPLES], Choice &choice, u32 (&best)[ROUND_SAMPLES]) {
-  u32 slot[ROUND_SAMPLES], place_y[ROUND_SAMPLES], last[ROUND_SAMPLES];
+  u32 slot[ROUND_SAMPLES], position_y[ROUND_SAMPLES], last[ROUND_SAMPLES];
   float f[ROUND_SAMPLES][6], lowest[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     slot[i] = slots.of(pixel[i].gx, pixel[i].gy);
-    place_y[i] = pixel[i].place_y;
+    position_y[i] = pixel[i].position_y;
 #pragma unroll
     for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
   }
-  choice.look_back(pixel, last);
-  nearest_column<ROUND_SAMPLES>(shared.reach, shared.mean, slots.stride(), slot, f, pixel[0].place_x, place_y, best, lowest);
+  choice.load_previous(pixel, last);
+  nearest_column<ROUND_SAMPLES>(shared.reach, shared.mean, slots.stride(), slot, f, pixel[0].position_x, position_y, best, lowest);
   choice.choose(shared.reach, shared.mean, slots, pixel, last, lowest, best);
   choice.end();
 }
 
 // Adds the thread's samples, whose pairs of color are given, to the sums of the block. Whole warps; no barrier.
 __device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const u32 (&pair)[ROUND_SAMPLES][3],
-                                            u32 place_x, const u32 (&place_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
+                                            u32 position_x, const u32 (&position_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
   SlotSums<10, ROUND_SLOTS> own(shared.sums);
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
@@ -382,10 +386,10 @@ __device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile
       own.sum[2 * j] += pair[i][j] & 0xffffu;
       own.sum[2 * j + 1] += pair[i][j] >> 16;
     }
-    own.sum[6] += (u32)low(place_x);
-    own.sum[7] += (u32)high(place_x);
-    own.sum[8] += (u32)low(place_y[i]);
-    own.sum[9] += (u32)high(place_y[i]);
+    own.sum[6] += (u32)low(position_x);
+    own.sum[7] += (u32)high(position_x);
+    own.sum[8] += (u32)low(position_y[i]);
+    own.sum[9] += (u32)high(position_y[i]);
   }
   own.end();
 }
@@ -400,13 +404,13 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   const RoundTile tile = round_tile(args);
   const u32 st = tile.step, x = tile.column() * st;
   // All that is asked for without knowing of anything else, then the pairs of the samples.
-  u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], place_y[ROUND_SAMPLES];
+  u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], position_y[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     feature[i] = samples[(size_t)tile.row(i) * args.sample_width + tile.column()];
-    place_y[i] = py[tile.row(i) * st];
+    position_y[i] = py[tile.row(i) * st];
   }
-  const u32 place_x = px[x];
+  const u32 position_x = px[x];
   const Slots slots = tile.slots(args);
   const u32 count = slots.count();
   const Cell cell = cell_of(args, slots, threadIdx.x);
@@ -426,11 +430,11 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     const u32 y = tile.row(i) * st;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, place_x, place_y[i], tile.inside(i)};
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, position_x, position_y[i], tile.inside(i)};
     floats_of(pair[i], pixel[i].f);
   }
   assign_samples(shared, slots, pixel, choice, best);
-  add_samples(shared, tile, pair, place_x, place_y, best);
+  add_samples(shared, tile, pair, position_x, position_y, best);
   __syncthreads();
 
   // Neighboring threads add to neighboring words.
@@ -440,6 +444,13 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   }
 }
 
+// Stages `lsc/seed` (in the first round, `seeds`) or `lsc/update`, and `lsc/assign`: one round.
+// Grid: tiles of ROUND_TILE_W x ROUND_TILE_H samples; block: ROUND_THREADS, a thread ROUND_SAMPLES samples of a column.
+// In: features [height][width], samples [sample_height][sample_width], pairs of color [1024 + 2048], px [width], py [height], the
+// mean, `sums` and `old` [cells] of the last round.
+// Out: `out` [cells], sums that this round compares with; `sums_out` [cells], of its members; `sums_clear` [cells], zero.
+// Race-free: as `slic_assign`: several blocks may write a cell's `out`, all the same value; members are added by integer atomics;
+// the sets are different memory.
 KERNEL __launch_bounds__(ROUND_THREADS)
     lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
                const u32 *__restrict__ px, const u32 *__restrict__ py, const Mean *__restrict__ mean,
@@ -471,7 +482,7 @@ struct Labels : TilePlane {
   Choice &choice;
   const Prepare &ready;
   // Of the lane's column, and of the row that is as far down as the lane is right.
-  u32 gx, row_slot, place_x, row_place;
+  u32 gx, row_slot, position_x, row_position;
 
   __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
     if (args.identity) {
@@ -484,21 +495,21 @@ struct Labels : TilePlane {
   }
   template <u32 N>
   __device__ __forceinline__ void assign_some(u32 y, const u32 *value, u32 *tag) {
-    u32 place_y[N], slot[N], best[N], last[N];
+    u32 position_y[N], slot[N], best[N], last[N];
     float f[N][6], lowest[N];
     Pixel pixel[N];
 #pragma unroll
     for (u32 i = 0; i < N; i++) {
       const u32 at = row(y + i);
-      place_y[i] = __shfl_sync(FULL_WARP, row_place, y + i);
+      position_y[i] = __shfl_sync(FULL_WARP, row_position, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
-      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], {}, place_x, place_y[i], inside(y + i)};
+      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], {}, position_x, position_y[i], inside(y + i)};
       table.load(value[i], pixel[i].f);
 #pragma unroll
       for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
     }
-    choice.look_back(pixel, last);
-    nearest_column<N>(reach, mean, slots.stride(), slot, f, place_x, place_y, best, lowest);
+    choice.load_previous(pixel, last);
+    nearest_column<N>(reach, mean, slots.stride(), slot, f, position_x, position_y, best, lowest);
     choice.choose(reach, mean, slots, pixel, last, lowest, best);
 #pragma unroll
     for (u32 i = 0; i < N; i++) tag[i] = best[i];
@@ -542,6 +553,13 @@ __device__ __forceinline__ void label_alone(const u32 *features, const u32 *colo
       [](u32, const Sums &) {}, Nearest());
 }
 
+// Stage `lsc/label` with the last `lsc/update`: labels of all pixels of a frame by itself, as components inside each tile.
+// Grid: tiles of 32 x 32 px; block: LABEL_THREADS; dynamic shared memory: a `Cluster` for each in reach of a tile.
+// In: features [height][width], pairs of color [1024 + 2048], px [width], py [height], the mean, `sums` and `old` [cells] of the
+// last round.
+// Out: of `components`, the tile's component of every pixel [height][width], and its components and pairs in the lists: see
+// `tile_components`.
+// Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
@@ -550,7 +568,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   label_alone<LABEL_THREADS / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 
-// The same for frames of few tiles.
+// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_small(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
                     const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,

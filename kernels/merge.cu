@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stage `merge`: regions that touch and look alike become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
+// Stage `merge`: neighboring regions of similar color become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
 // leaves: the label of every component, pixels and features of every region, and all pairs of components that touch. No
 // pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is a minimum,
 // unions keep the lowest label.
@@ -38,8 +38,11 @@ __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const Compon
   m.nearest[i] = 0xffffffffu;
 }
 
-// Without connectivity pixels and features are still with the components. Grid of each kernel but merge_number: any number
-// of blocks.
+// Without connectivity pixels and features are still with the components: brings them to the regions.
+// Grid: any number of blocks of MERGE_THREADS, a component a thread by turns.
+// In: sums and labels [components].
+// Out: area and color of regions [regions].
+// Race-free: integers, added by atomics.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
   after_last_kernel(c, regions);
@@ -53,6 +56,11 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
+// Every region is a set of its own; begins the first pass.
+// Grid: any number of blocks of MERGE_THREADS, a region a thread by turns.
+// In: regions [regions], their number.
+// Out: of `m` everything but numbers [regions].
+// Race-free: a thread writes its own region's entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
   after_last_kernel(m, counters);
@@ -67,6 +75,11 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
+// Begins a further pass: means of the roots.
+// Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
+// In: sums.
+// Out: means and nearest, of roots.
+// Race-free: a thread writes its own label's entries.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
   after_last_kernel(m);
   const u32 count = *m.count;
@@ -76,8 +89,13 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
   }
 }
 
-// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are
-// pairs of roots afterwards.
+// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are pairs of
+// roots afterwards.
+// Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
+// In: pairs, parents, means.
+// Out: pairs, by the one thread that has them; nearest, by atomic minima.
+// Race-free: nothing is joined here; a stale value that is read before a minimum is above the true one, and only costs an atomic
+// more.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
   after_last_kernel(c, pass);
@@ -96,6 +114,10 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 }
 
 // Unites what is near enough.
+// Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
+// In: pairs, means, nearest, which nobody changes.
+// Out: parents, by `unite`.
+// Race-free: which pairs are joined depends on what is only read; sets do not depend on the order, and the lowest label is the root.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
   after_last_kernel(c, args);
   const u32 edges = c.counters[EDGES];
@@ -110,7 +132,11 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
 }
 
 // What was united gives its sums to its root.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
+// Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
+// In: parents, which nobody changes.
+// Out: sums.
+// Race-free: who is no root is emptied by its own thread; roots get what it held by integer atomics.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m) {
   after_last_kernel(m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -124,7 +150,11 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
   }
 }
 
-// Grid: one block. Numbers the roots in their order.
+// Numbers the roots in their order.
+// Grid: one block of NUMBER_THREADS, which have equal shares of the labels, one after the other.
+// In: parents.
+// Out: numbers of roots, the number of regions.
+// Race-free: a thread writes its own share's.
 KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
   after_last_kernel(m, counters);
   __shared__ BlockScan<NUMBER_THREADS>::Shared shared;
@@ -139,8 +169,11 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
   }
 }
 
-// Labels before merging, which the next frame's temporal mode goes on from. Grid: tiles of 32 x 32 px, a pixel in each of
-// four rows a thread.
+// Labels before merging, which the next frame's temporal mode goes on from.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, a pixel in each of four rows a thread.
+// In: labels [components].
+// Out: kept [height][width].
+// Race-free: a thread writes its own pixels.
 KERNEL __launch_bounds__(TILE_THREADS)
     merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height) {
   after_last_kernel(c, height);
@@ -152,6 +185,10 @@ KERNEL __launch_bounds__(TILE_THREADS)
 }
 
 // Components take the label of what their own became, and regions begin with what they hold.
+// Grid: any number of blocks of MERGE_THREADS, a component and a label a thread by turns.
+// In: parents, numbers, sums.
+// Out: labels [components], in place; regions [regions].
+// Race-free: a thread writes its own component's label, and its own root's region, since numbers differ.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
   after_last_kernel(c, regions);

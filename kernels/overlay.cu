@@ -35,8 +35,12 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
 // Rows of marks that a tile needs above and below itself for the widest line.
 #define REACH 4
 
-// Grid: tiles of 32 x 32 px, lane = column; four rows a warp. Tiles begin at even rows and columns, so a chroma sample
-// has all its pixels in one tile.
+// Stage `overlay`: fills regions and draws their boundaries.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, lane = column, four rows a warp.
+// In: labels [height][label_stride], means [regions] or tracks [regions], as `fill` asks.
+// Out: the frame, in place.
+// Race-free: tiles begin at even rows and columns, so that a chroma sample has all its pixels in one tile and one thread that writes
+// it; no thread reads a sample of the frame but those it writes.
 KERNEL __launch_bounds__(TILE_THREADS)
     draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
          DrawArgs args) {

@@ -159,7 +159,7 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
       const u32 weights = shared.sum[cell];
       if (weights != 0 && x >= 0 && x < (i32)args.width) atomicAdd(&density[(size_t)y * args.width + x], weights);
     });
-    // The next piece takes the place of this one.
+    // The next piece overwrites this one.
     __syncthreads();
   }
 #pragma unroll
@@ -169,6 +169,11 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
   }
 }
 
+// Stage `quickshift/density`: the density of every pixel, in units of the weight.
+// Grid: tiles of 32 x DENSITY_TILE_H px; block: DENSITY_THREADS, a thread DENSITY_PIXELS of a column.
+// In: features [height][width], column and row [radius + 1], weights of a distance.
+// Out: density [height][width], zero before.
+// Race-free: integers, added by atomics, so that the order of tiles does not matter.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density(const u32 *__restrict__ features, const float *__restrict__ column,
                        const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
@@ -176,7 +181,7 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
   density_of<DENSITY_CELLS>(features, column, row, density, args);
 }
 
-// For neighborhoods that need less shared memory, so that more blocks fit.
+// The same for neighborhoods that need less shared memory, so that more blocks fit.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
                              const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
@@ -187,7 +192,11 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
 // A channel of a feature as 2^23 and the channel: the difference of two such is exact.
 __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32)(value | 0x4b000000u)); }
 
-// The nearest higher pixel of each. Grid: tiles of 32 x LINK_THREADS / 32 px, a thread a pixel.
+// Stage `quickshift/link`: the nearest pixel of higher density, or the pixel itself.
+// Grid: tiles of 32 x LINK_THREADS / 32 px; block: LINK_THREADS, a thread a pixel.
+// In: features and density [height][width], offsets [offsets] in the order of their length.
+// Out: parents [height][width].
+// Race-free: a thread writes its own pixel's, and nobody reads them here.
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
                     const QuickShiftOffset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
@@ -228,8 +237,12 @@ KERNEL __launch_bounds__(LINK_THREADS)
   parents[pixel] = (u32)(parent == 0x7fffffff ? pixel : pixel + parent);
 }
 
-// Brings every pixel FLATTEN_HOPS links or more nearer to its root; whatever others write meanwhile are ancestors. Grid: a
-// thread a pixel. The pass sets its counter if a root is further away.
+// Stage `quickshift/flatten`: brings every pixel FLATTEN_HOPS links or more nearer to its root.
+// Grid: a thread a pixel; block: FLATTEN_THREADS.
+// In and out: parents [pixels], in place; counters: that of this pass is set if a root is further away, and a pass returns if the
+// last one's is not.
+// Race-free in effect: a thread writes its own pixel's parent, in one word; what it reads of others is their parent before or after,
+// both ancestors, and roots stay.
 KERNEL __launch_bounds__(FLATTEN_THREADS)
     quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels) {
   after_last_kernel(parents, pixels);
@@ -256,7 +269,7 @@ KERNEL __launch_bounds__(FLATTEN_THREADS)
 // The root of every pixel as its cluster: the tags.
 struct Roots : TilePlane {
   // Passes have come so far in all but the longest of trees.
-  __device__ u32 root_of(u32 at) const { return find_root(SettledSets<false>{plane}, at); }
+  __device__ u32 root_of(u32 at) const { return find_root(FixedSets<false>{plane}, at); }
   __device__ void ready() const {}
   __device__ void assign(u32, const u32 (&value)[4], u32 (&tag)[4]) const {
 #pragma unroll
@@ -265,7 +278,12 @@ struct Roots : TilePlane {
   __device__ u32 cluster(u32, u32 x, u32 y) const { return root_of(y * width + x); }
 };
 
-// The components of equal root inside each tile. Grid: tiles of 32 x 32 px.
+// Stage `quickshift/label`: the components of equal root inside each tile.
+// Grid: tiles of 32 x 32 px; block: LABEL_THREADS.
+// In: features and parents [height][width], which nobody writes meanwhile.
+// Out: of `components`, the tile's component of every pixel [height][width], and its components and pairs in the lists: see
+// `tile_components`.
+// Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args) {

@@ -7,8 +7,8 @@
 // Samples of a column that a thread has.
 #define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
 
-// The tile of a round's block, in samples. A warp has ROUND_SAMPLES rows of it, a lane a column of these. In the place of samples
-// outside the frame stand those of its last column and row.
+// The tile of a round's block, in samples. A warp has ROUND_SAMPLES rows of it, a lane a column of these. Samples
+// outside the frame repeat those of its last column and row.
 struct RoundTile {
   u32 left, top, right, bottom;  // right and bottom inside the frame
   u32 sx, sy;                    // of the thread's first sample, which may be outside

@@ -6,9 +6,9 @@
 #include "tracks.cuh"
 
 // Those of src/temporal/mod.rs.
-#define PLACE 16
+#define POSITION_UNIT 16
 #define SAME 128u
-#define MOST_SPARED 30u
+#define MOST_DISCOUNT 30u
 #define STILL 45u
 #define STAYS 15u
 #define TRACK_MARGIN 8
@@ -46,14 +46,14 @@ __device__ __forceinline__ u64 least_of_warp(u64 value) {
 __device__ __forceinline__ void center_of(const GridArgs &grid, u32 x, u32 y, i32 (&out)[2]) {
   const u32 right = x + 1 == grid.nx ? grid.width : (x + 1) * grid.step;
   const u32 bottom = y + 1 == grid.ny ? grid.height : (y + 1) * grid.step;
-  out[0] = PLACE / 2 * (i32)(x * grid.step + right - 1);
-  out[1] = PLACE / 2 * (i32)(y * grid.step + bottom - 1);
+  out[0] = POSITION_UNIT / 2 * (i32)(x * grid.step + right - 1);
+  out[1] = POSITION_UNIT / 2 * (i32)(y * grid.step + bottom - 1);
 }
 
 __device__ __forceinline__ u64 square_of(i64 v) { return (u64)(v * v); }
 
 // 1/16 px in whole px, rounded half up.
-__device__ __forceinline__ i32 whole_px(i32 place) { return (place + PLACE / 2) >> 4; }
+__device__ __forceinline__ i32 whole_px(i32 position) { return (position + POSITION_UNIT / 2) >> 4; }
 
 // Sum of the channels' absolute differences. Channels are compared where they stand, the third but for its shift.
 __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
@@ -72,17 +72,17 @@ __device__ __forceinline__ bool is_cut(const TemporalState &state, const Tempora
   return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + args.samples;
 }
 
-__device__ __forceinline__ i32 clamp_place(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
+__device__ __forceinline__ i32 clamp_position(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
 
-// How a pixel looks that differs so much from where it comes from: in eighths.
-__device__ __forceinline__ u32 looks_of(u32 difference) {
+// Similarity of a pixel that differs so much from where it comes from, in eighths.
+__device__ __forceinline__ u32 similarity_of(u32 difference) {
   return difference < SAME ? (SAME - difference + SAME / 8 - 1) / (SAME / 8) : 0;
 }
 
-// Which slot of a tile's reach a pixel is predicted to belong to, or NO_SLOT, and how it looks: in eighths, or as the one in the
-// very same place: STAYS.
+// Which slot of a tile's reach a pixel is predicted to belong to, from the previous frame, or NO_SLOT, and its similarity to where it
+// comes from: in eighths, or STAYS where the color at its position is the same.
 struct Predicted {
-  u32 slot, looks;
+  u32 slot, similarity;
 };
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
@@ -95,9 +95,9 @@ struct Inertia {
   u64 *total;  // in shared memory; none if nothing is to be added up
   u64 residual;
 
-  // What the last frame had in the place of the pixels: asked for ahead.
+  // Loads, ahead of use, the last frame's colors at the positions of the pixels.
   template <class Pixel, int N>
-  __device__ __forceinline__ void look_back(const Pixel (&pixel)[N], u32 (&last)[N]) const {
+  __device__ __forceinline__ void load_previous(const Pixel (&pixel)[N], u32 (&last)[N]) const {
     if (!warm) return;
 #pragma unroll
     for (int i = 0; i < N; i++) last[i] = __ldg(&t.features_last[pixel[i].y * grid.width + pixel[i].x]);
@@ -106,14 +106,14 @@ struct Inertia {
   template <class Pixel, int N>
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
-    u32 difference[N], at[N], label[N], cell[N], looks[N], most = 0;
+    u32 difference[N], at[N], label[N], cell[N], similarity[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
       at[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
-      looks[i] = STAYS;
+      similarity[i] = STAYS;
     }
     if (most < STILL) {
 #pragma unroll
@@ -125,8 +125,8 @@ struct Inertia {
       for (int i = 0; i < N; i++) {
         const Pixel &here = pixel[i];
         const int2 move = t.moves[here.gy * grid.nx + here.gx];
-        const u32 from = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
-                         clamp_place((i32)here.x - move.x, grid.width);
+        const u32 from = clamp_position((i32)here.y - move.y, grid.height) * grid.width +
+                         clamp_position((i32)here.x - move.x, grid.width);
         at[i] = difference[i] < STILL ? at[i] : from;
       }
 #pragma unroll
@@ -135,8 +135,8 @@ struct Inertia {
       for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
 #pragma unroll
       for (int i = 0; i < N; i++) {
-        const u32 moved = looks_of(feature_difference(pixel[i].feature, there[i]));
-        looks[i] = difference[i] < STILL ? STAYS : moved;
+        const u32 moved = similarity_of(feature_difference(pixel[i].feature, there[i]));
+        similarity[i] = difference[i] < STILL ? STAYS : moved;
       }
     }
 #pragma unroll
@@ -146,7 +146,7 @@ struct Inertia {
       const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
       const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
       own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
-      own[i].looks = looks[i];
+      own[i].similarity = similarity[i];
     }
   }
 
@@ -165,7 +165,7 @@ struct Inertia {
 #pragma unroll
     for (int i = 0; i < N; i++) {
       if (!pixel[i].inside) continue;
-      // What is nearest stays so when it is spared something.
+      // What is nearest stays so with a discount.
       const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
       const bool sampled = ((pixel[i].x | pixel[i].y) & (grid.sample_step - 1)) == 0;
       if (!asked && !sampled) continue;
@@ -174,8 +174,8 @@ struct Inertia {
       if (!asked) continue;
       const auto whole = distance(own[i].slot, i);
       const auto usual = whole * args.inertia >> 8, most = whole * args.sure >> 8;
-      const auto bound = max((decltype(usual))(t.state->discount * own[i].looks) << residual_bits, usual);
-      const auto left = whole - (own[i].looks == STAYS ? most : min(most, bound));
+      const auto bound = max((decltype(usual))(t.state->discount * own[i].similarity) << residual_bits, usual);
+      const auto left = whole - (own[i].similarity == STAYS ? most : min(most, bound));
       if (left < nearest || (left == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
     }
   }

@@ -32,7 +32,7 @@ pub(crate) struct NeighborMemory {
     pub keys: Memory<u32>,
     pub lengths: Memory<u32>,
     pub degree: Memory<u32>,
-    pub placed: Memory<[u32; 2]>,
+    pub bucketed: Memory<[u32; 2]>,
     pub pairs: Memory<Neighbor>,
 }
 
@@ -84,7 +84,8 @@ pub struct Work {
     pub(crate) queue: Queue,
 }
 
-// SAFETY: the graphs' raw handles may be used from any thread; `&mut self` keeps that to one at a time.
+// SAFETY: what is not `Send` are the graphs' raw handles, which the driver lets any thread use, one at a time: they are private,
+// and only `&mut self` reaches them.
 unsafe impl Send for Work {}
 
 impl Work {
@@ -200,7 +201,7 @@ impl Work {
                 keys: Memory::new(cuda, what, slots)?,
                 lengths: Memory::new(cuda, what, slots)?,
                 degree: Memory::new(cuda, what, 2 * (self.max_regions + 1))?,
-                placed: Memory::new(cuda, what, 2 * self.max_pairs)?,
+                bucketed: Memory::new(cuda, what, 2 * self.max_pairs)?,
                 pairs: Memory::new(cuda, what, self.max_pairs)?,
             });
         }
@@ -288,7 +289,7 @@ impl Work {
             stride: row,
             row,
             rows: self.geometry.height as usize,
-            place: 0,
+            offset: 0,
         };
         let mut bounce = self.bounce.lock().unwrap();
         let bounce = match &mut *bounce {
@@ -296,7 +297,7 @@ impl Work {
             // Who reads labels in other ways never needs it.
             none => none.insert(Bounce::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
         };
-        // SAFETY: the label plane has no padding and as many rows.
+        // SAFETY: `Work::new` has made the label plane for this geometry, without padding.
         let bytes = unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
         Traffic::add(&self.queue.cuda.traffic.results_down, bytes);
         Ok(())

@@ -77,7 +77,7 @@ impl Planes {
             stride: self.strides[plane] as usize,
             row,
             rows,
-            place: (self.addresses[plane] - self.addresses[0]) as usize,
+            offset: (self.addresses[plane] - self.addresses[0]) as usize,
         }
     }
 }
@@ -256,7 +256,8 @@ impl Staging {
                 dstDevice: 0,
                 dstArray: std::ptr::null_mut(),
             };
-            // SAFETY: both ends hold the plane; the caller promises the rest.
+            // SAFETY: our memory holds the plane as `Staging::new` laid it out, `writable` has checked the host's end; the caller
+            // orders the stream behind what wrote the frame and before any other use of both ends.
             check(stage, unsafe { sys::cuMemcpy2DAsync_v2(&copy, way.stream.cu_stream()) }.result())?;
             Traffic::add(&self.traffic.pixels_down, row * rows);
         }
@@ -281,6 +282,6 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // The stream that the memory is freed on, in its order.
-        self.accesses.settle(&self.bounce.cuda().stream);
+        self.accesses.synchronize(&self.bounce.cuda().stream);
     }
 }

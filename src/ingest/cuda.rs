@@ -46,7 +46,8 @@ impl backend::Ingest<Cuda> for Ingest {
         work.queue.mark("frame")?;
         let (tables, features) = (work.tables.address(), work.features());
         let (samples, clear) = (work.samples.address(), work.sums[0].address());
-        // SAFETY: all planes are of the plan's size; `clear` has `clear_words` words.
+        // SAFETY: the parameters of `ingest`. `Work::new` has made features, samples and tables for the plan, `new` has taken
+        // `clear_words` from the length of `clear`; `Backend::check` has compared the frame with the plan.
         unsafe {
             work.queue.launch(
                 &self.kernel,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What a frame leaves to the next, in the memory of a CUDA device; see kernels/temporal.cu and kernels/identity.cu.
 //!
-//! Planes and tables of the last frame and of this one change places with every frame, see [`State::turn`].
+//! Planes and tables of the last frame and of this one swap with every frame, see [`State::turn`].
 
 use std::mem::offset_of;
 
@@ -184,7 +184,7 @@ impl State {
     }
 
     /// The next frame goes on from this one.
-    pub fn settle(&mut self) {
+    pub fn finalize(&mut self) {
         self.warm = true;
     }
 
@@ -286,7 +286,8 @@ impl State {
         };
         let (counters, shape) = (components.counters, self.args);
         let names = &mut args![regions, forest, counters, all, shape, names];
-        // SAFETY: one entry for each of the most regions; the table of pairs has twice as many slots.
+        // SAFETY: the parameters of `temporal_merged`. `State::new` and `Merge::new` have made an entry for each of the most regions,
+        // and a table of pairs with twice as many slots.
         unsafe { queue.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
     }
 
@@ -307,7 +308,8 @@ impl State {
             return Ok(());
         }
         let shape = self.args;
-        // SAFETY: the lists that the label kernel filled; one entry a cluster.
+        // SAFETY: the parameters of `temporal_largest`. The label kernel has filled the lists, whose clusters are below the number of
+        // cells that `State::new` has made entries for.
         unsafe {
             queue.launch(
                 &self.find_largest,

@@ -118,7 +118,8 @@ impl Lsc {
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for (begin, round) in warm_rounds() {
-            // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/lsc.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and state for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &follow.assign,
@@ -155,7 +156,8 @@ impl Segmenter<Cuda> for Lsc {
         if self.rounds > 0 {
             let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
             let means = self.means;
-            // SAFETY: `samples` has `count` entries, `color` one for each value of a channel; `means` is one `Means`.
+            // SAFETY: the parameters of `lsc_mean`. `Work::new` has made a sample for every pixel, of which `count` are used, and
+            // `sums_words` has asked it for the `LscMeans` behind the sums; `color` has an entry for each value of a channel.
             unsafe {
                 work.queue.launch(
                     &self.mean,
@@ -182,7 +184,8 @@ impl Segmenter<Cuda> for Lsc {
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
             let (old, new) = (state[(round + 1) % 2], state[round % 2]);
             let seeds = u32::from(round == 0);
-            // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/lsc.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and state for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &self.assign,
@@ -201,12 +204,14 @@ impl Segmenter<Cuda> for Lsc {
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let color = follow.color.address();
             let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
-            // SAFETY: as above; component lists hold one entry a pixel, edges two.
+            // SAFETY: the parameters of this kernel of kernels/lsc.cu; planes, tables, sums and state are of one plan, as in the
+            // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
             return unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, state) = (sums[last % 3], state[last % 2]);
-        // SAFETY: as above; component lists hold one entry a pixel, edges two.
+        // SAFETY: the parameters of this kernel of kernels/lsc.cu; planes, tables, sums and state are of one plan, as in the rounds.
+        // `Work::new` has made component lists for an entry a pixel, edges for two.
         unsafe {
             work.queue.launch(
                 &self.label,

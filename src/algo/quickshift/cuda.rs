@@ -98,7 +98,8 @@ impl Segmenter<Cuda> for QuickShift {
         let (parents, components) = (self.parents.address(), work.components());
         let pixels = shape.width * shape.height;
         let tiles = |rows: u32| (shape.width.div_ceil(32), shape.height.div_ceil(rows));
-        // SAFETY: planes hold a word a pixel, and ingest has cleared the densities and the counters; the tables have an
+        // SAFETY: the parameters of the kernels of kernels/quickshift.cu. `Work::new` and `new` have made planes with a word a
+        // pixel for the same plan, and ingest has cleared the densities and the counters; the tables have an
         // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
         // edges two.
         unsafe {

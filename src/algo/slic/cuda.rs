@@ -98,7 +98,8 @@ impl Slic {
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for (begin, round) in warm_rounds() {
-            // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/slic.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and centers for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &follow.assign,
@@ -153,7 +154,8 @@ impl Segmenter<Cuda> for Slic {
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
             let (old, new) = (centers[(round + 1) % 2], centers[round % 2]);
             let seeds = u32::from(round == 0);
-            // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/slic.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and centers for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &self.assign,
@@ -169,12 +171,14 @@ impl Segmenter<Cuda> for Slic {
                 (state.addresses(work.first_labels.address()), state.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let list = &mut args![px, py, own, all, shape, components, last, follows, self.args];
-            // SAFETY: as above; component lists hold one entry a pixel, edges two.
+            // SAFETY: the parameters of this kernel of kernels/slic.cu; planes, tables, sums and centers are of one plan, as in the
+            // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
             return unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, centers) = (sums[last % 3], centers[last % 2]);
-        // SAFETY: as above; component lists hold one entry a pixel, edges two.
+        // SAFETY: the parameters of this kernel of kernels/slic.cu; planes, tables, sums and centers are of one plan, as in the
+        // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
         unsafe {
             work.queue.launch(
                 &self.label,

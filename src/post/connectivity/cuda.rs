@@ -35,7 +35,7 @@ pub(crate) struct Connectivity {
     late_selectors: Memory<[u32; 2]>,
     marks: Memory<u32>,
     borders: Kernel,
-    settle: Kernel,
+    move_sums: Kernel,
     select_first: Kernel,
     select: Kernel,
     hook: Kernel,
@@ -113,7 +113,7 @@ impl Connectivity {
             late_selectors: Memory::new(cuda, what, LATE_SELECTOR_CAPACITY as usize)?,
             marks: Memory::new(cuda, what, mark_words(plan))?,
             borders: kernel("connect_borders")?,
-            settle: kernel("connect_settle")?,
+            move_sums: kernel("connect_move_sums")?,
             select_first: kernel("connect_select_first")?,
             select: kernel("connect_select")?,
             hook: kernel("connect_hook")?,
@@ -163,9 +163,9 @@ impl backend::Connectivity<Cuda> for Connectivity {
         let selections = Selections { at: self.selections.address() };
         let late = Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
-        // SAFETY: the lists that the label kernel filled; edges and selections hold two entries a pixel, labels one, pairs
-        // with something small `small_capacity`, the lists of late rounds and the marks what the kernels are built for, regions one
-        // for each of the most regions.
+        // SAFETY: the parameters of the kernels of kernels/connectivity.cu. `Work::new` and `new` have made all for one plan: edges and
+        // selections for two entries a pixel, labels for one, pairs with something small for `small_capacity`, the lists of late
+        // rounds and the marks for what the kernels are built for, regions for each of the most regions.
         unsafe {
             work.queue.launch(
                 &self.borders,
@@ -174,7 +174,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 &mut args![components, marks, shape],
             )?;
             work.queue.launch(
-                &self.settle,
+                &self.move_sums,
                 grid,
                 CONNECT_THREADS,
                 &mut args![components, selections, shape],

@@ -25,7 +25,7 @@ pub(crate) struct Merge {
     again: Kernel,
     nearest: Kernel,
     join: Kernel,
-    settle: Kernel,
+    move_sums: Kernel,
     number: Kernel,
     label: Kernel,
     keep: Kernel,
@@ -54,7 +54,7 @@ impl Merge {
             again: kernel("merge_again")?,
             nearest: kernel("merge_nearest")?,
             join: kernel("merge_join")?,
-            settle: kernel("merge_settle")?,
+            move_sums: kernel("merge_move_sums")?,
             number: kernel("merge_number")?,
             label: kernel("merge_label")?,
             keep: kernel("merge_keep")?,
@@ -91,8 +91,8 @@ impl backend::Merge<Cuda> for Merge {
         };
         let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
         let (regions, threads) = (work.regions.address(), MERGE_THREADS);
-        // SAFETY: lists, labels and regions as connectivity left them; the stage's memory has one entry for each of the
-        // most regions.
+        // SAFETY: the parameters of the kernels of kernels/merge.cu. Lists, labels and regions are as connectivity left them, whose
+        // numbers stay within what `Work::new` has made; `new` has made an entry for each of the most regions.
         unsafe {
             if let Some(gather) = &self.gather {
                 work.queue.launch(gather, lists, threads, &mut args![components, labels, regions])?;
@@ -109,7 +109,7 @@ impl backend::Merge<Cuda> for Merge {
                     &mut args![components, memory, labels, pass],
                 )?;
                 work.queue.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
-                work.queue.launch(&self.settle, each, threads, &mut args![memory])?;
+                work.queue.launch(&self.move_sums, each, threads, &mut args![memory])?;
             }
             work.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
             if let Some(state) = &work.temporal {

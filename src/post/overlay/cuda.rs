@@ -61,7 +61,8 @@ impl backend::Overlay<Cuda> for Overlay {
         check("overlay", work.queue.cuda.device.context.bind_to_thread())?;
         let _access = frame.access(&work.queue.cuda, Kind::Write)?;
         let (labels, means, tracks) = (work.labels().address(), work.means.address(), work.tracks());
-        // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
+        // SAFETY: the parameters of `draw`. The frame was compared with the plan above, for which `Work::new` has made labels, and
+        // means and tracks for each of the most regions; `_access` orders the frame's other users.
         unsafe {
             work.queue.launch(
                 &self.kernel,
