@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// A round of absorption: every small component picks a neighbor, then all picks are united; mirrors `absorb` in
+// A round of absorption: every small component selects a neighbor, then all selections are united; mirrors `absorb` in
 // src/post/connectivity/cpu.rs.
 #pragma once
 #include "connect.cuh"
@@ -16,14 +16,14 @@ __device__ __forceinline__ u32 cost(u32 distance, bool small, u32 min_region, u3
   return small ? 1u << 31 | distance >> 2 : distance >> 1;
 }
 
-// What a pair did in the first half of a round: whether one of its components is small, and which of them picked something and
+// What a pair did in the first half of a round: whether one of its components is small, and which of them selected something and
 // had not before, if that was asked for; then their keys, too.
-struct Picked {
+struct Selected {
   bool any, first_a, first_b;
   u32 key_a, key_b;
 };
 
-// What the components of a pair hold; they become roots, here and at the pair's place in the list. While nothing is joined.
+// What the components of a pair hold; they become roots, here and at the pair's index in the list. While nothing is joined.
 __device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint2 *at, ComponentSums &sums_a, ComponentSums &sums_b) {
   sums_a = load_sums(c, pair.x);
   sums_b = load_sums(c, pair.y);
@@ -43,34 +43,34 @@ __device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint
 // A pair's part in the first half of a round, in which every small component finds the neighbor of least cost. The pair's
 // components become roots as by `load_pair`.
 template <bool FIRSTS>
-__device__ __forceinline__ Picked pick_pair(const Components &c, const Picks &picks, u32 min_region, u32 round, uint2 &pair,
+__device__ __forceinline__ Selected select_pair(const Components &c, const Selections &selections, u32 min_region, u32 round, uint2 &pair,
                                             uint2 *at) {
-  Picked picked = {false, false, false, 0, 0};
-  if (pair.x == pair.y) return picked;
+  Selected selected = {false, false, false, 0, 0};
+  if (pair.x == pair.y) return selected;
   ComponentSums sums_a, sums_b;
   load_pair(c, pair, at, sums_a, sums_b);
   const bool small_a = sums_a.count < min_region, small_b = sums_b.count < min_region;
-  if (pair.x == pair.y || !(small_a || small_b)) return picked;
+  if (pair.x == pair.y || !(small_a || small_b)) return selected;
   i32 mean_a[3], mean_b[3];
   u32 distance = 0;
   means_of(sums_a, sums_b, mean_a, mean_b);
 #pragma unroll
   for (int j = 0; j < 3; j++) distance += (u32)((mean_a[j] - mean_b[j]) * (mean_a[j] - mean_b[j]));
   u64 before_a = 0, before_b = 0;
-  if (small_a) before_a = atomicMin(picks.of(sums_a.key, round), (u64)cost(distance, small_b, min_region, round) << 32 | sums_b.key);
-  if (small_b) before_b = atomicMin(picks.of(sums_b.key, round), (u64)cost(distance, small_a, min_region, round) << 32 | sums_a.key);
-  picked.any = true;
-  if (FIRSTS) picked = {true, before_a == ~0ull, before_b == ~0ull, sums_a.key, sums_b.key};
-  return picked;
+  if (small_a) before_a = atomicMin(selection(selections, sums_a.key, round), (u64)cost(distance, small_b, min_region, round) << 32 | sums_b.key);
+  if (small_b) before_b = atomicMin(selection(selections, sums_b.key, round), (u64)cost(distance, small_a, min_region, round) << 32 | sums_a.key);
+  selected.any = true;
+  if (FIRSTS) selected = {true, before_a == ~0ull, before_b == ~0ull, sums_a.key, sums_b.key};
+  return selected;
 }
 
 // The same for all pairs of a list, of which `asked` is the thread's first. Returns whether this thread saw anything small.
-__device__ __forceinline__ bool pick(const Components &c, const Picks &picks, u32 min_region, u32 round,
+__device__ __forceinline__ bool select(const Components &c, const Selections &selections, u32 min_region, u32 round,
                                      const PairList &list, uint2 asked, u32 first, u32 all) {
   bool any = false;
   for (u32 i = first; i < list.count; i += all) {
     uint2 pair = i == first ? asked : __ldcg(&list.pairs[i]);
-    any |= pick_pair<false>(c, picks, min_region, round, pair, &list.pairs[i]).any;
+    any |= select_pair<false>(c, selections, min_region, round, pair, &list.pairs[i]).any;
   }
   return any;
 }
@@ -79,21 +79,21 @@ __device__ __forceinline__ bool pick(const Components &c, const Picks &picks, u3
 // for them, all.
 __device__ __forceinline__ PairList small_pairs(const Components &c, const ConnectArgs &args, uint2 *small) {
   const u32 count = c.counters[SMALL];
-  return count <= args.small_places ? PairList{small, count} : PairList{c.edges, c.counters[EDGES]};
+  return count <= args.small_capacity ? PairList{small, count} : PairList{c.edges, c.counters[EDGES]};
 }
 
-// Second half, of one component that picked: it joins where its pick leads. Picks lead to a component that is large enough, or
-// into a pair that picked each other, of which that of the lower key stays: all who get there must agree. Its key becomes the
+// Second half, of one component that selected: it joins where its selection leads. Selections lead to a component that is large enough, or
+// into a pair that selected each other, of which that of the lower key stays: all who get there must agree. Its key becomes the
 // lowest of all, and of two marks, where there are any yet, that of the lower key stays. Returns what it has joined, or itself.
 template <bool MARKED>
-__device__ __forceinline__ u32 join_picked(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
+__device__ __forceinline__ u32 join_selected(const Components &c, const ConnectArgs &args, const Selections &selections, const Marks &marks,
                                            u32 round, u32 i, const ComponentSums &sums, u64 own) {
   u32 before = sums.key, to = (u32)own;
   ComponentAt before_at = {i, 0}, at;
   for (;;) {
     // Only the last of these is used: asked for beside, not after.
     at = component_at(c, args, to);
-    const u64 onward = __ldcg(picks.of(to, round));
+    const u64 onward = __ldcg(selection(selections, to, round));
     if (onward == ~0ull) break;
     if ((u32)onward == before) {
       if (before < to) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ u32 join_picked(const Components &c, const ConnectArg
     before_at = at;
     to = (u32)onward;
   }
-  const u32 root = find(c.parent, at.index());
+  const u32 root = find_root(ComponentSets{c}, at.index());
   if (root == i) return i;
   const u32 key = sums.key < to ? atomicMin(&c.sums[root].key, sums.key) : to;
   move_sums(c, sums, i, root);
@@ -115,19 +115,19 @@ __device__ __forceinline__ u32 join_picked(const Components &c, const ConnectArg
   return root;
 }
 
-// The same of all components: all picks are united at once. Clears the picks of the next round. `asked` is what the thread's first
+// The same of all components: all selections are united at once. Clears the selections of the next round. `asked` is what the thread's first
 // component holds.
 template <bool MARKED>
-__device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
+__device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const Selections &selections, const Marks &marks,
                                      u32 round, u32 components, const ComponentSums &asked, u32 first, u32 all) {
   for (u32 i = first; i < components; i += all) {
     const ComponentSums sums = i == first ? asked : load_sums(c, i);
     // What has been joined has no key of its own.
     if (sums.count == 0) continue;
-    const uint4 both = __ldcg((const uint4 *)picks.of(sums.key, 0));
+    const uint4 both = __ldcg((const uint4 *)selection(selections, sums.key, 0));
     const u64 even = (u64)both.y << 32 | both.x, odd = (u64)both.w << 32 | both.z;
     const u64 own = round & 1 ? odd : even, next = round & 1 ? even : odd;
-    if (next != ~0ull) *picks.of(sums.key, round + 1) = ~0ull;
-    if (own != ~0ull) join_picked<MARKED>(c, args, picks, marks, round, i, sums, own);
+    if (next != ~0ull) *selection(selections, sums.key, round + 1) = ~0ull;
+    if (own != ~0ull) join_selected<MARKED>(c, args, selections, marks, round, i, sums, own);
   }
 }

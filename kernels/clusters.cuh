@@ -3,34 +3,20 @@
 #pragma once
 #include "grid.cuh"
 
-struct SlicArgs : GridArgs {
-  u32 color_shift;
-  // SLICO: M_k before the first round, weight of place.
-  u32 initial, place_weight;
-};
-static_assert(sizeof(SlicArgs) == sizeof(GridArgs) + 12, "mirrored in src/algo/slic/cuda.rs");
-
-// Members of a cluster: count, three channels, scaled place relative to the cell column and row before the cluster's
-// own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
-struct __align__(16) Sums {
-  u32 value[8];
-};
-// A cluster: three channels, scaled place, M_k.
-struct __align__(16) Center {
-  i32 value[8];
-};
+typedef SlicSums Sums;
+typedef SlicCenter Center;
 
 // Geometry tables of a plan: scaled position of each column and row.
-struct Places {
+struct Positions {
   const i32 *px, *py;
 };
 
-// Where the places in a cluster's sums start: no member lies left of or above it.
-__device__ __forceinline__ i32 sums_origin(const i32 *place, u32 cell, u32 step) {
-  return place[(cell == 0 ? 0 : cell - 1) * step];
+// Where the positions in a cluster's sums start: no member lies left of or above it.
+__device__ __forceinline__ i32 sums_origin(const i32 *position, u32 cell, u32 step) {
+  return position[(cell == 0 ? 0 : cell - 1) * step];
 }
 
-// What a tile knows of a cluster in reach; places count from the middle of the tile. For distances d = color² + |p - c|² the parts
+// What a tile knows of a cluster in reach; positions count from the middle of the tile. For distances d = color² + |p - c|² the parts
 // of 16 (d - |p|²) = (4 color)² + 16 |c|² - 32 p c: 4 times the channels, -32 c, and 16 |c|² as `rest`; d is below 2^24 and |p|²
 // below 2^26, so that 32 bits hold the sum, whatever its parts do. With SLICO channels and c themselves, and M_k.
 struct __align__(16) Reach {
@@ -42,28 +28,28 @@ struct __align__(16) Reach {
 };
 // The `rest` of a cluster outside the grid, all else being zero: never the nearest.
 #define FAR (1 << 30)
-static_assert(sizeof(Reach) == 32, "mirrored in src/algo/slic/cuda.rs");
+static_assert(sizeof(Reach) == SLIC_REACH_BYTES, "src/algo/slic/cuda.rs asks for as much");
 
-// Rounds half up. Channels and places are below 2^13.
+// Rounds half up. Channels and positions are below 2^13.
 __device__ __forceinline__ i32 mean_of(u32 sum, u32 n, const Divisor &twice_n) { return (i32)quotient(2 * sum + n, twice_n); }
 
-// The cell of a slot, and where the places in its sums start: known before the sums are.
+// The cell of a slot, and where the positions in its sums start: known before the sums are.
 struct Cell {
   u32 x, y;
   i32 origin_x, origin_y;
   bool exists;
 };
-__device__ __forceinline__ Cell cell_of(const SlicArgs &args, const Places &places, const Slots &slots, u32 slot) {
+__device__ __forceinline__ Cell cell_of(const SlicArgs &args, const Positions &positions, const Slots &slots, u32 slot) {
   const u32 row = slot / slots.stride(), x = slots.gx + slot - row * slots.stride() - 1, y = slots.gy + row - 1;
   const bool exists = x < args.nx && y < args.ny;
   const u32 near_x = min(x, args.nx - 1), near_y = min(y, args.ny - 1);
-  return {x, y, sums_origin(places.px, near_x, args.step), sums_origin(places.py, near_y, args.step), exists};
+  return {x, y, sums_origin(positions.px, near_x, args.step), sums_origin(positions.py, near_y, args.step), exists};
 }
 
 // What a round starts from: the sums of the last round's members, and the center before, which stays where there are none.
 struct Turn {
-  uint4 own, own_places;
-  int4 before, before_places;
+  uint4 own, own_position;
+  int4 before, before_position;
 };
 __device__ __forceinline__ Turn begin_with(const Center &center) {
   const i32 *v = center.value;
@@ -82,17 +68,17 @@ __device__ __forceinline__ Center update(const Cell &cell, const Turn &turn) {
   const u32 n = has ? turn.own.x : 1;
   const Divisor twice_n = divisor_of(2 * n);
   const i32 l = mean_of(turn.own.y, n, twice_n), a = mean_of(turn.own.z, n, twice_n), b = mean_of(turn.own.w, n, twice_n);
-  const i32 x = mean_of(turn.own_places.x, n, twice_n) + cell.origin_x, y = mean_of(turn.own_places.y, n, twice_n) + cell.origin_y;
+  const i32 x = mean_of(turn.own_position.x, n, twice_n) + cell.origin_x, y = mean_of(turn.own_position.y, n, twice_n) + cell.origin_y;
   return {{has ? l : turn.before.x, has ? a : turn.before.y, has ? b : turn.before.z, has ? x : turn.before.w,
-           has ? y : turn.before_places.x, max(turn.before_places.y, (i32)turn.own_places.z), 0, 0}};
+           has ? y : turn.before_position.x, max(turn.before_position.y, (i32)turn.own_position.z), 0, 0}};
 }
 
 // Stage `slic/seed`: the center of a cell before the first round.
-__device__ __forceinline__ Center seed(const SlicArgs &args, const Places &places, const u32 *features, u32 x, u32 y) {
-  const u32 column = seed_place(x, args.nx, args.step, args.width), row = seed_place(y, args.ny, args.step, args.height);
+__device__ __forceinline__ Center seed(const SlicArgs &args, const Positions &positions, const u32 *features, u32 x, u32 y) {
+  const u32 column = seed_position(x, args.nx, args.step, args.width), row = seed_position(y, args.ny, args.step, args.height);
   const u32 feature = features[(size_t)row * args.width + column];
   const Center center = {{(i32)(feature_0(feature) >> args.color_shift), (i32)(feature_1(feature) >> args.color_shift),
-                          (i32)(feature_2(feature) >> args.color_shift), places.px[column], places.py[row],
+                          (i32)(feature_2(feature) >> args.color_shift), positions.px[column], positions.py[row],
                           (i32)args.initial, 0, 0}};
   return center;
 }

@@ -3,15 +3,6 @@
 #include "features.cuh"
 #include "frame.cuh"
 
-struct IngestArgs {
-  SpaceArgs space;
-  // Samples that rounds visit: every 2^sample_shift-th column and row, sample_width a row.
-  u32 sample_shift, sample_width;
-  // Words that have to be zero before the next stage, cleared on the way.
-  u32 clear_words;
-};
-static_assert(sizeof(IngestArgs) == 4 * 13, "mirrored in src/ingest/cuda.rs");
-
 // Pixels of a row that a warp takes at a time, each lane every 32nd.
 #define PIECE 128
 
@@ -74,7 +65,11 @@ __device__ __forceinline__ void ingest_frame(const FrameArgs &frame, const Inges
   }
 }
 
-// Grid: any number of blocks. Reads the frame, writes features and samples.
+// Stage `ingest`: a frame of any format becomes packed colors.
+// Grid: any number of blocks of INGEST_THREADS; a warp takes pieces of PIECE px of a row, by turns.
+// In: the frame [height][width], tables of the space [TABLE_QUADS or WIDE_TABLE_QUADS].
+// Out: features [height][width]; samples [ceil(height / step)][sample_width]; `clear`, `clear_words` words, zero.
+// Race-free: every word of the three has one thread that writes it, and none is read here.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
            u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {

@@ -3,29 +3,11 @@
 #pragma once
 #include "components.cuh"
 
-struct ConnectArgs {
-  u32 width, height;
-  u32 tiles_x;
-  u32 min_region;
-  u32 max_regions;
-  // Off: nothing is joined, labels are numbered by cluster.
-  u32 connectivity;
-  // Pixel pairs across the borders of tiles; none where nobody asks for them.
-  u32 border_pairs;
-  // Words of the marks' bitmap, and how many of them form a group: a power of two, at least four.
-  u32 words, group_bits;
-  // Places in the list of pairs that a small component is in.
-  u32 small_places;
-  // As in `Divisor`.
-  float inverse_width;
-
-  // Where a pixel of an index is.
-  __device__ __forceinline__ uint2 place(u32 pixel) const {
-    const u32 y = quotient(pixel, {width, inverse_width});
-    return make_uint2(pixel - y * width, y);
-  }
-};
-static_assert(sizeof(ConnectArgs) == 4 * 11, "mirrored in src/post/connectivity/cuda.rs");
+// Where a pixel of an index is.
+__device__ __forceinline__ uint2 position(const ConnectArgs &args, u32 pixel) {
+  const u32 y = quotient(pixel, {args.width, args.inverse_width});
+  return make_uint2(pixel - y * args.width, y);
+}
 
 // Counters: components, edges, regions, whether a round found anything small, the end of the last rounds and what they go over, pairs
 // that something small is in, rounds inside a grid, and the two of the grid's barrier, which alone are not cleared with each
@@ -37,70 +19,37 @@ enum Counter {
   ROUNDS = 3,
   LATE_DONE = 29,
   LATE_PAIRS = 30,
-  LATE_PICKERS = 31,
+  LATE_SELECTORS = 31,
   SMALL = 32,
   REST = 33,
   ARRIVED = 40,
   GENERATION = 41
 };
 
-// What few components are left for after the rounds with launches of their own: pairs that something small is in, and what
-// picked in the last of these rounds, with its key.
-struct Late {
-  uint2 *pairs;
-  uint2 *pickers;
-};
+__device__ __forceinline__ u32 *bitmap(const Marks &marks) { return marks.groups + MARK_GROUPS; }
 
-// A mark for every region, where its label is found: at its first pixel, or at its cluster. First how many there are in each
-// group of words, then the bitmap.
-struct Marks {
-  u32 *groups;
-  __device__ __forceinline__ u32 *bitmap() const { return groups + MARK_GROUPS; }
-};
-
-// The root of a set while others are joined.
-__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
-  for (;;) {
-    const u32 up = load_relaxed(parent + i);
-    if (up == i) return i;
-    i = up;
-  }
-}
-
-// The root of a set while nothing is joined.
-__device__ __forceinline__ u32 find_settled(const u32 *parent, u32 i) {
-  for (u32 up = __ldcg(parent + i); up != i; up = __ldcg(parent + i)) i = up;
-  return i;
-}
-
-// A component as it was asked for to be joined.
-struct Joined {
-  u32 at, up, key;
-};
-__device__ __forceinline__ Joined load_joined(const Components &c, u32 i) {
-  return {i, load_relaxed(c.parent + i), c.sums[i].key};
-}
-
-// Joins the sets of two components; the root of the lower key stays.
-__device__ __forceinline__ void unite(const Components &c, Joined a, Joined b) {
-  for (;;) {
-    if (a.up != a.at || b.up != b.at) {
-      a.at = find(c.parent, a.up);
-      b.at = find(c.parent, b.up);
-      if (a.at == b.at) return;
-      a.key = c.sums[a.at].key;
-      b.key = c.sums[b.at].key;
-    }
+// Sets of components, as `unite` of kernels/block.cuh wants them: the component of the lower key is below.
+struct ComponentSets {
+  const Components &c;
+  struct Node {
+    u32 at, up, key;
+  };
+  __device__ __forceinline__ u32 parent(u32 i) const { return load_relaxed(c.parent + i); }
+  __device__ __forceinline__ Node load(u32 i) const { return {i, parent(i), c.sums[i].key}; }
+  __device__ __forceinline__ Node root(u32 i) const { return {i, i, c.sums[i].key}; }
+  static __device__ __forceinline__ bool is_root(const Node &node) { return node.up == node.at; }
+  static __device__ __forceinline__ u32 way(const Node &node) { return node.up; }
+  static __device__ __forceinline__ void sort(Node &a, Node &b) {
     if (a.key < b.key) {
-      const Joined swap = a;
+      const Node swap = a;
       a = b;
       b = swap;
     }
-    if (atomicCAS(&c.parent[a.at], a.at, b.at) == a.at) return;
-    a.up = load_relaxed(c.parent + a.at);
-    b.up = load_relaxed(c.parent + b.at);
   }
-}
+  __device__ __forceinline__ bool link(const Node &a, const Node &b) const {
+    return atomicCAS(&c.parent[a.at], a.at, b.at) == a.at;
+  }
+};
 
 // The component of a pixel, as it was asked for: in two parts, so that nobody waits for them before they are used.
 struct ComponentAt {
@@ -108,8 +57,8 @@ struct ComponentAt {
   __device__ __forceinline__ u32 index() const { return first + local; }
 };
 __device__ __forceinline__ ComponentAt component_at(const Components &c, const ConnectArgs &args, u32 pixel) {
-  const uint2 place = args.place(pixel);
-  return {c.tile_first[place.y / TILE * args.tiles_x + place.x / TILE], c.local[pixel]};
+  const uint2 xy = position(args, pixel);
+  return {c.tile_first[xy.y / TILE * args.tiles_x + xy.x / TILE], c.local[pixel]};
 }
 
 // All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
@@ -169,38 +118,36 @@ __device__ __forceinline__ void move_sums(const Components &c, const ComponentSu
   for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
 }
 
-// What components picked, ~0 if nothing, found by their keys, so that a pick names the place of the next one. Rounds take turns with
-// two of them, which lie side by side.
-struct Picks {
-  u64 *at;
+// What the component of a key has selected in a round.
+__device__ __forceinline__ u64 *selection(const Selections &selections, u32 key, u32 round) {
+  return selections.at + 2 * (size_t)key + (round & 1);
+}
+// Clears it for both rounds that take turns.
+__device__ __forceinline__ void clear_selections(const Selections &selections, u32 key) {
+  *(uint4 *)(selections.at + 2 * (size_t)key) = make_uint4(~0u, ~0u, ~0u, ~0u);
+}
 
-  __device__ __forceinline__ u64 *of(u32 key, u32 round) const { return at + 2 * (size_t)key + (round & 1); }
-  __device__ __forceinline__ void clear(u32 key) const {
-    *(uint4 *)(at + 2 * (size_t)key) = make_uint4(~0u, ~0u, ~0u, ~0u);
-  }
-};
-
-// Places in the lists of components; that of edges has twice as many.
+// Capacity of the lists of components; that of edges has twice as much.
 __device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
 
-// What stands in a list at a thread's first place, asked for together with how many places there are: memory that no component
+// What stands in a list at a thread's first index, asked for together with how long the list is: memory that no component
 // has yet is read, too, and not used.
 template <class T>
-__device__ __forceinline__ T ask(const T *list, u32 first, u32 places) {
-  return __ldcg(list + min(first, places - 1));
+__device__ __forceinline__ T ask(const T *list, u32 first, u32 capacity) {
+  return __ldcg(list + min(first, capacity - 1));
 }
 
 // Where a root's label is found: its first pixel, or its cluster.
 __device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
   if (!args.connectivity) return c.cluster[root];
-  const uint2 place = args.place(key);
-  return place.y * ((args.width + 31) / 32 * 32) + place.x;
+  const uint2 xy = position(args, key);
+  return xy.y * ((args.width + 31) / 32 * 32) + xy.x;
 }
 
 // Adds or takes away a mark.
 __device__ __forceinline__ void mark(const ConnectArgs &args, const Marks &marks, u32 at, bool there) {
   const u32 word = at / 32, bit = 1u << at % 32;
-  u32 *group = marks.groups + (word >> args.group_bits), *bits = marks.bitmap() + word;
+  u32 *group = marks.groups + (word >> args.group_bits), *bits = bitmap(marks) + word;
   // Several components may be of one cluster.
   if (!args.connectivity && (atomicOr(bits, bit) & bit)) return;
   if (there) {

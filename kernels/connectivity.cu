@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `connectivity`: joins the tiles' components, absorbs small ones, numbers what is left; mirrors
 // src/post/connectivity/cpu.rs. The result does not depend on the order in which threads run: unions keep the lowest
-// key, sums are integers, picks are minima.
+// key, sums are integers, selections are minima.
 #include "absorb.cuh"
-#include "mains.cuh"
+#include "largest.cuh"
 #include "numbering.cuh"
 
-// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Grid: one thread a pair, first the
-// pairs across vertical borders, then those across horizontal ones. Clears the marks, too.
+// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Clears the marks, too.
+// Grid: a thread a pair, first those across vertical borders, then those across horizontal ones; block: BORDER_THREADS.
+// In: of `c` what the label kernel has written.
+// Out: parents, by `unite`; pairs behind those of the tiles, at indices that a block takes by one atomic addition; marks
+// [MARK_GROUPS + words], zero.
+// Race-free: parents change by compare-and-swap to lower keys only, so that sets do not depend on the order; keys and clusters are
+// only read.
 KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks marks, ConnectArgs args) {
   beside_last_kernel(c, args);
   const u32 vertical = (args.width - 1) / TILE * args.height, all = args.border_pairs;
@@ -23,9 +28,9 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
     y = i - border * args.height;
     x = (border + 1) * TILE - 1;
   } else {
-    const uint2 place = args.place(i - vertical);
-    x = place.x;
-    y = (place.y + 1) * TILE - 1;
+    const uint2 xy = position(args, i - vertical);
+    x = xy.x;
+    y = (xy.y + 1) * TILE - 1;
   }
   const u32 pixel = y * args.width + x, beside = pixel + (i < vertical ? 1 : args.width);
   const u32 tile = y / TILE * args.tiles_x + x / TILE, tile_beside = tile + (i < vertical ? 1 : args.tiles_x);
@@ -40,27 +45,28 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   const u32 a_before = __shfl_up_sync(FULL_WARP, a, 1), b_before = __shfl_up_sync(FULL_WARP, b, 1);
   const bool seen = along && i != vertical && a_before == a && b_before == b;
   bool edge = false, join = false;
-  Joined join_a, join_b;
+  const ComponentSets sets = {c};
+  ComponentSets::Node join_a, join_b;
   if (i < all && !seen) {
     // Most pairs are of one cluster, and most of those roots: all is asked for at once.
     const u32 cluster_a = c.cluster[a], cluster_b = c.cluster[b], count_a = c.sums[a].count, count_b = c.sums[b].count;
-    join_a = load_joined(c, a);
-    join_b = load_joined(c, b);
+    join_a = sets.load(a);
+    join_b = sets.load(b);
     const bool differ = cluster_a != cluster_b;
     edge = differ && (count_a < c.large || count_b < c.large);
     join = !differ && args.connectivity;
   }
 
   const u32 edges = __ballot_sync(FULL_WARP, edge);
-  u32 place = 0;
-  if (lane == 0 && edges) place = atomicAdd(&waiting, __popc(edges));
-  place = __shfl_sync(FULL_WARP, place, 0) + __popc(edges & (lanes_up_to(lane) >> 1));
+  u32 index = 0;
+  if (lane == 0 && edges) index = atomicAdd(&waiting, __popc(edges));
+  index = __shfl_sync(FULL_WARP, index, 0) + rank_among(edges);
   __syncthreads();
   if (threadIdx.x == 0 && waiting) first = atomicAdd(&c.counters[EDGES], waiting);
-  // Beside the place for the block's edges.
-  if (join) unite(c, join_a, join_b);
+  // While the block's edges wait for their index.
+  if (join) unite(sets, join_a, join_b);
   __syncthreads();
-  if (edge) c.edges[first + place] = make_uint2(a, b);
+  if (edge) c.edges[first + index] = make_uint2(a, b);
 }
 
 // The kernels below are one phase each, but for the last two; the launch between two of them is the barrier, which costs less
@@ -69,24 +75,34 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 #define ALL (gridDim.x * blockDim.x)
 
 // Clears what the rounds start with, then moves the sums of components that borders have joined.
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_settle(Components c, Picks picks, ConnectArgs args) {
+// Grid: any number of blocks of CONNECT_THREADS, a component a thread by turns.
+// In: parents, which nobody changes meanwhile.
+// Out: selections of every component, none; sums [components].
+// Race-free: a component that is no root is emptied by its own thread, and roots get what it held by integer atomics; which
+// component is a root does not change here.
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Selections selections, ConnectArgs args) {
   beside_last_kernel(c, args);
   const u32 components = c.counters[COMPONENTS];
-  for (u32 i = FIRST; args.connectivity && i < components; i += ALL) picks.clear(c.sums[i].key);
+  for (u32 i = FIRST; args.connectivity && i < components; i += ALL) clear_selections(selections, c.sums[i].key);
   wait_for_last_kernel();
   if (!args.connectivity) return;
   for (u32 i = FIRST; i < components; i += ALL) {
     const u32 up = __ldcg(&c.parent[i]);
-    if (up != i) move_sums(c, load_sums(c, i), i, find_settled(c.parent, up));
+    if (up != i) move_sums(c, load_sums(c, i), i, find_root(FixedSets<true>{c.parent}, up));
   }
 }
 
-// The first round, which also lists the pairs for the others, and finds the main components if somebody wants them.
+// The first round's first half, which also lists the pairs for the others, and finds the largest components if somebody wants them.
+// Grid: any number of blocks of CONNECT_THREADS, a pair a thread by turns.
+// In: sums and pairs, as joined.
+// Out: selections, by atomic minima; pairs, replaced by those of their roots, by the one thread that has them; `small`
+// [small_capacity], at indices that a block takes by one atomic addition; `largest` [cells] or null, by atomic maxima.
+// Race-free: nothing is joined here, and minima and maxima do not depend on the order.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_pick_first(Components c, Picks picks, uint2 *small, u64 *mains, ConnectArgs args) {
+    connect_select_first(Components c, Selections selections, uint2 *small, u64 *largest, ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
-  __shared__ u32 waiting, found, place;
+  __shared__ u32 waiting, found, start;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
   const u32 edges = c.counters[EDGES];
   if (threadIdx.x == 0) waiting = 0;
@@ -98,66 +114,78 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     bool keep = false;
     if (i < edges) {
       if (i != FIRST) pair = __ldcg(&c.edges[i]);
-      keep = pick_pair<false>(c, picks, args.min_region, 0, pair, &c.edges[i]).any;
+      keep = select_pair<false>(c, selections, args.min_region, 0, pair, &c.edges[i]).any;
     }
     const u32 lanes = __ballot_sync(FULL_WARP, keep);
     u32 before = 0;
     if (lanes && lane_id() == 0) before = atomicAdd(&waiting, __popc(lanes));
-    before = __shfl_sync(FULL_WARP, before, 0) + __popc(lanes & (lanes_up_to(lane_id()) >> 1));
+    before = __shfl_sync(FULL_WARP, before, 0) + rank_among(lanes);
     if (keep) kept[before] = pair;
     __syncthreads();
     if (threadIdx.x == 0) {
       found = waiting;
       waiting = 0;
       if (found) {
-        place = atomicAdd(&c.counters[SMALL], found);
+        start = atomicAdd(&c.counters[SMALL], found);
         c.counters[ROUNDS] = 1;
       }
     }
     __syncthreads();
-    if (threadIdx.x < found && place + threadIdx.x < args.small_places) small[place + threadIdx.x] = kept[threadIdx.x];
+    if (threadIdx.x < found && start + threadIdx.x < args.small_capacity) small[start + threadIdx.x] = kept[threadIdx.x];
     __syncthreads();
   }
-  if (mains) find_mains(c, mains, args.connectivity, FIRST, ALL);
+  if (largest) find_largest(c, largest, args.connectivity, FIRST, ALL);
 }
 
+// The first half of a further round: every small component selects a neighbor.
+// Grid: any number of blocks of CONNECT_THREADS, a pair a thread by turns.
+// In: sums, and the pairs of `small` or all.
+// Out: selections, by atomic minima; pairs, replaced by those of their roots, by the one thread that has them; the round's counter,
+// set to one by any block.
+// Race-free: nothing is joined here, and minima do not depend on the order.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_pick(Components c, Picks picks, uint2 *small, u32 round, ConnectArgs args) {
+    connect_select(Components c, Selections selections, uint2 *small, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
-  const uint2 asked = ask(small, FIRST, args.small_places);
+  const uint2 asked = ask(small, FIRST, args.small_capacity);
   const PairList list = small_pairs(c, args, small);
   // Whether anything small was left in the round before.
   const bool wanted = c.counters[ROUNDS + round - 1] != 0;
   const uint2 pair = list.pairs == small ? asked : ask(list.pairs, FIRST, 2 * pixels(args));
   wait_for_last_kernel();
   if (!wanted) return;
-  const bool any = pick(c, picks, args.min_region, round, list, pair, FIRST, ALL);
+  const bool any = select(c, selections, args.min_region, round, list, pair, FIRST, ALL);
   if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[ROUNDS + round] = 1;
 }
 
-// Puts what a warp's pairs did into the lists, of which no more is written than there are places: both are asked for room at once.
-__device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2 pair, const Picked &picked) {
-  static_assert(LATE_PICKERS == LATE_PAIRS + 1, "a lane each");
-  const u32 lane = lane_id(), before = lanes_up_to(lane) >> 1;
-  const u32 pairs = __ballot_sync(FULL_WARP, picked.any);
+// Puts what a warp's pairs did into the lists, of which no more is written than they hold: both indices are asked for at once.
+__device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2 pair, const Selected &selected) {
+  static_assert(LATE_SELECTORS == LATE_PAIRS + 1, "a lane each");
+  const u32 lane = lane_id();
+  const u32 pairs = __ballot_sync(FULL_WARP, selected.any);
   if (!pairs) return;
-  const u32 firsts_a = __ballot_sync(FULL_WARP, picked.first_a), firsts_b = __ballot_sync(FULL_WARP, picked.first_b);
-  u32 place = 0;
-  if (lane < 2) place = atomicAdd(&counters[LATE_PAIRS + lane], lane == 0 ? __popc(pairs) : __popc(firsts_a) + __popc(firsts_b));
-  const u32 at = __shfl_sync(FULL_WARP, place, 0) + __popc(pairs & before);
-  const u32 at_a = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a & before);
-  const u32 at_b = __shfl_sync(FULL_WARP, place, 1) + __popc(firsts_a) + __popc(firsts_b & before);
-  if (picked.any && at < LATE_PLACES) late.pairs[at] = pair;
-  if (picked.first_a && at_a < LATE_PICKER_PLACES) late.pickers[at_a] = make_uint2(pair.x, picked.key_a);
-  if (picked.first_b && at_b < LATE_PICKER_PLACES) late.pickers[at_b] = make_uint2(pair.y, picked.key_b);
+  const u32 firsts_a = __ballot_sync(FULL_WARP, selected.first_a), firsts_b = __ballot_sync(FULL_WARP, selected.first_b);
+  u32 start = 0;
+  if (lane < 2) start = atomicAdd(&counters[LATE_PAIRS + lane], lane == 0 ? __popc(pairs) : __popc(firsts_a) + __popc(firsts_b));
+  const u32 at = __shfl_sync(FULL_WARP, start, 0) + rank_among(pairs);
+  const u32 at_a = __shfl_sync(FULL_WARP, start, 1) + rank_among(firsts_a);
+  const u32 at_b = __shfl_sync(FULL_WARP, start, 1) + __popc(firsts_a) + rank_among(firsts_b);
+  if (selected.any && at < LATE_CAPACITY) late.pairs[at] = pair;
+  if (selected.first_a && at_a < LATE_SELECTOR_CAPACITY) late.selectors[at_a] = make_uint2(pair.x, selected.key_a);
+  if (selected.first_b && at_b < LATE_SELECTOR_CAPACITY) late.selectors[at_b] = make_uint2(pair.y, selected.key_b);
 }
 
-// Marks what is left, and begins the round after those with launches of their own. From it on little is small: lists that and
-// its pairs. Clears the picks of the round before, as `hook` does.
+// Marks what is left, and begins the round after those with launches of their own. From it on little is small: lists that and its
+// pairs. Clears the selections of the round before, as `hook` does.
+// Grid: any number of blocks of CONNECT_THREADS, a pair and a component a thread by turns.
+// In: sums, and the pairs of `small` or all.
+// Out: selections, by atomic minima; `late` [LATE_CAPACITY] and [LATE_SELECTOR_CAPACITY], at indices taken by atomic additions;
+// marks, by atomics.
+// Race-free: nothing is joined here; whoever selects first, which an atomic tells one thread alone, lists a component; the
+// selections that are cleared are those of the other turn.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_pick_late(Components c, Picks picks, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
+    connect_select_late(Components c, Selections selections, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
-  const uint2 asked = ask(small, FIRST, args.small_places);
+  const uint2 asked = ask(small, FIRST, args.small_capacity);
   const u32 components = c.counters[COMPONENTS];
   const PairList list = small_pairs(c, args, small);
   const bool wanted = round != 0 && c.counters[ROUNDS + round - 1] != 0;
@@ -167,91 +195,96 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   for (u32 base = blockIdx.x * CONNECT_THREADS; base < listed; base += ALL) {
     const u32 i = base + threadIdx.x;
     uint2 pair = asked;
-    Picked picked = {false, false, false, 0, 0};
+    Selected selected = {false, false, false, 0, 0};
     if (i < list.count) {
       if (i != FIRST || list.pairs != small) pair = __ldcg(&list.pairs[i]);
-      picked = pick_pair<true>(c, picks, args.min_region, round, pair, &list.pairs[i]);
+      selected = select_pair<true>(c, selections, args.min_region, round, pair, &list.pairs[i]);
     }
-    list_late(late, c.counters, pair, picked);
+    list_late(late, c.counters, pair, selected);
   }
-  // Of very many, as in noise, more are left than the lists have places for: that is all there is to know then.
+  // Of very many, as in noise, more are left than the lists hold: that is all there is to know then.
   if (wanted && list.count > MOST_LISTED) {
     const uint2 pair = ask(list.pairs, FIRST, list.count);
-    const bool any = pick(c, picks, args.min_region, round, list, pair, FIRST, ALL);
-    if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[LATE_PAIRS] = c.counters[LATE_PICKERS] = ~0u;
+    const bool any = select(c, selections, args.min_region, round, list, pair, FIRST, ALL);
+    if (__syncthreads_or(any) && threadIdx.x == 0) c.counters[LATE_PAIRS] = c.counters[LATE_SELECTORS] = ~0u;
   }
   // Last, since nothing waits for it.
   for (u32 i = FIRST; i < components; i += ALL) {
     const uint2 head = i == FIRST ? asked_head : load_head(c, i);
     if (!args.connectivity || head.x != 0) mark(args, marks, mark_at(c, args, i, head.y), true);
-    if (args.connectivity && head.x != 0) *picks.of(head.y, round + 1) = ~0ull;
+    if (args.connectivity && head.x != 0) *selection(selections, head.y, round + 1) = ~0ull;
   }
 }
 
-// Left alone, the compiler takes 32 registers and spills.
-KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Picks picks, u32 round, ConnectArgs args) {
+// The second half of a round: all selections are united at once. Left alone, the compiler takes 32 registers and spills.
+// Grid: any number of blocks of CONNECT_THREADS, a component a thread by turns.
+// In: selections of this round, which nobody changes.
+// Out: parents, sums, keys; selections of the next round, none.
+// Race-free: a component's own thread alone writes its parent, and empties it; roots get sums by integer atomics and keys by minima;
+// where a selection leads does not depend on what has been joined meanwhile.
+KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Selections selections, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
   // The first half of a round changes nothing of it.
   const u32 components = c.counters[COMPONENTS];
   ComponentSums asked;
   if (FIRST < components) asked = load_sums(c, FIRST);
   wait_for_last_kernel();
-  hook<false>(c, args, picks, Marks{nullptr}, round, components, asked, FIRST, ALL);
+  hook<false>(c, args, selections, Marks{nullptr}, round, components, asked, FIRST, ALL);
 }
 
-#define NO_PICKER 0xffffffffu
+#define NO_SELECTOR 0xffffffffu
 
-// The rest of a round and those after it, by one block. What picks is listed by whoever sees it first.
-__device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, const Picks &picks,
-                                            const Marks &marks, const Late &late, u32 pairs, u32 picking, uint2 asked_picker,
+// The rest of a round and those after it, by one block. What selects is listed by whoever sees it first.
+__device__ __forceinline__ void absorb_late(NumberShared &shared, const Components &c, const ConnectArgs &args, const Selections &selections,
+                                            const Marks &marks, const Late &late, u32 pairs, u32 selecting, uint2 asked_selector,
                                             u32 round) {
-  uint2 *pickers = shared.pickers[0], *next_pickers = shared.pickers[1];
-  for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
-    pickers[i] = i == threadIdx.x ? asked_picker : __ldcg(&late.pickers[i]);
+  uint2 *selectors = shared.selectors[0], *next_selectors = shared.selectors[1];
+  for (u32 i = threadIdx.x; i < selecting; i += NUMBER_THREADS) {
+    selectors[i] = i == threadIdx.x ? asked_selector : __ldcg(&late.selectors[i]);
   }
   for (;; round++) {
     // What joins its like may still be small afterwards, nothing else.
     const bool always_like = cost(0, true, args.min_region, round) == 0;
     bool like = false;
-    for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
-      const u32 component = pickers[i].x;
-      const u64 own = __ldcg(picks.of(pickers[i].y, round));
-      const u32 root = join_picked<true>(c, args, picks, marks, round, component, load_sums(c, component), own);
-      pickers[i].x = always_like || own >> 63 != 0 ? root : NO_PICKER;
-      like |= pickers[i].x != NO_PICKER;
+    for (u32 i = threadIdx.x; i < selecting; i += NUMBER_THREADS) {
+      const u32 component = selectors[i].x;
+      const u64 own = __ldcg(selection(selections, selectors[i].y, round));
+      const u32 root = join_selected<true>(c, args, selections, marks, round, component, load_sums(c, component), own);
+      selectors[i].x = always_like || own >> 63 != 0 ? root : NO_SELECTOR;
+      like |= selectors[i].x != NO_SELECTOR;
     }
-    if (threadIdx.x == 0) shared.picking = 0;
+    if (threadIdx.x == 0) shared.selecting = 0;
     if (!__syncthreads_or(like)) return;
     bool again = false;
-    for (u32 i = threadIdx.x; i < picking; i += NUMBER_THREADS) {
-      if (pickers[i].x != NO_PICKER) again |= load_head(c, pickers[i].x).x < args.min_region;
-      *picks.of(pickers[i].y, round) = ~0ull;
+    for (u32 i = threadIdx.x; i < selecting; i += NUMBER_THREADS) {
+      if (selectors[i].x != NO_SELECTOR) again |= load_head(c, selectors[i].x).x < args.min_region;
+      *selection(selections, selectors[i].y, round) = ~0ull;
     }
     if (!__syncthreads_or(again)) return;
     for (u32 i = threadIdx.x; i < pairs; i += NUMBER_THREADS) {
       uint2 pair = __ldcg(&late.pairs[i]);
-      const Picked picked = pick_pair<true>(c, picks, args.min_region, round + 1, pair, &late.pairs[i]);
-      if (picked.first_a) next_pickers[atomicAdd(&shared.picking, 1)] = make_uint2(pair.x, picked.key_a);
-      if (picked.first_b) next_pickers[atomicAdd(&shared.picking, 1)] = make_uint2(pair.y, picked.key_b);
+      const Selected selected = select_pair<true>(c, selections, args.min_region, round + 1, pair, &late.pairs[i]);
+      if (selected.first_a) next_selectors[atomicAdd(&shared.selecting, 1)] = make_uint2(pair.x, selected.key_a);
+      if (selected.first_b) next_selectors[atomicAdd(&shared.selecting, 1)] = make_uint2(pair.y, selected.key_b);
     }
     __syncthreads();
-    picking = shared.picking;
-    if (picking == 0) return;
-    uint2 *swap = pickers;
-    pickers = next_pickers;
-    next_pickers = swap;
+    selecting = shared.selecting;
+    if (selecting == 0) return;
+    uint2 *swap = selectors;
+    selectors = next_selectors;
+    next_selectors = swap;
     __syncthreads();
   }
 }
 
 // Rounds until nothing small is left, of one grid with barriers between their halves. `begun`: the first half of the first is
 // done. `flags` are three words, clear.
-__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, const Picks &picks, const Marks &marks,
+__device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &args, const Selections &selections, const Marks &marks,
                                        const PairList &list, u32 min_region, u32 round, bool begun, volatile u32 *flags) {
   for (;; round++, begun = false) {
     if (!begun) {
       const uint2 asked = FIRST < list.count ? __ldcg(&list.pairs[FIRST]) : make_uint2(0, 0);
-      const bool any = pick(c, picks, min_region, round, list, asked, FIRST, ALL);
+      const bool any = select(c, selections, min_region, round, list, asked, FIRST, ALL);
       if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
       grid_barrier(c.counters);
       const bool again = flags[round % 3];
@@ -262,14 +295,20 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
     const u32 components = c.counters[COMPONENTS];
     ComponentSums asked;
     if (FIRST < components) asked = load_sums(c, FIRST);
-    hook<true>(c, args, picks, marks, round, components, asked, FIRST, ALL);
+    hook<true>(c, args, selections, marks, round, components, asked, FIRST, ALL);
     grid_barrier(c.counters);
   }
 }
 
-// What is left of absorption after the first half of `round`, by one block where it is little; then numbers. Grid: cooperative.
+// What is left of absorption after the first half of `round`, by one block where it is little; then numbers.
+// Grid: cooperative, blocks of NUMBER_THREADS, all resident.
+// In: sums, selections, `late`, marks.
+// Out: labels [components], regions [regions], the number of regions.
+// Race-free: block 0 absorbs what is little and says so by a store with release, which the others wait for with acquire; what is
+// much, all blocks absorb between barriers of the grid; then nothing is joined any more, and a component's label and a root's region
+// have one thread that writes them.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_number(Components c, Picks picks, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
+    connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
                    ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ NumberShared shared;
@@ -282,15 +321,15 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   }
   wait_for_last_kernel();
   // Asked for at once.
-  const uint2 asked_picker = __ldcg(&late.pickers[threadIdx.x]);
-  const u32 pairs = load_relaxed(c.counters + LATE_PAIRS), pickers = load_relaxed(c.counters + LATE_PICKERS);
-  if (pickers != 0) {
-    if (pairs > LATE_PLACES || pickers > LATE_PICKER_PLACES) {
-      absorb(c, args, picks, marks, small_pairs(c, args, small), args.min_region, round, true, c.counters + REST);
+  const uint2 asked_selector = __ldcg(&late.selectors[threadIdx.x]);
+  const u32 pairs = load_relaxed(c.counters + LATE_PAIRS), selectors = load_relaxed(c.counters + LATE_SELECTORS);
+  if (selectors != 0) {
+    if (pairs > LATE_CAPACITY || selectors > LATE_SELECTOR_CAPACITY) {
+      absorb(c, args, selections, marks, small_pairs(c, args, small), args.min_region, round, true, c.counters + REST);
     } else {
       u32 *done = c.counters + LATE_DONE;
       if (blockIdx.x == 0) {
-        absorb_late(shared, c, args, picks, marks, late, pairs, pickers, asked_picker, round);
+        absorb_late(shared, c, args, selections, marks, late, pairs, selectors, asked_selector, round);
         __syncthreads();
         if (threadIdx.x == 0) store_release(done, 1);
       } else {
@@ -305,10 +344,14 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   number(shared, c, args, marks, labels, regions, components, root);
 }
 
-// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until
-// they fit. Returns at once if they do. Grid: cooperative.
+// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until they fit.
+// Returns at once if they do.
+// Grid: cooperative, blocks of NUMBER_THREADS, all resident.
+// In and out: as `connect_number`.
+// Race-free: all blocks see the same number of regions, so that they go the same way; halves of rounds are between barriers of the
+// grid.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_fit(Components c, Picks picks, Marks marks, u16 *labels, RegionSums *regions, ConnectArgs args) {
+    connect_fit(Components c, Selections selections, Marks marks, u16 *labels, RegionSums *regions, ConnectArgs args) {
   after_last_kernel(c, args);
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
@@ -320,11 +363,11 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     const u32 components = c.counters[COMPONENTS];
     for (u32 i = FIRST; i < components; i += ALL) {
       const uint2 head = load_head(c, i);
-      if (head.x != 0) picks.clear(head.y);
+      if (head.x != 0) clear_selections(selections, head.y);
     }
     if (FIRST < 3) flags[FIRST] = 0;
     grid_barrier(c.counters);
-    absorb(c, args, picks, marks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, false, flags);
+    absorb(c, args, selections, marks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, false, flags);
     u32 groups[GROUPS_A_THREAD];
     load_groups(marks, groups);
     total = sum_groups(shared, groups);

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 // From R'G'B' codes to a packed feature; mirrors `ColorTables::feature` in src/color.rs.
 #pragma once
-#include "common.cuh"
+#include "abi.cuh"
 
 enum Space { SPACE_LAB = 0, SPACE_XYZ = 1, SPACE_RGB = 2 };
-
-struct SpaceArgs {
-  u32 space;
-  i32 matrix[9];
-};
 
 // 16385 entries of the Lab curve, padded to whole words, then those of the codes: 256, or 1024 for codes of 10 bits; all padded to
 // whole quads of words.

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 // A frame in device memory and its own channels: R, G, B or Y, Cb, Cr; mirrors src/image.rs and `Yuv` in src/color.rs.
 #pragma once
-#include "common.cuh"
+#include "abi.cuh"
 
-// How a frame's planes are read. The order is that of `DeviceFrame::args` in src/cuda/frame.rs.
+// How a frame's planes are read: `FrameArgs::layout`. The order is that of `DeviceFrame::args` in src/cuda/frame.rs.
 enum Layout { LAYOUT_RGB = 0, LAYOUT_GRAY = 1, LAYOUT_NV12 = 2, LAYOUT_I420 = 3, LAYOUT_P010 = 4 };
-
-struct FrameArgs {
-  u8 *plane[3];
-  u32 stride[3];
-  u32 width, height;
-  u32 layout;
-  // Bytes of a pixel in the first plane and, in packed RGB, where the channels stand in it.
-  u32 bytes, offset[3];
-  i32 luma_offset;
-  i32 to_rgb[5];
-  i32 to_yuv[9];
-  // Code of no chroma: half of what a sample's bits hold.
-  i32 neutral;
-};
-static_assert(sizeof(FrameArgs) == 128, "mirrored in src/cuda/frame.rs");
 
 __device__ __forceinline__ i32 clamp(i32 v, i32 low, i32 high) { return min(max(v, low), high); }
 

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
 // The grid of home cells and what a tile can reach of it; mirrors src/algo/grid.rs.
 #pragma once
-#include "common.cuh"
-
-struct GridArgs {
-  u32 width, height, step, nx, ny;
-  // 2^32 / step, rounded up: a multiplication finds the home cell.
-  u32 step_inverse;
-  u32 sample_step, sample_width, sample_height;
-  // Nothing is clustered: every pixel is its own label.
-  u32 identity;
-};
-static_assert(sizeof(GridArgs) == 4 * 10, "mirrored in src/algo/grid.rs");
+#include "abi.cuh"
 
 __device__ __forceinline__ u32 home(const GridArgs &args, u32 at, u32 cells) {
   return min(__umulhi(at, args.step_inverse), cells - 1);
 }
-__device__ __forceinline__ u32 seed_place(u32 cell, u32 cells, u32 step, u32 side) {
+__device__ __forceinline__ u32 seed_position(u32 cell, u32 cells, u32 step, u32 side) {
   const u32 begin = cell * step, end = cell + 1 == cells ? side : (cell + 1) * step;
   return min((begin + end) / 2, side - 1);
 }
@@ -38,5 +28,5 @@ __device__ __forceinline__ Slots slots_of(const GridArgs &args, u32 x0, u32 y0, 
   return slots;
 }
 
-// In the place of a cluster outside the grid.
+// Instead of the slot of a cluster outside the grid.
 #define NO_SLOT 0xffffffffu

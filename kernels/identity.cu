@@ -6,11 +6,13 @@
 #include "regions.cuh"
 #include "temporal.cuh"
 
-// The main component of every cluster where nothing is absorbed: else the first round of that finds them. Grid: any number of
-// blocks.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_mains(Components c, Temporal t, TemporalArgs args) {
+// The largest component of every cluster where nothing is absorbed: else the first round of that finds them.
+// Grid: any number of blocks of TEMPORAL_THREADS, a component a thread by turns.
+// In: clusters and sums [components].
+// Out: largest [cells], by atomic maxima.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_largest(Components c, Temporal t, TemporalArgs args) {
   after_last_kernel(c, args);
-  find_mains(c, t.mains, args.connectivity, FIRST, ALL);
+  find_largest(c, t.largest, args.connectivity, FIRST, ALL);
 }
 
 // Final label of a pixel.
@@ -20,34 +22,38 @@ __device__ __forceinline__ u32 label_at(const Components &c, const u16 *componen
   return component_label[component];
 }
 
-// Who owns the regions, and this frame's slots before that. Grid: a thread a slot.
+// Who owns the regions, and this frame's slots before that.
+// Grid: a thread a slot; block: TEMPORAL_THREADS.
+// In: largest, positions, sources [cells], slots of the last frame.
+// Out: owners [regions], by atomic maxima; largest_label, reseed_claims, slots [cells].
+// Race-free: a thread writes its own slot's.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
   after_last_kernel(c, warm);
   const u32 k = FIRST;
   if (k >= grid.nx * grid.ny) return;
-  const u64 main = t.mains[k];
+  const u64 largest = t.largest[k];
   u32 label = NONE;
-  if (main != 0) {
-    const u32 pixel = index_of(main);
+  if (largest != 0) {
+    const u32 pixel = index_of(largest);
     label = label_at(c, component_label, grid, args, pixel % grid.width, pixel / grid.width);
-    atomicMax(&t.owners[label], key_of((u32)(main >> 32), k));
+    atomicMax(&t.owners[label], key_of((u32)(largest >> 32), k));
   }
-  t.main_label[k] = label;
-  t.plant_claims[k] = 0;
-  const int2 place = t.places[k];
-  Slot slot = {{place.x, place.y}, {0, 0}, 0, 0, NONE, 0, {0, 0, 0}, 0};
+  t.largest_label[k] = label;
+  t.reseed_claims[k] = 0;
+  const int2 position = t.positions[k];
+  Slot slot = {{position.x, position.y}, {0, 0}, 0, 0, NONE, 0, {0, 0, 0}, 0};
   if (warm && !is_cut(*t.state, args) && t.sources[k].slot != NONE) {
     slot = t.slots_last[t.sources[k].slot];
-    slot.place[0] = place.x;
-    slot.place[1] = place.y;
-    slot.planted = 0;
+    slot.position[0] = position.x;
+    slot.position[1] = position.y;
+    slot.reseeded = 0;
   }
   t.slots[k] = slot;
 }
 
 __device__ __forceinline__ bool owns(const Temporal &t, u32 k) {
-  const u32 label = t.main_label[k];
+  const u32 label = t.largest_label[k];
   return label != NONE && index_of(t.owners[label]) == k;
 }
 
@@ -60,14 +66,9 @@ __device__ __forceinline__ u32 owner_of(const Temporal &t, const TemporalArgs &a
 // Counts an overlap of a region with an earlier one in the table of pairs.
 __device__ __forceinline__ void count_overlap(const Temporal &t, const TemporalArgs &args, u32 label, u32 earlier, u32 n) {
   const u32 key = (label << 16 | earlier) + 1;
-  for (u32 at = key * 0x9e3779b1u >> 7 & args.pair_mask;; at = (at + 1) & args.pair_mask) {
-    const u32 seen = atomicCAS(&t.pairs[at].x, 0u, key);
-    if (seen == 0) t.pair_list[atomicAdd(&t.state->pairs, 1)] = at;
-    if (seen == 0 || seen == key) {
-      atomicAdd(&t.pairs[at].y, n);
-      return;
-    }
-  }
+  const Inserted pair = insert_key<0>(key, args.pair_mask, [&](u32 slot) { return &t.pairs[slot].x; });
+  if (pair.fresh) t.pair_list[atomicAdd(&t.state->pairs, 1)] = pair.slot;
+  atomicAdd(&t.pairs[pair.slot].y, n);
 }
 
 // A pair of the table.
@@ -126,31 +127,19 @@ __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &arg
   }
 }
 
-// Sum of a block's values before this thread's, and of all.
-template <u32 THREADS>
-__device__ __forceinline__ u32 sum_before(u32 value, u32 &total) {
-  __shared__ u32 warp_total[32], all;
-  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32, lane = lane_id();
-  if (lane == 31) warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = lane < THREADS / 32 ? warp_total[lane] : 0, up = inclusive_sum(here);
-    warp_total[lane] = up - here;
-    if (lane == 31) all = up;
-  }
-  __syncthreads();
-  total = all;
-  return warp_total[warp] + sum - value;
-}
-
 // The identity that comes `rank` after `next`; 0 is no identity.
 __device__ __forceinline__ u32 id_after(u32 next, u32 rank) {
   const u32 id = next + rank;
   return id < next ? id + 1 : id;
 }
 
-// Overlaps of regions without an identity with the last frame's, and what regions without a cluster hold; the last block
-// then lets both choose. Grid: any number of blocks over the sample lattice.
+// Overlaps of regions without an identity with the last frame's, and what regions without a cluster hold; the last block then lets
+// both choose.
+// Grid: any number of blocks of IDENTIFY_THREADS over the sample lattice.
+// In: labels of both frames, owners, slots, cells.
+// Out: the table of pairs; sums [regions][6], by atomic additions; by the last block taken [2][regions].
+// Race-free: slots of the table are taken by compare-and-swap, overlaps added by atomics; the last block, which the ticket tells,
+// reads them past its L1 cache.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   beside_last_kernel(c, follows);
@@ -159,7 +148,7 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   const auto label_of = [&](u32 i) {
     return label_at(c, component_label, grid, args, i % grid.sample_width * step, i / grid.sample_width * step);
   };
-  // Labels are older than owners, unless nobody looks for those.
+  // Labels are older than owners, where those are wanted at all.
   if (!args.in_slots) wait_for_last_kernel();
   const u32 asked = FIRST < samples ? label_of(FIRST) : 0;
   if (args.in_slots) wait_for_last_kernel();
@@ -179,8 +168,8 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
         const u32 gx = min(x / grid.step, grid.nx - 1), gy = min(y / grid.step, grid.ny - 1);
         const int2 move = args.in_slots ? t.moves[gy * grid.nx + gx]
                                         : int2{whole_px(t.state->shift[0]), whole_px(t.state->shift[1])};
-        earlier = t.labels[(size_t)clamp_place((i32)y - move.y, grid.height) * grid.width +
-                           clamp_place((i32)x - move.x, grid.width)];
+        earlier = t.labels[(size_t)clamp_position((i32)y - move.y, grid.height) * grid.width +
+                           clamp_position((i32)x - move.x, grid.width)];
         // Whose cluster owns a region has its identity still.
         const u32 cell = t.cells[earlier];
         if (cell != NONE && owns(t, (cell >> 16) * grid.nx + (cell & 0xffffu))) earlier = NONE;
@@ -220,29 +209,29 @@ __device__ __forceinline__ bool name(const Temporal &t, bool warm, u32 label, u3
   if (k != NONE) t.slots[k].id = track.id;
   t.tracks[label] = track;
   t.from[label] = from;
-  t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
+  t.motion[label] = {{(float)track.velocity[0] / POSITION_UNIT, (float)track.velocity[1] / POSITION_UNIT}, track.age};
   return track.id == 0;
 }
 
 // Which of the free slots a region without a cluster wants, which has `n` samples.
 __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &grid, u32 label, u64 n) {
   const u64 *sums = t.sums + 6 * (size_t)label;
-  const i32 at[2] = {(i32)((2 * PLACE * sums[1] + n) / (2 * n)), (i32)((2 * PLACE * sums[2] + n) / (2 * n))};
-  const i32 gx = min(at[0] / PLACE / (i32)grid.step, (i32)grid.nx - 1);
-  const i32 gy = min(at[1] / PLACE / (i32)grid.step, (i32)grid.ny - 1);
+  const i32 at[2] = {(i32)((2 * POSITION_UNIT * sums[1] + n) / (2 * n)), (i32)((2 * POSITION_UNIT * sums[2] + n) / (2 * n))};
+  const i32 gx = min(at[0] / POSITION_UNIT / (i32)grid.step, (i32)grid.nx - 1);
+  const i32 gy = min(at[1] / POSITION_UNIT / (i32)grid.step, (i32)grid.ny - 1);
   // All nine are asked for at once.
-  u32 main[9];
+  u32 largest[9];
   bool taken[9];
 #pragma unroll
   for (i32 i = 0; i < 9; i++) {
     const i32 x = gx + i % 3 - 1, y = gy + i / 3 - 1;
     taken[i] = x < 0 || y < 0 || x >= (i32)grid.nx || y >= (i32)grid.ny;
-    main[i] = taken[i] ? NONE : t.main_label[y * grid.nx + x];
+    largest[i] = taken[i] ? NONE : t.largest_label[y * grid.nx + x];
   }
 #pragma unroll
   for (i32 i = 0; i < 9; i++) {
     const u32 k = (gy + i / 3 - 1) * grid.nx + gx + i % 3 - 1;
-    taken[i] = taken[i] || (main[i] != NONE && index_of(t.owners[main[i]]) == k);
+    taken[i] = taken[i] || (largest[i] != NONE && index_of(t.owners[largest[i]]) == k);
   }
   u32 nearest = NONE;
   u64 least = ~0ull;
@@ -257,12 +246,18 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
       nearest = y * grid.nx + x;
     }
   }
-  t.plant_wanted[label] = nearest;
-  if (nearest != NONE) atomicMax(&t.plant_claims[nearest], key_of((u32)n, label));
+  t.reseed_wanted[label] = nearest;
+  if (nearest != NONE) atomicMax(&t.reseed_claims[nearest], key_of((u32)n, label));
 }
 
-// What regions are called and slots hold from here on; the last block then gives new identities, in label order. Grid: a
-// thread for each slot and region.
+// What regions are called and slots hold from here on; the last block then gives new identities, in label order.
+// Grid: a thread for each slot and region; block: TEMPORAL_THREADS.
+// In: owners, largest_label, taken, the last frame's tracks.
+// Out: tracks, motion, from [regions]; slots [cells]; reseed_wanted [regions] and reseed_claims [cells], by atomic maxima; of the
+// state what the next frame reads.
+// Race-free: a region's track and its owner's id and region are written by the region's thread; a slot that owns nothing is
+// terminated by its own thread, and its size is written by that alone; new tracks are a ballot of each warp, which the last block
+// reads past its L1 cache.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   beside_last_kernel(c, follows);
@@ -273,10 +268,10 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   u32 k = NONE, size = 0;
   bool owning = false;
   if (args.in_slots) {
-    const u32 cell = min(i, cells - 1), main = t.main_label[cell];
+    const u32 cell = min(i, cells - 1), largest = t.largest_label[cell];
     const u64 owner = t.owners[label];
-    size = (u32)(t.mains[cell] >> 32);
-    owning = main != NONE && index_of(t.owners[main]) == i;
+    size = (u32)(t.largest[cell] >> 32);
+    owning = largest != NONE && index_of(t.owners[largest]) == i;
     if (owner != 0) k = index_of(owner);
   }
   wait_for_last_kernel();
@@ -295,44 +290,32 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
     }
   }
   const u32 bits = __ballot_sync(FULL_WARP, is_new);
-  if (lane_id() == 0 && i < regions) t.born[i / 32] = bits;
+  if (lane_id() == 0 && i < regions) t.new_tracks[i / 32] = bits;
   if (!is_last_block(&t.state->tickets[2])) return;
   const u32 next = t.state->next_id;
   const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
   const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
-  u32 count = 0, total;
-  for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.born[word]));
-  u32 rank = sum_before<TEMPORAL_THREADS>(count, total);
+  __shared__ BlockScan<TEMPORAL_THREADS>::Shared scan;
+  u32 count = 0;
+  for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.new_tracks[word]));
+  u32 rank = BlockScan<TEMPORAL_THREADS>::exclusive_sum<false>(scan, count);
   for (u32 word = begin; count != 0 && word < end; word++) {
-    for (u32 bits = __ldcg(&t.born[word]); bits; bits &= bits - 1) {
+    for (u32 bits = __ldcg(&t.new_tracks[word]); bits; bits &= bits - 1) {
       const u32 region = 32 * word + __ffs(bits) - 1, slot = owner_of(t, args, region), id = id_after(next, rank++);
       t.tracks[region].id = id;
       if (slot != NONE) t.slots[slot].id = id;
     }
   }
   if (threadIdx.x == 0) {
-    t.state->next_id = id_after(next, total);
+    t.state->next_id = id_after(next, scan.total);
     t.state->regions = regions;
     if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
   }
 }
 
-// Names of merged regions; mirrors src/temporal/merged.rs.
-struct Merged {
-  u32 *numbers;  // [regions] the last frame's merged label of each superpixel
-  Track *tracks_last, *tracks;
-  u64 *totals;   // [regions][3] pixels, and velocity times pixels
-  u32 *next_id;
-};
-
-// What merging gave: a forest of superpixels, the merged label of each root, and how many superpixels there are.
-struct Forest {
-  const u32 *parent, *number, *count;
-};
-
+// Label of a superpixel after merging.
 __device__ __forceinline__ u32 merged_label(const Forest &forest, u32 i) {
-  while (forest.parent[i] != i) i = forest.parent[i];
-  return forest.number[i];
+  return forest.number[find_root(FixedSets<false>{forest.parent}, i)];
 }
 
 // Rounds half up, negative ones too.
@@ -341,8 +324,12 @@ __device__ __forceinline__ i32 mean_velocity(i64 sum, i64 n) {
   return (i32)(top % (2 * n) < 0 ? quotient - 1 : quotient);
 }
 
-// Superpixels vote for the earlier merged region that they come from; then all merged regions are named. Pixels of
-// superpixels are in `regions`. Grid: one block.
+// Superpixels vote for the earlier merged region that they come from; then all merged regions are named.
+// Grid: one block of IDENTIFY_THREADS.
+// In: area of superpixels [regions], the forest, tracks.
+// Out: of `merged` everything; motion [regions]; the table of pairs, empty afterwards.
+// Race-free: votes and totals are integers, added by atomics between barriers; then a thread has its own share of the merged
+// regions.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
                     Merged merged) {
@@ -363,7 +350,8 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   match(t, args);
   const u32 each = (count + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
   const u32 begin = min(thread * each, count), end = min(begin + each, count);
-  u32 born = 0, total;
+  __shared__ BlockScan<IDENTIFY_THREADS>::Shared scan;
+  u32 new_tracks = 0;
   for (u32 label = begin; label < end; label++) {
     const u32 earlier = __ldcg(&t.taken[label]);
     t.taken[label] = 0;
@@ -377,15 +365,15 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
       track.id = merged.tracks_last[earlier - 1].id;
       track.age = merged.tracks_last[earlier - 1].age + 1;
     }
-    born += track.id == 0;
+    new_tracks += track.id == 0;
     merged.tracks[label] = track;
-    t.motion[label] = {{(float)track.velocity[0] / PLACE, (float)track.velocity[1] / PLACE}, track.age};
+    t.motion[label] = {{(float)track.velocity[0] / POSITION_UNIT, (float)track.velocity[1] / POSITION_UNIT}, track.age};
   }
   const u32 next = *merged.next_id;
-  u32 rank = sum_before<IDENTIFY_THREADS>(born, total);
+  u32 rank = BlockScan<IDENTIFY_THREADS>::exclusive_sum<false>(scan, new_tracks);
   for (u32 label = begin; label < end; label++) {
     if (merged.tracks[label].id == 0) merged.tracks[label].id = id_after(next, rank++);
   }
   for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
-  if (thread == 0) *merged.next_id = id_after(next, total);
+  if (thread == 0) *merged.next_id = id_after(next, scan.total);
 }

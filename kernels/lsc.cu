@@ -4,22 +4,13 @@
 // are done by every block for the clusters that it needs, so a round is one launch.
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
 #include "components.cuh"
-#include "grid.cuh"
+#include "rounds.cuh"
 
 #define INFINITE __int_as_float(0x7f800000)
 
-struct LscArgs : GridArgs {
-  // What products of places are multiplied with.
-  float place_weight;
-};
-static_assert(sizeof(LscArgs) == sizeof(GridArgs) + 4, "mirrored in src/algo/lsc/cuda.rs");
-
-// Sum of a cluster's members: cosines and sines of L, a, b, then, in two's complement, of x and y. 32 bits hold them: see
-// src/algo/lsc/mod.rs. Behind the last cluster of the first set stands `Means`.
-struct __align__(16) Sums {
-  u32 value[12];
-};
-static_assert(sizeof(Sums) == 48, "mirrored in src/algo/lsc/cuda.rs");
+typedef LscSums Sums;
+typedef LscMean Mean;
+typedef LscMeans Means;
 
 // Pairs of a plan: a cosine in the low and a sine in the high 16 bits, both signed.
 struct Pairs {
@@ -37,23 +28,6 @@ __device__ __forceinline__ void color_pairs(const Numbers *color, u32 feature, N
   out[2] = color[1024 + feature_2(feature)];
 }
 
-// The mean feature: its color in quanta, and that over its squared length.
-struct MeanColor {
-  i32 color[6];
-};
-struct Mean : MeanColor {
-  float weights[6];
-};
-static_assert(sizeof(Mean) == sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
-
-// What stage `lsc/mean` leaves: the sum of all samples, and the mean; `ticket` counts blocks. Sum and ticket are zero before.
-struct Means {
-  u64 total[6];
-  Mean mean;
-  u32 ticket, unused[11];
-};
-static_assert(sizeof(Means) == 3 * sizeof(Sums), "mirrored in src/algo/lsc/cuda.rs");
-
 __device__ __forceinline__ i32 norm_of(const MeanColor &mean) {
   i32 norm = 0;
 #pragma unroll
@@ -61,8 +35,12 @@ __device__ __forceinline__ i32 norm_of(const MeanColor &mean) {
   return norm;
 }
 
-// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it. Grid: any number of blocks, each with
-// at most 2^20 samples. Deterministic: all sums are integers.
+// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it.
+// Grid: any number of blocks of MEAN_THREADS, each with at most 2^20 samples.
+// In: samples [count], color [1024 + 2048] pairs.
+// Out: `means`, whose sum and ticket are zero before.
+// Race-free: sums are integers, added by atomics; the last block, which the ticket tells, reads them past its L1 cache when all
+// others have added theirs, and alone writes the mean.
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count) {
   after_last_kernel(samples, count);
@@ -119,13 +97,13 @@ __device__ __forceinline__ i64 dot(const Sums &sums, const MeanColor &mean) {
   return sum;
 }
 
-// A cluster as scores need it: -2 T in ten components, color before place, its squared length behind the sixth, and the
+// A cluster as scores need it: -2 T in ten components, color before position, its squared length behind the sixth, and the
 // label's bits at the end.
 struct Cluster {
   float4 part[3];
 };
 
-__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor &mean, float place_weight, u32 label) {
+__device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor &mean, float position_weight, u32 label) {
   const i64 members = dot(sums, mean), norm = norm_of(mean);
   const float scale = 1.0f / (float)members;
   float along[10], square = 0.0f;
@@ -139,7 +117,7 @@ __device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor 
 #pragma unroll
   for (int j = 6; j < 10; j++) {
     const i64 exact = norm * (i64)(i32)sums.value[j];
-    const float across = (float)exact * scale, weighted = across * place_weight;
+    const float across = (float)exact * scale, weighted = across * position_weight;
     square = __fmaf_rn(weighted, across, square);
     along[j] = -2.0f * weighted;
   }
@@ -149,7 +127,7 @@ __device__ __forceinline__ Cluster cluster_of(const Sums &sums, const MeanColor 
   return cluster;
 }
 
-static_assert(sizeof(Cluster) == 48, "mirrored in src/algo/lsc/cuda.rs");
+static_assert(sizeof(Cluster) == LSC_REACH_BYTES, "src/algo/lsc/cuda.rs asks for as much");
 
 __device__ __forceinline__ u32 label_of(const Cluster &cluster) { return (u32)__float_as_int(cluster.part[2].w); }
 
@@ -168,7 +146,7 @@ __device__ __forceinline__ void store(Sums *to, const Sums &sums) {
 
 // Stage `lsc/seed`: a cluster before the first round has one member, the pixel at its cell's center.
 __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, const u32 *features, u32 x, u32 y) {
-  const u32 column = seed_place(x, args.nx, args.step, args.width), row = seed_place(y, args.ny, args.step, args.height);
+  const u32 column = seed_position(x, args.nx, args.step, args.width), row = seed_position(y, args.ny, args.step, args.height);
   u32 color[3];
   color_pairs(pairs.color, features[(size_t)row * args.width + column], color);
   const u32 px = pairs.px[column], py = pairs.py[row];
@@ -210,7 +188,7 @@ __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const 
     }
     const u32 k = cell.y * args.nx + cell.x;
     const Sums sums = turn.before && dot(turn.own, mean_color) == 0 ? load(turn.before) : turn.own;
-    reach[slot] = cluster_of(sums, mean_color, args.place_weight, k);
+    reach[slot] = cluster_of(sums, mean_color, args.position_weight, k);
     if (cell.x - slots.gx < slots.columns && cell.y - slots.gy < slots.rows) keep(k, sums);
   };
   // The mean is asked for with the sums, past the shared memory that it is on its way to.
@@ -318,14 +296,11 @@ __device__ __forceinline__ void nearest_column(const Cluster *reach, const Mean 
   }
 }
 
-// Samples of a column that a thread has.
-#define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
-
 // A pixel and what is known of it.
 struct Pixel {
   u32 gx, gy, x, y, feature;
   float f[6];  // cosines and sines of its color
-  u32 place_x, place_y;
+  u32 position_x, position_y;
   bool inside;  // the frame
 };
 
@@ -366,12 +341,58 @@ struct Nearest {
   // Pixels of a column that a thread works on at once in stage `lsc/label`.
   static const u32 AT_ONCE = 4;
   template <int N>
-  __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
+  __device__ void load_previous(const Pixel (&)[N], u32 (&)[N]) {}
   template <int N>
   __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel (&)[N], const u32 (&)[N],
                          const float (&)[N], u32 (&)[N]) {}
   __device__ void end() {}
 };
+
+struct RoundShared {
+  Cluster reach[ROUND_SLOTS];
+  u32 sums[10][ROUND_SLOTS];
+  Mean mean;
+};
+
+// Assigns the thread's samples to slots: `best`. Reads `shared.reach` and `shared.mean`, after a barrier.
+template <class Choice>
+__device__ __forceinline__ void assign_samples(const RoundShared &shared, const Slots &slots,
+                                               const Pixel (&pixel)[ROUND_SAMPLES], Choice &choice, u32 (&best)[ROUND_SAMPLES]) {
+  u32 slot[ROUND_SAMPLES], position_y[ROUND_SAMPLES], last[ROUND_SAMPLES];
+  float f[ROUND_SAMPLES][6], lowest[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    slot[i] = slots.of(pixel[i].gx, pixel[i].gy);
+    position_y[i] = pixel[i].position_y;
+#pragma unroll
+    for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
+  }
+  choice.load_previous(pixel, last);
+  nearest_column<ROUND_SAMPLES>(shared.reach, shared.mean, slots.stride(), slot, f, pixel[0].position_x, position_y, best, lowest);
+  choice.choose(shared.reach, shared.mean, slots, pixel, last, lowest, best);
+  choice.end();
+}
+
+// Adds the thread's samples, whose pairs of color are given, to the sums of the block. Whole warps; no barrier.
+__device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const u32 (&pair)[ROUND_SAMPLES][3],
+                                            u32 position_x, const u32 (&position_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
+  SlotSums<10, ROUND_SLOTS> own(shared.sums);
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    if (!tile.inside(i)) continue;
+    if (best[i] != own.target) own.go_to(best[i]);
+#pragma unroll
+    for (int j = 0; j < 3; j++) {
+      own.sum[2 * j] += pair[i][j] & 0xffffu;
+      own.sum[2 * j + 1] += pair[i][j] >> 16;
+    }
+    own.sum[6] += (u32)low(position_x);
+    own.sum[7] += (u32)high(position_x);
+    own.sum[8] += (u32)low(position_y[i]);
+    own.sum[9] += (u32)high(position_y[i]);
+  }
+  own.end();
+}
 
 // One assignment of the sampled pixels. Grid: tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all
 // sums are integers.
@@ -379,107 +400,57 @@ template <class TurnOf, class Keep, class Choice>
 __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, const u32 *px, const u32 *py,
                                        const Mean *mean_from, Sums *sums_out, const LscArgs &args, TurnOf turn_of, Keep keep,
                                        Choice choice) {
-  __shared__ Cluster reach[ROUND_SLOTS];
-  __shared__ u32 shared_sums[10][ROUND_SLOTS];
-  __shared__ Mean mean;
-  const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
-  const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
-  const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
-  const u32 st = args.sample_step, lane = lane_id();
-  const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
-
+  __shared__ RoundShared shared;
+  const RoundTile tile = round_tile(args);
+  const u32 st = tile.step, x = tile.column() * st;
   // All that is asked for without knowing of anything else, then the pairs of the samples.
-  u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], place_y[ROUND_SAMPLES];
+  u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], position_y[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 row = min(sy + i, bottom);
-    feature[i] = samples[(size_t)row * args.sample_width + min(sx, right)];
-    place_y[i] = py[row * st];
+    feature[i] = samples[(size_t)tile.row(i) * args.sample_width + tile.column()];
+    position_y[i] = py[tile.row(i) * st];
   }
-  const u32 place_x = px[x];
-  const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
+  const u32 position_x = px[x];
+  const Slots slots = tile.slots(args);
   const u32 count = slots.count();
   const Cell cell = cell_of(args, slots, threadIdx.x);
-  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) shared_sums[j][i] = 0;
-  }
+  clear_slot_sums(shared.sums, count);
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     color_pairs(color, feature[i], pair[i]);
   }
   wait_for_last_kernel();
   static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
-  load_clusters<true>(reach, mean, mean_from, args, slots, cell, turn_of, keep);
+  load_clusters<true>(shared.reach, shared.mean, mean_from, args, slots, cell, turn_of, keep);
   __syncthreads();
 
   const u32 gx = home(args, x, args.nx);
-  u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
+  u32 best[ROUND_SAMPLES];
   Pixel pixel[ROUND_SAMPLES];
-  float f[ROUND_SAMPLES][6];
-  u32 last[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 y = min(sy + i, bottom) * st;
-    const bool inside = sx <= right && sy + i <= bottom;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, place_x, place_y[i], inside};
+    const u32 y = tile.row(i) * st;
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, position_x, position_y[i], tile.inside(i)};
     floats_of(pair[i], pixel[i].f);
-#pragma unroll
-    for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
   }
-  choice.look_back(pixel, last);
-  float lowest[ROUND_SAMPLES];
-  nearest_column<ROUND_SAMPLES>(reach, mean, slots.stride(), slot, f, place_x, place_y, best, lowest);
-  choice.choose(reach, mean, slots, pixel, last, lowest, best);
-  choice.end();
-
-  u32 target = NO_SLOT, sum[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (sx > right || sy + i > bottom) continue;
-    if (best[i] != target) {
-      if (target != NO_SLOT) {
-#pragma unroll
-        for (int j = 0; j < 10; j++) atomicAdd(&shared_sums[j][target], sum[j]);
-      }
-      target = best[i];
-#pragma unroll
-      for (int j = 0; j < 10; j++) sum[j] = 0;
-    }
-#pragma unroll
-    for (int j = 0; j < 3; j++) {
-      sum[2 * j] += pair[i][j] & 0xffffu;
-      sum[2 * j + 1] += pair[i][j] >> 16;
-    }
-    sum[6] += (u32)low(place_x);
-    sum[7] += (u32)high(place_x);
-    sum[8] += (u32)low(place_y[i]);
-    sum[9] += (u32)high(place_y[i]);
-  }
-  // In large cells all lanes end on one cluster: add them up before they queue for it.
-  int same;
-  __match_all_sync(FULL_WARP, target, &same);
-  if (same && target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) {
-      const u32 all = warp_sum(FULL_WARP, sum[j]);
-      if (lane == 0) atomicAdd(&shared_sums[j][target], all);
-    }
-  } else if (target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 10; j++) atomicAdd(&shared_sums[j][target], sum[j]);
-  }
+  assign_samples(shared, slots, pixel, choice, best);
+  add_samples(shared, tile, pair, position_x, position_y, best);
   __syncthreads();
 
   // Neighboring threads add to neighboring words.
   for (u32 i = threadIdx.x; i < 10 * count; i += ROUND_THREADS) {
-    const u32 to = i / 10, j = i - 10 * to, sum_here = shared_sums[j][to];
-    if (sum_here != 0) atomicAdd(&sums_out[label_of(reach[to])].value[j], sum_here);
+    const u32 to = i / 10, j = i - 10 * to, sum_here = shared.sums[j][to];
+    if (sum_here != 0) atomicAdd(&sums_out[label_of(shared.reach[to])].value[j], sum_here);
   }
 }
 
+// Stages `lsc/seed` (in the first round, `seeds`) or `lsc/update`, and `lsc/assign`: one round.
+// Grid: tiles of ROUND_TILE_W x ROUND_TILE_H samples; block: ROUND_THREADS, a thread ROUND_SAMPLES samples of a column.
+// In: features [height][width], samples [sample_height][sample_width], pairs of color [1024 + 2048], px [width], py [height], the
+// mean, `sums` and `old` [cells] of the last round.
+// Out: `out` [cells], sums that this round compares with; `sums_out` [cells], of its members; `sums_clear` [cells], zero.
+// Race-free: as `slic_assign`: several blocks may write a cell's `out`, all the same value; members are added by integer atomics;
+// the sets are different memory.
 KERNEL __launch_bounds__(ROUND_THREADS)
     lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
                const u32 *__restrict__ px, const u32 *__restrict__ py, const Mean *__restrict__ mean,
@@ -511,7 +482,7 @@ struct Labels : TilePlane {
   Choice &choice;
   const Prepare &ready;
   // Of the lane's column, and of the row that is as far down as the lane is right.
-  u32 gx, row_slot, place_x, row_place;
+  u32 gx, row_slot, position_x, row_position;
 
   __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
     if (args.identity) {
@@ -524,21 +495,21 @@ struct Labels : TilePlane {
   }
   template <u32 N>
   __device__ __forceinline__ void assign_some(u32 y, const u32 *value, u32 *tag) {
-    u32 place_y[N], slot[N], best[N], last[N];
+    u32 position_y[N], slot[N], best[N], last[N];
     float f[N][6], lowest[N];
     Pixel pixel[N];
 #pragma unroll
     for (u32 i = 0; i < N; i++) {
       const u32 at = row(y + i);
-      place_y[i] = __shfl_sync(FULL_WARP, row_place, y + i);
+      position_y[i] = __shfl_sync(FULL_WARP, row_position, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
-      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], {}, place_x, place_y[i], inside(y + i)};
+      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], {}, position_x, position_y[i], inside(y + i)};
       table.load(value[i], pixel[i].f);
 #pragma unroll
       for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
     }
-    choice.look_back(pixel, last);
-    nearest_column<N>(reach, mean, slots.stride(), slot, f, place_x, place_y, best, lowest);
+    choice.load_previous(pixel, last);
+    nearest_column<N>(reach, mean, slots.stride(), slot, f, position_x, position_y, best, lowest);
     choice.choose(reach, mean, slots, pixel, last, lowest, best);
 #pragma unroll
     for (u32 i = 0; i < N; i++) tag[i] = best[i];
@@ -582,6 +553,13 @@ __device__ __forceinline__ void label_alone(const u32 *features, const u32 *colo
       [](u32, const Sums &) {}, Nearest());
 }
 
+// Stage `lsc/label` with the last `lsc/update`: labels of all pixels of a frame by itself, as components inside each tile.
+// Grid: tiles of 32 x 32 px; block: LABEL_THREADS; dynamic shared memory: a `Cluster` for each in reach of a tile.
+// In: features [height][width], pairs of color [1024 + 2048], px [width], py [height], the mean, `sums` and `old` [cells] of the
+// last round.
+// Out: of `components`, the tile's component of every pixel [height][width], and its components and pairs in the lists: see
+// `tile_components`.
+// Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
@@ -590,7 +568,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   label_alone<LABEL_THREADS / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 
-// The same for frames of few tiles.
+// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_small(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
                     const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,

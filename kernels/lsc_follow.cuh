@@ -6,19 +6,6 @@
 
 #define TURN_BITS 14
 
-// Memory of a frame that follows another: sums and those before a round by turns, and the final sums of the last frame and
-// this.
-struct LscTemporal {
-  Sums *sums[3];
-  Sums *state[2];
-  const Sums *carried_last;
-  Sums *carried;
-  const u32 *turn;  // pair of each whole px of a turn
-  float square;     // of a pixel's feature
-  u32 unused;
-};
-static_assert(sizeof(LscTemporal) == 72, "mirrored in src/algo/lsc/cuda.rs");
-
 // One of three, without an array that would be in local memory.
 __device__ __forceinline__ Sums *sums_of(const LscTemporal &own, u32 round) {
   const u32 turn = round % 3;
@@ -46,8 +33,8 @@ __device__ __forceinline__ u64 distance_of(const Mean &mean, float square, float
 __device__ __forceinline__ float score_of(const Cluster *reach, float weight, u32 slot, const Pixel &pixel) {
   const float(&f)[6] = pixel.f;
   const float4 a = reach[slot].part[0], b = reach[slot].part[1], c = reach[slot].part[2];
-  float score = __fmaf_rn((float)high(pixel.place_x), c.x, (float)low(pixel.place_x) * b.w);
-  score = __fmaf_rn((float)high(pixel.place_y), c.z, __fmaf_rn((float)low(pixel.place_y), c.y, score));
+  float score = __fmaf_rn((float)high(pixel.position_x), c.x, (float)low(pixel.position_x) * b.w);
+  score = __fmaf_rn((float)high(pixel.position_y), c.z, __fmaf_rn((float)low(pixel.position_y), c.y, score));
   score = __fmaf_rn(weight, b.z, score);
   score = __fmaf_rn(f[0], a.x, score);
   score = __fmaf_rn(f[1], a.y, score);
@@ -75,7 +62,7 @@ struct LscInertia : Inertia {
   }
 };
 
-// A sum of pairs of place after a move by whole px.
+// A sum of pairs of position after a move by whole px.
 __device__ __forceinline__ void move_pair(const LscTemporal &own, const LscArgs &args, i32 by, u32 &cosine, u32 &sine) {
   const i32 turn = 4 * (i32)args.step, at = by % turn;
   const u32 pair = own.turn[at < 0 ? at + turn : at];
@@ -91,10 +78,10 @@ __device__ __forceinline__ Sums carry(const LscArgs &args, const Pairs &pairs, c
   if (source.slot == NONE) return seed(args, pairs, t.features, x, y);
   Sums sums = load(own.carried_last + source.slot);
   const Slot &slot = t.slots_last[source.slot];
-  if (slot.planted) {
+  if (slot.reseeded) {
     const u32 list[5] = {pairs.color[slot.color[0]], pairs.color[1024 + slot.color[1]], pairs.color[1024 + slot.color[2]],
-                         pairs.px[clamp_place(whole_px(slot.place[0]), args.width)],
-                         pairs.py[clamp_place(whole_px(slot.place[1]), args.height)]};
+                         pairs.px[clamp_position(whole_px(slot.position[0]), args.width)],
+                         pairs.py[clamp_position(whole_px(slot.position[1]), args.height)]};
 #pragma unroll
     for (int i = 0; i < 5; i++) {
       sums.value[2 * i] = (u32)low(list[i]);
@@ -106,13 +93,13 @@ __device__ __forceinline__ Sums carry(const LscArgs &args, const Pairs &pairs, c
   return sums;
 }
 
-// The place in 1/16 px that a sum of pairs points to, of those a turn apart the nearest to `near` px.
-__device__ __forceinline__ i32 place_of(const LscTemporal &own, const LscArgs &args, u32 cosine, u32 sine, i32 near) {
+// The position in 1/16 px that a sum of pairs points to, of those a turn apart the nearest to `near` px.
+__device__ __forceinline__ i32 position_of(const LscTemporal &own, const LscArgs &args, u32 cosine, u32 sine, i32 near) {
   const i64 x = (i32)cosine, y = (i32)sine;
   const i32 step = args.step, turn = 4 * step;
   i64 c = x, s = y;
   i32 quarter = 0;
-  if (x == 0 && y == 0) return near * PLACE;
+  if (x == 0 && y == 0) return near * POSITION_UNIT;
   if (x <= 0 && y > 0) {
     quarter = 1;
     c = y;
@@ -139,10 +126,16 @@ __device__ __forceinline__ i32 place_of(const LscTemporal &own, const LscArgs &a
   }
   const i32 at = quarter * step + first, top = 2 * (near - at) + turn;
   const i32 turns = top >= 0 ? top / (2 * turn) : -((2 * turn - 1 - top) / (2 * turn));
-  return PLACE * (at + turns * turn) + PLACE / 2;
+  return POSITION_UNIT * (at + turns * turn) + POSITION_UNIT / 2;
 }
 
-// As `lsc_assign`; `begin` is a `Begin`. The round after a cut is one more, so all that follow count one further.
+// As `lsc_assign`, for a frame that follows another; `begin` is a `Begin`, `round` the number of the round. The round after a cut is
+// one more, so all that follow count one further.
+// Grid and block: the same.
+// In: samples, color, px, py, mean; of `t` sources [cells], slots, labels and features of the last frame, which nobody writes
+// meanwhile; of `own` sums and state by turns.
+// Out: sums and state of this round's turn; in the first round the residual, one atomic addition a block.
+// Race-free: as there; three sets of sums and two of state take turns.
 KERNEL __launch_bounds__(ROUND_THREADS, 6)
     lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
                const u32 *__restrict__ py, const Mean *__restrict__ mean, LscTemporal own, Temporal t,
@@ -192,17 +185,21 @@ __device__ __forceinline__ void label_follow(const float2 *color, const u32 *px,
       [&](u32 k, const Sums &last) {
         store(own.carried + k, last);
         const u32 x = k % args.nx, y = k / args.nx;
-        const i32 column = seed_place(x, args.nx, args.step, args.width);
-        const i32 row = seed_place(y, args.ny, args.step, args.height);
-        t.places[k] = {place_of(own, args, last.value[6], last.value[7], column),
-                       place_of(own, args, last.value[8], last.value[9], row)};
+        const i32 column = seed_position(x, args.nx, args.step, args.width);
+        const i32 row = seed_position(y, args.ny, args.step, args.height);
+        t.positions[k] = {position_of(own, args, last.value[6], last.value[7], column),
+                       position_of(own, args, last.value[8], last.value[9], row)};
       },
       inertia);
   __syncthreads();
   if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
 }
 
-// As `lsc_label`.
+// As `lsc_label`, for a frame that leaves what the next one needs; `round` is the last one's number, `follows` whether it goes on
+// from a frame. `color` are the pairs as floats.
+// Grid and block: the same.
+// Out, beside what `lsc_label` writes: `carried` [cells] and positions [cells], by the blocks of all tiles that a cell lies in,
+// which write the same values; the residual, one atomic addition a block.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label_follow(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
@@ -211,7 +208,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   label_follow<LABEL_THREADS / 32>(color, px, py, mean, own, t, temporal, components, round, follows, args);
 }
 
-// As `lsc_label_small`.
+// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_follow_small(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                            const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,

@@ -1,51 +1,23 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stage `merge`: regions that touch and look alike become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
+// Stage `merge`: neighboring regions of similar color become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
 // leaves: the label of every component, pixels and features of every region, and all pairs of components that touch. No
 // pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is a minimum,
 // unions keep the lowest label.
 #include "components.cuh"
 #include "regions.cuh"
 
-struct MergeArgs {
-  u32 ratio;   // C squared, in 1/256
-  u32 limit;   // largest squared distance that is merged across
-  u32 mutual;
-  u32 unused;
-};
-static_assert(sizeof(MergeArgs) == 4 * 4, "mirrored in src/post/merge/cuda.rs");
-
-// Device memory of the stage: one entry for each label that connectivity gave.
-struct Merging {
-  u32 *parent;  // union-find; a parent is never above its child
-  ComponentSums *sums;
-  u64 *mean;  // 16 bits a channel, in 1/16 quantum
-  u32 *nearest;
-  u32 *number;  // of roots: the label to be
-  u32 *count;   // labels that connectivity gave
-};
-
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
 
 enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2 };
 
-__device__ __forceinline__ u32 find(const u32 *parent, u32 i) {
-  for (;;) {
-    const u32 up = load_relaxed(parent + i);
-    if (up == i) return i;
-    i = up;
-  }
-}
-
-__device__ __forceinline__ void unite(u32 *parent, u32 a, u32 b) {
-  for (;;) {
-    a = find(parent, a);
-    b = find(parent, b);
-    if (a == b) return;
-    const u32 low = min(a, b), high = max(a, b);
-    if (atomicCAS(&parent[high], high, low) == high) return;
-  }
-}
+// Sets of labels, as `unite` of kernels/block.cuh wants them.
+struct LabelSets : PlainOrder {
+  u32 *up;
+  __device__ __forceinline__ explicit LabelSets(const Merging &m) : up(m.parent) {}
+  __device__ __forceinline__ u32 parent(u32 i) const { return load_relaxed(up + i); }
+  __device__ __forceinline__ bool link(Node a, Node b) const { return atomicCAS(&up[a.at], a.at, b.at) == a.at; }
+};
 
 __device__ __forceinline__ u32 distance(u64 a, u64 b) {
   u32 sum = 0;
@@ -66,8 +38,11 @@ __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const Compon
   m.nearest[i] = 0xffffffffu;
 }
 
-// Without connectivity pixels and features are still with the components. Grid of each kernel but merge_number: any number
-// of blocks.
+// Without connectivity pixels and features are still with the components: brings them to the regions.
+// Grid: any number of blocks of MERGE_THREADS, a component a thread by turns.
+// In: sums and labels [components].
+// Out: area and color of regions [regions].
+// Race-free: integers, added by atomics.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
   after_last_kernel(c, regions);
@@ -81,6 +56,11 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
+// Every region is a set of its own; begins the first pass.
+// Grid: any number of blocks of MERGE_THREADS, a region a thread by turns.
+// In: regions [regions], their number.
+// Out: of `m` everything but numbers [regions].
+// Race-free: a thread writes its own region's entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
   after_last_kernel(m, counters);
@@ -95,6 +75,11 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
+// Begins a further pass: means of the roots.
+// Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
+// In: sums.
+// Out: means and nearest, of roots.
+// Race-free: a thread writes its own label's entries.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
   after_last_kernel(m);
   const u32 count = *m.count;
@@ -104,8 +89,13 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
   }
 }
 
-// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are
-// pairs of roots afterwards.
+// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are pairs of
+// roots afterwards.
+// Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
+// In: pairs, parents, means.
+// Out: pairs, by the one thread that has them; nearest, by atomic minima.
+// Race-free: nothing is joined here; a stale value that is read before a minimum is above the true one, and only costs an atomic
+// more.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
   after_last_kernel(c, pass);
@@ -113,8 +103,8 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
     if (pass > 0 && edge.x == edge.y) continue;
-    const u32 a = pass == 0 ? component_label[edge.x] : find(m.parent, edge.x);
-    const u32 b = pass == 0 ? component_label[edge.y] : find(m.parent, edge.y);
+    const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
+    const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
     c.edges[i] = make_uint2(a, b);
     if (a == b) continue;
     const u32 d = distance(m.mean[a], m.mean[b]);
@@ -124,6 +114,10 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 }
 
 // Unites what is near enough.
+// Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
+// In: pairs, means, nearest, which nobody changes.
+// Out: parents, by `unite`.
+// Race-free: which pairs are joined depends on what is only read; sets do not depend on the order, and the lowest label is the root.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
   after_last_kernel(c, args);
   const u32 edges = c.counters[EDGES];
@@ -133,16 +127,20 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
     const u32 d = distance(m.mean[edge.x], m.mean[edge.y]);
     const u64 scaled = 256 * (u64)d, ratio = args.ratio;
     const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[edge.y]);
-    if (sides > args.mutual && d <= args.limit) unite(m.parent, edge.x, edge.y);
+    if (sides > args.mutual && d <= args.limit) unite(LabelSets(m), {edge.x}, {edge.y});
   }
 }
 
 // What was united gives its sums to its root.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
+// Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
+// In: parents, which nobody changes.
+// Out: sums.
+// Race-free: who is no root is emptied by its own thread; roots get what it held by integer atomics.
+KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m) {
   after_last_kernel(m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
-    const u32 root = find(m.parent, i);
+    const u32 root = find_root(LabelSets(m), i);
     if (root == i || m.sums[i].count == 0) continue;
     const ComponentSums sums = m.sums[i];
     m.sums[i].count = 0;
@@ -152,31 +150,30 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_settle(Merging m) {
   }
 }
 
-// Grid: one block. Numbers the roots in their order.
+// Numbers the roots in their order.
+// Grid: one block of NUMBER_THREADS, which have equal shares of the labels, one after the other.
+// In: parents.
+// Out: numbers of roots, the number of regions.
+// Race-free: a thread writes its own share's.
 KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
   after_last_kernel(m, counters);
-  __shared__ u32 warp_total[NUMBER_THREADS / 32];
+  __shared__ BlockScan<NUMBER_THREADS>::Shared shared;
   const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
   const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
   u32 roots = 0;
   for (u32 i = begin; i < end; i++) roots += m.parent[i] == i;
-  const u32 sum = inclusive_sum(roots), warp = threadIdx.x / 32;
-  if (lane_id() == 31) warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = warp_total[lane_id()], up = inclusive_sum(here);
-    warp_total[lane_id()] = up - here;
-    if (lane_id() == 31) counters[REGIONS] = up;
-  }
-  __syncthreads();
-  u32 next = warp_total[warp] + sum - roots;
+  u32 next = BlockScan<NUMBER_THREADS>::exclusive_sum<false>(shared, roots);
+  if (threadIdx.x == 0) counters[REGIONS] = shared.total;
   for (u32 i = begin; i < end; i++) {
     if (m.parent[i] == i) m.number[i] = next++;
   }
 }
 
-// Labels before merging, which the next frame's temporal mode goes on from. Grid: tiles of 32 x 32 px, a pixel in each of
-// four rows a thread.
+// Labels before merging, which the next frame's temporal mode goes on from.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, a pixel in each of four rows a thread.
+// In: labels [components].
+// Out: kept [height][width].
+// Race-free: a thread writes its own pixels.
 KERNEL __launch_bounds__(TILE_THREADS)
     merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height) {
   after_last_kernel(c, height);
@@ -188,12 +185,16 @@ KERNEL __launch_bounds__(TILE_THREADS)
 }
 
 // Components take the label of what their own became, and regions begin with what they hold.
+// Grid: any number of blocks of MERGE_THREADS, a component and a label a thread by turns.
+// In: parents, numbers, sums.
+// Out: labels [components], in place; regions [regions].
+// Race-free: a thread writes its own component's label, and its own root's region, since numbers differ.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
   after_last_kernel(c, regions);
   const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
-    component_label[i] = (u16)m.number[find(m.parent, component_label[i])];
+    component_label[i] = (u16)m.number[find_root(LabelSets(m), component_label[i])];
   }
   for (u32 i = FIRST; i < count; i += ALL) {
     const ComponentSums sums = m.sums[i];

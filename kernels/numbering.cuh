@@ -5,30 +5,14 @@
 #include "regions.cuh"
 
 struct NumberShared {
-  u32 warp_total[NUMBER_THREADS / 32];
-  u32 total;
-  // Marks before each group of words; before that, what picks in the rounds of one block.
+  BlockScan<NUMBER_THREADS>::Shared scan;
+  // Marks before each group of words; before that, what selects in the rounds of one block.
   union {
     __align__(16) u32 before[MARK_GROUPS];
-    uint2 pickers[2][LATE_PICKER_PLACES];
+    uint2 selectors[2][LATE_SELECTOR_CAPACITY];
   };
-  u32 picking;
+  u32 selecting;
 };
-
-// Exclusive sum over the block; `shared.total` afterwards holds the sum of all.
-__device__ __forceinline__ u32 block_sum(NumberShared &shared, u32 value) {
-  const u32 sum = inclusive_sum(value), warp = threadIdx.x / 32;
-  __syncthreads();
-  if (lane_id() == 31) shared.warp_total[warp] = sum;
-  __syncthreads();
-  if (warp == 0) {
-    const u32 here = shared.warp_total[lane_id()], up = inclusive_sum(here);
-    shared.warp_total[lane_id()] = up - here;
-    if (lane_id() == 31) shared.total = up;
-  }
-  __syncthreads();
-  return shared.warp_total[warp] + sum - value;
-}
 
 // Marks of each group of words: a thread's part, asked for alone.
 #define GROUPS_A_THREAD (MARK_GROUPS / NUMBER_THREADS)
@@ -49,7 +33,7 @@ __device__ __forceinline__ u32 sum_groups(NumberShared &shared, const u32 (&here
   u32 sum = 0;
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD; i++) sum += here[i];
-  u32 before = block_sum(shared, sum);
+  u32 before = BlockScan<NUMBER_THREADS>::exclusive_sum<true>(shared.scan, sum);
   uint4 *at = (uint4 *)(shared.before + GROUPS_A_THREAD * threadIdx.x);
 #pragma unroll
   for (u32 i = 0; i < GROUPS_A_THREAD; i += 4) {
@@ -58,11 +42,11 @@ __device__ __forceinline__ u32 sum_groups(NumberShared &shared, const u32 (&here
     before = fourth + here[i + 3];
   }
   __syncthreads();
-  return shared.total;
+  return shared.scan.total;
 }
 
 // A component's root, and where its mark is: the group, and the marks before it from the group's first on.
-struct Place {
+struct MarkPosition {
   u32 root, group, before;
 };
 
@@ -75,22 +59,22 @@ __device__ __forceinline__ u32 root_of(const Components &c, const ConnectArgs &a
   return i;
 }
 
-// The place of a component with a root that begins with `head`.
-__device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs &args, const Marks &marks, u32 root, uint2 head) {
+// Where the mark of a component is, with a root that begins with `head`.
+__device__ __forceinline__ MarkPosition mark_position(const Components &c, const ConnectArgs &args, const Marks &marks, u32 root, uint2 head) {
   const u32 at = mark_at(c, args, root, head.y), word = at / 32, group = word >> args.group_bits;
-  Place place = {root, group, 0};
+  MarkPosition position = {root, group, 0};
   // Two quads at once. Groups begin and end with whole quads.
   for (u32 eight = group << args.group_bits; eight <= word; eight += 8) {
-    const uint4 *quads = (const uint4 *)(marks.bitmap() + eight);
+    const uint4 *quads = (const uint4 *)(bitmap(marks) + eight);
     const uint4 low = __ldcg(quads), high = eight + 4 <= word ? __ldcg(quads + 1) : make_uint4(0, 0, 0, 0);
     const u32 bits[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
     for (u32 i = 0; i < 8; i++) {
       const u32 lower = eight + i < word ? ~0u : eight + i == word ? (1u << at % 32) - 1 : 0;
-      place.before += __popc(bits[i] & lower);
+      position.before += __popc(bits[i] & lower);
     }
   }
-  return place;
+  return position;
 }
 
 // Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
@@ -99,26 +83,26 @@ __device__ __forceinline__ Place place_of(const Components &c, const ConnectArgs
 __device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args, const Marks &marks,
                                        u16 *labels, RegionSums *regions, u32 components, u32 on_the_way) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  // All that does not take the sum over the groups is under way before they are added up.
+  // All that does not take the sum over the groups is in flight before they are added up.
   u32 groups[GROUPS_A_THREAD];
   load_groups(marks, groups);
-  Place place = {0, 0, 0};
+  MarkPosition position = {0, 0, 0};
   ComponentSums sums;
-  const auto find_place = [&](u32 from) {
+  const auto find_mark = [&](u32 from) {
     sums = load_sums(c, from);
     uint2 head = make_uint2(sums.count, sums.key);
     const u32 root = root_of(c, args, from, head);
-    return place_of(c, args, marks, root, head);
+    return mark_position(c, args, marks, root, head);
   };
-  if (first < components) place = find_place(on_the_way);
+  if (first < components) position = find_mark(on_the_way);
   const u32 total = sum_groups(shared, groups);
   for (u32 i = first; i < components; i += all) {
-    if (i != first) place = find_place(i);
-    const u32 label = shared.before[place.group] + place.before;
+    if (i != first) position = find_mark(i);
+    const u32 label = shared.before[position.group] + position.before;
     // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
     labels[i] = (u16)min(label, args.max_regions - 1);
     // A root's sums are its own: nothing lies between.
-    if (args.connectivity && label < args.max_regions && place.root == i) {
+    if (args.connectivity && label < args.max_regions && position.root == i) {
       store_region(regions + label, region_of(sums.count, sums.color));
     }
   }

@@ -5,16 +5,6 @@
 
 enum Fill { FILL_NONE = 0, FILL_MEAN = 1, FILL_LABELS = 2 };
 
-struct DrawArgs {
-  u32 label_stride;
-  u32 fill;
-  // Width of the boundary in px, 0 for none, and its color in the frame's own channels.
-  u32 width;
-  u32 alpha;
-  u32 color[3];
-};
-static_assert(sizeof(DrawArgs) == 4 * 7, "mirrored in src/post/overlay/cuda.rs");
-
 __device__ __forceinline__ u32 blend(u32 sample, u32 color, u32 alpha) {
   return (alpha * color + (255 - alpha) * sample + 127) / 255;
 }
@@ -45,8 +35,12 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
 // Rows of marks that a tile needs above and below itself for the widest line.
 #define REACH 4
 
-// Grid: tiles of 32 x 32 px, lane = column; four rows a warp. Tiles begin at even rows and columns, so a chroma sample
-// has all its pixels in one tile.
+// Stage `overlay`: fills regions and draws their boundaries.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, lane = column, four rows a warp.
+// In: labels [height][label_stride], means [regions] or tracks [regions], as `fill` asks.
+// Out: the frame, in place.
+// Race-free: tiles begin at even rows and columns, so that a chroma sample has all its pixels in one tile and one thread that writes
+// it; no thread reads a sample of the frame but those it writes.
 KERNEL __launch_bounds__(TILE_THREADS)
     draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
          DrawArgs args) {

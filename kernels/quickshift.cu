@@ -3,20 +3,6 @@
 // src/algo/quickshift/cpu.rs, whose chains of operations stand here with the same rounding at every step.
 #include "components.cuh"
 
-struct QuickShiftArgs {
-  u32 width, height;
-  i32 radius;
-  // Rows of the density's neighborhood that fit in shared memory at once.
-  i32 rows;
-  // The weight's constants: see src/algo/quickshift/mod.rs.
-  float color, span, bias, unit;
-  // The link's.
-  float color_sq, tau_sq;
-  u32 offsets;
-  i32 reach;
-};
-static_assert(sizeof(QuickShiftArgs) == 4 * 12, "mirrored in src/algo/quickshift/cuda.rs");
-
 // 2^f for -0.5 to 0.5; `EXP2` of src/algo/quickshift/mod.rs.
 #define EXP2_1 0.6931242f
 #define EXP2_2 0.24024099f
@@ -62,19 +48,79 @@ struct DensityShared {
   float row[MOST_RADIUS + 1];
 };
 
+// Where a warp's pixels are: a thread has DENSITY_PIXELS of a column, a warp as many rows, from row `own` of the tile on.
+struct DensityTile {
+  i32 radius, stride;  // cells of a row of the piece in shared memory
+  i32 lane, warp, left, top, own;
+
+  // Calls `function(cell, x, y)` for the thread's share of the cells in rows `begin` to `end` of the tile's neighborhood.
+  template <class Function>
+  __device__ __forceinline__ void each_cell(i32 begin, i32 end, Function function) const {
+    for (i32 y = begin + warp; y < end; y += DENSITY_THREADS / 32) {
+      for (i32 x = lane; x < stride; x += 32) function((y - begin) * stride + x, left - radius + x, top + y);
+    }
+  }
+};
+__device__ __forceinline__ DensityTile density_tile(const QuickShiftArgs &args) {
+  const i32 warp = (i32)threadIdx.x / 32;
+  return {args.radius, 32 + 2 * args.radius, (i32)lane_id(), warp, (i32)blockIdx.x * 32, (i32)blockIdx.y * DENSITY_TILE_H,
+          warp * DENSITY_PIXELS};
+}
+
+// Weighs the thread's pixels `p` with a row, `down` rows below the first of them, that is in reach of all: cells from `start` on.
+template <int CELLS>
+__device__ __forceinline__ void weigh_with_all(DensityShared<CELLS> &shared, const QuickShiftArgs &args, i32 down, i32 start,
+                                               const float4 (&p)[DENSITY_PIXELS], u32 (&sum)[DENSITY_PIXELS]) {
+  const i32 radius = args.radius;
+  const u32 unit_bits = (u32)__float_as_int(args.unit);
+  float share[DENSITY_PIXELS];
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) share[i] = shared.row[down - i];
+#pragma unroll 2
+  for (i32 d = 0; d <= 2 * radius; d++) {
+    const float4 q = shared.color[start + d];
+    const float base = shared.column[d];
+    u32 q_sum = 0;
+#pragma unroll
+    for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+      const u32 bits = weight_bits(args, p[i], q, base - share[i]);
+      sum[i] += bits;
+      q_sum += bits;
+    }
+    atomicAdd(&shared.sum[start + d], q_sum - DENSITY_PIXELS * unit_bits);
+  }
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) sum[i] -= (u32)(2 * radius + 1) * unit_bits;
+}
+
+// The same with a row that is not in reach of all of them, or is one of theirs.
+template <int CELLS>
+__device__ __forceinline__ void weigh_with_some(DensityShared<CELLS> &shared, const QuickShiftArgs &args, i32 down, i32 start,
+                                                const float4 (&p)[DENSITY_PIXELS], u32 (&sum)[DENSITY_PIXELS]) {
+  const i32 radius = args.radius;
+  const u32 unit_bits = (u32)__float_as_int(args.unit);
+#pragma unroll
+  for (i32 i = 0; i < DENSITY_PIXELS; i++) {
+    if (down < i || down - i > radius) continue;
+    const float share = shared.row[down - i];
+#pragma unroll 4
+    for (i32 d = down == i ? radius + 1 : 0; d <= 2 * radius; d++) {
+      const u32 weight = weight_bits(args, p[i], shared.color[start + d], shared.column[d] - share) - unit_bits;
+      sum[i] += weight;
+      atomicAdd(&shared.sum[start + d], weight);
+    }
+  }
+}
+
 // Every pair once, for both of its pixels: a pixel takes the pairs with those to its right in its row and with all in
-// reach in the rows below. Grid: tiles of 32 x DENSITY_TILE_H px; a thread has DENSITY_PIXELS of a column, a warp as many
-// rows. The neighborhood passes through shared memory in pieces of `args.rows` rows. `density` starts as zero.
-// Deterministic: all sums are integers.
+// reach in the rows below. Grid: tiles of 32 x DENSITY_TILE_H px. The neighborhood passes through shared memory in pieces of
+// `args.rows` rows. `density` starts as zero. Deterministic: all sums are integers.
 template <int CELLS>
 __device__ __forceinline__ void density_of(const u32 *features, const float *column, const float *row, u32 *density,
                                            const QuickShiftArgs &args) {
   __shared__ DensityShared<CELLS> shared;
-  const i32 radius = args.radius, stride = 32 + 2 * radius, lane = (i32)lane_id();
-  const i32 left = (i32)blockIdx.x * 32, top = (i32)blockIdx.y * DENSITY_TILE_H;
-  const i32 warp = (i32)threadIdx.x / 32, own = warp * DENSITY_PIXELS;
-  const u32 unit_bits = (u32)__float_as_int(args.unit);
-
+  const DensityTile t = density_tile(args);
+  const i32 radius = t.radius;
   for (i32 i = (i32)threadIdx.x; i <= 2 * radius; i += DENSITY_THREADS) {
     shared.column[i] = column[i < radius ? radius - i : i - radius];
   }
@@ -83,7 +129,7 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
   u32 sum[DENSITY_PIXELS];
 #pragma unroll
   for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-    p[i] = load_color(args, features, left + lane, top + own + i);
+    p[i] = load_color(args, features, t.left + t.lane, t.top + t.own + i);
     p[i].x *= -2.0f;
     p[i].y *= -2.0f;
     p[i].z *= -2.0f;
@@ -94,70 +140,40 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
   const i32 all = DENSITY_TILE_H + radius;
   for (i32 begin = 0; begin < all; begin += args.rows) {
     const i32 end = min(begin + args.rows, all);
-    for (i32 y = begin + warp; y < end; y += DENSITY_THREADS / 32) {
-      for (i32 x = lane; x < stride; x += 32) {
-        shared.color[(y - begin) * stride + x] = load_color(args, features, left - radius + x, top + y);
-        shared.sum[(y - begin) * stride + x] = 0;
-      }
-    }
+    t.each_cell(begin, end, [&](i32 cell, i32 x, i32 y) {
+      shared.color[cell] = load_color(args, features, x, y);
+      shared.sum[cell] = 0;
+    });
     __syncthreads();
-    for (i32 y = max(begin, own); y < min(end, own + DENSITY_PIXELS + radius); y++) {
+    for (i32 y = max(begin, t.own); y < min(end, t.own + DENSITY_PIXELS + radius); y++) {
       // Rows below the first of the warp's pixels.
-      const i32 down = y - own, start = (y - begin) * stride + lane;
+      const i32 down = y - t.own, start = (y - begin) * t.stride + t.lane;
       if (down >= DENSITY_PIXELS && down <= radius) {
-        float share[DENSITY_PIXELS];
-#pragma unroll
-        for (i32 i = 0; i < DENSITY_PIXELS; i++) share[i] = shared.row[down - i];
-#pragma unroll 2
-        for (i32 d = 0; d <= 2 * radius; d++) {
-          const float4 q = shared.color[start + d];
-          const float base = shared.column[d];
-          u32 q_sum = 0;
-#pragma unroll
-          for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-            const u32 bits = weight_bits(args, p[i], q, base - share[i]);
-            sum[i] += bits;
-            q_sum += bits;
-          }
-          atomicAdd(&shared.sum[start + d], q_sum - DENSITY_PIXELS * unit_bits);
-        }
-#pragma unroll
-        for (i32 i = 0; i < DENSITY_PIXELS; i++) sum[i] -= (u32)(2 * radius + 1) * unit_bits;
+        weigh_with_all(shared, args, down, start, p, sum);
       } else {
-        // Not in reach of all of them, or in their own rows.
-#pragma unroll
-        for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-          if (down < i || down - i > radius) continue;
-          const float share = shared.row[down - i];
-#pragma unroll 4
-          for (i32 d = down == i ? radius + 1 : 0; d <= 2 * radius; d++) {
-            const u32 weight = weight_bits(args, p[i], shared.color[start + d], shared.column[d] - share) - unit_bits;
-            sum[i] += weight;
-            atomicAdd(&shared.sum[start + d], weight);
-          }
-        }
+        weigh_with_some(shared, args, down, start, p, sum);
       }
     }
     __syncthreads();
-    for (i32 y = begin + warp; y < min(end, (i32)args.height - top); y += DENSITY_THREADS / 32) {
-      for (i32 x = lane; x < stride; x += 32) {
-        const i32 column_x = left - radius + x;
-        const u32 weights = shared.sum[(y - begin) * stride + x];
-        if (weights != 0 && column_x >= 0 && column_x < (i32)args.width) {
-          atomicAdd(&density[(size_t)(top + y) * args.width + column_x], weights);
-        }
-      }
-    }
-    // The next piece takes the place of this one.
+    t.each_cell(begin, min(end, (i32)args.height - t.top), [&](i32 cell, i32 x, i32 y) {
+      const u32 weights = shared.sum[cell];
+      if (weights != 0 && x >= 0 && x < (i32)args.width) atomicAdd(&density[(size_t)y * args.width + x], weights);
+    });
+    // The next piece overwrites this one.
     __syncthreads();
   }
 #pragma unroll
   for (i32 i = 0; i < DENSITY_PIXELS; i++) {
-    const i32 x = left + lane, y = top + own + i;
+    const i32 x = t.left + t.lane, y = t.top + t.own + i;
     if (x < (i32)args.width && y < (i32)args.height) atomicAdd(&density[(size_t)y * args.width + x], sum[i]);
   }
 }
 
+// Stage `quickshift/density`: the density of every pixel, in units of the weight.
+// Grid: tiles of 32 x DENSITY_TILE_H px; block: DENSITY_THREADS, a thread DENSITY_PIXELS of a column.
+// In: features [height][width], column and row [radius + 1], weights of a distance.
+// Out: density [height][width], zero before.
+// Race-free: integers, added by atomics, so that the order of tiles does not matter.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density(const u32 *__restrict__ features, const float *__restrict__ column,
                        const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
@@ -165,7 +181,7 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
   density_of<DENSITY_CELLS>(features, column, row, density, args);
 }
 
-// For neighborhoods that need less shared memory, so that more blocks fit.
+// The same for neighborhoods that need less shared memory, so that more blocks fit.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
                              const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
@@ -173,23 +189,19 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
   density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
 }
 
-struct __align__(16) Offset {
-  float length_sq;
-  // From a pixel's index to the other's, which orders the others as their indices do.
-  i32 step;
-  i32 dx, dy;
-};
-static_assert(sizeof(Offset) == 16, "mirrored in src/algo/quickshift/cuda.rs");
-
 // A channel of a feature as 2^23 and the channel: the difference of two such is exact.
 __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32)(value | 0x4b000000u)); }
 
-// The nearest higher pixel of each. Grid: tiles of 32 x LINK_THREADS / 32 px, a thread a pixel.
+// Stage `quickshift/link`: the nearest pixel of higher density, or the pixel itself.
+// Grid: tiles of 32 x LINK_THREADS / 32 px; block: LINK_THREADS, a thread a pixel.
+// In: features and density [height][width], offsets [offsets] in the order of their length.
+// Out: parents [height][width].
+// Race-free: a thread writes its own pixel's, and nobody reads them here.
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
-                    const Offset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
+                    const QuickShiftOffset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
   after_last_kernel(features, args);
-  __shared__ Offset near[LINK_OFFSETS];
+  __shared__ QuickShiftOffset near[LINK_OFFSETS];
   for (u32 i = threadIdx.x; i < min(args.offsets, (u32)LINK_OFFSETS); i += LINK_THREADS) near[i] = offsets[i];
   __syncthreads();
   const i32 width = (i32)args.width, height = (i32)args.height;
@@ -205,7 +217,7 @@ KERNEL __launch_bounds__(LINK_THREADS)
   float best = args.tau_sq;
   i32 parent = 0x7fffffff;
   for (u32 i = 0; i < args.offsets; i++) {
-    const Offset offset = i < LINK_OFFSETS ? near[i] : offsets[i];
+    const QuickShiftOffset offset = i < LINK_OFFSETS ? near[i] : offsets[i];
     // Further ones are longer still, and no distance is below the length.
     if (offset.length_sq > best) break;
     if (!inner && ((u32)(x + offset.dx) >= (u32)width || (u32)(y + offset.dy) >= (u32)height)) continue;
@@ -225,8 +237,12 @@ KERNEL __launch_bounds__(LINK_THREADS)
   parents[pixel] = (u32)(parent == 0x7fffffff ? pixel : pixel + parent);
 }
 
-// Brings every pixel FLATTEN_HOPS links or more nearer to its root; whatever others write meanwhile are ancestors. Grid: a
-// thread a pixel. The pass sets its counter if a root is further away.
+// Stage `quickshift/flatten`: brings every pixel FLATTEN_HOPS links or more nearer to its root.
+// Grid: a thread a pixel; block: FLATTEN_THREADS.
+// In and out: parents [pixels], in place; counters: that of this pass is set if a root is further away, and a pass returns if the
+// last one's is not.
+// Race-free in effect: a thread writes its own pixel's parent, in one word; what it reads of others is their parent before or after,
+// both ancestors, and roots stay.
 KERNEL __launch_bounds__(FLATTEN_THREADS)
     quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels) {
   after_last_kernel(parents, pixels);
@@ -252,11 +268,8 @@ KERNEL __launch_bounds__(FLATTEN_THREADS)
 
 // The root of every pixel as its cluster: the tags.
 struct Roots : TilePlane {
-  __device__ u32 root_of(u32 at) const {
-    // Passes have come so far in all but the longest of trees.
-    for (u32 up = plane[at]; up != at; up = plane[at]) at = up;
-    return at;
-  }
+  // Passes have come so far in all but the longest of trees.
+  __device__ u32 root_of(u32 at) const { return find_root(FixedSets<false>{plane}, at); }
   __device__ void ready() const {}
   __device__ void assign(u32, const u32 (&value)[4], u32 (&tag)[4]) const {
 #pragma unroll
@@ -265,7 +278,12 @@ struct Roots : TilePlane {
   __device__ u32 cluster(u32, u32 x, u32 y) const { return root_of(y * width + x); }
 };
 
-// The components of equal root inside each tile. Grid: tiles of 32 x 32 px.
+// Stage `quickshift/label`: the components of equal root inside each tile.
+// Grid: tiles of 32 x 32 px; block: LABEL_THREADS.
+// In: features and parents [height][width], which nobody writes meanwhile.
+// Out: of `components`, the tile's component of every pixel [height][width], and its components and pairs in the lists: see
+// `tile_components`.
+// Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args) {

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // What is added up for every region; mirrors `Sums` in src/post/statistics/cpu.rs.
 #pragma once
-#include "common.cuh"
-
-struct __align__(16) RegionSums {
-  u64 x, y;
-  u64 color[3];
-  u64 samples[3];
-  u32 area;
-  u32 x0, y0, x1, y1;
-  u32 unused[3];
-};
-static_assert(sizeof(RegionSums) == 96, "mirrored in src/buffers/cuda.rs");
+#include "abi.cuh"
 
 // A region of which pixels and features are known, and nothing else yet.
 __device__ __forceinline__ RegionSums region_of(u32 area, const u64 (&color)[3]) {

@@ -4,8 +4,9 @@
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
 #include "clusters.cuh"
 #include "components.cuh"
+#include "rounds.cuh"
 
-// The middle of a tile, from which places count.
+// The middle of a tile, from which positions count.
 struct Origin {
   i32 x, y;
 };
@@ -14,7 +15,7 @@ struct Origin {
 // `keep(k, center)` takes those of the tile's own cells after stage `slic/update`. `own` is the cell of the thread's first slot;
 // `MORE`: a thread may have another.
 template <bool ADAPTIVE, bool MORE, class TurnOf, class Keep>
-__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Places &places, const Slots &slots,
+__device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args, const Positions &positions, const Slots &slots,
                                               const Origin &origin, const Cell &own, TurnOf turn_of, Keep keep) {
   const auto store = [&](u32 slot, const Cell &cell, const Turn &turn) {
     if (!cell.exists) {
@@ -38,7 +39,7 @@ __device__ __forceinline__ void load_clusters(Reach *reach, const SlicArgs &args
   if (threadIdx.x < slots.count()) store(threadIdx.x, own, turn);
 #pragma unroll 1
   for (u32 slot = threadIdx.x + blockDim.x; MORE && slot < slots.count(); slot += blockDim.x) {
-    const Cell cell = cell_of(args, places, slots, slot);
+    const Cell cell = cell_of(args, positions, slots, slot);
     if (cell.exists) turn = turn_of(cell);
     store(slot, cell, turn);
   }
@@ -117,8 +118,8 @@ __device__ __forceinline__ void nearest_weighed(const Reach *reach, const SlicAr
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z, dy = y[i] - cluster.y;
-      const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
-      const u64 score = (u64)color * weight + (u64)place * args.place_weight;
+      const u32 color = (u32)(dl * dl + da * da + db * db), spatial = (u32)(dx * dx + dy * dy);
+      const u64 score = (u64)color * weight + (u64)spatial * args.position_weight;
       if (score < least[i]) {
         least[i] = score;
         best[i] = candidate;
@@ -179,136 +180,82 @@ struct RoundShared {
   Reach reach[ROUND_SLOTS];
   // Eight words of four slots are in different banks.
   u32 sums[7][ROUND_SLOTS + 4];
-  int2 origin[ROUND_SLOTS];  // where places in a cluster's sums start
+  int2 origin[ROUND_SLOTS];  // where positions in a cluster's sums start
 };
 
-// Samples of a column that a thread has.
-#define ROUND_SAMPLES (ROUND_TILE_W * ROUND_TILE_H / ROUND_THREADS)
-
-// A pixel and what is known of it; places count from the middle of the tile.
+// A pixel and what is known of it; positions count from the middle of the tile.
 struct Pixel {
   u32 gx, gy, x, y, feature;
-  i32 l, a, b, place_x, place_y;
+  i32 l, a, b, position_x, position_y;
   bool inside;  // the frame
 };
 
 // A pixel belongs to the nearest cluster.
 struct Nearest {
   template <int N>
-  __device__ void look_back(const Pixel (&)[N], u32 (&)[N]) {}
+  __device__ void load_previous(const Pixel (&)[N], u32 (&)[N]) {}
   template <int N, class Score>
   __device__ void choose(const Reach *, const Slots &, const Pixel (&)[N], const u32 (&)[N], const Score (&)[N], u32 (&)[N]) {}
   __device__ void end() {}
 };
 
-// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid:
-// tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all sums are integers.
-template <bool ADAPTIVE, class TurnOf, class Keep, class Choice>
-__device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32 *px, const i32 *py, Sums *sums_out,
-                                       const SlicArgs &args, TurnOf turn_of, Keep keep, Choice choice) {
-  __shared__ RoundShared shared;
-  const u32 left = blockIdx.x * ROUND_TILE_W, top = blockIdx.y * ROUND_TILE_H;
-  const u32 right = min(left + ROUND_TILE_W, args.sample_width) - 1;
-  const u32 bottom = min(top + ROUND_TILE_H, args.sample_height) - 1;
-  const u32 st = args.sample_step, lane = lane_id();
-  const u32 sx = left + lane, sy = top + threadIdx.x / 32 * ROUND_SAMPLES, x = min(sx, right) * st;
-
-  i32 place_y[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) place_y[i] = py[min(sy + i, bottom) * st];
-  const i32 place_x = px[x];
-  const Origin origin = {px[min(left + ROUND_TILE_W / 2, right) * st], py[min(top + ROUND_TILE_H / 2, bottom) * st]};
-  const Slots slots = slots_of(args, left * st, top * st, right * st, bottom * st);
-  const u32 count = slots.count();
-  const Places places = {px, py};
-  const Cell cell = cell_of(args, places, slots, threadIdx.x);
-  for (u32 i = threadIdx.x; i < count; i += ROUND_THREADS) {
-#pragma unroll
-    for (int j = 0; j < 7; j++) shared.sums[j][i] = 0;
-  }
-  if (threadIdx.x < count) shared.origin[threadIdx.x] = make_int2(cell.origin_x, cell.origin_y);
-  if (fresh) wait_for_last_kernel();
-  u32 feature[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    feature[i] = samples[(size_t)min(sy + i, bottom) * args.sample_width + min(sx, right)];
-  }
-  wait_for_last_kernel();
-  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
-  load_clusters<ADAPTIVE, false>(shared.reach, args, places, slots, origin, cell, turn_of, keep);
-  __syncthreads();
-
-  const u32 gx = home(args, x, args.nx);
-  const i32 beside = place_x - origin.x;
+// Assigns the thread's samples to slots: `best`. Reads `shared.reach`, after a barrier.
+template <bool ADAPTIVE, class Choice>
+__device__ __forceinline__ void assign_samples(const RoundShared &shared, const Slots &slots, const SlicArgs &args,
+                                               const Pixel (&pixel)[ROUND_SAMPLES], Choice &choice,
+                                               u32 (&best)[ROUND_SAMPLES]) {
   i32 l[ROUND_SAMPLES], a[ROUND_SAMPLES], b[ROUND_SAMPLES], below[ROUND_SAMPLES];
-  u32 slot[ROUND_SAMPLES], best[ROUND_SAMPLES];
+  u32 slot[ROUND_SAMPLES], last[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    l[i] = (i32)(feature_0(feature[i]) >> args.color_shift);
-    a[i] = (i32)(feature_1(feature[i]) >> args.color_shift);
-    b[i] = (i32)(feature_2(feature[i]) >> args.color_shift);
-    below[i] = place_y[i] - origin.y;
-    slot[i] = slots.of(gx, home(args, min(sy + i, bottom) * st, args.ny));
+    l[i] = pixel[i].l;
+    a[i] = pixel[i].a;
+    b[i] = pixel[i].b;
+    below[i] = pixel[i].position_y;
+    slot[i] = slots.of(pixel[i].gx, pixel[i].gy);
   }
-  Pixel pixel[ROUND_SAMPLES];
-  u32 last[ROUND_SAMPLES];
-#pragma unroll
-  for (int i = 0; i < ROUND_SAMPLES; i++) {
-    const u32 y = min(sy + i, bottom) * st;
-    const bool inside = sx <= right && sy + i <= bottom;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l[i], a[i], b[i], beside, below[i], inside};
-  }
-  choice.look_back(pixel, last);
+  choice.load_previous(pixel, last);
   typename ScoreOf<ADAPTIVE>::type least[ROUND_SAMPLES];
-  nearest_column<ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, beside, below, best, least);
+  nearest_column<ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, pixel[0].position_x, below, best, least);
   choice.choose(shared.reach, slots, pixel, last, least, best);
   choice.end();
+}
 
-  u32 target = NO_SLOT, sum[6] = {0, 0, 0, 0, 0, 0}, spread = 0;
+// Adds the thread's samples to the sums of the block, in which positions count from `shared.origin`. Whole warps; no barrier.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const Pixel (&pixel)[ROUND_SAMPLES],
+                                            i32 position_x, const i32 (&position_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
+  SlotSums<6, ROUND_SLOTS + 4> own(shared.sums);
+  u32 spread = 0;
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (sx > right || sy + i > bottom) continue;
-    if (best[i] != target) {
-      if (target != NO_SLOT) {
-#pragma unroll
-        for (int j = 0; j < 6; j++) atomicAdd(&shared.sums[j][target], sum[j]);
-        if (ADAPTIVE) atomicMax(&shared.sums[6][target], spread);
-      }
-      target = best[i];
+    if (!tile.inside(i)) continue;
+    if (best[i] != own.target) {
+      if (ADAPTIVE && own.target != NO_SLOT) atomicMax(&shared.sums[6][own.target], spread);
+      own.go_to(best[i]);
       spread = 0;
-#pragma unroll
-      for (int j = 0; j < 6; j++) sum[j] = 0;
     }
-    const int2 from = shared.origin[target];
-    sum[0] += 1;
-    sum[1] += (u32)l[i];
-    sum[2] += (u32)a[i];
-    sum[3] += (u32)b[i];
-    sum[4] += (u32)(place_x - from.x);
-    sum[5] += (u32)(place_y[i] - from.y);
+    const int2 from = shared.origin[own.target];
+    const i32 l = pixel[i].l, a = pixel[i].a, b = pixel[i].b;
+    own.sum[0] += 1;
+    own.sum[1] += (u32)l;
+    own.sum[2] += (u32)a;
+    own.sum[3] += (u32)b;
+    own.sum[4] += (u32)(position_x - from.x);
+    own.sum[5] += (u32)(position_y[i] - from.y);
     if (ADAPTIVE) {
-      const int4 c = shared.reach[target].color_x;
-      const i32 dl = l[i] - c.x, da = a[i] - c.y, db = b[i] - c.z;
+      const int4 c = shared.reach[own.target].color_x;
+      const i32 dl = l - c.x, da = a - c.y, db = b - c.z;
       spread = max(spread, (u32)(dl * dl + da * da + db * db));
     }
   }
-  // In large cells all lanes end on one cluster: add them up before they queue for it.
-  int same;
-  __match_all_sync(FULL_WARP, target, &same);
-  if (same && target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 6; j++) {
-      const u32 total = warp_sum(FULL_WARP, sum[j]);
-      if (lane == 0) atomicAdd(&shared.sums[j][target], total);
-    }
-  } else if (target != NO_SLOT) {
-#pragma unroll
-    for (int j = 0; j < 6; j++) atomicAdd(&shared.sums[j][target], sum[j]);
-  }
-  if (ADAPTIVE && target != NO_SLOT) atomicMax(&shared.sums[6][target], spread);
-  __syncthreads();
+  own.end();
+  if (ADAPTIVE && own.target != NO_SLOT) atomicMax(&shared.sums[6][own.target], spread);
+}
 
-  // Neighboring threads add to neighboring words.
+// Adds the sums of the block to those of the clusters; neighboring threads to neighboring words. After a barrier.
+template <bool ADAPTIVE>
+__device__ __forceinline__ void add_to_clusters(const RoundShared &shared, u32 count, Sums *sums_out) {
   for (u32 i = threadIdx.x; i < 8 * count; i += ROUND_THREADS) {
     const u32 to = i / 8, j = i % 8;
     if (j >= (ADAPTIVE ? 7 : 6)) continue;
@@ -323,17 +270,62 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
   }
 }
 
+// One assignment of the sampled pixels, which are asked for beside the kernel before unless that one made them: `fresh`. Grid:
+// tiles of 32 x 8 samples; a thread has two samples of a column. Deterministic: all sums are integers.
+template <bool ADAPTIVE, class TurnOf, class Keep, class Choice>
+__device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32 *px, const i32 *py, Sums *sums_out,
+                                       const SlicArgs &args, TurnOf turn_of, Keep keep, Choice choice) {
+  __shared__ RoundShared shared;
+  const RoundTile tile = round_tile(args);
+  const u32 st = tile.step, x = tile.column() * st;
+  i32 position_y[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) position_y[i] = py[tile.row(i) * st];
+  const i32 position_x = px[x];
+  const Origin origin = {px[min(tile.left + ROUND_TILE_W / 2, tile.right) * st],
+                         py[min(tile.top + ROUND_TILE_H / 2, tile.bottom) * st]};
+  const Slots slots = tile.slots(args);
+  const u32 count = slots.count();
+  const Positions positions = {px, py};
+  const Cell cell = cell_of(args, positions, slots, threadIdx.x);
+  clear_slot_sums(shared.sums, count);
+  if (threadIdx.x < count) shared.origin[threadIdx.x] = make_int2(cell.origin_x, cell.origin_y);
+  if (fresh) wait_for_last_kernel();
+  u32 feature[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) feature[i] = samples[(size_t)tile.row(i) * args.sample_width + tile.column()];
+  wait_for_last_kernel();
+  static_assert(ROUND_SLOTS <= ROUND_THREADS, "a thread has one slot");
+  load_clusters<ADAPTIVE, false>(shared.reach, args, positions, slots, origin, cell, turn_of, keep);
+  __syncthreads();
+
+  const u32 gx = home(args, x, args.nx);
+  Pixel pixel[ROUND_SAMPLES];
+  u32 best[ROUND_SAMPLES];
+#pragma unroll
+  for (int i = 0; i < ROUND_SAMPLES; i++) {
+    const u32 y = tile.row(i) * st;
+    const i32 l = (i32)(feature_0(feature[i]) >> args.color_shift), a = (i32)(feature_1(feature[i]) >> args.color_shift);
+    const i32 b = (i32)(feature_2(feature[i]) >> args.color_shift);
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l, a, b, position_x - origin.x, position_y[i] - origin.y, tile.inside(i)};
+  }
+  assign_samples<ADAPTIVE>(shared, slots, args, pixel, choice, best);
+  add_samples<ADAPTIVE>(shared, tile, pixel, position_x, position_y, best);
+  __syncthreads();
+  add_to_clusters<ADAPTIVE>(shared, count, sums_out);
+}
+
 // Every round but those that follow another frame's.
 template <bool ADAPTIVE>
 __device__ __forceinline__ void assign_round(const u32 *features, const u32 *samples, const i32 *px, const i32 *py,
                                              const Sums *sums, Sums *sums_out, Sums *sums_clear, const Center *old,
                                              Center *out, u32 seeds, const SlicArgs &args) {
-  const Places places = {px, py};
+  const Positions positions = {px, py};
   assign<ADAPTIVE>(
       samples, seeds, px, py, sums_out, args,
       [&](const Cell &cell) {
         const u32 k = cell.y * args.nx + cell.x;
-        return seeds ? begin_with(seed(args, places, features, cell.x, cell.y)) : load_turn(sums + k, old + k);
+        return seeds ? begin_with(seed(args, positions, features, cell.x, cell.y)) : load_turn(sums + k, old + k);
       },
       [&](u32 k, const Center &center) {
         out[k] = center;
@@ -342,6 +334,14 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
       Nearest());
 }
 
+// Stages `slic/seed` (in the first round, `seeds`) or `slic/update`, and `slic/assign`: one round.
+// Grid: tiles of ROUND_TILE_W x ROUND_TILE_H samples; block: ROUND_THREADS, a thread ROUND_SAMPLES samples of a column.
+// In: features [height][width], samples [sample_height][sample_width], px [width] and py [height], `sums` and `old` [cells] of the
+// last round.
+// Out: `out` [cells], centers before this round; `sums_out` [cells], of its members; `sums_clear` [cells], zero.
+// Race-free: a block makes the centers that it needs anew, from what is only read, and writes those of the cells that its tile lies
+// in: blocks that share a cell write the same values; members are added by integer atomics, so that their order does not matter; the
+// three sets of sums are different memory.
 // No pointer is restricted, here and in the labels of a frame by itself: see `beside_last_kernel`.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums, Sums *sums_out,
@@ -350,6 +350,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
+// The same for SLICO, which also keeps the largest squared color distance of each cluster's members, by an atomic maximum.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign_adaptive(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums,
                          Sums *sums_out, Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args) {
@@ -369,12 +370,12 @@ struct Labels : TilePlane {
   const Origin &origin;
   // Of the lane's column, and of the row that is as far down as the lane is right.
   u32 gx, row_slot;
-  i32 place_x, row_place;
+  i32 position_x, row_position;
 
   __device__ void ready() {
     prepare();
-    place_x -= origin.x;
-    row_place -= origin.y;
+    position_x -= origin.x;
+    row_position -= origin.y;
   }
   __device__ void assign(u32 y, const u32 (&value)[4], u32 (&tag)[4]) {
     if (args.identity) {
@@ -389,7 +390,7 @@ struct Labels : TilePlane {
       l[i] = (i32)(feature_0(value[i]) >> args.color_shift);
       a[i] = (i32)(feature_1(value[i]) >> args.color_shift);
       b[i] = (i32)(feature_2(value[i]) >> args.color_shift);
-      yy[i] = __shfl_sync(FULL_WARP, row_place, y + i);
+      yy[i] = __shfl_sync(FULL_WARP, row_position, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
     }
     Pixel pixel[4];
@@ -397,11 +398,11 @@ struct Labels : TilePlane {
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
       const u32 at = row(y + i);
-      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], l[i], a[i], b[i], place_x, yy[i], inside(y + i)};
+      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], l[i], a[i], b[i], position_x, yy[i], inside(y + i)};
     }
-    choice.look_back(pixel, last);
+    choice.load_previous(pixel, last);
     typename ScoreOf<ADAPTIVE>::type least[4];
-    nearest_column<4>(reach, args, slots.stride(), slot, l, a, b, place_x, yy, tag, least);
+    nearest_column<4>(reach, args, slots.stride(), slot, l, a, b, position_x, yy, tag, least);
     choice.choose(reach, slots, pixel, last, least, tag);
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : reach[tag].label; }
@@ -416,11 +417,11 @@ __device__ __forceinline__ void label(const u32 *features, const i32 *px, const 
   const Slots slots = slots_of(args, tile.left, tile.top, tile.right, tile.bottom);
   const u32 column = tile.column(), row = tile.row(lane_id());
   const Origin origin = {px[min(tile.left + TILE / 2, tile.right)], py[tile.row(TILE / 2)]};
-  const Places places = {px, py};
-  const Cell cell = cell_of(args, places, slots, threadIdx.x);
+  const Positions positions = {px, py};
+  const Cell cell = cell_of(args, positions, slots, threadIdx.x);
   const auto prepare = [&] {
     wait_for_last_kernel();
-    if (!args.identity) load_clusters<ADAPTIVE, true>(reach, args, places, slots, origin, cell, turn_of, keep);
+    if (!args.identity) load_clusters<ADAPTIVE, true>(reach, args, positions, slots, origin, cell, turn_of, keep);
     __syncthreads();
   };
   Labels<ADAPTIVE, Choice, decltype(prepare)> labels = {
@@ -445,6 +446,12 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
       [](u32, const Center &) {}, Nearest());
 }
 
+// Stage `slic/label` with the last `slic/update`: labels of all pixels of a frame by itself, as components inside each tile.
+// Grid: tiles of 32 x 32 px; block: LABEL_THREADS; dynamic shared memory: a `Reach` for each cluster in reach of a tile.
+// In: features [height][width], px [width], py [height], `sums` and `old` [cells] of the last round.
+// Out: of `components`, the tile's component of every pixel [height][width], and its components and pairs in the lists: see
+// `tile_components`.
+// Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS, 8)
     slic_label(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                Components components, SlicArgs args) {
@@ -452,7 +459,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 8)
   label_alone<false, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 
-// The same for frames of few tiles.
+// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
     slic_label_small(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                      Components components, SlicArgs args) {
@@ -460,6 +467,7 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
   label_alone<false, LABEL_THREADS_SMALL / 32>(features, px, py, sums, old, components, args);
 }
 
+// As `slic_label`, for SLICO.
 KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                         Components components, SlicArgs args) {

@@ -4,17 +4,7 @@
 #pragma once
 #include "temporal.cuh"
 
-// Memory of a frame that follows another: sums and centers by turns, and the final centers of the last frame and this.
-struct SlicTemporal {
-  Sums *sums[3];
-  Center *centers[2];
-  const Center *carried_last;
-  Center *carried;
-  i64 scale[2];  // a scaled place of 1 in 1/16 px, and the other way; 2^16 is one
-};
-static_assert(sizeof(SlicTemporal) == 72, "mirrored in src/algo/slic/cuda.rs");
-
-__device__ __forceinline__ i32 rescale(i64 scale, i32 place) { return (i32)((place * scale + (1 << 15)) >> 16); }
+__device__ __forceinline__ i32 rescale(i64 scale, i32 position) { return (i32)((position * scale + (1 << 15)) >> 16); }
 
 // One of three, without an array that would be in local memory.
 __device__ __forceinline__ Sums *sums_of(const SlicTemporal &own, u32 round) {
@@ -28,7 +18,7 @@ __device__ __forceinline__ Center *centers_of(const SlicTemporal &own, u32 round
 // Distances, with SLICO in the fixed point of their scores: that of the nearest cluster by what it scores, and of a pixel and any
 // cluster. Without SLICO they are below 2^24.
 __device__ __forceinline__ u32 distance_of(i32 score, const Pixel &pixel) {
-  const i32 x = pixel.place_x, y = pixel.place_y;
+  const i32 x = pixel.position_x, y = pixel.position_y;
   return (u32)((score >> 4) + (x * x + y * y));
 }
 __device__ __forceinline__ u64 distance_of(u64 score, const Pixel &) { return score; }
@@ -37,15 +27,15 @@ __device__ __forceinline__ u32 distance(const Reach *reach, const SlicArgs &, u3
   const Reach &cluster = reach[slot];
   const int4 c = cluster.color_x;
   const u32 color = color_difference(4 * (u32)pixel.l, 4 * (u32)pixel.a, 4 * (u32)pixel.b, c);
-  const u32 place = (u32)pixel.place_x * (u32)c.w + (u32)pixel.place_y * (u32)cluster.y + (u32)cluster.rest;
-  return distance_of((i32)(color * color + place), pixel);
+  const u32 spatial = (u32)pixel.position_x * (u32)c.w + (u32)pixel.position_y * (u32)cluster.y + (u32)cluster.rest;
+  return distance_of((i32)(color * color + spatial), pixel);
 }
 __device__ __forceinline__ u64 distance(const Reach *reach, const SlicArgs &args, u32 slot, const Pixel &pixel, u64) {
   const Reach &cluster = reach[slot];
   const int4 c = cluster.color_x;
-  const i32 dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z, dx = pixel.place_x - c.w, dy = pixel.place_y - cluster.y;
-  const u32 color = (u32)(dl * dl + da * da + db * db), place = (u32)(dx * dx + dy * dy);
-  return (u64)color * ((1u << 30) / max((u32)cluster.rest, 1u)) + (u64)place * args.place_weight;
+  const i32 dl = pixel.l - c.x, da = pixel.a - c.y, db = pixel.b - c.z, dx = pixel.position_x - c.w, dy = pixel.position_y - cluster.y;
+  const u32 color = (u32)(dl * dl + da * da + db * db), spatial = (u32)(dx * dx + dy * dy);
+  return (u64)color * ((1u << 30) / max((u32)cluster.rest, 1u)) + (u64)spatial * args.position_weight;
 }
 
 template <bool ADAPTIVE>
@@ -62,17 +52,17 @@ struct SlicInertia : Inertia {
 };
 
 // The center of a cell where the last frame's clusters are now; cells that none came to are seeded.
-__device__ __forceinline__ Center carry(const SlicArgs &args, const Places &places, const SlicTemporal &own,
+__device__ __forceinline__ Center carry(const SlicArgs &args, const Positions &positions, const SlicTemporal &own,
                                         const Temporal &t, u32 x, u32 y) {
   const Source source = t.sources[y * args.nx + x];
-  if (source.slot == NONE) return seed(args, places, t.features, x, y);
+  if (source.slot == NONE) return seed(args, positions, t.features, x, y);
   Center center = own.carried_last[source.slot];
   const Slot &slot = t.slots_last[source.slot];
-  if (slot.planted) {
+  if (slot.reseeded) {
 #pragma unroll
     for (int i = 0; i < 3; i++) center.value[i] = (i32)(slot.color[i] >> args.color_shift);
 #pragma unroll
-    for (int i = 0; i < 2; i++) center.value[3 + i] = rescale(own.scale[1], slot.place[i]);
+    for (int i = 0; i < 2; i++) center.value[3 + i] = rescale(own.scale[1], slot.position[i]);
   }
 #pragma unroll
   for (int i = 0; i < 2; i++) center.value[3 + i] += rescale(own.scale[1], source.shift[i]);
@@ -91,7 +81,7 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
   const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
   if (begin == BEGIN_AGAIN && !cut) return;
   round += cut && begin == BEGIN_SUMS;
-  const Places places = {px, py};
+  const Positions positions = {px, py};
   Sums *clear = sums_of(own, round + 1);
   Center *out = centers_of(own, round);
   if (threadIdx.x == 0) total = 0;
@@ -100,8 +90,8 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
       samples, false, px, py, sums_of(own, round), args,
       [&](const Cell &cell) {
         const u32 k = cell.y * args.nx + cell.x;
-        if (begin == BEGIN_CARRY) return begin_with(carry(args, places, own, t, cell.x, cell.y));
-        if (begin == BEGIN_AGAIN) return begin_with(seed(args, places, t.features, cell.x, cell.y));
+        if (begin == BEGIN_CARRY) return begin_with(carry(args, positions, own, t, cell.x, cell.y));
+        if (begin == BEGIN_AGAIN) return begin_with(seed(args, positions, t.features, cell.x, cell.y));
         return load_turn(sums_of(own, round + 2) + k, centers_of(own, round + 1) + k);
       },
       [&](u32 k, const Center &center) {
@@ -113,6 +103,13 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
   if (begin == BEGIN_CARRY && threadIdx.x == 0) atomicAdd(&t.state->residual_first, total);
 }
 
+// As `slic_assign`, for a frame that follows another; `begin` is a `Begin`, `round` the number of the round. The round after a cut
+// is one more, so all that follow count one further.
+// Grid and block: the same.
+// In: samples, px, py; of `t` sources [cells], slots, labels and features of the last frame, which nobody writes meanwhile; of `own`
+// sums and centers by turns.
+// Out: sums and centers of this round's turn; in the first round the residual, one atomic addition a block.
+// Race-free: as there; three sets of sums and two of centers take turns.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                 SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
@@ -120,6 +117,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   follow<false>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
+// The same for SLICO.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow_adaptive(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                          SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
@@ -150,13 +148,19 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
       },
       [&](u32 k, const Center &center) {
         own.carried[k] = center;
-        t.places[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
+        t.positions[k] = {rescale(own.scale[0], center.value[3]), rescale(own.scale[0], center.value[4])};
       },
       inertia);
   __syncthreads();
   if (threadIdx.x == 0 && total != 0) atomicAdd(&t.state->residual, total);
 }
 
+// As `slic_label`, for a frame that leaves what the next one needs; `round` is the last one's number, `follows` whether it goes on
+// from a frame.
+// Grid and block: the same.
+// Out, beside what `slic_label` writes: `carried` [cells] and positions [cells], by the blocks of all tiles that a cell lies in,
+// which write the same values; the residual, one atomic addition a block. The last frame's labels are read, this frame's are written
+// by a later kernel and to another plane.
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
@@ -164,7 +168,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 7)
   label_and_leave<false, LABEL_THREADS / 32>(px, py, own, t, temporal, components, round, follows, args);
 }
 
-// The same for frames of few tiles.
+// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     slic_label_follow_small(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                             TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
@@ -172,6 +176,7 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
   label_and_leave<false, LABEL_THREADS_SMALL / 32>(px, py, own, t, temporal, components, round, follows, args);
 }
 
+// As `slic_label_follow`, for SLICO.
 KERNEL __launch_bounds__(LABEL_THREADS, 7)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {

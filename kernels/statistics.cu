@@ -7,28 +7,21 @@
 #include "regions.cuh"
 #include "tracks.cuh"
 
-struct MeasureArgs {
-  u32 label_stride;
-  u32 measure;
-  // Whether area and features are still with the components: connectivity brings them to the regions.
-  u32 components_hold;
-};
-
 // A lane has two pixels side by side in each of two rows, a warp four rows: the first half of its lanes the first and the third.
-// Two values of such pixels are in one word, 16 bits each: components, labels, and samples, which are codes or light.
+// Two values of such pixels are in one word, 16 bits each: components, labels, and samples, which are codes or linear RGB.
 #define PAIRS 2
 #define LANES_A_ROW (TILE / 2)
 
 __device__ __forceinline__ u32 firsts_of(u32 a, u32 b) { return __byte_perm(a, b, 0x5410); }
 __device__ __forceinline__ u32 seconds_of(u32 a, u32 b) { return __byte_perm(a, b, 0x7632); }
 
-// The samples of a pair, by channel; of `light`, which is that of each code, those of R, G, B.
+// The samples of a pair, by channel: with `linear`, the linear value of each code, those of R, G, B.
 struct PairSamples {
   u32 channel[3];
 };
 
 template <u32 LAYOUT, u32 BYTES>
-__device__ __forceinline__ void load_pairs(const FrameArgs &frame, const u16 *light, u32 x, u32 y0, PairSamples (&own)[PAIRS]) {
+__device__ __forceinline__ void load_pairs(const FrameArgs &frame, const u16 *linear, u32 x, u32 y0, PairSamples (&own)[PAIRS]) {
 #pragma unroll
   for (u32 i = 0; i < PAIRS; i++) {
     own[i] = {0, 0, 0};
@@ -38,11 +31,11 @@ __device__ __forceinline__ void load_pairs(const FrameArgs &frame, const u16 *li
       if (x + j >= frame.width || y >= frame.height) continue;
       u32 samples[3];
       load_samples<LAYOUT, BYTES>(frame, x + j, y, samples);
-      if (light) {
+      if (linear) {
         u32 rgb[3];
         to_rgb(frame, LAYOUT, samples, rgb);
 #pragma unroll
-        for (u32 k = 0; k < 3; k++) samples[k] = light[rgb[k]];
+        for (u32 k = 0; k < 3; k++) samples[k] = linear[rgb[k]];
       }
 #pragma unroll
       for (u32 k = 0; k < 3; k++) own[i].channel[k] |= samples[k] << (16 * j);
@@ -78,23 +71,23 @@ __device__ __forceinline__ void load_packed_pairs(const FrameArgs &frame, bool w
 
 // What is added up for a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
 // sample, which 21 bits hold; the other samples; columns and rows that it has pixels in, as bits, which hold both ends of its
-// box. Light is larger, so that pixels have a word of their own.
-enum TileSums { SUM_PLACES, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
-static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "places of a tile");
+// box. Linear RGB is larger, so that pixels have a word of their own.
+enum TileSums { SUM_POSITIONS, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
+static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "positions in a tile");
 
 // Components whose sums are held at once, one a thread; those of tiles with more take turns. With room for all, six blocks fit a
 // multiprocessor instead of eight.
 #define MEASURE_AT_ONCE TILE_THREADS
 
 // Sums of samples over a run in a row: of codes the first two channels in 16 bits each.
-template <bool LIGHT>
+template <bool LINEAR>
 struct RunSums {
-  static const u32 WORDS = LIGHT ? 3 : 2;
+  static const u32 WORDS = LINEAR ? 3 : 2;
   u32 sum[WORDS];
 
   __device__ __forceinline__ RunSums(u32 first_two, u32 third) {
-    sum[0] = LIGHT ? first_two & 0xffffu : first_two;
-    if (LIGHT) sum[1] = first_two >> 16;
+    sum[0] = LINEAR ? first_two & 0xffffu : first_two;
+    if (LINEAR) sum[1] = first_two >> 16;
     sum[WORDS - 1] = third;
   }
   __device__ __forceinline__ void add(u32 first_two, u32 third) {
@@ -104,147 +97,194 @@ struct RunSums {
   }
 };
 
-template <bool LIGHT>
+template <bool LINEAR>
+struct MeasureShared {
+  static const u32 WORDS = LINEAR ? SUM_PIXELS + 1 : SUM_PIXELS;
+  u16 label[TILE * TILE];  // of each component of the tile
+  u32 sums[WORDS][MEASURE_AT_ONCE];
+};
+
+// Where a lane's pairs are.
+struct PairPosition {
+  u32 side, row;  // in the tile: pairs before them in the row, and the first of their rows
+  u32 left, top;  // of the tile
+  u32 x, y;       // of the first pixel
+};
+__device__ __forceinline__ PairPosition pair_position() {
+  const u32 side = lane_id() % LANES_A_ROW, row = threadIdx.x / 32 * 2 * PAIRS + lane_id() / LANES_A_ROW;
+  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
+  return {side, row, left, top, left + 2 * side, top + row};
+}
+
+// The components of a lane's pairs, both in one word. `even`: pairs of a plane lie in one aligned word.
+__device__ __forceinline__ void load_components(const Components &c, const FrameArgs &frame, const PairPosition &at, bool even,
+                                                u32 (&index)[PAIRS]) {
+  const u16 *local = c.local + (size_t)at.y * frame.width + at.x;
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    index[i] = NO_COMPONENT * 0x10001u;
+    if (at.y + 2 * i < frame.height && at.x < frame.width) {
+      if (even) {
+        index[i] = *(const u32 *)local;
+      } else {
+        index[i] = local[0] | (at.x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
+      }
+    }
+    local += 2 * frame.width;
+  }
+}
+
+// Adds the end of a run, from column `from` to `last` of a row of the tile, to the sums of the component at `at`. What is outside
+// the frame is not counted.
+template <bool LINEAR>
+__device__ __forceinline__ void add_run(MeasureShared<LINEAR> &shared, const RunSums<LINEAR> &run, u32 at, u32 row, u32 from,
+                                        u32 last) {
+  const u32 n = last + 1 - from, step = MEASURE_AT_ONCE;
+  u32 *const to = &shared.sums[0][at];
+  atomicAdd(&to[SUM_POSITIONS * step], (n * (from + last) >> 1) + (n * row << 16));
+  if (LINEAR) {
+    atomicAdd(&to[SUM_FIRST * step], run.sum[0]);
+    atomicAdd(&to[SUM_SECOND * step], run.sum[1]);
+    atomicAdd(&to[SUM_PIXELS * step], n);
+  } else {
+    atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run.sum[0] & 0xffffu));
+    atomicAdd(&to[SUM_SECOND * step], run.sum[0] >> 16);
+  }
+  atomicAdd(&to[SUM_THIRD * step], run.sum[RunSums<LINEAR>::WORDS - 1]);
+  atomicOr(&to[SUM_COLUMNS * step], 1u << from | 1u << last);
+  atomicOr(&to[SUM_ROWS * step], 1u << row);
+}
+
+// Adds up the tile's pixels of MEASURE_AT_ONCE components from `base` on, each run in a row at once. A lane gives its pairs. The
+// block's threads call it; one barrier, after the sums have been cleared.
+template <bool LINEAR>
+__device__ __forceinline__ void add_up(MeasureShared<LINEAR> &shared, const PairPosition &at, const u32 (&index)[PAIRS],
+                                       const PairSamples (&own)[PAIRS], u32 base) {
+  const u32 lane = lane_id(), after = lanes_after(), side = at.side;
+#pragma unroll
+  for (int j = 0; j < MeasureShared<LINEAR>::WORDS; j++) shared.sums[j][threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    const u32 row = at.row + 2 * i, component[2] = {index[i] & 0xffffu, index[i] >> 16};
+    const u32 *channel = own[i].channel;
+    // The pixel before the lane's first: its component and samples.
+    const u32 near = __shfl_up_sync(FULL_WARP, seconds_of(index[i], channel[2]), 1);
+    const u32 near_2 = __shfl_up_sync(FULL_WARP, seconds_of(channel[0], channel[1]), 1);
+    const bool begins = side == 0 || (near & 0xffffu) != component[0], splits = component[0] != component[1];
+    const u32 begin = __ballot_sync(FULL_WARP, begins), split = __ballot_sync(FULL_WARP, splits);
+    // What a run has up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
+    const i32 lane0 = highest_lane((begin | split << 1) & ~after);
+    RunSums<LINEAR> run(firsts_of(channel[0], channel[1]), channel[2] & 0xffffu);
+    if (!begins) run.add(near_2, near >> 16);
+#pragma unroll
+    for (int k = 0; k < RunSums<LINEAR>::WORDS; k++) run.sum[k] = run_sum<LANES_A_ROW>(run.sum[k], lane0);
+    // A run ends at the lane's first pixel, and at its second one where the next lane begins another.
+    u32 from = 2 * ((u32)lane0 % LANES_A_ROW) - (begin >> lane0 & 1 ? 0 : 1);
+    if (splits) {
+      if (component[0] - base < MEASURE_AT_ONCE) add_run(shared, run, component[0] - base, row, from, 2 * side);
+      run = RunSums<LINEAR>(0, 0);
+      from = 2 * side + 1;
+    }
+    if (component[1] - base < MEASURE_AT_ONCE && (side == LANES_A_ROW - 1 || begin >> lane & 2)) {
+      run.add(seconds_of(channel[0], channel[1]), channel[2] >> 16);
+      add_run(shared, run, component[1] - base, row, from, 2 * side + 1);
+    }
+  }
+}
+
+// Adds the sums of the tile's components from `base` on to their regions, a thread each; the first of the tile is `first` in the
+// lists. `hold`: pixels and features are still with the components. After a barrier since `add_up`; none inside.
+template <bool LINEAR>
+__device__ __forceinline__ void add_to_regions(const MeasureShared<LINEAR> &shared, const PairPosition &at, const Components &c,
+                                               RegionSums *regions, u32 first, u32 base, u32 total, bool hold) {
+  const u32 i = threadIdx.x;
+  if (base + i >= total) return;
+  RegionSums *region = &regions[shared.label[base + i]];
+  const u32 positions = shared.sums[SUM_POSITIONS][i], sum_first = shared.sums[SUM_FIRST][i];
+  const u32 columns = shared.sums[SUM_COLUMNS][i], in_rows = shared.sums[SUM_ROWS][i];
+  const u32 n = LINEAR ? shared.sums[MeasureShared<LINEAR>::WORDS - 1][i] : sum_first >> COUNT_SHIFT;
+  atomicAdd(&region->x, (u64)(n * at.left + (positions & 0xffffu)));
+  atomicAdd(&region->y, (u64)(n * at.top + (positions >> 16)));
+  atomicAdd(&region->samples[0], (u64)(LINEAR ? sum_first : below_count(sum_first)));
+  atomicAdd(&region->samples[1], (u64)shared.sums[SUM_SECOND][i]);
+  atomicAdd(&region->samples[2], (u64)shared.sums[SUM_THIRD][i]);
+  atomicMin(&region->x0, at.left + __ffs(columns) - 1);
+  atomicMax(&region->x1, at.left + 32 - __clz(columns));
+  atomicMin(&region->y0, at.top + __ffs(in_rows) - 1);
+  atomicMax(&region->y1, at.top + 32 - __clz(in_rows));
+  if (hold) {
+    const ComponentSums held = c.sums[first + base + i];
+    atomicAdd(&region->area, held.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
+  }
+}
+
+// Writes the labels of a lane's pairs. After a barrier since `shared.label` was written.
+template <bool LINEAR>
+__device__ __forceinline__ void write_labels(const MeasureShared<LINEAR> &shared, const FrameArgs &frame, const PairPosition &at,
+                                             bool even, u32 label_stride, const u32 (&index)[PAIRS], u16 *labels) {
+  u16 *to_label = labels + (size_t)at.y * label_stride + at.x;
+  const bool pairs = even && label_stride % 2 == 0;
+#pragma unroll
+  for (u32 i = 0; i < PAIRS; i++) {
+    if (at.y + 2 * i < frame.height && at.x < frame.width) {
+      const u32 one = shared.label[index[i] & 0xffffu];
+      if (pairs) {
+        *(u32 *)to_label = one | shared.label[index[i] >> 16] << 16;
+      } else {
+        to_label[0] = (u16)one;
+        if (at.x + 1 < frame.width) to_label[1] = shared.label[index[i] >> 16];
+      }
+    }
+    to_label += 2 * label_stride;
+  }
+}
+
+template <bool LINEAR>
 __device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
-                                             RegionSums *regions, const FrameArgs &frame, const u16 *light,
+                                             RegionSums *regions, const FrameArgs &frame, const u16 *linear,
                                              const MeasureArgs &args) {
-  const u32 words = LIGHT ? SUM_PIXELS + 1 : SUM_PIXELS;
-  __shared__ u16 label[TILE * TILE];
-  __shared__ u32 sums[words][MEASURE_AT_ONCE];
-  const u32 lane = lane_id(), after = lanes_after(), side = lane % LANES_A_ROW;
-  const u32 row0 = threadIdx.x / 32 * 2 * PAIRS + lane / LANES_A_ROW;
-  const u32 left = blockIdx.x * TILE, top = blockIdx.y * TILE, x = left + 2 * side, y0 = top + row0;
+  __shared__ MeasureShared<LINEAR> shared;
+  const PairPosition at = pair_position();
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   // Whether two pixels of a plane lie in one aligned word, and both inside or both outside.
   const bool even = frame.width % 2 == 0;
   u32 index[PAIRS];  // of both pixels, 16 bits each
   PairSamples own[PAIRS];
-  const u16 *local = c.local + (size_t)y0 * frame.width + x;
-#pragma unroll
-  for (u32 i = 0; i < PAIRS; i++) {
-    index[i] = NO_COMPONENT * 0x10001u;
-    if (y0 + 2 * i < frame.height && x < frame.width) {
-      if (even) {
-        index[i] = *(const u32 *)local;
-      } else {
-        index[i] = local[0] | (x + 1 < frame.width ? local[1] : NO_COMPONENT) << 16;
-      }
-    }
-    local += 2 * frame.width;
-  }
+  load_components(c, frame, at, even, index);
   if (args.measure) {
-    if (!LIGHT && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
-      load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, x, y0, own);
+    if (!LINEAR && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
+      load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, at.x, at.y, own);
     } else {
-      WITH_LAYOUT(frame, load_pairs, frame, LIGHT ? light : 0, x, y0, own);
+      WITH_LAYOUT(frame, load_pairs, frame, LINEAR ? linear : 0, at.x, at.y, own);
     }
   }
-  const auto add_up = [&](u32 base) {
-#pragma unroll
-    for (int j = 0; j < words; j++) sums[j][threadIdx.x] = 0;
-    __syncthreads();
-#pragma unroll
-    for (u32 i = 0; i < PAIRS; i++) {
-      const u32 row = row0 + 2 * i, component[2] = {index[i] & 0xffffu, index[i] >> 16};
-      const u32 *channel = own[i].channel;
-      // The pixel before the lane's first: its component and samples.
-      const u32 near = __shfl_up_sync(FULL_WARP, seconds_of(index[i], channel[2]), 1);
-      const u32 near_2 = __shfl_up_sync(FULL_WARP, seconds_of(channel[0], channel[1]), 1);
-      const bool begins = side == 0 || (near & 0xffffu) != component[0], splits = component[0] != component[1];
-      const u32 begin = __ballot_sync(FULL_WARP, begins), split = __ballot_sync(FULL_WARP, splits);
-      // What a run has up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
-      const i32 lane0 = highest_lane((begin | split << 1) & ~after);
-      RunSums<LIGHT> run(firsts_of(channel[0], channel[1]), channel[2] & 0xffffu);
-      if (!begins) run.add(near_2, near >> 16);
-#pragma unroll
-      for (int k = 0; k < RunSums<LIGHT>::WORDS; k++) run.sum[k] = run_sum<LANES_A_ROW>(run.sum[k], lane0);
-      // What is outside the frame has no place.
-      const auto add = [&](u32 at, u32 from, u32 last) {
-        const u32 n = last + 1 - from, step = MEASURE_AT_ONCE;
-        u32 *const to = &sums[0][at];
-        atomicAdd(&to[SUM_PLACES * step], (n * (from + last) >> 1) + (n * row << 16));
-        if (LIGHT) {
-          atomicAdd(&to[SUM_FIRST * step], run.sum[0]);
-          atomicAdd(&to[SUM_SECOND * step], run.sum[1]);
-          atomicAdd(&to[SUM_PIXELS * step], n);
-        } else {
-          atomicAdd(&to[SUM_FIRST * step], (n << COUNT_SHIFT) + (run.sum[0] & 0xffffu));
-          atomicAdd(&to[SUM_SECOND * step], run.sum[0] >> 16);
-        }
-        atomicAdd(&to[SUM_THIRD * step], run.sum[RunSums<LIGHT>::WORDS - 1]);
-        atomicOr(&to[SUM_COLUMNS * step], 1u << from | 1u << last);
-        atomicOr(&to[SUM_ROWS * step], 1u << row);
-      };
-      // A run ends at the lane's first pixel, and at its second one where the next lane begins another.
-      u32 from = 2 * ((u32)lane0 % LANES_A_ROW) - (begin >> lane0 & 1 ? 0 : 1);
-      if (splits) {
-        if (component[0] - base < MEASURE_AT_ONCE) add(component[0] - base, from, 2 * side);
-        run = RunSums<LIGHT>(0, 0);
-        from = 2 * side + 1;
-      }
-      if (component[1] - base < MEASURE_AT_ONCE && (side == LANES_A_ROW - 1 || begin >> lane & 2)) {
-        run.add(seconds_of(channel[0], channel[1]), channel[2] >> 16);
-        add(component[1] - base, from, 2 * side + 1);
-      }
-    }
-  };
-  const auto flush = [&](u32 base) {
-    const u32 i = threadIdx.x;
-    if (base + i < total) {
-      RegionSums *region = &regions[label[base + i]];
-      const u32 places = sums[SUM_PLACES][i], sum_first = sums[SUM_FIRST][i];
-      const u32 columns = sums[SUM_COLUMNS][i], in_rows = sums[SUM_ROWS][i];
-      const u32 n = LIGHT ? sums[words - 1][i] : sum_first >> COUNT_SHIFT;
-      atomicAdd(&region->x, (u64)(n * left + (places & 0xffffu)));
-      atomicAdd(&region->y, (u64)(n * top + (places >> 16)));
-      atomicAdd(&region->samples[0], (u64)(LIGHT ? sum_first : below_count(sum_first)));
-      atomicAdd(&region->samples[1], (u64)sums[SUM_SECOND][i]);
-      atomicAdd(&region->samples[2], (u64)sums[SUM_THIRD][i]);
-      atomicMin(&region->x0, left + __ffs(columns) - 1);
-      atomicMax(&region->x1, left + 32 - __clz(columns));
-      atomicMin(&region->y0, top + __ffs(in_rows) - 1);
-      atomicMax(&region->y1, top + 32 - __clz(in_rows));
-      if (args.components_hold) {
-        const ComponentSums held = c.sums[first + base + i];
-        atomicAdd(&region->area, held.count);
-#pragma unroll
-        for (int j = 0; j < 3; j++) atomicAdd(&region->color[j], held.color[j]);
-      }
-    }
-  };
   // Beside the kernel that makes the labels of components.
-  if (args.measure) add_up(0);
+  if (args.measure) add_up(shared, at, index, own, 0);
   wait_for_last_kernel();
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) label[i] = component_label[first + i];
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.label[i] = component_label[first + i];
   __syncthreads();
-  u16 *to_label = labels + (size_t)y0 * args.label_stride + x;
-  const bool pairs = even && args.label_stride % 2 == 0;
-#pragma unroll
-  for (u32 i = 0; i < PAIRS; i++) {
-    if (y0 + 2 * i < frame.height && x < frame.width) {
-      const u32 one = label[index[i] & 0xffffu];
-      if (pairs) {
-        *(u32 *)to_label = one | label[index[i] >> 16] << 16;
-      } else {
-        to_label[0] = (u16)one;
-        if (x + 1 < frame.width) to_label[1] = label[index[i] >> 16];
-      }
-    }
-    to_label += 2 * args.label_stride;
-  }
+  write_labels(shared, frame, at, even, args.label_stride, index, labels);
   if (!args.measure) return;
-  flush(0);
+  add_to_regions(shared, at, c, regions, first, 0, total, args.components_hold);
 #pragma unroll 1
   for (u32 base = MEASURE_AT_ONCE; base < total; base += MEASURE_AT_ONCE) {
     // New to the compiler: else it keeps all that the first turn has made of them, and spills it.
     asm volatile("" : "+r"(index[0]), "+r"(index[1]));
-    add_up(base);
+    add_up(shared, at, index, own, base);
     __syncthreads();
-    flush(base);
+    add_to_regions(shared, at, c, regions, first, base, total, args.components_hold);
   }
 }
 
-// Grid: tiles of 32 x 32 px as in `tile_components`. Writes every label; adds every component to its region.
+// Stage `statistics/measure`: the label of every pixel, and the sums of its region.
+// Grid: tiles of 32 x 32 px as in `tile_components`; block: TILE_THREADS, a lane two pairs of pixels.
+// In: components, labels [components], the frame.
+// Out: labels [height][label_stride]; regions [regions].
+// Race-free: a pixel has one thread that writes its label; sums are integers, added by atomics, in shared memory and then to the
+// regions, and boxes are minima and maxima.
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
@@ -252,50 +292,43 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
   measure_tile<false>(c, component_label, labels, regions, frame, 0, args);
 }
 
-// The same, with samples as light.
+// The same, with samples as linear RGB; `linear` has one value for each code.
 KERNEL __launch_bounds__(TILE_THREADS)
-    measure_light(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
-                  RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ light, MeasureArgs args) {
+    measure_linear(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
+                  RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {
   beside_last_kernel(c, args);
-  measure_tile<true>(c, component_label, labels, regions, frame, light, args);
+  measure_tile<true>(c, component_label, labels, regions, frame, linear, args);
 }
 
-// The code of nearest light, of two the lower; mirrors `Light::code` in src/color.rs.
-__device__ __forceinline__ u32 code_of(const u16 *light, u32 codes, u32 value) {
+// The code of nearest linear value, of two the lower; mirrors `Light::code` in src/color.rs.
+__device__ __forceinline__ u32 code_of(const u16 *linear, u32 codes, u32 value) {
   u32 below = 0, above = codes - 1;
   while (above - below > 1) {
     const u32 middle = (below + above) / 2;
-    if (light[middle] <= value) below = middle;
+    if (linear[middle] <= value) below = middle;
     else above = middle;
   }
-  return light[above] <= value || light[above] - value < value - light[below] ? above : below;
+  return linear[above] <= value || linear[above] - value < value - linear[below] ? above : below;
 }
 
-// One record of the region table; mirrors `Region` in src/regions.rs.
-struct Record {
-  u32 track_id, area;
-  float centroid[2];
-  u8 rgb[4];
-  float lab[3];
-  u16 bounds[4];
-};
-static_assert(sizeof(Record) == 40, "the wire format");
-
-// Grid: one thread a region. Writes the mean samples, packed in 10 bits each from the lowest, and the record. `light_codes`,
-// if not 0, says that samples are light, and how many codes there are.
+// Stage `statistics/table`: the records of regions.
+// Grid: a thread a region; block: TABLE_THREADS.
+// In: regions, tracks or null [regions]; `linear_codes`, if not 0, says that samples are linear RGB, and how many codes there are.
+// Out: means [regions], samples packed in 10 bits each from the lowest; records [regions].
+// Race-free: a thread writes its own region's.
 KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
-                 const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ light,
-                 u32 *__restrict__ means, Record *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
-                 u32 light_codes) {
-  beside_last_kernel(counters, light_codes);
+                 const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ linear,
+                 u32 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
+                 u32 linear_codes) {
+  beside_last_kernel(counters, linear_codes);
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[2];
   wait_for_last_kernel();
   if (label >= count) return;
   const RegionSums sums = regions[label];
   u32 mean[3], rgb[3];
   // Codes have 10 bits, so that the sums of nearly all regions have 32.
-  if (!light_codes && sums.area <= 1u << 21) {
+  if (!linear_codes && sums.area <= 1u << 21) {
     const Divisor twice_area = divisor_of(2 * sums.area);
 #pragma unroll
     for (int i = 0; i < 3; i++) mean[i] = quotient(2 * (u32)sums.samples[i] + sums.area, twice_area);
@@ -303,9 +336,9 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 #pragma unroll
     for (int i = 0; i < 3; i++) mean[i] = rounded_mean(sums.samples[i], sums.area);
   }
-  if (light_codes) {
+  if (linear_codes) {
 #pragma unroll
-    for (int i = 0; i < 3; i++) rgb[i] = code_of(light, light_codes, mean[i]);
+    for (int i = 0; i < 3; i++) rgb[i] = code_of(linear, linear_codes, mean[i]);
     from_codes(frame, rgb, mean);
   } else {
     to_rgb(frame, frame.layout, mean, rgb);
@@ -325,17 +358,17 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     color[2] = feature_2(feature);
     n = inverse_n = 1.0;
   }
-  Record record;
+  Region record;
   record.track_id = identity_of(tracks, label);
   record.area = sums.area;
   record.centroid[0] = (float)ratio((double)sums.x, area, inverse);
   record.centroid[1] = (float)ratio((double)sums.y, area, inverse);
 #pragma unroll
-  for (int i = 0; i < 3; i++) record.rgb[i] = (u8)rgb[i];
-  record.rgb[3] = 255;
-  record.lab[0] = (float)(ratio((double)color[0], n, inverse_n) / 8.0);
-  record.lab[1] = (float)((ratio((double)color[1], n, inverse_n) - 1024.0) / 8.0);
-  record.lab[2] = (float)((ratio((double)color[2], n, inverse_n) - 1024.0) / 8.0);
+  for (int i = 0; i < 3; i++) record.mean_rgb[i] = (u8)rgb[i];
+  record.mean_rgb[3] = 255;
+  record.mean_lab[0] = (float)(ratio((double)color[0], n, inverse_n) / 8.0);
+  record.mean_lab[1] = (float)((ratio((double)color[1], n, inverse_n) - 1024.0) / 8.0);
+  record.mean_lab[2] = (float)((ratio((double)color[2], n, inverse_n) - 1024.0) / 8.0);
   record.bounds[0] = (u16)sums.x0;
   record.bounds[1] = (u16)sums.y0;
   record.bounds[2] = (u16)sums.x1;
@@ -345,20 +378,21 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 
 // The region adjacency list: pairs are counted in a hash table, sorted into a bucket for each lower label, and ranked
 // by the higher one inside the bucket.
-struct NeighborArgs {
-  u32 width, height;
-  u32 label_stride;
-  u32 slots;  // a power of two
-};
 
-// Grid: any number of blocks. `keys` and `lengths` of `slots`, `degree` of one more than the most labels.
+// The key of a free slot.
+#define NO_PAIR 0xffffffffu
+
+// Stage `statistics/neighbors`, first: an empty table.
+// Grid: any number of blocks; block: NEIGHBOR_THREADS.
+// Out: keys and lengths [slots], degree [2][labels + 1].
+// Race-free: every word has one thread that writes it.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_clear(u32 *__restrict__ keys, u32 *__restrict__ lengths, u32 *__restrict__ degree, u32 labels,
                     NeighborArgs args) {
   after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
-    keys[i] = 0xffffffffu;
+    keys[i] = NO_PAIR;
     lengths[i] = 0;
   }
   for (u32 i = first; i < 2 * (labels + 1); i += all) degree[i] = 0;
@@ -366,18 +400,15 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 
 __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u32 a, u32 b, u32 length) {
   const u32 key = min(a, b) << 16 | max(a, b);
-  u32 slot = key * 0x9e3779b1u >> 7 & (slots - 1);
-  for (;;) {
-    const u32 old = atomicCAS(&keys[slot], 0xffffffffu, key);
-    if (old == 0xffffffffu || old == key) {
-      atomicAdd(&lengths[slot], length);
-      return;
-    }
-    slot = (slot + 1) & (slots - 1);
-  }
+  const Inserted pair = insert_key<NO_PAIR>(key, slots - 1, [&](u32 slot) { return keys + slot; });
+  atomicAdd(&lengths[pair.slot], length);
 }
 
-// Grid: 32 x 32 px a block, lane = column. A stretch of one pair along a row or down a column is counted at once.
+// Counts pixel pairs of two labels. A stretch of one pair along a row or down a column is counted at once.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, lane = column, four rows a warp.
+// In: labels [height][label_stride].
+// Out: keys and lengths [slots].
+// Race-free: slots are taken by compare-and-swap, lengths added by atomics.
 KERNEL __launch_bounds__(TILE_THREADS)
     neighbors_count(const u16 *__restrict__ labels, u32 *__restrict__ keys, u32 *__restrict__ lengths,
                     NeighborArgs args) {
@@ -410,69 +441,70 @@ KERNEL __launch_bounds__(TILE_THREADS)
   if (right_length) count_pair(keys, lengths, args.slots, right_a, right_b, right_length);
 }
 
+// How many pairs each lower label has.
+// Grid: any number of blocks; block: NEIGHBOR_THREADS.
+// In: keys [slots].
+// Out: degree [labels], by atomic additions.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args) {
   after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
-    if (keys[i] != 0xffffffffu) atomicAdd(&degree[keys[i] >> 16], 1);
+    if (keys[i] != NO_PAIR) atomicAdd(&degree[keys[i] >> 16], 1);
   }
 }
 
-// Grid: one block of 1024. Turns degrees into the places where buckets start; the last is the number of pairs.
+// Turns degrees into the indices where buckets start; the last is the number of pairs.
+// Grid: one block of 1024.
+// In and out: degree [labels + 1], in place.
+// Race-free: a thread reads and writes its own entries; sums pass through `BlockScan`.
 KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels) {
   after_last_kernel(degree, labels);
-  __shared__ u32 warp_total[32];
-  __shared__ u32 carry;
-  if (threadIdx.x == 0) carry = 0;
-  __syncthreads();
+  __shared__ BlockScan<1024>::Shared scan;
+  u32 carry = 0;
   for (u32 base = 0; base < labels + 1; base += 1024) {
-    const u32 i = base + threadIdx.x, value = i < labels ? degree[i] : 0, sum = inclusive_sum(value);
-    if (lane_id() == 31) warp_total[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      const u32 here = warp_total[threadIdx.x];
-      warp_total[threadIdx.x] = inclusive_sum(here) - here;
-    }
-    __syncthreads();
-    const u32 before = carry + warp_total[threadIdx.x / 32] + sum - value;
+    const u32 i = base + threadIdx.x, value = i < labels ? degree[i] : 0;
+    const u32 before = carry + BlockScan<1024>::exclusive_sum<true>(scan, value);
     if (i < labels + 1) degree[i] = before;
-    __syncthreads();
-    if (threadIdx.x == 1023) carry = before + value;
-    __syncthreads();
+    carry += scan.total;
   }
 }
 
-// `degree` is followed by as many cursors. Writes (higher label, length) into the buckets, in no order.
+// Writes (higher label, length) into the buckets, in no order. `degree` is followed by as many cursors.
+// Grid: any number of blocks; block: NEIGHBOR_THREADS.
+// In: keys and lengths [slots], degree [labels + 1].
+// Out: bucketed [2][pairs].
+// Race-free: an atomic addition to a bucket's cursor gives every pair an index of its own.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
-    neighbors_place(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
-                    uint2 *__restrict__ placed, u32 labels, NeighborArgs args) {
+    neighbors_bucket(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
+                    uint2 *__restrict__ bucketed, u32 labels, NeighborArgs args) {
   after_last_kernel(keys, args);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
-    if (keys[i] == 0xffffffffu) continue;
+    if (keys[i] == NO_PAIR) continue;
     const u32 a = keys[i] >> 16;
     const u32 at = degree[a] + atomicAdd(&degree[labels + 1 + a], 1);
-    placed[2 * (size_t)at] = make_uint2(a, keys[i] & 0xffffu);
-    placed[2 * (size_t)at + 1] = make_uint2(lengths[i], 0);
+    bucketed[2 * (size_t)at] = make_uint2(a, keys[i] & 0xffffu);
+    bucketed[2 * (size_t)at + 1] = make_uint2(lengths[i], 0);
   }
 }
 
-struct Pair {
-  u32 a, b, length;
-};
-
+// Sorts the pairs: the rank of one inside its bucket is the number of pairs there with a lower second label.
+// Grid: any number of blocks; block: NEIGHBOR_THREADS.
+// In: degree [labels + 1], bucketed [2][pairs].
+// Out: pairs [pairs].
+// Race-free: ranks in a bucket differ, since its pairs do.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
-    neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ placed, Pair *__restrict__ pairs,
+    neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ bucketed, Neighbor *__restrict__ pairs,
                    u32 labels) {
   after_last_kernel(degree, labels);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   const u32 count = degree[labels];
   for (u32 i = first; i < count; i += all) {
-    const uint2 pair = placed[2 * (size_t)i];
+    const uint2 pair = bucketed[2 * (size_t)i];
     u32 rank = 0;
-    for (u32 j = degree[pair.x]; j < degree[pair.x + 1]; j++) rank += placed[2 * (size_t)j].y < pair.y;
-    const Pair record = {pair.x, pair.y, placed[2 * (size_t)i + 1].x};
+    for (u32 j = degree[pair.x]; j < degree[pair.x + 1]; j++) rank += bucketed[2 * (size_t)j].y < pair.y;
+    const Neighbor record = {pair.x, pair.y, bucketed[2 * (size_t)i + 1].x};
     pairs[degree[pair.x] + rank] = record;
   }
 }

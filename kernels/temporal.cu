@@ -6,13 +6,17 @@
 
 // Samples that a lane asks for at once while a region's are looked for: a cell of 16 px has 24 x 24 around it.
 #define TRACK_AT_ONCE 6
-// Cells a side that a slot without one looks for another in.
+// Cells a side that a slot without one similarity for another in.
 #define CLAIM_SIDE 5
 static_assert(CLAIM_ROUNDS == 2, "a claim finds cells that nobody claimed in one round or two");
 static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
 
-// What the frame starts with, which takes no look at it, and means of channel 0 over squares. Grid: any number of blocks; a warp
-// takes a square.
+// What the frame starts with whatever is in it, and means of channel 0 over squares.
+// Grid: any number of blocks of TEMPORAL_THREADS; a warp takes a square.
+// In: the state and slots of the last frame, features [height][width].
+// Out: the state's counters; claims, largest [cells]; cells, owners [regions]; slots that a region has taken; thumbnail [squares].
+// Race-free: every entry has one thread that writes it: a slot is re-seeded by the region that its claim names alone; the state is
+// written by one thread, and read before by all only where that thread does not write.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
   beside_last_kernel(t, warm);
   const u32 cells = grid.nx * grid.ny, regions = t.state->regions;
@@ -20,8 +24,8 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     TemporalState &state = *t.state;
     state.residual_last = state.residual;
     state.residual_first = state.residual = 0;
-    const u64 spared = state.residual_last / args.samples * (MOST_SPARED * args.inertia) >> 8;
-    state.spared = (u32)min(spared, (u64)NONE / 2) / 8;
+    const u64 discount = state.residual_last / args.samples * (MOST_DISCOUNT * args.inertia) >> 8;
+    state.discount = (u32)min(discount, (u64)NONE / 2) / 8;
     state.pairs = state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
       state.shift[0] = state.shift[1] = 0;
@@ -29,7 +33,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     }
   }
   for (u32 i = FIRST; i < (1 + CLAIM_ROUNDS) * cells; i += ALL) t.claims[i] = 0;
-  for (u32 i = FIRST; i < cells; i += ALL) t.mains[i] = 0;
+  for (u32 i = FIRST; i < cells; i += ALL) t.largest[i] = 0;
   for (u32 label = FIRST; label < regions; label += ALL) {
     t.cells[label] = NONE;
     t.owners[label] = 0;
@@ -37,17 +41,17 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     u64 *sums = t.sums + 6 * (size_t)label;
     const u64 n = sums[0];
     if (n == 0) continue;
-    const u32 k = t.plant_wanted[label];
-    if (k != NONE && t.plant_claims[k] == key_of((u32)n, label)) {
+    const u32 k = t.reseed_wanted[label];
+    if (k != NONE && t.reseed_claims[k] == key_of((u32)n, label)) {
       Slot &slot = t.slots_last[k];
 #pragma unroll
-      for (int i = 0; i < 2; i++) slot.place[i] = (i32)((2 * PLACE * sums[1 + i] + n) / (2 * n));
+      for (int i = 0; i < 2; i++) slot.position[i] = (i32)((2 * POSITION_UNIT * sums[1 + i] + n) / (2 * n));
 #pragma unroll
       for (int i = 0; i < 3; i++) slot.color[i] = (u32)((2 * sums[3 + i] + n) / (2 * n));
       slot.id = t.tracks_last[label].id;
       slot.size = (u32)n * grid.sample_step * grid.sample_step;
       slot.region = label;
-      slot.planted = 1;
+      slot.reseeded = 1;
     }
 #pragma unroll
     for (int i = 0; i < 6; i++) sums[i] = 0;
@@ -74,8 +78,12 @@ __device__ __forceinline__ i32 vertex(const u64 *differences, u32 best, u32 step
   return bend > 0 ? (i32)(half * (before - after) / bend) : 0;
 }
 
-// The motion of the picture. Grid: a block for each shift, and one for the thumbnail's own measures; the last to end
-// chooses.
+// The motion of the picture.
+// Grid: a block of SHIFT_THREADS for each shift, and one for the thumbnail's own measures; the last to end chooses.
+// In: both thumbnails.
+// Out: differences [shifts + 2]; of the state motion and what follows from it.
+// Race-free: a block writes its own difference; the last block, which the ticket tells, reads them past its L1 cache, and its first
+// thread alone writes the state.
 KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
   after_last_kernel(t, args);
   __shared__ u64 total[2], least_of[SHIFT_THREADS / 32], differences[SHIFTS + 2];
@@ -135,13 +143,13 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
   const i32 x = (i32)best % across - rx, y = (i32)best / across - ry;
   i32 shift[2] = {0, 0};
   if ((x == 0 && y == 0) || 8 * least <= 7 * still) {
-    const i32 whole = PLACE << args.square_log;
+    const i32 whole = POSITION_UNIT << args.square_log;
     shift[0] = whole * x + vertex(differences, best, 1, x == rx || x == -rx, whole / 2, least);
     shift[1] = whole * y + vertex(differences, best, across, y == ry || y == -ry, whole / 2, least);
   }
   const u64 count = (u64)w * h, own = differences[shifts], mean = differences[shifts + 1];
   state.unlike = 8 * least * count > args.unlike[0] * (count * own - mean * mean) + 8 * args.unlike[1] * count * count;
-  const i32 cell = PLACE * (i32)grid.step;
+  const i32 cell = POSITION_UNIT * (i32)grid.step;
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     state.shift[i] = shift[i];
@@ -153,29 +161,29 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
 }
 
 // Where a slot's cluster is now.
-__device__ __forceinline__ void place_now(const Slot &slot, const TemporalState &state, i32 (&at)[2]) {
+__device__ __forceinline__ void position_now(const Slot &slot, const TemporalState &state, i32 (&at)[2]) {
 #pragma unroll
-  for (int i = 0; i < 2; i++) at[i] = slot.place[i] + state.shift[i] + slot.velocity[i];
+  for (int i = 0; i < 2; i++) at[i] = slot.position[i] + state.shift[i] + slot.velocity[i];
 }
 
 // First round of stage `temporal/rehome`: the cell that a slot stays in or is over.
 __device__ __forceinline__ void claim_first(const Temporal &t, const GridArgs &grid, const Slot &slot, u32 k) {
   const TemporalState &state = *t.state;
   i32 at[2], own[2];
-  place_now(slot, state, at);
+  position_now(slot, state, at);
   t.wanted[k] = NONE;
-  if (slot.size == 0 || at[0] < 0 || at[1] < 0 || at[0] > PLACE * (i32)(grid.width - 1) ||
-      at[1] > PLACE * (i32)(grid.height - 1)) {
+  if (slot.size == 0 || at[0] < 0 || at[1] < 0 || at[0] > POSITION_UNIT * (i32)(grid.width - 1) ||
+      at[1] > POSITION_UNIT * (i32)(grid.height - 1)) {
     return;
   }
-  const i32 nx = grid.nx, ny = grid.ny, step = grid.step, stays = 9 * PLACE * step / 10;
+  const i32 nx = grid.nx, ny = grid.ny, step = grid.step, stays = 9 * POSITION_UNIT * step / 10;
   const i32 x = (i32)k % nx + state.along[0], y = (i32)k / nx + state.along[1];
   bool stay = x >= 0 && y >= 0 && x < nx && y < ny;
   if (stay) {
     center_of(grid, x, y, own);
     stay = max(at[0] - own[0], own[0] - at[0]) <= stays && max(at[1] - own[1], own[1] - at[1]) <= stays;
   }
-  const u32 cell = stay ? y * nx + x : min(at[1] / PLACE / step, ny - 1) * nx + min(at[0] / PLACE / step, nx - 1);
+  const u32 cell = stay ? y * nx + x : min(at[1] / POSITION_UNIT / step, ny - 1) * nx + min(at[0] / POSITION_UNIT / step, nx - 1);
   t.wanted[k] = cell;
   atomicMax(&t.claims[cell], key_of(slot.size, k));
 }
@@ -191,7 +199,7 @@ __device__ __forceinline__ void compare(const Temporal &t, const GridArgs &grid,
     const i32 x = (i32)(point.x & 0xffffu), y = (i32)(point.x >> 16);
 #pragma unroll
     for (int j = 0; j < N; j++) {
-      const i32 to_x = clamp_place(x + shifts[j].x, grid.width), to_y = clamp_place(y + shifts[j].y, grid.height);
+      const i32 to_x = clamp_position(x + shifts[j].x, grid.width), to_y = clamp_position(y + shifts[j].y, grid.height);
       sums[j] += feature_difference(t.features[(size_t)to_y * grid.width + to_x], point.y);
     }
   }
@@ -217,8 +225,13 @@ struct Best {
   }
 };
 
-// Where the pixels of every slot's region went, and the slot's first claim. The pixels are found before the motion of the picture
-// is known. Grid: a warp for each slot, with shared memory for as many samples as a slot's surroundings have at most.
+// Stage `temporal/track`: where the pixels of every slot's region went, and the slot's first claim. The pixels are found before the
+// motion of the picture is known.
+// Grid: a warp for each slot; block: TRACK_THREADS; dynamic shared memory: as many samples as a slot's surroundings have at most,
+// for each warp.
+// In: labels and features of the last frame, features of this, slots of the last frame.
+// Out: velocity of slots; wanted [cells]; the first round of claims [cells].
+// Race-free: a warp writes its own slot's; claims are atomic maxima.
 KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
   beside_last_kernel(t, args);
   DYNAMIC_SHARED(uint2, shared);
@@ -248,7 +261,7 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
       for (u32 j = 0; j < TRACK_AT_ONCE; j++) {
         const bool member = label[j] == slot.region;
         const u32 members = __ballot_sync(FULL_WARP, member);
-        if (member) points[count + __popc(members & (lanes_up_to(lane) >> 1))].x = point[j];
+        if (member) points[count + rank_among(members)].x = point[j];
         count += __popc(members);
       }
     }
@@ -284,8 +297,8 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
       if (sums[0] < TRACK_FLAT_PX * length * count) best.shift = {0, 0};
     }
     if (best.shift.x != own.x || best.shift.y != own.y) {
-      slot.velocity[0] = PLACE * best.shift.x - shift[0];
-      slot.velocity[1] = PLACE * best.shift.y - shift[1];
+      slot.velocity[0] = POSITION_UNIT * best.shift.x - shift[0];
+      slot.velocity[1] = POSITION_UNIT * best.shift.y - shift[1];
       if (lane == 0) {
         t.slots_last[k].velocity[0] = slot.velocity[0];
         t.slots_last[k].velocity[1] = slot.velocity[1];
@@ -299,7 +312,7 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
 __device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &grid, u32 round, u32 reach, u32 cell,
                                             const i32 (&at)[2]) {
   const i32 nx = grid.nx, ny = grid.ny, left = (i32)cell % nx - CLAIM_SIDE / 2, top = (i32)cell / nx - CLAIM_SIDE / 2;
-  // Places within 2^14 px, in sixteenths: 37 bits hold the square of the distance.
+  // Positions within 2^14 px, in sixteenths: 37 bits hold the square of the distance.
   constexpr u64 TOO_FAR = 1ull << 62;
   u64 across[CLAIM_SIDE], down[CLAIM_SIDE];
 #pragma unroll
@@ -333,7 +346,11 @@ __device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &g
   return nearest;
 }
 
-// Slots that did not get the cell that they claimed last want the nearest free one around it. Grid: a thread a slot.
+// Slots that did not get the cell that they claimed last want the nearest free one around it.
+// Grid: a thread a slot; block: CLAIM_THREADS.
+// In: claims of the rounds before, which nobody changes.
+// Out: wanted [cells]; claims of this round [cells].
+// Race-free: a thread writes its own slot's wish; claims are atomic maxima.
 KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round, u32 reach) {
   after_last_kernel(t, round);
   const u32 k = FIRST, cells = grid.nx * grid.ny, cell = k < cells ? t.wanted[k] : NONE;
@@ -344,14 +361,18 @@ KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid
     if (t.claims[r * cells + cell] == own) return;
   }
   i32 at[2];
-  place_now(slot, *t.state, at);
+  position_now(slot, *t.state, at);
   const u32 nearest = nearest_free(t, grid, round, reach, cell, at);
   t.wanted[k] = nearest;
   if (nearest != NONE) atomicMax(&t.claims[round * cells + nearest], own);
 }
 
-// Hands every cell to whom it went. Grid: a thread a cell.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_rehome(Temporal t, GridArgs grid) {
+// Hands every cell to whom it went.
+// Grid: a thread a cell; block: TEMPORAL_THREADS.
+// In: claims of all rounds, slots of the last frame.
+// Out: sources and moves [cells]; cells [regions].
+// Race-free: a thread writes its own cell's; a region has one slot, which gets one cell.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArgs grid) {
   after_last_kernel(t, grid);
   const u32 c = FIRST, cells = grid.nx * grid.ny;
   if (c >= cells) return;

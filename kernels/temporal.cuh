@@ -2,13 +2,13 @@
 // What lasts from frame to frame, and what rounds ask of it; mirrors src/temporal.
 #pragma once
 #include "grid.cuh"
-#include "mains.cuh"
+#include "largest.cuh"
 #include "tracks.cuh"
 
 // Those of src/temporal/mod.rs.
-#define PLACE 16
+#define POSITION_UNIT 16
 #define SAME 128u
-#define MOST_SPARED 30u
+#define MOST_DISCOUNT 30u
 #define STILL 45u
 #define STAYS 15u
 #define TRACK_MARGIN 8
@@ -22,91 +22,6 @@
 #define MATCH_ROUNDS 4
 // That of src/post/connectivity.
 #define MAX_REGIONS 65535u
-
-// A cluster as the next frame needs to know it.
-struct __align__(16) Slot {
-  i32 place[2], velocity[2];  // in 1/16 px; velocity less that of the picture
-  u32 id, size, region;
-  u32 planted;  // a region without a cluster has taken the slot: `color` is its mean
-  u32 color[3];
-  u32 unused;
-};
-static_assert(sizeof(Slot) == 48, "mirrored in src/temporal/device.rs");
-
-// Where a cell's cluster comes from, or NONE, and how far it has moved.
-struct __align__(16) Source {
-  u32 slot;
-  i32 shift[2];
-  u32 unused;
-};
-
-// One record of what the metadata says of a region's way; mirrors `Motion` in src/regions.rs.
-struct Motion {
-  float velocity[2];
-  u32 age;
-};
-static_assert(sizeof(Motion) == 12, "the wire format");
-
-// What a frame leaves to the next beside the arrays.
-struct TemporalState {
-  u64 residual_last, residual_first, residual;  // of the last labels, of the first warm round, of this frame's labels
-  i32 shift[2];                                 // motion of the picture in 1/16 px
-  i32 drift[2];                                 // the same since the slots moved with it
-  i32 along[2];                                 // whole cells that all slots move by
-  u32 unlike;                                   // no shift makes the last thumbnail like this one
-  u32 next_id;
-  u32 regions;                                  // of the last frame
-  u32 pairs;                                    // in the list
-  u32 tickets[3];                               // blocks that are done: of the shifts, of the overlaps, of the names
-  u32 spared;                                   // of a distance, for each eighth of how a moved pixel looks
-};
-static_assert(sizeof(TemporalState) == 80, "mirrored in src/temporal/device.rs");
-
-struct TemporalArgs {
-  u32 square_log;    // of the side of a thumbnail's squares
-  u32 thumbnail[2];  // squares in a row, rows
-  u32 reach[2];      // largest shift in squares
-  u32 inertia, sure;
-  u32 samples;
-  u32 track_step, track_points;
-  u32 tiles_x, max_regions;
-  u32 pair_mask;     // slots of the table of pairs less one; a power of two
-  u32 in_slots;      // clusters are those of the slots
-  u32 connectivity;
-  u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
-};
-static_assert(sizeof(TemporalArgs) == 4 * 17, "mirrored in src/temporal/device.rs");
-
-// Device memory, in the order of `Addresses` in src/temporal/device.rs. `last` is of the frame before.
-struct Temporal {
-  TemporalState *state;
-  Slot *slots_last, *slots;    // [cells]
-  Source *sources;             // [cells]
-  int2 *moves;                 // [cells] motion in whole px
-  u64 *claims;                 // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
-  u32 *wanted;                 // [cells] what each slot claims
-  u32 *cells;                  // [regions] of the last frame: column of its cluster's cell, and row in the upper half
-  const u16 *labels;           // the last frame's, before merging, until this frame's are written
-  const u32 *features_last, *features;
-  u16 *thumbnail_last, *thumbnail;
-  u64 *differences;            // of all shifts, in raster order; then sum and squares of this thumbnail
-  u64 *mains;                  // [cells] of a cluster's main component: size, then the lower first pixel
-  u32 *main_label;             // [cells]
-  int2 *places;                // [cells] what the algorithm leaves
-  u64 *owners;                 // [regions] size, then the lower slot
-  Track *tracks_last, *tracks;  // [regions]
-  Motion *motion;              // [regions]
-  u64 *sums;                   // [regions][6] samples of regions without a cluster: number, x, y, channels
-  u64 *plant_claims;           // [cells]
-  u32 *plant_wanted;           // [regions]
-  u64 *best;                   // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
-  u32 *taken;                  // [2][regions] earlier region that a region has taken, plus one; whether one is taken
-  u32 *born;                   // [regions / 32] a bit for each new region
-  u32 *from;                   // [regions] the last frame's region that had the identity, or NONE
-  uint2 *pairs;                // the table: region and earlier region, plus one; overlap
-  u32 *pair_list;              // used slots of the table
-};
-static_assert(sizeof(Temporal) == 8 * 30, "mirrored in src/temporal/device.rs");
 
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
@@ -131,14 +46,14 @@ __device__ __forceinline__ u64 least_of_warp(u64 value) {
 __device__ __forceinline__ void center_of(const GridArgs &grid, u32 x, u32 y, i32 (&out)[2]) {
   const u32 right = x + 1 == grid.nx ? grid.width : (x + 1) * grid.step;
   const u32 bottom = y + 1 == grid.ny ? grid.height : (y + 1) * grid.step;
-  out[0] = PLACE / 2 * (i32)(x * grid.step + right - 1);
-  out[1] = PLACE / 2 * (i32)(y * grid.step + bottom - 1);
+  out[0] = POSITION_UNIT / 2 * (i32)(x * grid.step + right - 1);
+  out[1] = POSITION_UNIT / 2 * (i32)(y * grid.step + bottom - 1);
 }
 
 __device__ __forceinline__ u64 square_of(i64 v) { return (u64)(v * v); }
 
 // 1/16 px in whole px, rounded half up.
-__device__ __forceinline__ i32 whole_px(i32 place) { return (place + PLACE / 2) >> 4; }
+__device__ __forceinline__ i32 whole_px(i32 position) { return (position + POSITION_UNIT / 2) >> 4; }
 
 // Sum of the channels' absolute differences. Channels are compared where they stand, the third but for its shift.
 __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
@@ -157,17 +72,17 @@ __device__ __forceinline__ bool is_cut(const TemporalState &state, const Tempora
   return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + args.samples;
 }
 
-__device__ __forceinline__ i32 clamp_place(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
+__device__ __forceinline__ i32 clamp_position(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
 
-// How a pixel looks that differs so much from where it comes from: in eighths.
-__device__ __forceinline__ u32 looks_of(u32 difference) {
+// Similarity of a pixel that differs so much from where it comes from, in eighths.
+__device__ __forceinline__ u32 similarity_of(u32 difference) {
   return difference < SAME ? (SAME - difference + SAME / 8 - 1) / (SAME / 8) : 0;
 }
 
-// Which slot of a tile's reach a pixel is predicted to belong to, or NO_SLOT, and how it looks: in eighths, or as the one in the
-// very same place: STAYS.
+// Which slot of a tile's reach a pixel is predicted to belong to, from the previous frame, or NO_SLOT, and its similarity to where it
+// comes from: in eighths, or STAYS where the color at its position is the same.
 struct Predicted {
-  u32 slot, looks;
+  u32 slot, similarity;
 };
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
@@ -180,9 +95,9 @@ struct Inertia {
   u64 *total;  // in shared memory; none if nothing is to be added up
   u64 residual;
 
-  // What the last frame had in the place of the pixels: asked for ahead.
+  // Loads, ahead of use, the last frame's colors at the positions of the pixels.
   template <class Pixel, int N>
-  __device__ __forceinline__ void look_back(const Pixel (&pixel)[N], u32 (&last)[N]) const {
+  __device__ __forceinline__ void load_previous(const Pixel (&pixel)[N], u32 (&last)[N]) const {
     if (!warm) return;
 #pragma unroll
     for (int i = 0; i < N; i++) last[i] = __ldg(&t.features_last[pixel[i].y * grid.width + pixel[i].x]);
@@ -191,14 +106,14 @@ struct Inertia {
   template <class Pixel, int N>
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
-    u32 difference[N], at[N], label[N], cell[N], looks[N], most = 0;
+    u32 difference[N], at[N], label[N], cell[N], similarity[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
       at[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
-      looks[i] = STAYS;
+      similarity[i] = STAYS;
     }
     if (most < STILL) {
 #pragma unroll
@@ -210,8 +125,8 @@ struct Inertia {
       for (int i = 0; i < N; i++) {
         const Pixel &here = pixel[i];
         const int2 move = t.moves[here.gy * grid.nx + here.gx];
-        const u32 from = clamp_place((i32)here.y - move.y, grid.height) * grid.width +
-                         clamp_place((i32)here.x - move.x, grid.width);
+        const u32 from = clamp_position((i32)here.y - move.y, grid.height) * grid.width +
+                         clamp_position((i32)here.x - move.x, grid.width);
         at[i] = difference[i] < STILL ? at[i] : from;
       }
 #pragma unroll
@@ -220,8 +135,8 @@ struct Inertia {
       for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
 #pragma unroll
       for (int i = 0; i < N; i++) {
-        const u32 moved = looks_of(feature_difference(pixel[i].feature, there[i]));
-        looks[i] = difference[i] < STILL ? STAYS : moved;
+        const u32 moved = similarity_of(feature_difference(pixel[i].feature, there[i]));
+        similarity[i] = difference[i] < STILL ? STAYS : moved;
       }
     }
 #pragma unroll
@@ -231,7 +146,7 @@ struct Inertia {
       const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
       const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
       own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
-      own[i].looks = looks[i];
+      own[i].similarity = similarity[i];
     }
   }
 
@@ -250,7 +165,7 @@ struct Inertia {
 #pragma unroll
     for (int i = 0; i < N; i++) {
       if (!pixel[i].inside) continue;
-      // What is nearest stays so when it is spared something.
+      // What is nearest stays so with a discount.
       const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
       const bool sampled = ((pixel[i].x | pixel[i].y) & (grid.sample_step - 1)) == 0;
       if (!asked && !sampled) continue;
@@ -259,8 +174,8 @@ struct Inertia {
       if (!asked) continue;
       const auto whole = distance(own[i].slot, i);
       const auto usual = whole * args.inertia >> 8, most = whole * args.sure >> 8;
-      const auto bound = max((decltype(usual))(t.state->spared * own[i].looks) << residual_bits, usual);
-      const auto left = whole - (own[i].looks == STAYS ? most : min(most, bound));
+      const auto bound = max((decltype(usual))(t.state->discount * own[i].similarity) << residual_bits, usual);
+      const auto left = whole - (own[i].similarity == STAYS ? most : min(most, bound));
       if (left < nearest || (left == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
     }
   }

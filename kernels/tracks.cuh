@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // What is known of a region beside its measures: its way through time; mirrors `Track` in src/temporal/mod.rs.
 #pragma once
-#include "common.cuh"
-
-struct __align__(16) Track {
-  u32 id, age;
-  i32 velocity[2];
-};
+#include "abi.cuh"
 
 // Name of a region over time; its label where nothing lasts.
 __device__ __forceinline__ u32 identity_of(const Track *tracks, u32 label) { return tracks ? tracks[label].id : label; }

@@ -48,9 +48,9 @@
 // Groups of words in which regions' marks are counted: a block adds them all up, and a component goes through one of them.
 #define MARK_GROUPS 8192
 // Lists for the rounds in which little is small, which one block goes over before many would have met, and the most pairs of the
-// rounds before that are looked at for them. Ragged photographs of 640x480 leave up to 15,500 pairs and 700 that pick.
-#define LATE_PLACES 16384
-#define LATE_PICKER_PLACES 2048
+// rounds before that are looked at for them. Ragged photographs of 640x480 leave up to 15,500 pairs and 700 that select.
+#define LATE_CAPACITY 16384
+#define LATE_SELECTOR_CAPACITY 2048
 #define MOST_LISTED 131072
 #define TABLE_THREADS 128
 #define OVERLAY_THREADS 256

@@ -207,15 +207,6 @@ fn lab([fx, fy, fz]: [i32; 3]) -> [i32; 3] {
     ]
 }
 
-/// `SpaceArgs` of kernels/features.cuh.
-#[cfg(feature = "cuda")]
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct SpaceArgs {
-    space: u32,
-    matrix: [[i32; 3]; 3],
-}
-
 #[cfg(feature = "cuda")]
 impl ColorTables {
     /// The Lab curve, padded to a whole word, and the codes' curve behind it, as whole quads of words in the device's byte order.
@@ -227,15 +218,14 @@ impl ColorTables {
         items.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect()
     }
 
-    pub(crate) fn device_args(&self) -> SpaceArgs {
-        SpaceArgs {
-            space: match self.space {
-                ColorSpace::Lab | ColorSpace::LabGslicr => 0,
-                ColorSpace::XyzGslicr => 1,
-                ColorSpace::Rgb => 2,
-            },
-            matrix: self.matrix,
-        }
+    /// The space as kernels/features.cuh numbers it, and the matrix.
+    pub(crate) fn device_space(&self) -> (u32, [[i32; 3]; 3]) {
+        let space = match self.space {
+            ColorSpace::Lab | ColorSpace::LabGslicr => 0,
+            ColorSpace::XyzGslicr => 1,
+            ColorSpace::Rgb => 2,
+        };
+        (space, self.matrix)
     }
 }
 

@@ -123,26 +123,6 @@ impl Grid {
     }
 }
 
-/// `GridArgs` of kernels/grid.cuh.
-#[cfg(feature = "cuda")]
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct GridArgs {
-    width: u32,
-    height: u32,
-    step: u32,
-    nx: u32,
-    ny: u32,
-    step_inverse: u32,
-    sample_step: u32,
-    pub sample_width: u32,
-    pub sample_height: u32,
-    identity: u32,
-}
-
-#[cfg(feature = "cuda")]
-const _: () = assert!(size_of::<GridArgs>() == 4 * 10);
-
 #[cfg(feature = "cuda")]
 impl Grid {
     /// Most cells that a square tile of `tile` px can reach: those that it lies in and one more all around. None where
@@ -153,24 +133,6 @@ impl Grid {
         }
         let across = |cells: u32| ((tile - 1) / self.step + 2).min(cells) as usize + 2;
         across(self.nx) * across(self.ny)
-    }
-
-    /// What kernels need to know of the grid.
-    pub(crate) fn device_args(&self) -> GridArgs {
-        let (step, Geometry { width, height }) = (self.sample_step(), self.geometry);
-        GridArgs {
-            width,
-            height,
-            step: self.step,
-            nx: self.nx,
-            ny: self.ny,
-            // Not used where the step is 1.
-            step_inverse: (1u64 << 32).div_ceil(u64::from(self.step)) as u32,
-            sample_step: step,
-            sample_width: width.div_ceil(step),
-            sample_height: height.div_ceil(step),
-            identity: u32::from(self.step == 1),
-        }
     }
 }
 

@@ -7,7 +7,9 @@ use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, result};
 
 use crate::color::{ColorSpace, ColorTables};
-use crate::cuda::abi::{COUNTER_REGIONS, Components, FRAME_COUNTERS};
+use crate::cuda::abi::{
+    Address, COUNTER_REGIONS, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track,
+};
 use crate::cuda::bounce::{Bounce, DeviceRows};
 use crate::cuda::frame::Planes;
 use crate::cuda::launch::check;
@@ -21,6 +23,7 @@ use crate::error::Result;
 use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
+use crate::regions::{Motion, Neighbor, Region};
 use crate::temporal::device::State;
 
 /// Memory of the adjacency list, taken when it is first asked for.
@@ -29,8 +32,8 @@ pub(crate) struct NeighborMemory {
     pub keys: Memory<u32>,
     pub lengths: Memory<u32>,
     pub degree: Memory<u32>,
-    pub placed: Memory<u64>,
-    pub pairs: Memory<[u32; 3]>,
+    pub bucketed: Memory<[u32; 2]>,
+    pub pairs: Memory<Neighbor>,
 }
 
 struct Recorded {
@@ -61,9 +64,9 @@ pub struct Work {
     counts: Mutex<Pinned>,
     results: Pool,
     pub(crate) component_labels: Memory<u16>,
-    pub(crate) regions: Memory<[u64; 12]>,
+    pub(crate) regions: Memory<RegionSums>,
     pub(crate) means: Memory<u32>,
-    pub(crate) records: Memory<crate::regions::Region>,
+    pub(crate) records: Memory<Region>,
     pub(crate) neighbors: Option<NeighborMemory>,
     max_pairs: usize,
     /// Pixels from which on a component never joins another.
@@ -73,15 +76,16 @@ pub struct Work {
     tile_count: Memory<u32>,
     parent: Memory<u32>,
     cluster: Memory<u32>,
-    component_sums: Memory<[u64; 4]>,
-    edges: Memory<u64>,
+    component_sums: Memory<ComponentSums>,
+    edges: Memory<[u32; 2]>,
     graphs: Vec<Recorded>,
     bounce: Mutex<Option<Bounce>>,
     /// Last: it may hold the context.
     pub(crate) queue: Queue,
 }
 
-// SAFETY: the graphs' raw handles may be used from any thread; `&mut self` keeps that to one at a time.
+// SAFETY: what is not `Send` are the graphs' raw handles, which the driver lets any thread use, one at a time: they are private,
+// and only `&mut self` reaches them.
 unsafe impl Send for Work {}
 
 impl Work {
@@ -149,9 +153,9 @@ impl Work {
     }
 
     /// The packed color plane.
-    pub(crate) fn features(&self) -> u64 {
+    pub(crate) fn features(&self) -> Address<u32> {
         let plane = self.temporal.as_ref().map(State::features).or(self.features.as_ref());
-        plane.map_or(0, Memory::address)
+        plane.map_or(Address::NULL, Memory::address)
     }
 
     /// The label plane of this frame.
@@ -159,9 +163,9 @@ impl Work {
         self.temporal.as_ref().and_then(State::labels).unwrap_or(&self.first_labels)
     }
 
-    /// Where the identities of regions stand; 0 where nothing lasts.
-    pub(crate) fn tracks(&self) -> u64 {
-        self.temporal.as_ref().map_or(0, State::tracks)
+    /// Where the identities of regions stand; null where nothing lasts.
+    pub(crate) fn tracks(&self) -> Address<Track> {
+        self.temporal.as_ref().map_or(Address::NULL, State::tracks)
     }
 
     /// Whether the rows of a tile are what a frame's labels wait for, not the number of tiles.
@@ -169,8 +173,8 @@ impl Work {
         self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.queue.cuda.device.multiprocessors
     }
 
-    pub(crate) fn counters(&self) -> u64 {
-        self.sums[0].address() + 4 * (self.sums[0].len() - FRAME_COUNTERS - 2) as u64
+    pub(crate) fn counters(&self) -> Address<u32> {
+        self.sums[0].address().item(self.sums[0].len() - FRAME_COUNTERS - 2)
     }
 
     pub(crate) fn components(&self) -> Components {
@@ -197,7 +201,7 @@ impl Work {
                 keys: Memory::new(cuda, what, slots)?,
                 lengths: Memory::new(cuda, what, slots)?,
                 degree: Memory::new(cuda, what, 2 * (self.max_regions + 1))?,
-                placed: Memory::new(cuda, what, 2 * self.max_pairs)?,
+                bucketed: Memory::new(cuda, what, 2 * self.max_pairs)?,
                 pairs: Memory::new(cuda, what, self.max_pairs)?,
             });
         }
@@ -281,11 +285,11 @@ impl Work {
         labels.check(self.geometry)?;
         let (row, stride) = (2 * self.geometry.width as usize, 2 * labels.stride());
         let from = DeviceRows {
-            address: self.labels().address(),
+            address: self.labels().address().raw(),
             stride: row,
             row,
             rows: self.geometry.height as usize,
-            place: 0,
+            offset: 0,
         };
         let mut bounce = self.bounce.lock().unwrap();
         let bounce = match &mut *bounce {
@@ -293,7 +297,7 @@ impl Work {
             // Who reads labels in other ways never needs it.
             none => none.insert(Bounce::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
         };
-        // SAFETY: the label plane has no padding and as many rows.
+        // SAFETY: `Work::new` has made the label plane for this geometry, without padding.
         let bytes = unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
         Traffic::add(&self.queue.cuda.traffic.results_down, bytes);
         Ok(())
@@ -331,10 +335,10 @@ impl Work {
         let label_stride = row.next_multiple_of(4);
         let sources = Sources {
             parts: [
-                self.labels().address(),
-                self.records.address(),
-                self.neighbors.as_ref().map_or(0, |memory| memory.pairs.address()),
-                self.temporal.as_ref().map_or(0, |state| state.motion.address()),
+                self.labels().address().raw(),
+                self.records.address().raw(),
+                self.neighbors.as_ref().map_or(0, |memory| memory.pairs.address().raw()),
+                self.temporal.as_ref().map_or(0, |state| state.motion.address().raw()),
             ],
             most: self.most_kept(label_stride, outputs),
             row,
@@ -355,14 +359,14 @@ impl Work {
         let motion = outputs.table && self.temporal.is_some();
         [
             label_stride * self.geometry.height as usize,
-            if outputs.table { self.max_regions * size_of::<crate::regions::Region>() } else { 0 },
+            if outputs.table { self.max_regions * size_of::<Region>() } else { 0 },
             // Of a frame that was not asked for them there are none.
             if outputs.neighbors && self.neighbors.is_some() {
-                self.max_pairs * size_of::<crate::regions::Neighbor>()
+                self.max_pairs * size_of::<Neighbor>()
             } else {
                 0
             },
-            if motion { self.max_regions * size_of::<crate::regions::Motion>() } else { 0 },
+            if motion { self.max_regions * size_of::<Motion>() } else { 0 },
         ]
     }
 

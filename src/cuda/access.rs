@@ -82,7 +82,7 @@ impl Accesses {
     }
 
     /// Lets a stream wait for all accesses: the memory may then be freed in its order.
-    pub fn settle(&mut self, stream: &CudaStream) {
+    pub fn synchronize(&mut self, stream: &CudaStream) {
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
         for access in list.drain(..).filter(|access| access.kind.is_some()) {
             // A context that is broken runs nothing any more.

@@ -22,7 +22,7 @@ pub(crate) struct DeviceRows {
     pub row: usize,
     pub rows: usize,
     /// Offset of the first row in the pinned memory.
-    pub place: usize,
+    pub offset: usize,
 }
 
 impl DeviceRows {
@@ -98,7 +98,7 @@ impl Bounce {
         let cuda = self.cuda.clone();
         let step = to.rows_of_a_copy(cuda.pool.current_num_threads());
         self.busy = true;
-        let plane = &mut self.host()[to.place..][..(to.rows - 1) * to.stride + to.row];
+        let plane = &mut self.host()[to.offset..][..(to.rows - 1) * to.stride + to.row];
         // Whoever has copied a piece sends it off: nobody waits for the others before the end.
         let sent = cuda.pool.install(|| {
             plane.par_chunks_mut(step * to.stride).enumerate().try_for_each(|(i, piece)| {
@@ -109,7 +109,8 @@ impl Bounce {
                 }
                 let bytes = (piece.len().div_ceil(to.stride) - 1) * to.stride + to.row;
                 let target = to.address + (first * to.stride) as u64;
-                // SAFETY: promised by the caller; the pinned bytes stay until `busy` has passed.
+                // SAFETY: the caller keeps `to.rows` rows on the device, of which this piece is a part; the pinned bytes stay
+                // as they are until `ready` has waited for `read`.
                 let result = unsafe {
                     sys::cuMemcpyHtoDAsync_v2(target, piece.as_ptr().cast(), bytes, cuda.stream.cu_stream())
                 };
@@ -128,8 +129,9 @@ impl Bounce {
     /// The device holds `from.rows` rows at `from.address`; nobody reads the pinned bytes before the stream has passed.
     unsafe fn start_down(&mut self, from: DeviceRows, (first, rows): (usize, usize)) -> Result<usize> {
         let bytes = (rows - 1) * from.stride + from.row;
-        let target = self.host()[from.place + first * from.stride..][..bytes].as_mut_ptr();
-        // SAFETY: promised by the caller.
+        let target = self.host()[from.offset + first * from.stride..][..bytes].as_mut_ptr();
+        // SAFETY: the caller keeps `from.rows` rows on the device, of which this piece is a part, and leaves the pinned bytes
+        // alone until the stream has passed.
         let result = unsafe {
             sys::cuMemcpyDtoHAsync_v2(
                 target.cast(),
@@ -151,7 +153,7 @@ impl Bounce {
         (first, rows): (usize, usize),
     ) {
         let (pool, together) = (self.cuda.pool.clone(), from.copied_together());
-        let piece = &self.host()[from.place + first * from.stride..][..(rows - 1) * from.stride + from.row];
+        let piece = &self.host()[from.offset + first * from.stride..][..(rows - 1) * from.stride + from.row];
         let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
         let target = &mut host[first * host_stride..end];
         pool.install(|| {
@@ -170,7 +172,7 @@ impl Bounce {
     /// The device holds `from.rows` rows at `from.address`.
     pub unsafe fn down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<usize> {
         check("download", self.cuda.device.context.bind_to_thread())?;
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller keeps `from.rows` rows on the device; after an error the stream is waited for here.
         unsafe { self.bring_down(host, host_stride, from) }.inspect_err(|_| {
             // Other pieces may still be on their way into the pinned memory.
             let _ = self.cuda.stream.synchronize();
@@ -184,7 +186,7 @@ impl Bounce {
         let cuda = self.cuda.clone();
         let mut sum = 0;
         for (i, piece) in from.pieces().enumerate() {
-            // SAFETY: promised by the caller; the pinned bytes are not read before the event has passed.
+            // SAFETY: the caller keeps `from.rows` rows on the device; a piece is read below, after its event.
             sum += unsafe { self.start_down(from, piece)? };
             if i == self.landed.len() {
                 self.landed.push(check(stage, cuda.device.context.new_event(None))?);

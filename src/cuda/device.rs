@@ -131,21 +131,21 @@ impl CurrentContext {
 
 impl Drop for CurrentContext {
     fn drop(&mut self) {
-        // One that was ours may have ended with what was dropped in between, and a driver takes an ended one for a live one.
+        // One that was ours may have been destroyed with what was dropped in between, and a driver takes a destroyed one for a live one.
         let Some(context) = self.context.filter(|&context| !self.ours || is_adopted(context)) else { return };
-        // SAFETY: it was current on this thread when `self` was made, or is none at all, and has not ended since: one that
+        // SAFETY: it was current on this thread when `self` was made, or is none at all, and has not been destroyed since: one that
         // is not ours belongs to the caller, who waits for us; ours lives as long as its device.
         let _ = unsafe { result::ctx::set_current(context) };
     }
 }
 
 /// The context that is current on this thread, null if none is, as before the driver has been set up. Nothing where that has
-/// ended, since it must not be made current again: GStreamer's plugin nvcodec leaves such a one behind when it is loaded without an
+/// destroyed, since it must not be made current again: GStreamer's plugin nvcodec leaves such a one behind when it is loaded without an
 /// encoder.
 fn current() -> Option<sys::CUcontext> {
     let Ok(Some(context)) = result::ctx::get_current() else { return Some(std::ptr::null_mut()) };
     let mut version = 0;
-    // SAFETY: of the current context, as null says; writes one number to where it is told. Of one that has ended the driver says
+    // SAFETY: of the current context, as null says; writes one number to where it is told. Of one that is destroyed the driver says
     // so here, but not where it is asked for the device or the flags.
     let lives = unsafe { sys::cuCtxGetApiVersion(std::ptr::null_mut(), &mut version) };
     (lives != sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED).then_some(context)
@@ -281,9 +281,10 @@ impl Device {
         }
         let context = guarded(stage, || {
             let device = result::device::get(ordinal as i32)?;
-            // SAFETY: promised by the caller. Were it the bindings that fail to make it current, they would destroy it.
+            // SAFETY: the caller keeps `handle` a live context of this device. Were it the bindings that fail to make it current, they would destroy it.
             unsafe { result::ctx::set_current(handle)? };
-            // SAFETY: promised by the caller, but for the ownership: see below.
+            // SAFETY: the caller keeps `handle` a live context of device `ordinal` until `keeper` goes. We do not own it as the
+            // bindings believe: `borrow_for_good` below sees to it that they never destroy it.
             unsafe { CudaContext::from_raw_context(ordinal, device, handle) }
         })?;
         borrow_for_good(context.clone());

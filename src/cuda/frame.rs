@@ -6,12 +6,12 @@ use std::marker::PhantomData;
 #[cfg(feature = "gst")]
 use cudarc::driver::sys;
 
+use super::abi::{Address, FrameArgs};
 use super::access::{Accesses, Guard, Kind};
 use super::bounce::{Bounce, DeviceRows};
 use super::handle::{Cuda, Traffic};
 #[cfg(feature = "gst")]
 use super::landing::{Block, HostLayout};
-use super::launch::Argument;
 #[cfg(feature = "gst")]
 use super::launch::check;
 use super::memory::Memory;
@@ -77,31 +77,10 @@ impl Planes {
             stride: self.strides[plane] as usize,
             row,
             rows,
-            place: (self.addresses[plane] - self.addresses[0]) as usize,
+            offset: (self.addresses[plane] - self.addresses[0]) as usize,
         }
     }
 }
-
-/// `FrameArgs` of kernels/frame.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct FrameArgs {
-    planes: [u64; 3],
-    strides: [u32; 3],
-    width: u32,
-    height: u32,
-    layout: u32,
-    bytes: u32,
-    offsets: [u32; 3],
-    luma_offset: i32,
-    to_rgb: [i32; 5],
-    to_yuv: [[i32; 3]; 3],
-    neutral: i32,
-}
-
-const _: () = assert!(size_of::<FrameArgs>() == 128);
-// SAFETY: repr(C), the fields of `FrameArgs` in their order.
-unsafe impl Argument for FrameArgs {}
 
 impl<'a> DeviceFrame<'a> {
     /// Wraps planes in device memory, with the distance of their rows in bytes, for any lifetime that the caller names.
@@ -168,8 +147,8 @@ impl<'a> DeviceFrame<'a> {
         let packed = info.format.packed_rgb();
         let (neutral, luma_offset, to_rgb, to_yuv) = self.yuv.fixed_point();
         FrameArgs {
-            planes: addresses,
-            strides,
+            plane: addresses.map(Address::new),
+            stride: strides,
             width: info.geometry.width,
             height: info.geometry.height,
             layout: match info.format {
@@ -180,10 +159,10 @@ impl<'a> DeviceFrame<'a> {
                 _ => 0,
             },
             bytes: packed.map_or(info.format.bits().div_ceil(8), |p| p.bytes as u32),
-            offsets: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
+            offset: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
             luma_offset,
             to_rgb,
-            to_yuv,
+            to_yuv: std::array::from_fn(|i| to_yuv[i / 3][i % 3]),
             neutral,
         }
     }
@@ -215,7 +194,7 @@ impl Staging {
             end += stride * rows;
         }
         let memory = Memory::new(cuda, "frame memory", end)?;
-        let addresses = offsets.map(|offset| memory.address() + offset);
+        let addresses = offsets.map(|offset| memory.address().raw() + offset);
         Ok(Self {
             bounce: Bounce::new(cuda, end)?,
             planes: Planes { info, addresses, strides },
@@ -277,7 +256,8 @@ impl Staging {
                 dstDevice: 0,
                 dstArray: std::ptr::null_mut(),
             };
-            // SAFETY: both ends hold the plane; the caller promises the rest.
+            // SAFETY: our memory holds the plane as `Staging::new` laid it out, `writable` has checked the host's end; the caller
+            // orders the stream behind what wrote the frame and before any other use of both ends.
             check(stage, unsafe { sys::cuMemcpy2DAsync_v2(&copy, way.stream.cu_stream()) }.result())?;
             Traffic::add(&self.traffic.pixels_down, row * rows);
         }
@@ -302,6 +282,6 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // The stream that the memory is freed on, in its order.
-        self.accesses.settle(&self.bounce.cuda().stream);
+        self.accesses.synchronize(&self.bounce.cuda().stream);
     }
 }

@@ -118,7 +118,8 @@ impl Cuda {
     /// # Safety
     /// `handle` is a context of device `ordinal`, and lives as long as `keeper`.
     pub unsafe fn adopt(&self, context: ForeignContext) -> Result<Self> {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller says that the handle is a context of this device and lives as long as its keeper, which the device
+        // holds.
         let device =
             unsafe { Device::adopt(context.handle as sys::CUcontext, context.ordinal, context.keeper)? };
         Self::on(device, self.pool.clone(), self.traffic.clone())

@@ -37,10 +37,8 @@ pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> R
 /// # Safety
 /// The type's layout must be that of the kernel's parameter.
 pub(crate) unsafe trait Argument {}
-// SAFETY: plain words and device addresses, equal on both sides.
+// SAFETY: a word of 32 bits on both sides.
 unsafe impl Argument for u32 {}
-// SAFETY: as above.
-unsafe impl Argument for u64 {}
 
 /// Address of an argument.
 pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {
@@ -109,10 +107,12 @@ impl Kernel {
         args: &mut [*mut c_void],
     ) -> Result<()> {
         if self.overlaps {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller keeps `args` equal to the kernel's parameters and their memory valid, which is all that the
+            // callee asks; overlapping is safe since every kernel waits by itself: build.py refuses one that does not.
             return unsafe { self.launch_with(&mut [overlap()], stream, grid, threads, args) };
         }
-        // SAFETY: promised by the caller.
+        // SAFETY: `function` is loaded and of the stream's context, which its device keeps; the caller keeps `args` equal to
+        // the kernel's parameters and their memory valid until the stream has passed.
         let launched = unsafe {
             result::launch_kernel(
                 self.function.cu_function(),
@@ -149,7 +149,8 @@ impl Kernel {
             numAttrs: attributes.len() as u32,
         };
         let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
-        // SAFETY: promised by the caller; the attributes outlive the call.
+        // SAFETY: `config` has the stream's context and a grid above zero, and its attributes outlive the call; the caller keeps
+        // `args` equal to the kernel's parameters and their memory valid until the stream has passed.
         let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
         check(self.stage, launched.result())
     }
@@ -166,12 +167,14 @@ impl Kernel {
         args: &mut [*mut c_void],
     ) -> Result<()> {
         if self.overlaps {
-            // SAFETY: promised by the caller.
+            // SAFETY: as for a launch whose blocks do not meet, which the caller keeps; that all blocks are resident at once the
+            // driver checks, and refuses the launch otherwise.
             return unsafe {
                 self.launch_with(&mut [overlap(), together()], stream, (blocks, 1), threads, args)
             };
         }
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller keeps `args` equal to the kernel's parameters and their memory valid until the stream has passed; that
+        // all blocks are resident at once the driver checks, and refuses the launch otherwise.
         let launched = unsafe {
             result::launch_cooperative_kernel(
                 self.function.cu_function(),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Arrays in device memory.
 
-use std::marker::PhantomData;
-
 use cudarc::driver::{CudaSlice, DevicePtr};
 
+use super::abi::Address;
 use super::handle::Cuda;
 use super::launch::check;
 use super::pinned::Pinned;
@@ -13,9 +12,8 @@ use crate::error::Result;
 /// An array in device memory.
 pub(crate) struct Memory<T> {
     slice: CudaSlice<u8>,
-    address: u64,
+    address: Address<T>,
     len: usize,
-    kind: PhantomData<T>,
 }
 
 impl<T> Memory<T> {
@@ -24,8 +22,8 @@ impl<T> Memory<T> {
         check(what, cuda.device.context.bind_to_thread())?;
         let bytes = len.max(1) * size_of::<T>();
         let slice = check(what, cuda.stream.alloc_zeros::<u8>(bytes))?;
-        let address = slice.device_ptr(&cuda.stream).0;
-        Ok(Self { slice, address, len, kind: PhantomData })
+        let address = Address::new(slice.device_ptr(&cuda.stream).0);
+        Ok(Self { slice, address, len })
     }
 
     /// Takes memory with the host's items in it.
@@ -39,7 +37,8 @@ impl<T> Memory<T> {
         Ok(memory)
     }
 
-    pub fn address(&self) -> u64 {
+    /// Where the items stand; null is nobody's.
+    pub fn address(&self) -> Address<T> {
         self.address
     }
 
@@ -62,8 +61,9 @@ impl<T> Memory<T> {
             return Ok(());
         }
         check(what, cuda.device.context.bind_to_thread())?;
-        let from = self.address + (first * size_of::<T>()) as u64;
-        // SAFETY: both ends hold the bytes, and `to` is not read before the stream has been waited for.
+        let from = self.address.item(first).raw();
+        // SAFETY: `first + len` items are ours, `to` checks its own end, and callers read it only after they have waited for the
+        // stream.
         unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
     }
 

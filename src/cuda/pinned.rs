@@ -56,7 +56,7 @@ impl Pinned {
         bytes: usize,
     ) -> Result<()> {
         let to = self.address(at, bytes);
-        // SAFETY: `to` has room for `bytes`; the caller sees to the device's end, and that nobody uses ours meanwhile.
+        // SAFETY: `to` has room for `bytes`; the caller keeps the device's bytes valid until the stream has passed, and ours alone.
         let copied = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, stream.cu_stream()) };
         check(what, copied.result())?;
         Traffic::add(&cuda.traffic.results_down, bytes);
@@ -71,7 +71,7 @@ impl Pinned {
 
     #[cfg(feature = "gst")]
     pub(crate) fn writable(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and `self` is borrowed mutably.
+        // SAFETY: `memory` holds `len` bytes, written by `new` at the latest, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

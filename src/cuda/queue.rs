@@ -26,14 +26,14 @@ struct Beside {
     begin: CudaEvent,
     end: CudaEvent,
     /// Whether the frame's stream has yet to wait for the end.
-    under_way: bool,
+    in_flight: bool,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
 
 impl Beside {
     fn new(cuda: &Cuda) -> Result<Self> {
-        Ok(Self { begin: cuda.event()?, end: cuda.event()?, under_way: false, cuda: cuda.urgent_lane()? })
+        Ok(Self { begin: cuda.event()?, end: cuda.event()?, in_flight: false, cuda: cuda.urgent_lane()? })
     }
 }
 
@@ -62,7 +62,7 @@ impl Queue {
     pub fn end_beside(&mut self) -> Result<()> {
         std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
         self.beside.cuda.mark(&self.beside.end)?;
-        self.beside.under_way = true;
+        self.beside.in_flight = true;
         Ok(())
     }
 
@@ -77,14 +77,15 @@ impl Queue {
         threads: u32,
         args: &mut [*mut std::ffi::c_void],
     ) -> Result<()> {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller keeps `args` equal to the kernel's parameters and their memory valid until this stream has passed;
+        // `begin_beside` and `join` order what goes to the other stream.
         unsafe { kernel.launch(&self.cuda.stream, grid, threads, args)? };
         self.mark(kernel.stage)
     }
 
     /// What follows waits for the launches of `begin_beside`.
     pub fn join(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.beside.under_way) {
+        if !std::mem::take(&mut self.beside.in_flight) {
             return Ok(());
         }
         self.cuda.follow(&self.beside.end)

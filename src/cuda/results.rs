@@ -143,7 +143,7 @@ impl Pool {
             }
         };
         let lengths = counts.map_or(most, |counts| counts.lengths(most, outputs));
-        let to = |part: usize| slot.memory.address() + starts[part] as u64;
+        let to = |part: usize| slot.memory.address().byte(starts[part]).raw();
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
             srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
@@ -262,7 +262,7 @@ impl Results {
         if self.lengths[part] > 0 {
             let reader = &self.cuda.reader;
             check(stage, reader.wait(&slot.ready))?;
-            let from = slot.memory.address() + self.starts[part] as u64;
+            let from = slot.memory.address().byte(self.starts[part]).raw();
             // SAFETY: the slot is this frame's alone; the copy is waited for before the lock is given back, after an
             // error too.
             let fetched = unsafe {

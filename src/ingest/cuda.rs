@@ -3,29 +3,16 @@
 
 use crate::backend;
 use crate::buffers::cuda::Work;
-use crate::color::{ColorTables, SpaceArgs};
+use crate::color::ColorTables;
+use crate::cuda::abi::{IngestArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::tuning::INGEST_THREADS;
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::plan::Plan;
 
 const MODULE: ModuleCode = module_code!("color");
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct IngestArgs {
-    space: SpaceArgs,
-    sample_shift: u32,
-    sample_width: u32,
-    clear_words: u32,
-}
-
-const _: () = assert!(size_of::<IngestArgs>() == 4 * 13);
-// SAFETY: repr(C), the fields of `IngestArgs` in kernels/color.cu.
-unsafe impl Argument for IngestArgs {}
 
 pub(crate) struct Ingest {
     kernel: Kernel,
@@ -41,7 +28,7 @@ impl Ingest {
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             args: IngestArgs {
-                space: ColorTables::new(plan.color_space).device_args(),
+                space: SpaceArgs::new(&ColorTables::new(plan.color_space)),
                 sample_shift: step.ilog2(),
                 sample_width: width.div_ceil(step),
                 // All but the two words of the grid's barrier.
@@ -59,7 +46,8 @@ impl backend::Ingest<Cuda> for Ingest {
         work.queue.mark("frame")?;
         let (tables, features) = (work.tables.address(), work.features());
         let (samples, clear) = (work.samples.address(), work.sums[0].address());
-        // SAFETY: all planes are of the plan's size; `clear` has `clear_words` words.
+        // SAFETY: the parameters of `ingest`. `Work::new` has made features, samples and tables for the plan, `new` has taken
+        // `clear_words` from the length of `clear`; `Backend::check` has compared the frame with the plan.
         unsafe {
             work.queue.launch(
                 &self.kernel,

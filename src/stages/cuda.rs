@@ -154,7 +154,7 @@ impl Backend for Cuda {
         let replayed = work.replay(frame, outputs, stages);
         if let Some(state) = &mut work.temporal {
             match replayed {
-                Ok(()) => state.settle(),
+                Ok(()) => state.finalize(),
                 // What was refused leaves the last frame where it is.
                 Err(_) => state.turn(),
             }

@@ -21,7 +21,7 @@ pub(crate) struct Temporal {
     shift: Kernel,
     track: Kernel,
     claim: Kernel,
-    rehome: Kernel,
+    reassign: Kernel,
     own: Kernel,
     identify: Kernel,
     name: Kernel,
@@ -46,7 +46,7 @@ impl Temporal {
             shift: kernel("temporal_shift", "temporal/motion")?,
             track: kernel("temporal_track", "temporal/track")?.with_shared(track_bytes),
             claim: kernel("temporal_claim", "temporal/rehome")?,
-            rehome: kernel("temporal_rehome", "temporal/rehome")?,
+            reassign: kernel("temporal_reassign", "temporal/rehome")?,
             own: identity("temporal_own")?,
             identify: identity("temporal_identify")?,
             name: identity("temporal_name")?,
@@ -68,7 +68,8 @@ impl Temporal {
         let threads = TEMPORAL_THREADS;
         let slots = (state.cells.div_ceil(threads), 1);
         let all_of = (state.cells.max(shape.max_regions).div_ceil(threads), 1);
-        // SAFETY: arrays have one entry for each cell or region as their names say; the table of pairs has twice as many
+        // SAFETY: the parameters of the kernels of kernels/identity.cu. `State::new` has made all arrays with the entries that
+        // kernels/abi.cuh names, for this grid; the table of pairs has twice as many
         // slots as there are samples.
         unsafe {
             if shape.in_slots != 0 {
@@ -93,7 +94,8 @@ impl backend::Temporal<Cuda> for Temporal {
         let (cells, warm) = (state.cells, u32::from(state.warm));
         let threads = TEMPORAL_THREADS;
         let blocks = (cells.div_ceil(threads), 1);
-        // SAFETY: arrays have one entry for each cell, region, square or shift as their names say.
+        // SAFETY: the parameters of the kernels of kernels/temporal.cu. `State::new` has made all arrays with the entries that
+        // kernels/abi.cuh names, for this grid; labels of the last frame are below its number of regions.
         unsafe {
             let begin_blocks = (self.begin_blocks, 1);
             work.queue.launch(&self.begin, begin_blocks, threads, &mut args![all, grid, shape, warm])?;
@@ -120,7 +122,7 @@ impl backend::Temporal<Cuda> for Temporal {
                     &mut args![all, grid, round, self.claim_reach],
                 )?;
             }
-            work.queue.launch(&self.rehome, blocks, threads, &mut args![all, grid])
+            work.queue.launch(&self.reassign, blocks, threads, &mut args![all, grid])
         }
     }
 
@@ -176,9 +178,9 @@ mod tests {
             value.trim_end_matches('u').parse::<u32>().unwrap()
         };
         for (name, value) in [
-            ("PLACE", PLACE as u32),
+            ("POSITION_UNIT", PLACE as u32),
             ("SAME", SAME),
-            ("MOST_SPARED", MOST_SPARED),
+            ("MOST_DISCOUNT", MOST_SPARED),
             ("STILL", STILL),
             ("STAYS", u32::from(STAYS)),
             ("TRACK_MARGIN", TRACK_MARGIN),

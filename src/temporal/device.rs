@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What a frame leaves to the next, in the memory of a CUDA device; see kernels/temporal.cu and kernels/identity.cu.
 //!
-//! Planes and tables of the last frame and of this one change places with every frame, see [`State::turn`].
+//! Planes and tables of the last frame and of this one swap with every frame, see [`State::turn`].
+
+use std::mem::offset_of;
 
 use super::{CLAIM_ROUNDS, Plan, WARM_ROUNDS};
-use crate::algo::grid::GridArgs;
 use crate::cuda::Cuda;
-use crate::cuda::abi::Components;
+use crate::cuda::abi::{
+    Address, Components, Forest, GridArgs, Merged as MergedArgs, RegionSums, Slot, Source, Temporal,
+    TemporalArgs, TemporalState, Track,
+};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Argument, Kernel, args};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
 use crate::cuda::tuning::{IDENTIFY_THREADS, TEMPORAL_THREADS, TILE};
@@ -20,61 +24,13 @@ pub(super) const TEMPORAL: ModuleCode = module_code!("temporal", sm80);
 /// Kernels of identities.
 pub(super) const IDENTITY: ModuleCode = module_code!("identity");
 
-/// `TemporalArgs` of kernels/temporal.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct TemporalArgs {
-    square_log: u32,
-    thumbnail: [u32; 2],
-    reach: [u32; 2],
-    inertia: u32,
-    sure: u32,
-    samples: u32,
-    track_step: u32,
-    track_points: u32,
-    tiles_x: u32,
-    pub max_regions: u32,
-    pair_mask: u32,
-    pub in_slots: u32,
-    connectivity: u32,
-    unlike: [u32; 2],
-}
-
-const _: () = assert!(size_of::<TemporalArgs>() == 4 * 17);
-// SAFETY: repr(C), the fields of `TemporalArgs` in kernels/temporal.cuh.
-unsafe impl Argument for TemporalArgs {}
-
-/// `Temporal` of kernels/temporal.cuh: where everything is in this frame.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Addresses([u64; 30]);
-
-// SAFETY: repr(C), addresses in the order of `Temporal`.
-unsafe impl Argument for Addresses {}
-
-/// `Forest` of kernels/identity.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Forest([u64; 3]);
-
-// SAFETY: repr(C), addresses in the order of `Forest`.
-unsafe impl Argument for Forest {}
-
-/// `Merged` of kernels/identity.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct MergedArgs([u64; 5]);
-
-// SAFETY: repr(C), addresses in the order of `Merged`.
-unsafe impl Argument for MergedArgs {}
-
 /// Memory of the names of merged regions.
 struct Merged {
     kernel: Kernel,
     /// The last frame's labels before merging.
     labels: Memory<u16>,
     numbers: Memory<u32>,
-    tracks: [Memory<[u32; 4]>; 2],
+    tracks: [Memory<Track>; 2],
     totals: Memory<[u64; 3]>,
     next_id: Memory<u32>,
 }
@@ -93,10 +49,10 @@ impl Merged {
     }
 }
 
-/// Words of `TemporalState`, and where in it the last residual and the next identity stand.
-const STATE_WORDS: usize = 20;
-const RESIDUAL: usize = 4;
-const NEXT_ID: usize = 13;
+/// Words of [`TemporalState`], and of them the first of the last residual and that of the next identity.
+const STATE_WORDS: usize = size_of::<TemporalState>() / size_of::<u32>();
+const RESIDUAL: usize = offset_of!(TemporalState, residual) / size_of::<u32>();
+const NEXT_ID: usize = offset_of!(TemporalState, next_id) / size_of::<u32>();
 
 /// Device memory of what a frame leaves to the next.
 pub(crate) struct State {
@@ -107,10 +63,11 @@ pub(crate) struct State {
     pub(super) warm: bool,
     /// Which of two is this frame's.
     turn: usize,
-    mains: Kernel,
+    find_largest: Kernel,
+    /// One [`TemporalState`], as words, of which the host reads and writes a few.
     state: Memory<u32>,
-    slots: [Memory<[u32; 12]>; 2],
-    sources: Memory<[u32; 4]>,
+    slots: [Memory<Slot>; 2],
+    sources: Memory<Source>,
     moves: Memory<[i32; 2]>,
     claims: Memory<u64>,
     wanted: Memory<u32>,
@@ -121,18 +78,18 @@ pub(crate) struct State {
     labels: Option<Memory<u16>>,
     thumbnails: [Memory<u16>; 2],
     differences: Memory<u64>,
-    main: Memory<u64>,
-    main_label: Memory<u32>,
-    places: Memory<[i32; 2]>,
+    largest: Memory<u64>,
+    largest_label: Memory<u32>,
+    positions: Memory<[i32; 2]>,
     owners: Memory<u64>,
-    tracks: [Memory<[u32; 4]>; 2],
+    tracks: [Memory<Track>; 2],
     pub(crate) motion: Memory<Motion>,
     sums: Memory<[u64; 6]>,
-    plant_claims: Memory<u64>,
-    plant_wanted: Memory<u32>,
+    reseed_claims: Memory<u64>,
+    reseed_wanted: Memory<u32>,
     best: Memory<u64>,
     taken: Memory<u32>,
-    born: Memory<u32>,
+    new_tracks: Memory<u32>,
     from: Memory<u32>,
     merged: Option<Merged>,
     pairs: Memory<[u32; 2]>,
@@ -151,7 +108,7 @@ impl State {
         let mut first = [0; STATE_WORDS];
         first[NEXT_ID] = 1;
         Ok(Self {
-            grid: plan.grid.device_args(),
+            grid: GridArgs::new(&plan.grid),
             args: TemporalArgs {
                 square_log: temporal.square.ilog2(),
                 thumbnail: temporal.thumbnail,
@@ -171,7 +128,7 @@ impl State {
             cells: cells as u32,
             warm: false,
             turn: 0,
-            mains: cuda.device.kernel(&IDENTITY, "temporal_mains", "temporal/identify")?,
+            find_largest: cuda.device.kernel(&IDENTITY, "temporal_largest", "temporal/identify")?,
             state: Memory::with(cuda, what, &first)?,
             slots: [Memory::new(cuda, what, cells)?, Memory::new(cuda, what, cells)?],
             sources: Memory::new(cuda, what, cells)?,
@@ -186,18 +143,18 @@ impl State {
             },
             thumbnails: [Memory::new(cuda, what, squares)?, Memory::new(cuda, what, squares)?],
             differences: Memory::new(cuda, what, temporal.shifts() + 2)?,
-            main: Memory::new(cuda, what, cells)?,
-            main_label: Memory::new(cuda, what, cells)?,
-            places: Memory::new(cuda, what, cells)?,
+            largest: Memory::new(cuda, what, cells)?,
+            largest_label: Memory::new(cuda, what, cells)?,
+            positions: Memory::new(cuda, what, cells)?,
             owners: Memory::new(cuda, what, max_regions)?,
             tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             motion: Memory::new(cuda, what, max_regions)?,
             sums: Memory::new(cuda, what, max_regions)?,
-            plant_claims: Memory::new(cuda, what, cells)?,
-            plant_wanted: Memory::new(cuda, what, max_regions)?,
+            reseed_claims: Memory::new(cuda, what, cells)?,
+            reseed_wanted: Memory::new(cuda, what, max_regions)?,
             best: Memory::new(cuda, what, 4 * max_regions)?,
             taken: Memory::new(cuda, what, 2 * max_regions)?,
-            born: Memory::new(cuda, what, max_regions.div_ceil(32))?,
+            new_tracks: Memory::new(cuda, what, max_regions.div_ceil(32))?,
             from: Memory::new(cuda, what, max_regions)?,
             merged: match plan.merge {
                 Some(_) => Some(Merged::new(cuda, n, max_regions)?),
@@ -227,7 +184,7 @@ impl State {
     }
 
     /// The next frame goes on from this one.
-    pub fn settle(&mut self) {
+    pub fn finalize(&mut self) {
         self.warm = true;
     }
 
@@ -247,7 +204,7 @@ impl State {
     }
 
     /// Identity, age and velocity of this frame's regions.
-    pub fn tracks(&self) -> u64 {
+    pub fn tracks(&self) -> Address<Track> {
         let merged = self.merged.as_ref().map(|merged| &merged.tracks);
         merged.unwrap_or(&self.tracks)[self.turn].address()
     }
@@ -256,40 +213,41 @@ impl State {
         self.args
     }
 
-    pub fn addresses(&self, first_labels: u64) -> Addresses {
+    /// Where everything is in this frame. `first_labels` is the first label plane.
+    pub fn addresses(&self, first_labels: Address<u16>) -> Temporal {
         let (now, last) = (self.turn, self.turn ^ 1);
-        Addresses([
-            self.state.address(),
-            self.slots[last].address(),
-            self.slots[now].address(),
-            self.sources.address(),
-            self.moves.address(),
-            self.claims.address(),
-            self.wanted.address(),
-            self.region_cells.address(),
-            self.last_labels(first_labels),
-            self.features[last].address(),
-            self.features[now].address(),
-            self.thumbnails[last].address(),
-            self.thumbnails[now].address(),
-            self.differences.address(),
-            self.main.address(),
-            self.main_label.address(),
-            self.places.address(),
-            self.owners.address(),
-            self.tracks[last].address(),
-            self.tracks[now].address(),
-            self.motion.address(),
-            self.sums.address(),
-            self.plant_claims.address(),
-            self.plant_wanted.address(),
-            self.best.address(),
-            self.taken.address(),
-            self.born.address(),
-            self.from.address(),
-            self.pairs.address(),
-            self.pair_list.address(),
-        ])
+        Temporal {
+            state: self.state.address().cast(),
+            slots_last: self.slots[last].address(),
+            slots: self.slots[now].address(),
+            sources: self.sources.address(),
+            moves: self.moves.address(),
+            claims: self.claims.address(),
+            wanted: self.wanted.address(),
+            cells: self.region_cells.address(),
+            labels: self.last_labels(first_labels),
+            features_last: self.features[last].address(),
+            features: self.features[now].address(),
+            thumbnail_last: self.thumbnails[last].address(),
+            thumbnail: self.thumbnails[now].address(),
+            differences: self.differences.address(),
+            largest: self.largest.address(),
+            largest_label: self.largest_label.address(),
+            positions: self.positions.address(),
+            owners: self.owners.address(),
+            tracks_last: self.tracks[last].address(),
+            tracks: self.tracks[now].address(),
+            motion: self.motion.address(),
+            sums: self.sums.address().cast(),
+            reseed_claims: self.reseed_claims.address(),
+            reseed_wanted: self.reseed_wanted.address(),
+            best: self.best.address(),
+            taken: self.taken.address(),
+            new_tracks: self.new_tracks.address(),
+            from: self.from.address(),
+            pairs: self.pairs.address(),
+            pair_list: self.pair_list.address(),
+        }
     }
 
     /// This frame's labels, if it is the second plane's turn.
@@ -303,56 +261,62 @@ impl State {
     }
 
     /// The last frame's labels, before merging.
-    fn last_labels(&self, first_labels: u64) -> u64 {
+    fn last_labels(&self, first_labels: Address<u16>) -> Address<u16> {
         let second = self.labels.as_ref().filter(|_| self.turn == 0);
         self.unmerged_labels().or(second).map_or(first_labels, Memory::address)
     }
 
-    /// Names merged regions. `forest` has the addresses of the superpixels' parents, of the roots' merged labels and of the
-    /// number of superpixels.
+    /// Names merged regions: `forest` says which superpixels they are.
     pub fn name_merged(
         &self,
         queue: &Queue,
         components: &Components,
-        all: Addresses,
-        regions: u64,
-        forest: [u64; 3],
+        all: Temporal,
+        regions: Address<RegionSums>,
+        forest: Forest,
     ) -> Result<()> {
         let Some(merged) = &self.merged else { return Ok(()) };
         let (now, last) = (self.turn, self.turn ^ 1);
-        let names = MergedArgs([
-            merged.numbers.address(),
-            merged.tracks[last].address(),
-            merged.tracks[now].address(),
-            merged.totals.address(),
-            merged.next_id.address(),
-        ]);
-        let (counters, forest, shape) = (components.counters, Forest(forest), self.args);
+        let names = MergedArgs {
+            numbers: merged.numbers.address(),
+            tracks_last: merged.tracks[last].address(),
+            tracks: merged.tracks[now].address(),
+            totals: merged.totals.address().cast(),
+            next_id: merged.next_id.address(),
+        };
+        let (counters, shape) = (components.counters, self.args);
         let names = &mut args![regions, forest, counters, all, shape, names];
-        // SAFETY: one entry for each of the most regions; the table of pairs has twice as many slots.
+        // SAFETY: the parameters of `temporal_merged`. `State::new` and `Merge::new` have made an entry for each of the most regions,
+        // and a table of pairs with twice as many slots.
         unsafe { queue.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
     }
 
-    /// Where the first round of absorption leaves the main component of every cluster; 0 if nobody wants them.
-    pub fn mains(&self) -> u64 {
-        if self.args.in_slots == 0 { 0 } else { self.main.address() }
+    /// Where the first round of absorption leaves the largest component of every cluster; null if nobody wants them.
+    pub fn largest(&self) -> Address<u64> {
+        if self.args.in_slots == 0 { Address::NULL } else { self.largest.address() }
     }
 
-    /// Finds the main component of every cluster where there is no such round. Components are joined by then.
-    pub fn find_mains(
+    /// Finds the largest component of every cluster where there is no such round. Components are joined by then.
+    pub fn find_largest(
         &self,
         queue: &Queue,
         components: Components,
-        all: Addresses,
+        all: Temporal,
         blocks: u32,
     ) -> Result<()> {
         if self.args.in_slots == 0 {
             return Ok(());
         }
         let shape = self.args;
-        // SAFETY: the lists that the label kernel filled; one entry a cluster.
+        // SAFETY: the parameters of `temporal_largest`. The label kernel has filled the lists, whose clusters are below the number of
+        // cells that `State::new` has made entries for.
         unsafe {
-            queue.launch(&self.mains, (blocks, 1), TEMPORAL_THREADS, &mut args![components, all, shape])
+            queue.launch(
+                &self.find_largest,
+                (blocks, 1),
+                TEMPORAL_THREADS,
+                &mut args![components, all, shape],
+            )
         }
     }
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MPL-2.0
 //! LSC on a CUDA device: launches only. Seeding and updating happen inside the kernels, see kernels/lsc.cu.
 
+use std::mem::offset_of;
+
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::{Grid, GridArgs};
+use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
+use crate::cuda::abi::{
+    Address, GridArgs, LSC_REACH_BYTES, LscArgs, LscMean, LscMeans, LscSums, LscTemporal,
+};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
     LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS, ROUND_THREADS, ROUND_TILE, TILE,
@@ -20,52 +24,20 @@ use crate::temporal::device::{State, warm_rounds};
 
 const MODULE: ModuleCode = module_code!("lsc", sm80);
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct LscArgs {
-    grid: GridArgs,
-    place_weight: f32,
-}
-
-const _: () = assert!(size_of::<LscArgs>() == 4 * 11);
-// SAFETY: repr(C), the fields of `LscArgs` in kernels/lsc.cu.
-unsafe impl Argument for LscArgs {}
-
-/// `LscTemporal` of kernels/lsc_follow.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct LscTemporal {
-    sums: [u64; 3],
-    state: [u64; 2],
-    carried_last: u64,
-    carried: u64,
-    turn: u64,
-    square: f32,
-    unused: u32,
-}
-
-const _: () = assert!(size_of::<LscTemporal>() == 72);
-// SAFETY: repr(C), the fields of `LscTemporal`.
-unsafe impl Argument for LscTemporal {}
-
 /// What it takes to go on from the last frame.
 struct Follow {
     assign: Kernel,
     label: Kernel,
     /// Final sums of this frame and of the last, which take turns.
-    carried: [Memory<[u32; SUMS_WORDS]>; 2],
+    carried: [Memory<LscSums>; 2],
     /// Pairs of color as floats.
     color: Memory<[f32; 2]>,
     turn: Memory<u32>,
     square: f32,
 }
 
-/// Words of the accumulators of one cluster: `Sums` of kernels/lsc.cu.
-const SUMS_WORDS: usize = 12;
 /// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
 const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;
-/// `Cluster` of kernels/lsc.cu.
-const REACH_BYTES: usize = 48;
 
 /// Most blocks of stage `lsc/mean`; with these a block of the largest frame still has less than 2^20 samples.
 const MEAN_BLOCKS: u32 = 1024;
@@ -77,32 +49,32 @@ pub(crate) struct Lsc {
     label_threads: u32,
     args: LscArgs,
     rounds: u32,
-    /// `Means` of kernels/lsc.cu, behind the first set of sums.
-    means: u64,
+    /// Behind the first set of sums.
+    means: Address<LscMeans>,
     color: Memory<u32>,
     px: Memory<u32>,
     py: Memory<u32>,
     /// Sums of the last round in which a cluster had members, before and after a round.
-    state: [Memory<[u32; SUMS_WORDS]>; 2],
+    state: [Memory<LscSums>; 2],
     /// Where something lasts and is clustered.
     follow: Option<Follow>,
 }
 
 impl Lsc {
-    /// Words of the accumulators of a frame's clusters, and of three more: `Means`.
+    /// Words of the accumulators of a frame's clusters, and of [`LscMeans`] behind them.
     pub fn sums_words(grid: &Grid) -> usize {
-        (grid.cells() + 3) * SUMS_WORDS
+        (grid.cells() * size_of::<LscSums>() + size_of::<LscMeans>()) / size_of::<u32>()
     }
 
     /// The mean that stage `lsc/mean` leaves, behind the sum of all samples.
-    fn mean(&self) -> u64 {
-        self.means + (SUMS_WORDS * size_of::<u32>()) as u64
+    fn mean(&self) -> Address<LscMean> {
+        self.means.byte(offset_of!(LscMeans, mean)).cast()
     }
 
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, work: &Work) -> Result<Self> {
         let grid = plan.grid;
         let what = "device memory";
-        let reach = grid.reach(TILE) * REACH_BYTES;
+        let reach = grid.reach(TILE) * LSC_REACH_BYTES;
         let (label, follow_label, label_threads) = if work.has_few_tiles() {
             ("lsc_label_small", "lsc_label_follow_small", LABEL_THREADS_SMALL)
         } else {
@@ -125,9 +97,9 @@ impl Lsc {
             assign: cuda.device.kernel(&MODULE, "lsc_assign", "lsc/assign")?,
             label: cuda.device.kernel(&MODULE, label, "lsc/label")?.with_shared(reach),
             label_threads,
-            args: LscArgs { grid: grid.device_args(), place_weight: lsc.place_weight },
+            args: LscArgs { grid: GridArgs::new(&grid), position_weight: lsc.place_weight },
             rounds: if grid.step == 1 { 0 } else { lsc.iterations },
-            means: work.sums[0].address() + (grid.cells() * SUMS_WORDS * size_of::<u32>()) as u64,
+            means: work.sums[0].address().cast::<LscSums>().item(grid.cells()).cast(),
             color: Memory::with(cuda, what, &color)?,
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
@@ -146,7 +118,8 @@ impl Lsc {
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for (begin, round) in warm_rounds() {
-            // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/lsc.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and state for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &follow.assign,
@@ -175,7 +148,7 @@ impl Segmenter<Cuda> for Lsc {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let (features, samples, mean) = (work.features(), work.samples.address(), self.mean());
         let (color, px, py) = (self.color.address(), self.px.address(), self.py.address());
-        let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
+        let sums = [0, 1, 2].map(|i: usize| work.sums[i].address().cast::<LscSums>());
         let state = [self.state[0].address(), self.state[1].address()];
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
@@ -183,7 +156,8 @@ impl Segmenter<Cuda> for Lsc {
         if self.rounds > 0 {
             let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
             let means = self.means;
-            // SAFETY: `samples` has `count` entries, `color` one for each value of a channel; `means` is one `Means`.
+            // SAFETY: the parameters of `lsc_mean`. `Work::new` has made a sample for every pixel, of which `count` are used, and
+            // `sums_words` has asked it for the `LscMeans` behind the sums; `color` has an entry for each value of a channel.
             unsafe {
                 work.queue.launch(
                     &self.mean,
@@ -210,7 +184,8 @@ impl Segmenter<Cuda> for Lsc {
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
             let (old, new) = (state[(round + 1) % 2], state[round % 2]);
             let seeds = u32::from(round == 0);
-            // SAFETY: planes and tables are of the plan's size; sums and state have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/lsc.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and state for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &self.assign,
@@ -229,12 +204,14 @@ impl Segmenter<Cuda> for Lsc {
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let color = follow.color.address();
             let list = &mut args![color, px, py, mean, own, all, shape, components, last, follows, self.args];
-            // SAFETY: as above; component lists hold one entry a pixel, edges two.
+            // SAFETY: the parameters of this kernel of kernels/lsc.cu; planes, tables, sums and state are of one plan, as in the
+            // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
             return unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, state) = (sums[last % 3], state[last % 2]);
-        // SAFETY: as above; component lists hold one entry a pixel, edges two.
+        // SAFETY: the parameters of this kernel of kernels/lsc.cu; planes, tables, sums and state are of one plan, as in the rounds.
+        // `Work::new` has made component lists for an entry a pixel, edges for two.
         unsafe {
             work.queue.launch(
                 &self.label,

@@ -7,9 +7,9 @@ use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
+use crate::cuda::abi::{QuickShiftArgs, QuickShiftOffset};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
@@ -19,27 +19,6 @@ use crate::error::Result;
 
 const MODULE: ModuleCode = module_code!("quickshift");
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct QuickShiftArgs {
-    width: u32,
-    height: u32,
-    radius: i32,
-    rows: i32,
-    color: f32,
-    span: f32,
-    bias: f32,
-    unit: f32,
-    color_sq: f32,
-    tau_sq: f32,
-    offsets: u32,
-    reach: i32,
-}
-
-const _: () = assert!(size_of::<QuickShiftArgs>() == 4 * 12);
-// SAFETY: repr(C), the fields of `QuickShiftArgs` in kernels/quickshift.cu.
-unsafe impl Argument for QuickShiftArgs {}
-
 pub(crate) struct QuickShift {
     density: Kernel,
     link: Kernel,
@@ -48,8 +27,7 @@ pub(crate) struct QuickShift {
     args: QuickShiftArgs,
     column: Memory<f32>,
     row: Memory<f32>,
-    /// `Offset` of kernels/quickshift.cu: squared length, step from index to index, columns, rows.
-    offsets: Memory<[i32; 4]>,
+    offsets: Memory<QuickShiftOffset>,
     parents: Memory<u32>,
 }
 
@@ -67,13 +45,13 @@ impl QuickShift {
         } else {
             ("quickshift_density", DENSITY_CELLS)
         };
-        let offsets: Vec<[i32; 4]> = quickshift
+        let offsets: Vec<QuickShiftOffset> = quickshift
             .offsets
             .iter()
             .map(|o| {
                 let (dx, dy) = (i32::from(o.dx), i32::from(o.dy));
-                let length_sq = (o.length_sq() as f32).to_bits() as i32;
-                [length_sq, dy * geometry.width as i32 + dx, dx, dy]
+                let step = dy * geometry.width as i32 + dx;
+                QuickShiftOffset { length_sq: o.length_sq() as f32, step, dx, dy }
             })
             .collect();
         let kernel = |name, stage| cuda.device.kernel(&MODULE, name, stage);
@@ -120,7 +98,8 @@ impl Segmenter<Cuda> for QuickShift {
         let (parents, components) = (self.parents.address(), work.components());
         let pixels = shape.width * shape.height;
         let tiles = |rows: u32| (shape.width.div_ceil(32), shape.height.div_ceil(rows));
-        // SAFETY: planes hold a word a pixel, and ingest has cleared the densities and the counters; the tables have an
+        // SAFETY: the parameters of the kernels of kernels/quickshift.cu. `Work::new` and `new` have made planes with a word a
+        // pixel for the same plan, and ingest has cleared the densities and the counters; the tables have an
         // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
         // edges two.
         unsafe {

@@ -3,13 +3,13 @@
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::{Grid, GridArgs};
+use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
+use crate::cuda::abi::{GridArgs, SLIC_REACH_BYTES, SlicArgs, SlicCenter, SlicSums, SlicTemporal};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, ROUND_THREADS, ROUND_TILE, TILE};
 use crate::error::Result;
@@ -18,47 +18,14 @@ use crate::temporal::device::{State, warm_rounds};
 
 const MODULE: ModuleCode = module_code!("slic", sm80);
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct SlicArgs {
-    grid: GridArgs,
-    color_shift: u32,
-    initial: u32,
-    place_weight: u32,
-}
-
-const _: () = assert!(size_of::<SlicArgs>() == 4 * 13);
-// SAFETY: repr(C), the fields of `SlicArgs` in kernels/clusters.cuh.
-unsafe impl Argument for SlicArgs {}
-
-/// `SlicTemporal` of kernels/slic_follow.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct SlicTemporal {
-    sums: [u64; 3],
-    centers: [u64; 2],
-    carried_last: u64,
-    carried: u64,
-    scale: [i64; 2],
-}
-
-const _: () = assert!(size_of::<SlicTemporal>() == 72);
-// SAFETY: repr(C), the fields of `SlicTemporal`.
-unsafe impl Argument for SlicTemporal {}
-
 /// What it takes to go on from the last frame.
 struct Follow {
     assign: Kernel,
     label: Kernel,
     /// Final centers of this frame and of the last, which take turns.
-    carried: [Memory<[i32; 8]>; 2],
+    carried: [Memory<SlicCenter>; 2],
     scale: [i64; 2],
 }
-
-/// `Reach` of kernels/clusters.cuh.
-const REACH_BYTES: usize = 32;
-/// Words of the accumulators of one cluster: `Sums` of kernels/clusters.cuh.
-const SUMS_WORDS: usize = 8;
 
 pub(crate) struct Slic {
     assign: Kernel,
@@ -69,7 +36,7 @@ pub(crate) struct Slic {
     rounds: u32,
     px: Memory<i32>,
     py: Memory<i32>,
-    centers: [Memory<[i32; 8]>; 2],
+    centers: [Memory<SlicCenter>; 2],
     /// Where something lasts and is clustered.
     follow: Option<Follow>,
 }
@@ -77,7 +44,7 @@ pub(crate) struct Slic {
 impl Slic {
     /// Words of the accumulators of a frame's clusters.
     pub fn sums_words(grid: &Grid) -> usize {
-        grid.cells() * SUMS_WORDS
+        grid.cells() * size_of::<SlicSums>() / size_of::<u32>()
     }
 
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, work: &Work) -> Result<Self> {
@@ -94,7 +61,7 @@ impl Slic {
             ),
         };
         let what = "device memory";
-        let reach = grid.reach(TILE) * REACH_BYTES;
+        let reach = grid.reach(TILE) * SLIC_REACH_BYTES;
         let follow = || -> Result<Follow> {
             Ok(Follow {
                 assign: cuda.device.kernel(&MODULE, follow_assign, "slic/assign")?,
@@ -109,10 +76,10 @@ impl Slic {
             label_threads: if small { LABEL_THREADS_SMALL } else { LABEL_THREADS },
             plan: slic.clone(),
             args: SlicArgs {
-                grid: grid.device_args(),
+                grid: GridArgs::new(&grid),
                 color_shift: slic.color_shift,
                 initial: slic.adaptive.map_or(0, |a| a.initial),
-                place_weight: slic.adaptive.map_or(0, |a| a.place),
+                position_weight: slic.adaptive.map_or(0, |a| a.place),
             },
             rounds: if grid.step == 1 { 0 } else { slic.iterations },
             px: Memory::with(cuda, what, &slic.px)?,
@@ -131,7 +98,8 @@ impl Slic {
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
         for (begin, round) in warm_rounds() {
-            // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/slic.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and centers for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &follow.assign,
@@ -153,9 +121,9 @@ impl Segmenter<Cuda> for Slic {
         {
             next.carried = last.carried;
             let (what, carried) = ("carried clusters", &mut next.carried[state.phase().1]);
-            let mut centers = vec![[0; 8]; carried.len()];
+            let mut centers = vec![SlicCenter { value: [0; 8] }; carried.len()];
             carried.read(&work.queue.cuda, what, 0, &mut centers)?;
-            for [l, a, b, x, y, ..] in &mut centers {
+            for SlicCenter { value: [l, a, b, x, y, ..] } in &mut centers {
                 ([*l, *a, *b], [*x, *y]) = slic.translate(&self.plan, [*l, *a, *b], [*x, *y]);
             }
             carried.write(&work.queue.cuda, what, 0, &centers)?;
@@ -167,7 +135,7 @@ impl Segmenter<Cuda> for Slic {
     fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let (features, samples) = (work.features(), work.samples.address());
         let (px, py) = (self.px.address(), self.py.address());
-        let sums = [0, 1, 2].map(|i: usize| work.sums[i].address());
+        let sums = [0, 1, 2].map(|i: usize| work.sums[i].address().cast::<SlicSums>());
         let centers = [self.centers[0].address(), self.centers[1].address()];
         let grid = &self.args.grid;
         let tiles = (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1));
@@ -186,7 +154,8 @@ impl Segmenter<Cuda> for Slic {
             let (last, own, next) = (sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]);
             let (old, new) = (centers[(round + 1) % 2], centers[round % 2]);
             let seeds = u32::from(round == 0);
-            // SAFETY: planes and tables are of the plan's size; sums and centers have one entry a cell.
+            // SAFETY: the parameters of this kernel of kernels/slic.cu. `Work::new`, `State::new` and `new` have made planes, tables,
+            // sums and centers for the same plan: an entry a pixel, a column, a row or a cell; `Work` waits before they go.
             unsafe {
                 work.queue.launch(
                     &self.assign,
@@ -202,12 +171,14 @@ impl Segmenter<Cuda> for Slic {
                 (state.addresses(work.first_labels.address()), state.args(), u32::from(warm.is_some()));
             let last = if warm.is_some() { WARM_ROUNDS } else { rounds } - 1;
             let list = &mut args![px, py, own, all, shape, components, last, follows, self.args];
-            // SAFETY: as above; component lists hold one entry a pixel, edges two.
+            // SAFETY: the parameters of this kernel of kernels/slic.cu; planes, tables, sums and centers are of one plan, as in the
+            // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
             return unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list) };
         }
         let last = self.rounds.max(1) as usize - 1;
         let (sums, centers) = (sums[last % 3], centers[last % 2]);
-        // SAFETY: as above; component lists hold one entry a pixel, edges two.
+        // SAFETY: the parameters of this kernel of kernels/slic.cu; planes, tables, sums and centers are of one plan, as in the
+        // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
         unsafe {
             work.queue.launch(
                 &self.label,

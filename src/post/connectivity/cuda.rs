@@ -5,13 +5,13 @@ use super::MAX_REGIONS;
 use crate::backend;
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
+use crate::cuda::abi::{Address, ConnectArgs, Late, Marks, Selections};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
-    self, BORDER_THREADS, CONNECT_THREADS, LATE_PICKER_PLACES, LATE_PLACES, MARK_GROUPS, NUMBER_THREADS,
-    RECIPROCAL_BITS, TILE,
+    self, BORDER_THREADS, CONNECT_THREADS, LATE_CAPACITY, LATE_SELECTOR_CAPACITY, MARK_GROUPS,
+    NUMBER_THREADS, RECIPROCAL_BITS, TILE,
 };
 use crate::error::Result;
 use crate::plan::Plan;
@@ -26,52 +26,20 @@ const PIXELS_A_BLOCK: u32 = 512;
 // Part of the result on both sides.
 const _: () = assert!(tuning::LIKE_REGION == super::LIKE_REGION);
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct ConnectArgs {
-    width: u32,
-    height: u32,
-    tiles_x: u32,
-    min_region: u32,
-    max_regions: u32,
-    connectivity: u32,
-    border_pairs: u32,
-    words: u32,
-    group_bits: u32,
-    small_places: u32,
-    inverse_width: f32,
-}
-
-const _: () = assert!(size_of::<ConnectArgs>() == 4 * 11);
-// SAFETY: repr(C), the fields of `ConnectArgs` in kernels/connect.cuh.
-unsafe impl Argument for ConnectArgs {}
-
-/// `Late` of kernels/connect.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Late {
-    pairs: u64,
-    pickers: u64,
-}
-
-const _: () = assert!(size_of::<Late>() == 16);
-// SAFETY: repr(C), two addresses in the order of `Late`.
-unsafe impl Argument for Late {}
-
 pub(crate) struct Connectivity {
-    /// What each small component has picked, for each of two rounds.
-    picks: Memory<u64>,
+    /// What each small component has selected, for each of two rounds.
+    selections: Memory<u64>,
     /// Pairs that a small component is in.
     small_pairs: Memory<[u32; 2]>,
     late_pairs: Memory<[u32; 2]>,
-    late_pickers: Memory<[u32; 2]>,
+    late_selectors: Memory<[u32; 2]>,
     marks: Memory<u32>,
     borders: Kernel,
-    settle: Kernel,
-    pick_first: Kernel,
-    pick: Kernel,
+    move_sums: Kernel,
+    select_first: Kernel,
+    select: Kernel,
     hook: Kernel,
-    pick_late: Kernel,
+    select_late: Kernel,
     number: Kernel,
     fit: Kernel,
     args: ConnectArgs,
@@ -89,9 +57,9 @@ pub(crate) struct Connectivity {
     resident: u32,
 }
 
-/// Places in the list of pairs that a small component is in. One for eight pixels is too few for small ragged
+/// Most pairs in the list of those that a small component is in. One for eight pixels is too few for small ragged
 /// photographs. Where there are more pairs, rounds go over all.
-fn small_pair_places(pixels: usize) -> usize {
+fn small_pair_capacity(pixels: usize) -> usize {
     (pixels / 2).max(1)
 }
 
@@ -139,17 +107,17 @@ impl Connectivity {
         let resident = (resident * cuda.device.multiprocessors).max(1);
         let (what, n) = ("device memory", plan.frame.geometry.pixels());
         Ok(Self {
-            picks: Memory::new(cuda, what, 2 * n)?,
-            small_pairs: Memory::new(cuda, what, small_pair_places(n))?,
-            late_pairs: Memory::new(cuda, what, LATE_PLACES as usize)?,
-            late_pickers: Memory::new(cuda, what, LATE_PICKER_PLACES as usize)?,
+            selections: Memory::new(cuda, what, 2 * n)?,
+            small_pairs: Memory::new(cuda, what, small_pair_capacity(n))?,
+            late_pairs: Memory::new(cuda, what, LATE_CAPACITY as usize)?,
+            late_selectors: Memory::new(cuda, what, LATE_SELECTOR_CAPACITY as usize)?,
             marks: Memory::new(cuda, what, mark_words(plan))?,
             borders: kernel("connect_borders")?,
-            settle: kernel("connect_settle")?,
-            pick_first: kernel("connect_pick_first")?,
-            pick: kernel("connect_pick")?,
+            move_sums: kernel("connect_move_sums")?,
+            select_first: kernel("connect_select_first")?,
+            select: kernel("connect_select")?,
             hook: kernel("connect_hook")?,
-            pick_late: kernel("connect_pick_late")?,
+            select_late: kernel("connect_select_late")?,
             number,
             resident,
             fit,
@@ -163,7 +131,7 @@ impl Connectivity {
                 border_pairs,
                 words: words as u32,
                 group_bits: group_bits(words),
-                small_places: small_pair_places(plan.frame.geometry.pixels()) as u32,
+                small_capacity: small_pair_capacity(plan.frame.geometry.pixels()) as u32,
                 inverse_width: inverse(width),
             },
             launched_rounds: if plan.connectivity {
@@ -191,12 +159,13 @@ impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
         let (components, shape) = (work.components(), self.args);
         let (grid, later) = ((self.blocks, 1), (self.later_blocks, 1));
-        let (picks, small, marks) = (self.picks.address(), self.small_pairs.address(), self.marks.address());
-        let late = Late { pairs: self.late_pairs.address(), pickers: self.late_pickers.address() };
+        let (small, marks) = (self.small_pairs.address(), Marks { groups: self.marks.address() });
+        let selections = Selections { at: self.selections.address() };
+        let late = Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };
         let (labels, regions) = (work.component_labels.address(), work.regions.address());
-        // SAFETY: the lists that the label kernel filled; edges and picks hold two entries a pixel, labels one, pairs
-        // with something small `small_places`, the lists of late rounds and the marks what the kernels are built for, regions one
-        // for each of the most regions.
+        // SAFETY: the parameters of the kernels of kernels/connectivity.cu. `Work::new` and `new` have made all for one plan: edges and
+        // selections for two entries a pixel, labels for one, pairs with something small for `small_capacity`, the lists of late
+        // rounds and the marks for what the kernels are built for, regions for each of the most regions.
         unsafe {
             work.queue.launch(
                 &self.borders,
@@ -204,38 +173,43 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 BORDER_THREADS,
                 &mut args![components, marks, shape],
             )?;
-            work.queue.launch(&self.settle, grid, CONNECT_THREADS, &mut args![components, picks, shape])?;
-            let mains = work.temporal.as_ref().map_or(0, State::mains);
+            work.queue.launch(
+                &self.move_sums,
+                grid,
+                CONNECT_THREADS,
+                &mut args![components, selections, shape],
+            )?;
+            let largest = work.temporal.as_ref().map_or(Address::NULL, State::largest);
             if let Some(state) = &work.temporal
                 && self.launched_rounds == 0
             {
                 let all = state.addresses(work.first_labels.address());
-                state.find_mains(&work.queue, components, all, self.blocks)?;
+                state.find_largest(&work.queue, components, all, self.blocks)?;
             }
             for round in 0..self.launched_rounds {
                 let blocks = if round == 0 { grid } else { later };
                 if round == 0 {
-                    let pairs = &mut args![components, picks, small, mains, shape];
-                    work.queue.launch(&self.pick_first, blocks, CONNECT_THREADS, pairs)?;
+                    let pairs = &mut args![components, selections, small, largest, shape];
+                    work.queue.launch(&self.select_first, blocks, CONNECT_THREADS, pairs)?;
                 } else {
-                    let pairs = &mut args![components, picks, small, round, shape];
-                    work.queue.launch(&self.pick, blocks, CONNECT_THREADS, pairs)?;
+                    let pairs = &mut args![components, selections, small, round, shape];
+                    work.queue.launch(&self.select, blocks, CONNECT_THREADS, pairs)?;
                 }
                 work.queue.launch(
                     &self.hook,
                     blocks,
                     CONNECT_THREADS,
-                    &mut args![components, picks, round, shape],
+                    &mut args![components, selections, round, shape],
                 )?;
             }
             let round = self.launched_rounds;
-            let pairs = &mut args![components, picks, small, late, marks, round, shape];
-            work.queue.launch(&self.pick_late, later, CONNECT_THREADS, pairs)?;
+            let pairs = &mut args![components, selections, small, late, marks, round, shape];
+            work.queue.launch(&self.select_late, later, CONNECT_THREADS, pairs)?;
             self.number.launch_cooperative(
                 &work.queue.cuda.stream,
                 self.number_blocks,
                 NUMBER_THREADS,
-                &mut args![components, picks, small, late, marks, labels, regions, round, shape],
+                &mut args![components, selections, small, late, marks, labels, regions, round, shape],
             )?;
             work.queue.mark(self.number.stage)?;
             if self.may_overflow {
@@ -243,7 +217,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
                     &work.queue.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
-                    &mut args![components, picks, marks, labels, regions, shape],
+                    &mut args![components, selections, marks, labels, regions, shape],
                 )?;
                 work.queue.mark(self.fit.stage)?;
             }

@@ -5,9 +5,9 @@ use super::Plan as Rule;
 use crate::backend;
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;
+use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::error::Result;
@@ -18,35 +18,6 @@ const MODULE: ModuleCode = module_code!("merge");
 /// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct MergeArgs {
-    ratio: u32,
-    limit: u32,
-    mutual: u32,
-    unused: u32,
-}
-
-const _: () = assert!(size_of::<MergeArgs>() == 4 * 4);
-// SAFETY: repr(C), the fields of `MergeArgs` in kernels/merge.cu.
-unsafe impl Argument for MergeArgs {}
-
-/// `Merging` of kernels/merge.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Merging {
-    parent: u64,
-    sums: u64,
-    mean: u64,
-    nearest: u64,
-    number: u64,
-    count: u64,
-}
-
-const _: () = assert!(size_of::<Merging>() == 48);
-// SAFETY: repr(C), six addresses in the order of `Merging`.
-unsafe impl Argument for Merging {}
-
 pub(crate) struct Merge {
     /// Where connectivity leaves pixels and features with the components.
     gather: Option<Kernel>,
@@ -54,14 +25,14 @@ pub(crate) struct Merge {
     again: Kernel,
     nearest: Kernel,
     join: Kernel,
-    settle: Kernel,
+    move_sums: Kernel,
     number: Kernel,
     label: Kernel,
     keep: Kernel,
     args: MergeArgs,
     passes: u32,
     parent: Memory<u32>,
-    sums: Memory<[u64; 4]>,
+    sums: Memory<ComponentSums>,
     means: Memory<u64>,
     nearest_of: Memory<u32>,
     numbers: Memory<u32>,
@@ -83,7 +54,7 @@ impl Merge {
             again: kernel("merge_again")?,
             nearest: kernel("merge_nearest")?,
             join: kernel("merge_join")?,
-            settle: kernel("merge_settle")?,
+            move_sums: kernel("merge_move_sums")?,
             number: kernel("merge_number")?,
             label: kernel("merge_label")?,
             keep: kernel("merge_keep")?,
@@ -120,8 +91,8 @@ impl backend::Merge<Cuda> for Merge {
         };
         let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
         let (regions, threads) = (work.regions.address(), MERGE_THREADS);
-        // SAFETY: lists, labels and regions as connectivity left them; the stage's memory has one entry for each of the
-        // most regions.
+        // SAFETY: the parameters of the kernels of kernels/merge.cu. Lists, labels and regions are as connectivity left them, whose
+        // numbers stay within what `Work::new` has made; `new` has made an entry for each of the most regions.
         unsafe {
             if let Some(gather) = &self.gather {
                 work.queue.launch(gather, lists, threads, &mut args![components, labels, regions])?;
@@ -138,16 +109,16 @@ impl backend::Merge<Cuda> for Merge {
                     &mut args![components, memory, labels, pass],
                 )?;
                 work.queue.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
-                work.queue.launch(&self.settle, each, threads, &mut args![memory])?;
+                work.queue.launch(&self.move_sums, each, threads, &mut args![memory])?;
             }
             work.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
             if let Some(state) = &work.temporal {
-                let kept = state.unmerged_labels().map_or(0, Memory::address);
+                let kept = state.unmerged_labels().map_or(Address::NULL, Memory::address);
                 let (width, height) = (work.geometry.width, work.geometry.height);
                 let planes = &mut args![components, labels, kept, width, height];
                 work.queue.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
                 let all = state.addresses(work.first_labels.address());
-                let forest = [memory.parent, memory.number, memory.count];
+                let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
                 state.name_merged(&work.queue, &components, all, regions, forest)?;
             }
             work.queue.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])

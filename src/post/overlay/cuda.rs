@@ -5,10 +5,10 @@ use super::native;
 use crate::backend;
 use crate::buffers::cuda::Work;
 use crate::color::Yuv;
+use crate::cuda::abi::DrawArgs;
 use crate::cuda::access::Kind;
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel, check};
+use crate::cuda::launch::{Kernel, args, check};
 use crate::cuda::tuning::TILE_THREADS;
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
@@ -17,20 +17,6 @@ use crate::params::{Drawing, Fill};
 use crate::plan::Plan;
 
 const MODULE: ModuleCode = module_code!("overlay");
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct DrawArgs {
-    label_stride: u32,
-    fill: u32,
-    width: u32,
-    alpha: u32,
-    color: [u32; 3],
-}
-
-const _: () = assert!(size_of::<DrawArgs>() == 4 * 7);
-// SAFETY: repr(C), the fields of `DrawArgs` in kernels/overlay.cu.
-unsafe impl Argument for DrawArgs {}
 
 pub(crate) struct Overlay {
     kernel: Kernel,
@@ -68,7 +54,8 @@ impl backend::Overlay<Cuda> for Overlay {
         check("overlay", work.queue.cuda.device.context.bind_to_thread())?;
         let _access = frame.access(&work.queue.cuda, Kind::Write)?;
         let (labels, means, tracks) = (work.labels().address(), work.means.address(), work.tracks());
-        // SAFETY: frame and label plane are of the plan's size; means hold one entry for each of the most regions.
+        // SAFETY: the parameters of `draw`. The frame was compared with the plan above, for which `Work::new` has made labels, and
+        // means and tracks for each of the most regions; `_access` orders the frame's other users.
         unsafe {
             work.queue.launch(
                 &self.kernel,

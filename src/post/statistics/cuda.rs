@@ -3,10 +3,10 @@
 
 use crate::backend;
 use crate::buffers::cuda::Work;
-use crate::color::{ColorSpace, ColorTables, Light, SpaceArgs};
+use crate::color::{ColorSpace, ColorTables, Light};
+use crate::cuda::abi::{MeasureArgs, NeighborArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::args;
-use crate::cuda::launch::{Argument, Kernel};
+use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
@@ -21,40 +21,19 @@ const MODULE: ModuleCode = module_code!("statistics");
 /// Blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct MeasureArgs {
-    label_stride: u32,
-    measure: u32,
-    components_hold: u32,
-}
-// SAFETY: repr(C), the fields of `MeasureArgs` in kernels/statistics.cu.
-unsafe impl Argument for MeasureArgs {}
-
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct NeighborArgs {
-    width: u32,
-    height: u32,
-    label_stride: u32,
-    slots: u32,
-}
-// SAFETY: repr(C), the fields of `NeighborArgs` in kernels/statistics.cu.
-unsafe impl Argument for NeighborArgs {}
-
 pub(crate) struct Statistics {
     measure: Kernel,
-    measure_light: Kernel,
+    measure_linear: Kernel,
     table: Kernel,
-    /// Clear, count, degree, scan, place, rank.
+    /// Clear, count, degree, scan, bucket, rank.
     neighbors: [Kernel; 6],
     lab_tables: Memory<u32>,
     lab_args: SpaceArgs,
     lab_features: u32,
     components_hold: u32,
-    /// Light of each code of the frame's bits, and how many there are.
-    light: Memory<u32>,
-    light_codes: u32,
+    /// Linear value of each code of the frame's bits, and how many codes there are.
+    linear: Memory<u32>,
+    linear_codes: u32,
     /// Where table and pairs come down, taken when they are first asked for.
     landing: Option<Pinned>,
 }
@@ -65,23 +44,27 @@ impl Statistics {
         let neighbors = |name| kernel(name, "statistics/neighbors");
         Ok(Self {
             measure: kernel("measure", "statistics/measure")?,
-            measure_light: kernel("measure_light", "statistics/measure")?,
+            measure_linear: kernel("measure_linear", "statistics/measure")?,
             table: kernel("region_table", "statistics/table")?,
             neighbors: [
                 neighbors("neighbors_clear")?,
                 neighbors("neighbors_count")?,
                 neighbors("neighbors_degree")?,
                 neighbors("neighbors_scan")?,
-                neighbors("neighbors_place")?,
+                neighbors("neighbors_bucket")?,
                 neighbors("neighbors_rank")?,
             ],
             lab_tables: Work::lab_tables(cuda)?,
-            lab_args: ColorTables::new(ColorSpace::Lab).device_args(),
+            lab_args: SpaceArgs::new(&ColorTables::new(ColorSpace::Lab)),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
             // Merging brings them to the regions, too.
             components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
-            light: Memory::with(cuda, "device memory", &Light::new(plan.frame.format.bits()).device_words())?,
-            light_codes: 1 << plan.frame.format.bits(),
+            linear: Memory::with(
+                cuda,
+                "device memory",
+                &Light::new(plan.frame.format.bits()).device_words(),
+            )?,
+            linear_codes: 1 << plan.frame.format.bits(),
             landing: None,
         })
     }
@@ -94,11 +77,11 @@ impl Statistics {
         let most = work.max_regions as u32;
         let (labels, keys, lengths) =
             (work.labels().address(), memory.keys.address(), memory.lengths.address());
-        let (degree, placed, pairs) =
-            (memory.degree.address(), memory.placed.address(), memory.pairs.address());
-        let [clear, count, degrees, scan, place, rank] = &self.neighbors;
+        let (degree, bucketed, pairs) =
+            (memory.degree.address(), memory.bucketed.address(), memory.pairs.address());
+        let [clear, count, degrees, scan, bucket, rank] = &self.neighbors;
         let all = (NEIGHBOR_BLOCKS, 1);
-        // SAFETY: every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
+        // SAFETY: the parameters of the kernels of kernels/statistics.cu. Every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
         unsafe {
             work.queue.launch(
                 clear,
@@ -110,12 +93,12 @@ impl Statistics {
             work.queue.launch(degrees, all, NEIGHBOR_THREADS, &mut args![keys, degree, shape])?;
             work.queue.launch(scan, (1, 1), 1024, &mut args![degree, most])?;
             work.queue.launch(
-                place,
+                bucket,
                 all,
                 NEIGHBOR_THREADS,
-                &mut args![keys, lengths, degree, placed, most, shape],
+                &mut args![keys, lengths, degree, bucketed, most, shape],
             )?;
-            work.queue.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, placed, pairs, most])
+            work.queue.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, bucketed, pairs, most])
         }
     }
 }
@@ -136,16 +119,17 @@ impl backend::Statistics<Cuda> for Statistics {
         };
         let (components, component_labels) = (work.components(), work.component_labels.address());
         let (labels, regions) = (work.labels().address(), work.regions.address());
-        let light = self.light.address();
-        // SAFETY: planes are of the plan's size; there is one accumulator for each of the most regions, and a light for
-        // each code.
+        let linear = self.linear.address();
+        // SAFETY: the parameters of these kernels of kernels/statistics.cu. `Work::new` has made planes for the plan, which `check`
+        // has compared the frame with, and `new` the tables; there is one accumulator for each of the most regions, and a linear
+        // value for each code.
         unsafe {
             if with_sums && outputs.linear_light {
                 work.queue.launch(
-                    &self.measure_light,
+                    &self.measure_linear,
                     work.tiles,
                     TILE_THREADS,
-                    &mut args![components, component_labels, labels, regions, frame.args(), light, shape],
+                    &mut args![components, component_labels, labels, regions, frame.args(), linear, shape],
                 )?;
             } else {
                 work.queue.launch(
@@ -162,8 +146,9 @@ impl backend::Statistics<Cuda> for Statistics {
             let (means, records) = (work.means.address(), work.records.address());
             let tracks = work.tracks();
             let blocks = (work.max_regions as u32).div_ceil(TABLE_THREADS);
-            let light_codes = if outputs.linear_light { self.light_codes } else { 0 };
-            // SAFETY: as above.
+            let linear_codes = if outputs.linear_light { self.linear_codes } else { 0 };
+            // SAFETY: the parameters of `region_table`. `Work::new` has made regions, means and records, `State::new` tracks, for
+            // each of the most regions; the tables are those of `new`.
             unsafe {
                 work.queue.launch(
                     &self.table,
@@ -174,13 +159,13 @@ impl backend::Statistics<Cuda> for Statistics {
                         regions,
                         tracks,
                         tables,
-                        light,
+                        linear,
                         means,
                         records,
                         frame.args(),
                         self.lab_args,
                         self.lab_features,
-                        light_codes
+                        linear_codes
                     ],
                 )?;
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-// Keys that keep the larger of what several threads offer, and with them the main components of clusters; mirrors `find_mains`
-// in src/post/connectivity/cpu.rs.
+// Keys that keep the larger of what several threads offer, and with them the largest components of clusters; mirrors what
+// src/post/connectivity/cpu.rs does.
 #pragma once
 #include "components.cuh"
 
@@ -11,14 +11,14 @@
 __device__ __forceinline__ u32 index_of(u64 key) { return NONE - (u32)key; }
 __device__ __forceinline__ u64 key_of(u32 size, u32 index) { return (u64)size << 32 | (NONE - index); }
 
-// The main component of every cluster: the largest; ties: the first in raster order. Between the joining of components and
+// The largest component of every cluster; ties: the first in raster order. Between the joining of components and
 // their absorption.
-__device__ __forceinline__ void find_mains(const Components &c, u64 *mains, u32 connectivity, u32 first, u32 all) {
+__device__ __forceinline__ void find_largest(const Components &c, u64 *largest, u32 connectivity, u32 first, u32 all) {
   const u32 components = c.counters[0];
   for (u32 i = first; i < components; i += all) {
     const uint2 head = *(const uint2 *)(c.sums + i);
     const u32 size = connectivity ? head.x : 1;
     // What has been joined holds nothing.
-    if (size != 0) atomicMax(&mains[c.cluster[i]], key_of(size, head.y));
+    if (size != 0) atomicMax(&largest[c.cluster[i]], key_of(size, head.y));
   }
 }

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: MPL-2.0
+// Every struct that crosses between the host and a kernel: arguments, and records of memory that the host takes, reads or writes.
+//
+// Below each stands where its fields are. This compiler checks those lines here, and src/cuda/abi.rs, which has the same structs,
+// reads them as text and checks them there: a field that moves on one side only does not compile. What a struct means is said here.
+#pragma once
+#include "common.cuh"
+
+#ifdef EMULATED_DEVICE
+#define OFFSET_OF(type, field) __builtin_offsetof(type, field)
+#else
+#define OFFSET_OF(type, field) ((size_t)__INTADDR__(&((type *)0)->field))
+#endif
+#define ABI(type, field, at) static_assert(OFFSET_OF(type, field) == at, "src/cuda/abi.rs has it elsewhere")
+#define ABI_SIZE(type, bytes) static_assert(sizeof(type) == bytes, "src/cuda/abi.rs has another size")
+
+// Frames and colors.
+
+// A frame in device memory and its own channels: R, G, B or Y, Cb, Cr; see `DeviceFrame::args` in src/cuda/frame.rs.
+struct FrameArgs {
+  u8 *plane[3];
+  u32 stride[3];  // bytes
+  u32 width, height;
+  u32 layout;     // a `Layout` of kernels/frame.cuh
+  u32 bytes;      // of a pixel in the first plane
+  u32 offset[3];  // in packed RGB, where the channels stand in it
+  i32 luma_offset;
+  i32 to_rgb[5];
+  i32 to_yuv[9];
+  i32 neutral;    // code of no chroma: half of what a sample's bits hold
+};
+ABI(FrameArgs, plane, 0);
+ABI(FrameArgs, stride, 24);
+ABI(FrameArgs, width, 36);
+ABI(FrameArgs, height, 40);
+ABI(FrameArgs, layout, 44);
+ABI(FrameArgs, bytes, 48);
+ABI(FrameArgs, offset, 52);
+ABI(FrameArgs, luma_offset, 64);
+ABI(FrameArgs, to_rgb, 68);
+ABI(FrameArgs, to_yuv, 88);
+ABI(FrameArgs, neutral, 124);
+ABI_SIZE(FrameArgs, 128);
+
+// A color space: see `ColorTables` in src/color.rs.
+struct SpaceArgs {
+  u32 space;  // a `Space` of kernels/features.cuh
+  i32 matrix[9];
+};
+ABI(SpaceArgs, space, 0);
+ABI(SpaceArgs, matrix, 4);
+ABI_SIZE(SpaceArgs, 40);
+
+struct IngestArgs {
+  SpaceArgs space;
+  // Samples that rounds visit: every 2^sample_shift-th column and row, sample_width a row.
+  u32 sample_shift, sample_width;
+  u32 clear_words;  // words that have to be zero before the next stage, cleared on the way
+};
+ABI(IngestArgs, space, 0);
+ABI(IngestArgs, sample_shift, 40);
+ABI(IngestArgs, sample_width, 44);
+ABI(IngestArgs, clear_words, 48);
+ABI_SIZE(IngestArgs, 52);
+
+struct DrawArgs {
+  u32 label_stride;
+  u32 fill;      // a `Fill` of kernels/overlay.cu
+  u32 width;     // of the boundary in px, 0 for none
+  u32 alpha;
+  u32 color[3];  // of the boundary, in the frame's own channels
+};
+ABI(DrawArgs, label_stride, 0);
+ABI(DrawArgs, fill, 4);
+ABI(DrawArgs, width, 8);
+ABI(DrawArgs, alpha, 12);
+ABI(DrawArgs, color, 16);
+ABI_SIZE(DrawArgs, 28);
+
+// The grid and what is clustered on it.
+
+// The grid of home cells; see `Grid` in src/algo/grid.rs.
+struct GridArgs {
+  u32 width, height, step, nx, ny;
+  u32 step_inverse;  // 2^32 / step, rounded up: a multiplication finds the home cell
+  u32 sample_step, sample_width, sample_height;
+  u32 identity;      // nothing is clustered: every pixel is its own label
+};
+ABI(GridArgs, width, 0);
+ABI(GridArgs, height, 4);
+ABI(GridArgs, step, 8);
+ABI(GridArgs, nx, 12);
+ABI(GridArgs, ny, 16);
+ABI(GridArgs, step_inverse, 20);
+ABI(GridArgs, sample_step, 24);
+ABI(GridArgs, sample_width, 28);
+ABI(GridArgs, sample_height, 32);
+ABI(GridArgs, identity, 36);
+ABI_SIZE(GridArgs, 40);
+
+struct SlicArgs : GridArgs {
+  u32 color_shift;
+  u32 initial;          // SLICO: M_k before the first round
+  u32 position_weight;  // SLICO
+};
+ABI(SlicArgs, color_shift, 40);
+ABI(SlicArgs, initial, 44);
+ABI(SlicArgs, position_weight, 48);
+ABI_SIZE(SlicArgs, 52);
+
+// Members of a cluster of SLIC: count, three channels, scaled position relative to the cell column and row before the cluster's
+// own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
+struct __align__(16) SlicSums {
+  u32 value[8];
+};
+ABI(SlicSums, value, 0);
+ABI_SIZE(SlicSums, 32);
+
+// A cluster of SLIC: three channels, scaled position, M_k.
+struct __align__(16) SlicCenter {
+  i32 value[8];
+};
+ABI(SlicCenter, value, 0);
+ABI_SIZE(SlicCenter, 32);
+
+// Memory of a frame that follows another: sums and centers by turns, and the final centers of the last frame and this.
+struct SlicTemporal {
+  SlicSums *sums[3];
+  SlicCenter *centers[2];
+  const SlicCenter *carried_last;
+  SlicCenter *carried;
+  i64 scale[2];  // a scaled position of 1 in 1/16 px, and the other way; 2^16 is one
+};
+ABI(SlicTemporal, sums, 0);
+ABI(SlicTemporal, centers, 24);
+ABI(SlicTemporal, carried_last, 40);
+ABI(SlicTemporal, carried, 48);
+ABI(SlicTemporal, scale, 56);
+ABI_SIZE(SlicTemporal, 72);
+
+struct LscArgs : GridArgs {
+  float position_weight;  // what products of positions are multiplied with
+};
+ABI(LscArgs, position_weight, 40);
+ABI_SIZE(LscArgs, 44);
+
+// Sum of a cluster's members in LSC: cosines and sines of L, a, b, then, in two's complement, of x and y. 32 bits hold them: see
+// src/algo/lsc/mod.rs. Behind the last cluster of the first set stands `LscMeans`.
+struct __align__(16) LscSums {
+  u32 value[12];
+};
+ABI(LscSums, value, 0);
+ABI_SIZE(LscSums, 48);
+
+// The mean feature: its color in quanta, and that over its squared length.
+struct MeanColor {
+  i32 color[6];
+};
+struct LscMean : MeanColor {
+  float weights[6];
+};
+ABI(LscMean, color, 0);
+ABI(LscMean, weights, 24);
+ABI_SIZE(LscMean, 48);
+
+// What stage `lsc/mean` leaves: the sum of all samples, and the mean; `ticket` counts blocks. Sum and ticket are zero before.
+struct LscMeans {
+  u64 total[6];
+  LscMean mean;
+  u32 ticket, unused[11];
+};
+ABI(LscMeans, total, 0);
+ABI(LscMeans, mean, 48);
+ABI(LscMeans, ticket, 96);
+ABI(LscMeans, unused, 100);
+ABI_SIZE(LscMeans, 144);
+
+// Memory of a frame that follows another: sums and those before a round by turns, and the final sums of the last frame and
+// this.
+struct LscTemporal {
+  LscSums *sums[3];
+  LscSums *state[2];
+  const LscSums *carried_last;
+  LscSums *carried;
+  const u32 *turn;  // pair of each whole px of a turn
+  float square;     // of a pixel's feature
+  u32 unused;
+};
+ABI(LscTemporal, sums, 0);
+ABI(LscTemporal, state, 24);
+ABI(LscTemporal, carried_last, 40);
+ABI(LscTemporal, carried, 48);
+ABI(LscTemporal, turn, 56);
+ABI(LscTemporal, square, 64);
+ABI(LscTemporal, unused, 68);
+ABI_SIZE(LscTemporal, 72);
+
+// Quick shift.
+
+struct QuickShiftArgs {
+  u32 width, height;
+  i32 radius;
+  i32 rows;                       // of the density's neighborhood that fit in shared memory at once
+  float color, span, bias, unit;  // the weight's constants: see src/algo/quickshift/mod.rs
+  float color_sq, tau_sq;         // the link's
+  u32 offsets;
+  i32 reach;
+};
+ABI(QuickShiftArgs, width, 0);
+ABI(QuickShiftArgs, height, 4);
+ABI(QuickShiftArgs, radius, 8);
+ABI(QuickShiftArgs, rows, 12);
+ABI(QuickShiftArgs, color, 16);
+ABI(QuickShiftArgs, span, 20);
+ABI(QuickShiftArgs, bias, 24);
+ABI(QuickShiftArgs, unit, 28);
+ABI(QuickShiftArgs, color_sq, 32);
+ABI(QuickShiftArgs, tau_sq, 36);
+ABI(QuickShiftArgs, offsets, 40);
+ABI(QuickShiftArgs, reach, 44);
+ABI_SIZE(QuickShiftArgs, 48);
+
+struct __align__(16) QuickShiftOffset {
+  float length_sq;
+  i32 step;  // from a pixel's index to the other's, which orders the others as their indices do
+  i32 dx, dy;
+};
+ABI(QuickShiftOffset, length_sq, 0);
+ABI(QuickShiftOffset, step, 4);
+ABI(QuickShiftOffset, dx, 8);
+ABI(QuickShiftOffset, dy, 12);
+ABI_SIZE(QuickShiftOffset, 16);
+
+// Components.
+
+// Pixels and features of a component: one sector of memory. One that holds nothing has been joined to another, whose index
+// stands in that of its key.
+struct __align__(16) ComponentSums {
+  u32 count;
+  u32 key;
+  u64 color[3];
+};
+ABI(ComponentSums, count, 0);
+ABI(ComponentSums, key, 4);
+ABI(ComponentSums, color, 8);
+ABI_SIZE(ComponentSums, 32);
+
+// Lists of components and of pairs that touch. A component is known by its index in the lists, in no particular order, and ordered
+// by its key: the index of its first pixel in raster order.
+struct Components {
+  u16 *local;       // [height][width] component of a pixel, counted from its tile's first
+  u32 *tile_first;  // [tiles] first component of a tile
+  u32 *tile_count;  // [tiles]
+  u32 *parent;      // [components] union-find; a parent's key is never above its child's
+  u32 *cluster;
+  ComponentSums *sums;  // moved to the root as components are joined
+  uint2 *edges;
+  u32 *counters;    // a `Counter` each
+  // Pixels from which on a component never has to join another: pairs of two such are left out.
+  u32 large;
+  u32 unused;
+};
+ABI(Components, local, 0);
+ABI(Components, tile_first, 8);
+ABI(Components, tile_count, 16);
+ABI(Components, parent, 24);
+ABI(Components, cluster, 32);
+ABI(Components, sums, 40);
+ABI(Components, edges, 48);
+ABI(Components, counters, 56);
+ABI(Components, large, 64);
+ABI(Components, unused, 68);
+ABI_SIZE(Components, 72);
+
+struct ConnectArgs {
+  u32 width, height;
+  u32 tiles_x;
+  u32 min_region;
+  u32 max_regions;
+  u32 connectivity;      // off: nothing is joined, labels are numbered by cluster
+  u32 border_pairs;      // pixel pairs across the borders of tiles; none where nobody asks for them
+  u32 words;             // of the marks' bitmap
+  u32 group_bits;        // how many of them form a group: a power of two, at least four
+  u32 small_capacity;    // of the list of pairs that a small component is in
+  float inverse_width;   // as in `Divisor`
+};
+ABI(ConnectArgs, width, 0);
+ABI(ConnectArgs, height, 4);
+ABI(ConnectArgs, tiles_x, 8);
+ABI(ConnectArgs, min_region, 12);
+ABI(ConnectArgs, max_regions, 16);
+ABI(ConnectArgs, connectivity, 20);
+ABI(ConnectArgs, border_pairs, 24);
+ABI(ConnectArgs, words, 28);
+ABI(ConnectArgs, group_bits, 32);
+ABI(ConnectArgs, small_capacity, 36);
+ABI(ConnectArgs, inverse_width, 40);
+ABI_SIZE(ConnectArgs, 44);
+
+// What components selected, ~0 if nothing, found by their keys, so that a selection names the position of the next one. Rounds take
+// turns with two of them, which lie side by side.
+struct Selections {
+  u64 *at;
+};
+ABI(Selections, at, 0);
+ABI_SIZE(Selections, 8);
+
+// What few components are left for after the rounds with launches of their own: pairs that something small is in, and what
+// selected in the last of these rounds, with its key.
+struct Late {
+  uint2 *pairs;
+  uint2 *selectors;
+};
+ABI(Late, pairs, 0);
+ABI(Late, selectors, 8);
+ABI_SIZE(Late, 16);
+
+// A mark for every region, where its label is found: at its first pixel, or at its cluster. First how many there are in each
+// group of words, then the bitmap.
+struct Marks {
+  u32 *groups;
+};
+ABI(Marks, groups, 0);
+ABI_SIZE(Marks, 8);
+
+// What is added up for every region.
+struct __align__(16) RegionSums {
+  u64 x, y;
+  u64 color[3];
+  u64 samples[3];
+  u32 area;
+  u32 x0, y0, x1, y1;
+  u32 unused[3];
+};
+ABI(RegionSums, x, 0);
+ABI(RegionSums, y, 8);
+ABI(RegionSums, color, 16);
+ABI(RegionSums, samples, 40);
+ABI(RegionSums, area, 64);
+ABI(RegionSums, x0, 68);
+ABI(RegionSums, y0, 72);
+ABI(RegionSums, x1, 76);
+ABI(RegionSums, y1, 80);
+ABI(RegionSums, unused, 84);
+ABI_SIZE(RegionSums, 96);
+
+// Merging.
+
+struct MergeArgs {
+  u32 ratio;  // C squared, in 1/256
+  u32 limit;  // largest squared distance that is merged across
+  u32 mutual;
+  u32 unused;
+};
+ABI(MergeArgs, ratio, 0);
+ABI(MergeArgs, limit, 4);
+ABI(MergeArgs, mutual, 8);
+ABI(MergeArgs, unused, 12);
+ABI_SIZE(MergeArgs, 16);
+
+// Device memory of the stage: one entry for each label that connectivity gave.
+struct Merging {
+  u32 *parent;  // union-find; a parent is never above its child
+  ComponentSums *sums;
+  u64 *mean;    // 16 bits a channel, in 1/16 quantum
+  u32 *nearest;
+  u32 *number;  // of roots: the label to be
+  u32 *count;   // labels that connectivity gave
+};
+ABI(Merging, parent, 0);
+ABI(Merging, sums, 8);
+ABI(Merging, mean, 16);
+ABI(Merging, nearest, 24);
+ABI(Merging, number, 32);
+ABI(Merging, count, 40);
+ABI_SIZE(Merging, 48);
+
+// Statistics.
+
+struct MeasureArgs {
+  u32 label_stride;
+  u32 measure;
+  u32 components_hold;  // whether area and features are still with the components: connectivity brings them to the regions
+};
+ABI(MeasureArgs, label_stride, 0);
+ABI(MeasureArgs, measure, 4);
+ABI(MeasureArgs, components_hold, 8);
+ABI_SIZE(MeasureArgs, 12);
+
+struct NeighborArgs {
+  u32 width, height;
+  u32 label_stride;
+  u32 slots;  // a power of two
+};
+ABI(NeighborArgs, width, 0);
+ABI(NeighborArgs, height, 4);
+ABI(NeighborArgs, label_stride, 8);
+ABI(NeighborArgs, slots, 12);
+ABI_SIZE(NeighborArgs, 16);
+
+// One record of the region table: the wire format, `Region` of src/regions.rs.
+struct Region {
+  u32 track_id, area;
+  float centroid[2];
+  u8 mean_rgb[4];
+  float mean_lab[3];
+  u16 bounds[4];
+};
+ABI(Region, track_id, 0);
+ABI(Region, area, 4);
+ABI(Region, centroid, 8);
+ABI(Region, mean_rgb, 16);
+ABI(Region, mean_lab, 20);
+ABI(Region, bounds, 32);
+ABI_SIZE(Region, 40);
+
+// One touching pair: the wire format, `Neighbor` of src/regions.rs.
+struct Neighbor {
+  u32 a, b, length;
+};
+ABI(Neighbor, a, 0);
+ABI(Neighbor, b, 4);
+ABI(Neighbor, length, 8);
+ABI_SIZE(Neighbor, 12);
+
+// From frame to frame.
+
+// A region's way through time.
+struct __align__(16) Track {
+  u32 id, age;
+  i32 velocity[2];  // in 1/16 px
+};
+ABI(Track, id, 0);
+ABI(Track, age, 4);
+ABI(Track, velocity, 8);
+ABI_SIZE(Track, 16);
+
+// What the metadata says of it: the wire format, `Motion` of src/regions.rs.
+struct Motion {
+  float velocity[2];
+  u32 age;
+};
+ABI(Motion, velocity, 0);
+ABI(Motion, age, 8);
+ABI_SIZE(Motion, 12);
+
+// A cluster as the next frame needs to know it.
+struct __align__(16) Slot {
+  i32 position[2], velocity[2];  // in 1/16 px; velocity less that of the picture
+  u32 id, size, region;
+  u32 reseeded;  // a region without a cluster has taken the slot: `color` is its mean
+  u32 color[3];
+  u32 unused;
+};
+ABI(Slot, position, 0);
+ABI(Slot, velocity, 8);
+ABI(Slot, id, 16);
+ABI(Slot, size, 20);
+ABI(Slot, region, 24);
+ABI(Slot, reseeded, 28);
+ABI(Slot, color, 32);
+ABI(Slot, unused, 44);
+ABI_SIZE(Slot, 48);
+
+// Where a cell's cluster comes from, or NONE, and how far it has moved.
+struct __align__(16) Source {
+  u32 slot;
+  i32 shift[2];
+  u32 unused;
+};
+ABI(Source, slot, 0);
+ABI(Source, shift, 4);
+ABI(Source, unused, 12);
+ABI_SIZE(Source, 16);
+
+// What a frame leaves to the next beside the arrays.
+struct TemporalState {
+  u64 residual_last, residual_first, residual;  // of the last labels, of the first warm round, of this frame's labels
+  i32 shift[2];   // motion of the picture in 1/16 px
+  i32 drift[2];   // the same since the slots moved with it
+  i32 along[2];   // whole cells that all slots move by
+  u32 unlike;     // no shift makes the last thumbnail like this one
+  u32 next_id;
+  u32 regions;    // of the last frame
+  u32 pairs;      // in the list
+  u32 tickets[3]; // blocks that are done: of the shifts, of the overlaps, of the names
+  u32 discount;   // of a distance, for each eighth of a moved pixel's similarity
+};
+ABI(TemporalState, residual_last, 0);
+ABI(TemporalState, residual_first, 8);
+ABI(TemporalState, residual, 16);
+ABI(TemporalState, shift, 24);
+ABI(TemporalState, drift, 32);
+ABI(TemporalState, along, 40);
+ABI(TemporalState, unlike, 48);
+ABI(TemporalState, next_id, 52);
+ABI(TemporalState, regions, 56);
+ABI(TemporalState, pairs, 60);
+ABI(TemporalState, tickets, 64);
+ABI(TemporalState, discount, 76);
+ABI_SIZE(TemporalState, 80);
+
+struct TemporalArgs {
+  u32 square_log;    // of the side of a thumbnail's squares
+  u32 thumbnail[2];  // squares in a row, rows
+  u32 reach[2];      // largest shift in squares
+  u32 inertia, sure;
+  u32 samples;
+  u32 track_step, track_points;
+  u32 tiles_x, max_regions;
+  u32 pair_mask;     // slots of the table of pairs less one; a power of two
+  u32 in_slots;      // clusters are those of the slots
+  u32 connectivity;
+  u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
+};
+ABI(TemporalArgs, square_log, 0);
+ABI(TemporalArgs, thumbnail, 4);
+ABI(TemporalArgs, reach, 12);
+ABI(TemporalArgs, inertia, 20);
+ABI(TemporalArgs, sure, 24);
+ABI(TemporalArgs, samples, 28);
+ABI(TemporalArgs, track_step, 32);
+ABI(TemporalArgs, track_points, 36);
+ABI(TemporalArgs, tiles_x, 40);
+ABI(TemporalArgs, max_regions, 44);
+ABI(TemporalArgs, pair_mask, 48);
+ABI(TemporalArgs, in_slots, 52);
+ABI(TemporalArgs, connectivity, 56);
+ABI(TemporalArgs, unlike, 60);
+ABI_SIZE(TemporalArgs, 68);
+
+// Where everything is in this frame; `last` is of the frame before.
+struct Temporal {
+  TemporalState *state;
+  Slot *slots_last;          // [cells]
+  Slot *slots;               // [cells]
+  Source *sources;           // [cells]
+  int2 *moves;               // [cells] motion in whole px
+  u64 *claims;               // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
+  u32 *wanted;               // [cells] what each slot claims
+  u32 *cells;                // [regions] of the last frame: column of its cluster's cell, and row in the upper half
+  const u16 *labels;         // the last frame's, before merging, until this frame's are written
+  const u32 *features_last;
+  const u32 *features;
+  u16 *thumbnail_last;
+  u16 *thumbnail;
+  u64 *differences;          // of all shifts, in raster order; then sum and squares of this thumbnail
+  u64 *largest;              // [cells] of a cluster's largest component: size, then the lower first pixel
+  u32 *largest_label;        // [cells]
+  int2 *positions;           // [cells] what the algorithm leaves, in 1/16 px
+  u64 *owners;               // [regions] size, then the lower slot
+  Track *tracks_last;        // [regions]
+  Track *tracks;             // [regions]
+  Motion *motion;            // [regions]
+  u64 *sums;                 // [regions][6] samples of regions without a cluster: number, x, y, channels
+  u64 *reseed_claims;        // [cells]
+  u32 *reseed_wanted;        // [regions]
+  u64 *best;                 // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
+  u32 *taken;                // [2][regions] earlier region that a region has taken, plus one; whether one is taken
+  u32 *new_tracks;           // [regions / 32] a bit for each region whose track begins here
+  u32 *from;                 // [regions] the last frame's region that had the identity, or NONE
+  uint2 *pairs;              // the table: region and earlier region, plus one; overlap
+  u32 *pair_list;            // used slots of the table
+};
+ABI(Temporal, state, 0);
+ABI(Temporal, slots_last, 8);
+ABI(Temporal, slots, 16);
+ABI(Temporal, sources, 24);
+ABI(Temporal, moves, 32);
+ABI(Temporal, claims, 40);
+ABI(Temporal, wanted, 48);
+ABI(Temporal, cells, 56);
+ABI(Temporal, labels, 64);
+ABI(Temporal, features_last, 72);
+ABI(Temporal, features, 80);
+ABI(Temporal, thumbnail_last, 88);
+ABI(Temporal, thumbnail, 96);
+ABI(Temporal, differences, 104);
+ABI(Temporal, largest, 112);
+ABI(Temporal, largest_label, 120);
+ABI(Temporal, positions, 128);
+ABI(Temporal, owners, 136);
+ABI(Temporal, tracks_last, 144);
+ABI(Temporal, tracks, 152);
+ABI(Temporal, motion, 160);
+ABI(Temporal, sums, 168);
+ABI(Temporal, reseed_claims, 176);
+ABI(Temporal, reseed_wanted, 184);
+ABI(Temporal, best, 192);
+ABI(Temporal, taken, 200);
+ABI(Temporal, new_tracks, 208);
+ABI(Temporal, from, 216);
+ABI(Temporal, pairs, 224);
+ABI(Temporal, pair_list, 232);
+ABI_SIZE(Temporal, 240);
+
+// What merging gave: a forest of superpixels, the merged label of each root, and how many superpixels there are.
+struct Forest {
+  const u32 *parent;
+  const u32 *number;
+  const u32 *count;
+};
+ABI(Forest, parent, 0);
+ABI(Forest, number, 8);
+ABI(Forest, count, 16);
+ABI_SIZE(Forest, 24);
+
+// Names of merged regions; mirrors src/temporal/merged.rs.
+struct Merged {
+  u32 *numbers;  // [regions] the last frame's merged label of each superpixel
+  Track *tracks_last;
+  Track *tracks;
+  u64 *totals;   // [regions][3] pixels, and velocity times pixels
+  u32 *next_id;
+};
+ABI(Merged, numbers, 0);
+ABI(Merged, tracks_last, 8);
+ABI(Merged, tracks, 16);
+ABI(Merged, totals, 24);
+ABI(Merged, next_id, 32);
+ABI_SIZE(Merged, 40);
+
+// Bytes of shared memory that a cluster in reach of a tile takes: `Reach` of kernels/clusters.cuh, `Cluster` of kernels/lsc.cu.
+#define SLIC_REACH_BYTES 32
+#define LSC_REACH_BYTES 48
