@@ -154,7 +154,7 @@ fn results_are_no_longer_than_what_there_is() {
     engine.submit(&frame, &mut (), Outputs { neighbors: false, ..ALL }).unwrap();
     for counts in [None, Some(most), Some(Counts::default())] {
         let mut kept = engine.work().keep(counts, ALL).unwrap();
-        kept.settle(most, ALL).unwrap();
+        kept.finalize(most, ALL).unwrap();
         for part in [Part::Labels, Part::Table, Part::Neighbors, Part::Motion] {
             assert!(!kept.address(part).unwrap().is_null());
             assert!(kept.bytes(part) <= 97 * 71 * 40, "{part:?}: {} bytes", kept.bytes(part));

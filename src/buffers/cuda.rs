@@ -10,13 +10,13 @@ use crate::color::{ColorSpace, ColorTables};
 use crate::cuda::abi::{
     Address, COUNTER_REGIONS, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track,
 };
-use crate::cuda::bounce::{Bounce, DeviceRows};
 use crate::cuda::frame::Planes;
 use crate::cuda::launch::check;
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
 use crate::cuda::queue::Queue;
-use crate::cuda::results::{PARTS, Pool, Sources};
+use crate::cuda::results::{PARTS, ResultPool, Sources};
+use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::cuda::tuning::{SMALL_TILES, TILE};
 use crate::cuda::{Counts, Cuda, DeviceFrame, Results, Traffic};
 use crate::error::Result;
@@ -62,7 +62,7 @@ pub struct Work {
     pub(crate) first_labels: Memory<u16>,
     /// The lengths of a frame's results: labels, pairs.
     counts: Mutex<Pinned>,
-    results: Pool,
+    results: ResultPool,
     pub(crate) component_labels: Memory<u16>,
     pub(crate) regions: Memory<RegionSums>,
     pub(crate) means: Memory<u32>,
@@ -79,7 +79,7 @@ pub struct Work {
     component_sums: Memory<ComponentSums>,
     edges: Memory<[u32; 2]>,
     graphs: Vec<Recorded>,
-    bounce: Mutex<Option<Bounce>>,
+    buffer: Mutex<Option<StagingBuffer>>,
     /// Last: it may hold the context.
     pub(crate) queue: Queue,
 }
@@ -125,9 +125,9 @@ impl Work {
                 Memory::new(cuda, what, sums_words)?,
             ],
             first_labels: Memory::new(cuda, what, n)?,
-            bounce: Mutex::new(None),
+            buffer: Mutex::new(None),
             counts: Mutex::new(Pinned::new(cuda, what, 8)?),
-            results: Pool::default(),
+            results: ResultPool::default(),
             component_labels: Memory::new(cuda, what, n)?,
             regions: Memory::new(cuda, what, max_regions)?,
             means: Memory::new(cuda, what, max_regions)?,
@@ -291,14 +291,14 @@ impl Work {
             rows: self.geometry.height as usize,
             offset: 0,
         };
-        let mut bounce = self.bounce.lock().unwrap();
-        let bounce = match &mut *bounce {
-            Some(bounce) => bounce,
+        let mut buffer = self.buffer.lock().unwrap();
+        let buffer = match &mut *buffer {
+            Some(buffer) => buffer,
             // Who reads labels in other ways never needs it.
-            none => none.insert(Bounce::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
+            none => none.insert(StagingBuffer::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
         };
         // SAFETY: `Work::new` has made the label plane for this geometry, without padding.
-        let bytes = unsafe { bounce.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
+        let bytes = unsafe { buffer.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
         Traffic::add(&self.queue.cuda.traffic.results_down, bytes);
         Ok(())
     }
@@ -328,7 +328,7 @@ impl Work {
 
     /// Keeps what the frame that was submitted last gave, on the device, until somebody reads it: the stages of the
     /// next frames may then run. `counts` are that frame's; without them all that there could be is kept, and
-    /// [`Results::settle`] says later what there is. Nothing is waited for.
+    /// [`Results::finalize`] says later what there is. Nothing is waited for.
     pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
         let row = 2 * self.geometry.width as usize;
         // As GStreamer lays out a plane of 16-bit gray by default.

@@ -8,13 +8,13 @@ use cudarc::driver::sys;
 
 use super::abi::{Address, FrameArgs};
 use super::access::{Accesses, Guard, Kind};
-use super::bounce::{Bounce, DeviceRows};
 use super::handle::{Cuda, Traffic};
 #[cfg(feature = "gst")]
-use super::landing::{Block, HostLayout};
+use super::host_frames::{HostFrame, HostLayout};
 #[cfg(feature = "gst")]
 use super::launch::check;
 use super::memory::Memory;
+use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
@@ -178,7 +178,7 @@ pub struct Staging {
     /// Holds what `planes` point to.
     _memory: Memory<u8>,
     /// Last: it may hold the context.
-    bounce: Bounce,
+    buffer: StagingBuffer,
 }
 
 impl Staging {
@@ -196,7 +196,7 @@ impl Staging {
         let memory = Memory::new(cuda, "frame memory", end)?;
         let addresses = offsets.map(|offset| memory.address().raw() + offset);
         Ok(Self {
-            bounce: Bounce::new(cuda, end)?,
+            buffer: StagingBuffer::new(cuda, end)?,
             planes: Planes { info, addresses, strides },
             yuv: Yuv::new(&info),
             accesses: Accesses::new(cuda),
@@ -213,13 +213,13 @@ impl Staging {
 
     /// Copies a frame of the host up; returns once the host's memory is free again.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
-        let Self { planes, accesses, bounce, .. } = self;
+        let Self { planes, accesses, buffer, .. } = self;
         planes.info.check(frame.info())?;
-        bounce.ready()?;
-        let access = accesses.begin(bounce.cuda(), Kind::Write)?;
+        buffer.ready()?;
+        let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
-            unsafe { bounce.up(frame.plane(i), frame.stride(i), planes.rows(i, row, rows))? };
+            unsafe { buffer.up(frame.plane(i), frame.stride(i), planes.rows(i, row, rows))? };
         }
         drop(access);
         Ok(self.frame())
@@ -231,7 +231,7 @@ impl Staging {
     /// That stream waits for what wrote the frame, and is waited for before any other use of `self` and `to`, their ends
     /// included.
     #[cfg(feature = "gst")]
-    pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut Block, layout: &HostLayout) -> Result<()> {
+    pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut HostFrame, layout: &HostLayout) -> Result<()> {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
         let Planes { info, addresses, strides } = self.planes;
@@ -266,13 +266,13 @@ impl Staging {
 
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
-        let Self { planes, accesses, bounce, traffic, .. } = self;
+        let Self { planes, accesses, buffer, traffic, .. } = self;
         planes.info.check(frame.info())?;
-        let _access = accesses.begin(bounce.cuda(), Kind::Read)?;
+        let _access = accesses.begin(buffer.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let (host, host_stride) = frame.plane_mut(i);
             // SAFETY: the plane lies in our memory, and the stream waits for the last write.
-            let bytes = unsafe { bounce.down(host, host_stride, planes.rows(i, row, rows))? };
+            let bytes = unsafe { buffer.down(host, host_stride, planes.rows(i, row, rows))? };
             Traffic::add(&traffic.pixels_down, bytes);
         }
         Ok(())
@@ -282,6 +282,6 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // The stream that the memory is freed on, in its order.
-        self.accesses.synchronize(&self.bounce.cuda().stream);
+        self.accesses.synchronize(&self.buffer.cuda().stream);
     }
 }

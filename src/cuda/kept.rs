@@ -60,7 +60,7 @@ impl Kept {
         let counts = Counts::read(self.outputs, &self.counts);
         let mut results = self.results.take();
         if let Some(results) = &mut results {
-            results.settle(counts, self.outputs)?;
+            results.finalize(counts, self.outputs)?;
         }
         Ok((counts, results))
     }

@@ -6,19 +6,20 @@
 
 pub(crate) mod abi;
 pub(crate) mod access;
-pub(crate) mod bounce;
 pub(crate) mod device;
 pub(crate) mod frame;
 mod handle;
 mod kept;
 // Only the element sends frames back in memory that they keep.
 #[cfg(feature = "gst")]
-pub(crate) mod landing;
+pub(crate) mod host_frames;
 pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod pinned;
+pub(crate) mod pool;
 pub(crate) mod queue;
 pub(crate) mod results;
+pub(crate) mod staging_buffer;
 pub(crate) mod tuning;
 
 pub use frame::{DeviceFrame, Staging};

@@ -69,7 +69,7 @@ impl Pinned {
         self.start.wrapping_add(at)
     }
 
-    #[cfg(feature = "gst")]
+    /// All bytes, to write; no copy from or to them is in flight.
     pub(crate) fn writable(&mut self) -> &mut [u8] {
         // SAFETY: `memory` holds `len` bytes, written by `new` at the latest, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }

@@ -5,8 +5,7 @@
 //! microseconds, against the bus's hundreds. The copies stand in slots that are used again when readers let go.
 
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Mutex;
 
 use cudarc::driver::{CudaEvent, sys};
 
@@ -15,6 +14,7 @@ use super::handle::Cuda;
 use super::launch::check;
 use super::memory::Memory;
 use super::pinned::Pinned;
+use super::pool::{Lent, Pool};
 use crate::cpu::memory;
 use crate::error::{Error, Result};
 use crate::params::Outputs;
@@ -98,22 +98,11 @@ impl Drop for Slot {
     }
 }
 
-struct Shared {
-    free: Mutex<Vec<Slot>>,
-    held: AtomicUsize,
-}
-
 /// Slots of one plan, which engines on several streams may share.
-#[derive(Clone)]
-pub(crate) struct Pool(Arc<Shared>);
+#[derive(Clone, Default)]
+pub(crate) struct ResultPool(Pool<Slot>);
 
-impl Default for Pool {
-    fn default() -> Self {
-        Self(Arc::new(Shared { free: Mutex::default(), held: AtomicUsize::new(0) }))
-    }
-}
-
-impl Pool {
+impl ResultPool {
     /// Copies results to where they last, on the stream. `counts` are the frame's; without them all that there could be is copied.
     pub fn keep(
         &self,
@@ -123,27 +112,52 @@ impl Pool {
         outputs: Outputs,
     ) -> Result<Results> {
         check(STAGE, cuda.device.context.bind_to_thread())?;
-        let Sources { parts, most, row, label_stride, rows } = *sources;
+        let most = sources.most;
         let mut starts = [0; PARTS];
         for part in 1..PARTS {
             starts[part] = (starts[part - 1] + most[part - 1]).next_multiple_of(8);
         }
-        let size = starts[PARTS - 1] + most[PARTS - 1];
-        let free = self.0.free.lock().unwrap().pop();
-        let slot = match free {
-            Some(slot) if slot.memory.len() >= size => {
-                // Whoever had it last may have filled it on another stream.
-                check(STAGE, cuda.stream.wait(&slot.ready))?;
-                slot
-            }
-            small => {
-                drop(small);
-                let memory = Memory::new(cuda, STAGE, size)?;
-                Slot { memory, pinned: None, ready: check(STAGE, cuda.device.context.new_event(None))? }
-            }
-        };
+        let slot = self.slot(cuda, starts[PARTS - 1] + most[PARTS - 1])?;
         let lengths = counts.map_or(most, |counts| counts.lengths(most, outputs));
-        let to = |part: usize| slot.memory.address().byte(starts[part]).raw();
+        // SAFETY: the slot holds `most` bytes of each part, and `lengths` are no more.
+        unsafe { slot.copy(cuda, sources, &starts, &lengths)? };
+        let crowded = self.0.lent() >= MOST_KEPT;
+        let place = Place { slot: Some(self.0.lend(slot)), host: memory::Array::new(), here: [false; PARTS] };
+        let label_stride = sources.label_stride;
+        let cuda = ManuallyDrop::new(cuda.clone());
+        let kept = Results { place: Mutex::new(place), starts, lengths, label_stride, crowded, cuda };
+        if counts.is_some() {
+            kept.make_room()?;
+        }
+        Ok(kept)
+    }
+
+    /// A slot of at least so many bytes, which the stream may write to.
+    fn slot(&self, cuda: &Cuda, bytes: usize) -> Result<Slot> {
+        if let Some(slot) = self.0.take(|slot| slot.memory.len() >= bytes) {
+            // Whoever had it last may have filled it on another stream.
+            check(STAGE, cuda.stream.wait(&slot.ready))?;
+            return Ok(slot);
+        }
+        let ready = check(STAGE, cuda.device.context.new_event(None))?;
+        Ok(Slot { memory: Memory::new(cuda, STAGE, bytes)?, pinned: None, ready })
+    }
+}
+
+impl Slot {
+    /// Puts copies of all parts on the stream.
+    ///
+    /// # Safety
+    /// The slot has room for `lengths` bytes of each part from `starts` on, and for the rows of labels.
+    unsafe fn copy(
+        &self,
+        cuda: &Cuda,
+        sources: &Sources,
+        starts: &[usize; PARTS],
+        lengths: &[usize; PARTS],
+    ) -> Result<()> {
+        let Sources { parts, row, label_stride, rows, .. } = *sources;
+        let to = |part: usize| self.memory.address().byte(starts[part]).raw();
         let stream = cuda.stream.cu_stream();
         let labels = sys::CUDA_MEMCPY2D {
             srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
@@ -163,8 +177,8 @@ impl Pool {
             dstHost: std::ptr::null_mut(),
             dstArray: std::ptr::null_mut(),
         };
-        // SAFETY: the slot holds `most` bytes of each part, the sources hold at least as much as `counts` says; the stream
-        // orders the copies before the next frame's stages and before whoever uses the slot next.
+        // SAFETY: the caller has made the slot large enough, and `FrameBuffers::keep` names the sources with what they hold at
+        // most; the stream orders the copies before the next frame's stages and before whoever uses the slot next.
         unsafe {
             check(STAGE, sys::cuMemcpy2DAsync_v2(&labels, stream).result())?;
             for part in 1..PARTS {
@@ -174,29 +188,14 @@ impl Pool {
                 }
             }
         }
-        check(STAGE, slot.ready.record(&cuda.stream))?;
-        let crowded = self.0.held.fetch_add(1, Ordering::Relaxed) >= MOST_KEPT;
-        let place = Place { slot: Some(slot), host: memory::Array::new(), here: [false; PARTS] };
-        let kept = Results {
-            cuda: ManuallyDrop::new(cuda.clone()),
-            place: Mutex::new(place),
-            starts,
-            lengths,
-            label_stride,
-            crowded,
-            pool: Arc::downgrade(&self.0),
-        };
-        if counts.is_some() {
-            kept.make_room()?;
-        }
-        Ok(kept)
+        check(STAGE, self.ready.record(&cuda.stream))
     }
 }
 
 /// Where a frame's results are.
 struct Place {
     /// `None` once they have been moved to `host`.
-    slot: Option<Slot>,
+    slot: Option<Lent<Slot>>,
     host: memory::Array<u8>,
     /// Parts that are in the slot's pinned memory.
     here: [bool; PARTS],
@@ -210,7 +209,6 @@ pub struct Results {
     label_stride: usize,
     /// Whether enough others are on the device.
     crowded: bool,
-    pool: Weak<Shared>,
     /// May be the last of its context; dropped by hand.
     cuda: ManuallyDrop<Cuda>,
 }
@@ -222,7 +220,7 @@ impl Results {
     }
 
     /// Says what there is, where that was not known when it was kept.
-    pub fn settle(&mut self, counts: Counts, outputs: Outputs) -> Result<()> {
+    pub fn finalize(&mut self, counts: Counts, outputs: Outputs) -> Result<()> {
         self.lengths = counts.lengths(self.lengths, outputs);
         self.make_room()
     }
@@ -255,6 +253,7 @@ impl Results {
         }
         let _current = CurrentContext::keep();
         check(stage, self.cuda.device.context.bind_to_thread())?;
+        let slot: &mut Slot = slot;
         let pinned = match &mut slot.pinned {
             Some(pinned) => pinned,
             none => none.insert(Pinned::new(&self.cuda, stage, slot.memory.len())?),
@@ -284,36 +283,22 @@ impl Results {
         for part in 0..PARTS {
             self.bring(&mut place, part)?;
         }
-        if let Some(slot) = place.slot.take() {
-            if let Some(pinned) = &slot.pinned {
-                let kept = memory::append(&mut place.host, "kept results", pinned.bytes());
-                if let Err(error) = kept {
-                    place.slot = Some(slot);
-                    return Err(error);
-                }
-            }
-            self.give_back(slot);
+        if let Some(slot) = place.slot.take()
+            && let Some(pinned) = &slot.pinned
+            && let Err(error) = memory::append(&mut place.host, "kept results", pinned.bytes())
+        {
+            place.slot = Some(slot);
+            return Err(error);
         }
         Ok(())
-    }
-
-    fn give_back(&self, slot: Slot) {
-        match self.pool.upgrade() {
-            Some(pool) => {
-                pool.held.fetch_sub(1, Ordering::Relaxed);
-                pool.free.lock().unwrap().push(slot);
-            }
-            None => drop(slot),
-        }
     }
 }
 
 impl Drop for Results {
     fn drop(&mut self) {
         let _current = CurrentContext::keep();
-        if let Some(slot) = self.place.get_mut().ok().and_then(|place| place.slot.take()) {
-            self.give_back(slot);
-        }
+        // Before the context that it is in.
+        drop(self.place.get_mut().ok().and_then(|place| place.slot.take()));
         // SAFETY: once, and nothing uses it after.
         unsafe { ManuallyDrop::drop(&mut self.cuda) };
     }

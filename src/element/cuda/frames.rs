@@ -12,7 +12,7 @@ use cudarc::driver::CudaEvent;
 use crate::backend::Backend as _;
 use crate::bad_buffers::Failure;
 use crate::cpu::memory;
-use crate::cuda::landing::{Block, Blocks, HostLayout};
+use crate::cuda::host_frames::{HostFrame, HostFrames, HostLayout};
 use crate::cuda::{Cuda, DeviceFrame, Kept, Part, Results, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -162,7 +162,7 @@ struct Lanes {
     // Boxed, since it goes from hand to hand with a frame.
     #[allow(clippy::vec_box)]
     places: Vec<Box<Place>>,
-    drawn: Blocks,
+    drawn: HostFrames,
     /// One at first; others come with the first frames.
     lanes: Vec<Engine<Cuda>>,
     /// How many lanes there are to be.
@@ -178,7 +178,7 @@ struct Lanes {
 /// Memory and marks that a frame in flight has for itself.
 struct Place {
     /// Passed when the drawn frame has come down, where there is one.
-    landed: CudaEvent,
+    downloaded: CudaEvent,
     /// What the frame gave.
     kept: Kept,
     /// Of frames of the host.
@@ -190,7 +190,7 @@ struct Place {
 impl Place {
     fn new(engine: &Engine<Cuda>) -> Result<Self> {
         let cuda = engine.backend().clone();
-        Ok(Self { landed: cuda.event()?, kept: engine.kept()?, staging: None, cuda })
+        Ok(Self { downloaded: cuda.event()?, kept: engine.kept()?, staging: None, cuda })
     }
 
     fn staging(&mut self, cuda: &Cuda, frame: FrameInfo) -> Result<&mut Staging> {
@@ -203,7 +203,7 @@ impl Place {
     /// Waits for the frame's stages and for its way down.
     fn wait(&self) -> Result<()> {
         self.kept.wait()?;
-        self.cuda.wait(&self.landed)
+        self.cuda.wait(&self.downloaded)
     }
 }
 
@@ -224,7 +224,7 @@ enum Input<'a> {
 
 /// Where a drawn frame comes down, and how it lies there.
 struct Drawn {
-    block: Block,
+    host: HostFrame,
     layout: HostLayout,
 }
 
@@ -234,7 +234,7 @@ impl Lanes {
         let wanted = if plan.temporal.is_some() { 1 } else { (depth + 1).min(MOST_LANES) };
         Ok(Self {
             places: Vec::new(),
-            drawn: Blocks::default(),
+            drawn: HostFrames::default(),
             lanes: vec![Engine::new(cuda.clone(), plan)?],
             wanted,
             turn: 0,
@@ -312,8 +312,8 @@ impl Lanes {
             Some(_) => {
                 let layout = host_layout(buffer, info, frame)?;
                 // As large as the buffer, whatever the frame needs.
-                let block = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| e.to_string())?;
-                Some(Drawn { block, layout })
+                let host = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| e.to_string())?;
+                Some(Drawn { host, layout })
             }
         };
         let map = ReadMap::new(buffer, info, frame)?;
@@ -366,10 +366,10 @@ impl Lanes {
         engine.keep(task.labels, &mut place.kept)?;
         if let (Some(drawn), Some(staging)) = (drawn, &place.staging) {
             place.kept.precede(&self.down)?;
-            // SAFETY: the stream has just been told to wait for the drawing. Place and block are used and given back after
-            // a wait for `landed`, or for all streams.
-            unsafe { staging.land(&self.down, &mut drawn.block, &drawn.layout)? };
-            self.down.mark(&place.landed)?;
+            // SAFETY: the stream has just been told to wait for the drawing. Place and host frame are used and given back after
+            // a wait for `downloaded`, or for all streams.
+            unsafe { staging.land(&self.down, &mut drawn.host, &drawn.layout)? };
+            self.down.mark(&place.downloaded)?;
         }
         Ok(())
     }
@@ -412,7 +412,7 @@ impl InFlight {
     ) -> Result<Found, Failure> {
         let (counts, results) = self.place.kept.take().map_err(library_error)?;
         if self.drawn.is_some() {
-            self.place.cuda.wait(&self.place.landed).map_err(library_error)?;
+            self.place.cuda.wait(&self.place.downloaded).map_err(library_error)?;
         }
         let mut crowded = false;
         if let Some(on) = engine
@@ -444,14 +444,14 @@ impl Drawn {
         }
         if self.layout.has_gaps() {
             let came = buffer.map_readable().map_err(|e| e.to_string())?;
-            self.layout.fill_gaps(&came, self.block.as_mut());
+            self.layout.fill_gaps(&came, self.host.as_mut());
         }
         let memory = if crowded {
             let mut copy = memory::Array::new();
-            memory::append(&mut copy, "drawn frame", self.block.as_ref()).map_err(|e| e.to_string())?;
+            memory::append(&mut copy, "drawn frame", self.host.as_ref()).map_err(|e| e.to_string())?;
             gst::Memory::from_mut_slice(copy)
         } else {
-            gst::Memory::from_mut_slice(self.block)
+            gst::Memory::from_mut_slice(self.host)
         };
         let mut fresh = buffer.copy();
         fresh.make_mut().replace_all_memory(memory);

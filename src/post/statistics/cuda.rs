@@ -35,7 +35,7 @@ pub(crate) struct Statistics {
     linear: Memory<u32>,
     linear_codes: u32,
     /// Where table and pairs come down, taken when they are first asked for.
-    landing: Option<Pinned>,
+    host: Option<Pinned>,
 }
 
 impl Statistics {
@@ -65,7 +65,7 @@ impl Statistics {
                 &Light::new(plan.frame.format.bits()).device_words(),
             )?,
             linear_codes: 1 << plan.frame.format.bits(),
-            landing: None,
+            host: None,
         })
     }
 
@@ -184,26 +184,26 @@ impl backend::Statistics<Cuda> for Statistics {
         if table + pairs == 0 {
             return Ok(());
         }
-        if self.landing.as_ref().is_none_or(|landing| landing.len() < table + pairs + motion) {
-            self.landing = Some(Pinned::new(&work.queue.cuda, stage, table + pairs + motion)?);
+        if self.host.as_ref().is_none_or(|host| host.len() < table + pairs + motion) {
+            self.host = Some(Pinned::new(&work.queue.cuda, stage, table + pairs + motion)?);
         }
-        let Some(landing) = &mut self.landing else { return Ok(()) };
+        let Some(host) = &mut self.host else { return Ok(()) };
         let records = if outputs.table { counts.regions as usize } else { 0 };
         let moved = if motion > 0 { records } else { 0 };
         let mut fetch = || {
-            work.records.fetch(&work.queue.cuda, stage, 0, landing, 0, records)?;
+            work.records.fetch(&work.queue.cuda, stage, 0, host, 0, records)?;
             if let Some(memory) = &work.neighbors {
-                memory.pairs.fetch(&work.queue.cuda, stage, 0, landing, table, counts.pairs as usize)?;
+                memory.pairs.fetch(&work.queue.cuda, stage, 0, host, table, counts.pairs as usize)?;
             }
             match &work.temporal {
-                Some(state) => state.motion.fetch(&work.queue.cuda, stage, 0, landing, table + pairs, moved),
+                Some(state) => state.motion.fetch(&work.queue.cuda, stage, 0, host, table + pairs, moved),
                 None => Ok(()),
             }
         };
         let fetched = fetch();
         // After an error, too: others may be on their way.
         work.queue.cuda.synchronize().and(fetched)?;
-        let words = |at: usize, bytes: usize| &landing.bytes()[at..at + bytes];
+        let words = |at: usize, bytes: usize| &host.bytes()[at..at + bytes];
         regions.table.extend(
             words(0, records * size_of::<Region>())
                 .chunks_exact(size_of::<Region>())

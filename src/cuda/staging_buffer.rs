@@ -2,11 +2,12 @@
 //! Pinned memory that frames pass through on their way to the device and back: the bus is several times as fast from
 //! there, and pieces of a frame are on the bus while others are being copied.
 
-use cudarc::driver::{CudaEvent, PinnedHostSlice, sys};
+use cudarc::driver::{CudaEvent, sys};
 use rayon::prelude::*;
 
 use super::handle::{Cuda, Traffic};
 use super::launch::check;
+use super::pinned::Pinned;
 use crate::error::Result;
 
 /// Bytes that go over the bus at once: large enough for its full speed, small enough to overlap.
@@ -44,39 +45,22 @@ impl DeviceRows {
 }
 
 /// Pinned memory as large as all planes together.
-pub(crate) struct Bounce {
-    memory: PinnedHostSlice<u8>,
-    start: *mut u8,
-    len: usize,
+pub(crate) struct StagingBuffer {
+    memory: Pinned,
     /// When the device has read what was put up last.
     read: CudaEvent,
     /// Whether `read` has been recorded and not been waited for.
     busy: bool,
     /// When each piece of a plane has come down.
-    landed: Vec<CudaEvent>,
+    arrived: Vec<CudaEvent>,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
 
-// SAFETY: `start` points into `memory`, which is owned; only `&mut self` reaches it.
-unsafe impl Send for Bounce {}
-
-impl Bounce {
+impl StagingBuffer {
     pub fn new(cuda: &Cuda, len: usize) -> Result<Self> {
-        let what = "pinned memory";
-        check(what, cuda.device.context.bind_to_thread())?;
-        // SAFETY: bytes of any value; all are written before they are read.
-        let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len.max(1), 0) };
-        let mut memory = check(what, memory)?;
-        let start = check(what, memory.as_mut_ptr())?;
-        let read = check(what, cuda.device.context.new_event(None))?;
-        Ok(Self { cuda: cuda.clone(), memory, start, len, read, busy: false, landed: Vec::new() })
-    }
-
-    fn host(&mut self) -> &mut [u8] {
-        debug_assert!(self.len <= self.memory.len());
-        // SAFETY: `memory` holds `len` bytes; callers have waited for the device to be done with them.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+        let memory = Pinned::new(cuda, "pinned memory", len)?;
+        Ok(Self { memory, read: cuda.event()?, busy: false, arrived: Vec::new(), cuda: cuda.clone() })
     }
 
     /// Waits until the device has read what was put up before.
@@ -92,13 +76,13 @@ impl Bounce {
     /// Copies rows up, `host` with its own stride; returns once `host` is free again.
     ///
     /// # Safety
-    /// The device holds `to.rows` rows at `to.address`. [`Bounce::ready`] has been called since the last frame.
+    /// The device holds `to.rows` rows at `to.address`. [`StagingBuffer::ready`] has been called since the last frame.
     pub unsafe fn up(&mut self, host: &[u8], host_stride: usize, to: DeviceRows) -> Result<()> {
         let stage = "upload";
         let cuda = self.cuda.clone();
         let step = to.rows_of_a_copy(cuda.pool.current_num_threads());
         self.busy = true;
-        let plane = &mut self.host()[to.offset..][..(to.rows - 1) * to.stride + to.row];
+        let plane = &mut self.memory.writable()[to.offset..][..(to.rows - 1) * to.stride + to.row];
         // Whoever has copied a piece sends it off: nobody waits for the others before the end.
         let sent = cuda.pool.install(|| {
             plane.par_chunks_mut(step * to.stride).enumerate().try_for_each(|(i, piece)| {
@@ -129,7 +113,7 @@ impl Bounce {
     /// The device holds `from.rows` rows at `from.address`; nobody reads the pinned bytes before the stream has passed.
     unsafe fn start_down(&mut self, from: DeviceRows, (first, rows): (usize, usize)) -> Result<usize> {
         let bytes = (rows - 1) * from.stride + from.row;
-        let target = self.host()[from.offset + first * from.stride..][..bytes].as_mut_ptr();
+        let target = self.memory.writable()[from.offset + first * from.stride..][..bytes].as_mut_ptr();
         // SAFETY: the caller keeps `from.rows` rows on the device, of which this piece is a part, and leaves the pinned bytes
         // alone until the stream has passed.
         let result = unsafe {
@@ -153,7 +137,8 @@ impl Bounce {
         (first, rows): (usize, usize),
     ) {
         let (pool, together) = (self.cuda.pool.clone(), from.copied_together());
-        let piece = &self.host()[from.offset + first * from.stride..][..(rows - 1) * from.stride + from.row];
+        let piece = &self.memory.writable()[from.offset + first * from.stride..]
+            [..(rows - 1) * from.stride + from.row];
         let end = ((first + rows - 1) * host_stride + from.row).min(host.len());
         let target = &mut host[first * host_stride..end];
         pool.install(|| {
@@ -180,7 +165,7 @@ impl Bounce {
     }
 
     /// # Safety
-    /// As [`Bounce::down`]; after an error the stream is waited for before the pinned memory is used again.
+    /// As [`StagingBuffer::down`]; after an error the stream is waited for before the pinned memory is used again.
     unsafe fn bring_down(&mut self, host: &mut [u8], host_stride: usize, from: DeviceRows) -> Result<usize> {
         let stage = "download";
         let cuda = self.cuda.clone();
@@ -188,20 +173,20 @@ impl Bounce {
         for (i, piece) in from.pieces().enumerate() {
             // SAFETY: the caller keeps `from.rows` rows on the device; a piece is read below, after its event.
             sum += unsafe { self.start_down(from, piece)? };
-            if i == self.landed.len() {
-                self.landed.push(check(stage, cuda.device.context.new_event(None))?);
+            if i == self.arrived.len() {
+                self.arrived.push(check(stage, cuda.device.context.new_event(None))?);
             }
-            check(stage, self.landed[i].record(&cuda.stream))?;
+            check(stage, self.arrived[i].record(&cuda.stream))?;
         }
         for (i, piece) in from.pieces().enumerate() {
-            check(stage, self.landed[i].synchronize())?;
+            check(stage, self.arrived[i].synchronize())?;
             self.copy_out(host, host_stride, from, piece);
         }
         Ok(sum)
     }
 }
 
-impl Drop for Bounce {
+impl Drop for StagingBuffer {
     fn drop(&mut self) {
         // Nothing to tell anybody: the device is done with the memory, or gone.
         let _ = self.ready();

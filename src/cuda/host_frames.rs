@@ -3,18 +3,17 @@
 
 use std::mem::ManuallyDrop;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
 
 use super::device::CurrentContext;
 use super::handle::Cuda;
 use super::pinned::Pinned;
+use super::pool::{Lent, Pool};
 use crate::error::{Error, Result};
 use crate::image::FrameInfo;
 
-/// Blocks that may be out; a frame beyond leaves in ordinary memory, so that a reader who keeps many does not pin the
+/// Host frames that may be lent; one beyond leaves in ordinary memory, so that a reader who keeps many does not pin the
 /// machine's memory.
-const MOST_OUT: usize = 16;
+const MOST_LENT: usize = 16;
 
 /// Where the planes of a frame lie in one piece of the host's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,81 +91,61 @@ impl HostLayout {
     }
 }
 
-struct Shared {
-    free: Mutex<Vec<Pinned>>,
-    out: AtomicUsize,
-}
+/// Host frames of an engine.
+#[derive(Default)]
+pub(crate) struct HostFrames(Pool<Pinned>);
 
-/// Blocks of an engine, used again when the last holder of a frame lets go.
-pub(crate) struct Blocks(Arc<Shared>);
-
-impl Default for Blocks {
-    fn default() -> Self {
-        Self(Arc::new(Shared { free: Mutex::default(), out: AtomicUsize::new(0) }))
-    }
-}
-
-impl Blocks {
-    /// A block of `bytes`, from those that are free if one is as large.
-    pub fn take(&self, cuda: &Cuda, bytes: usize) -> Result<Block> {
-        let free = self.0.free.lock().unwrap().pop().filter(|pinned| pinned.len() == bytes);
+impl HostFrames {
+    /// A host frame of `bytes`, from those that are free if one is as large.
+    pub fn take(&self, cuda: &Cuda, bytes: usize) -> Result<HostFrame> {
+        let free = self.0.take(|pinned| pinned.len() == bytes);
         let pinned = free.map_or_else(|| Pinned::new(cuda, "pinned memory", bytes), Ok)?;
-        self.0.out.fetch_add(1, Ordering::Relaxed);
-        Ok(Block {
-            pinned: ManuallyDrop::new(pinned),
-            pool: Arc::downgrade(&self.0),
+        Ok(HostFrame {
+            pinned: ManuallyDrop::new(self.0.lend(pinned)),
             cuda: ManuallyDrop::new(cuda.clone()),
         })
     }
 
-    /// Whether a block that is full had better be emptied at once.
+    /// Whether one that is full had better be emptied at once.
     pub fn crowded(&self) -> bool {
-        self.0.out.load(Ordering::Relaxed) > MOST_OUT
+        self.0.lent() > MOST_LENT
     }
 }
 
 /// Pinned memory of one frame. It may outlive its engine.
-pub(crate) struct Block {
-    pinned: ManuallyDrop<Pinned>,
-    pool: Weak<Shared>,
+pub(crate) struct HostFrame {
+    pinned: ManuallyDrop<Lent<Pinned>>,
     /// May be the last of its context; dropped by hand.
     cuda: ManuallyDrop<Cuda>,
 }
 
-impl Block {
+impl HostFrame {
     /// For copies from the device; whoever puts them on a stream waits for it before the bytes are read.
     pub fn pinned(&mut self) -> &mut Pinned {
         &mut self.pinned
     }
 }
 
-impl AsRef<[u8]> for Block {
+impl AsRef<[u8]> for HostFrame {
     fn as_ref(&self) -> &[u8] {
         self.pinned.bytes()
     }
 }
 
-impl AsMut<[u8]> for Block {
+impl AsMut<[u8]> for HostFrame {
     fn as_mut(&mut self) -> &mut [u8] {
         self.pinned.writable()
     }
 }
 
-impl Drop for Block {
+impl Drop for HostFrame {
     fn drop(&mut self) {
         let _current = CurrentContext::keep();
-        // SAFETY: once, and nothing uses them after.
-        let (pinned, cuda) =
-            unsafe { (ManuallyDrop::take(&mut self.pinned), ManuallyDrop::take(&mut self.cuda)) };
-        match self.pool.upgrade() {
-            Some(pool) => {
-                pool.out.fetch_sub(1, Ordering::Relaxed);
-                pool.free.lock().unwrap().push(pinned);
-            }
-            None => drop(pinned),
+        // SAFETY: each is dropped once, here, and nothing uses them after; the context last, in which the memory may end.
+        unsafe {
+            ManuallyDrop::drop(&mut self.pinned);
+            ManuallyDrop::drop(&mut self.cuda);
         }
-        // Last: it may hold the context.
-        drop(cuda);
     }
 }
 
