@@ -179,6 +179,40 @@ fn identities_without_clusters_equal_the_specification() {
     }
 }
 
+/// A cut is where no shift makes the thumbnails alike: second frames that fade from the first into another picture, and flat ones that
+/// are brighter.
+#[test]
+fn cuts_are_where_the_specification_has_them() {
+    let geometry = size(56, 48);
+    let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+    let first = || Buffer::new(info, Picture::Natural, 3, 0);
+    let flat = |code: u8| {
+        let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
+        buffer.planes[0].fill(code);
+        buffer
+    };
+    for algorithm in [slic(10.0, false), lsc(0.1), AlgorithmParams::Snic(snic::Params::default())] {
+        let name = algorithm.nick();
+        let params = params(8, algorithm);
+        let cuts = |clip: &[Buffer], what: &str| {
+            differ(&params, clip, None).unwrap_or_else(|error| panic!("{name}, {what}: {error}")).cuts
+        };
+        let other = clip(geometry, PixelFormat::Rgb, 6, 1, [0, 0], None).remove(0);
+        let mut of_parts = Vec::new();
+        for part in 0..=40 {
+            let mut second = first();
+            for (v, &to) in second.planes[0].iter_mut().zip(&other.planes[0]) {
+                *v = (i32::from(*v) + (i32::from(to) - i32::from(*v)) * part / 40) as u8;
+            }
+            of_parts.push(cuts(&[first(), second], &format!("{part} of 40 parts of another picture")));
+        }
+        assert!(of_parts.contains(&0) && of_parts.contains(&1), "{name}: {of_parts:?}");
+        for brighter in 0..8 {
+            cuts(&[flat(100), flat(100 + brighter)], &format!("brighter by {brighter}"));
+        }
+    }
+}
+
 fn any_params() -> impl Strategy<Value = Params> {
     let algorithm = (0usize..5, prop_oneof![3 => 1.0f32..22.0, 1 => 22.0f32..200.0], 0usize..4, 0.01f32..0.5)
         .prop_map(|(kind, compactness, space, ratio)| {
