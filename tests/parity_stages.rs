@@ -284,8 +284,8 @@ fn settings() -> Vec<Params> {
     ]
 }
 
-fn natural(format: PixelFormat, w: u32, h: u32) -> Buffer {
-    Buffer::new(FrameInfo::new(Geometry::new(w, h).unwrap(), format), Picture::Natural, 3, 5)
+fn still(picture: Picture, format: PixelFormat, w: u32, h: u32) -> Buffer {
+    Buffer::new(FrameInfo::new(Geometry::new(w, h).unwrap(), format), picture, 3, 5)
 }
 
 #[cfg(feature = "cuda")]
@@ -294,11 +294,15 @@ fn every_stage_matches_cpu() {
     let Some(cuda) = device::device("every_stage_matches_cpu") else { return };
     let cuda = |params: &Params, info| on_cuda(&cuda, params, info);
     for params in settings() {
-        for (format, w, h) in
-            [(PixelFormat::Rgba, 101, 67), (PixelFormat::Nv12, 64, 49), (PixelFormat::P010Le, 33, 70)]
-        {
-            first_difference(&on_cpu, &cuda, &params, &[natural(format, w, h)])
-                .unwrap_or_else(|what| panic!("{what}\n{format:?} {w}x{h} {params:?}"));
+        for (picture, format, w, h) in [
+            (Picture::Natural, PixelFormat::Rgba, 101, 67),
+            (Picture::Natural, PixelFormat::Nv12, 64, 49),
+            (Picture::Natural, PixelFormat::P010Le, 33, 70),
+            // Regions of equal color.
+            (Picture::Halves, PixelFormat::Rgb, 64, 40),
+        ] {
+            first_difference(&on_cpu, &cuda, &params, &[still(picture, format, w, h)])
+                .unwrap_or_else(|what| panic!("{what}\n{picture:?} {format:?} {w}x{h} {params:?}"));
         }
     }
 }
@@ -310,7 +314,8 @@ fn every_stage_of_a_clip_matches_cpu() {
     let cuda = |params: &Params, info| on_cuda(&cuda, params, info);
     for params in settings() {
         let params = Params { temporal: true, ..params };
-        let clip = clip(Geometry::new(67, 46).unwrap(), PixelFormat::Rgb, 5, 4, [3, -2], Some(2));
+        // Thumbnails with squares of 2 px, between which the picture moves.
+        let clip = clip(Geometry::new(131, 38).unwrap(), PixelFormat::Rgb, 5, 4, [3, -1], Some(2));
         first_difference(&on_cpu, &cuda, &params, &clip).unwrap_or_else(|what| panic!("{what}\n{params:?}"));
     }
 }
@@ -345,7 +350,7 @@ fn the_first_stage_that_differs_is_named() {
             _ => unreachable!("SLIC alone"),
         }
     }
-    let still: [(&str, Wrong); 9] = [
+    let of_stills: [(&str, Wrong); 9] = [
         ("frame 0, stage ingest", |params, info| answered(params, info, |all, _| all.features[7] ^= 1)),
         ("frame 0, stage slic, round 1", |params, info| {
             changed(params, info, |params| {
@@ -380,9 +385,10 @@ fn the_first_stage_that_differs_is_named() {
         }),
     ];
     let params = &settings()[0];
-    for (stage, wrong) in still {
+    for (stage, wrong) in of_stills {
         let what =
-            first_difference(&on_cpu, &wrong, params, &[natural(PixelFormat::Rgba, 101, 67)]).unwrap_err();
+            first_difference(&on_cpu, &wrong, params, &[still(Picture::Natural, PixelFormat::Rgba, 101, 67)])
+                .unwrap_err();
         assert!(what.starts_with(stage), "{stage}: {what}");
     }
     let lasting: [(&str, Wrong); 5] = [
