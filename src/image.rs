@@ -470,3 +470,98 @@ impl LabelBand<'_> {
         &mut self.data[y * self.stride..][..self.width]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Odd sizes, and padding that is not.
+    fn shapes() -> impl Iterator<Item = (FrameInfo, usize)> {
+        let sizes = [(1, 1), (2, 1), (1, 2), (5, 3), (4, 4), (3, 7)];
+        let all = PixelFormat::ALL.into_iter().flat_map(move |format| sizes.map(|size| (format, size)));
+        all.flat_map(|(format, (width, height))| {
+            let info = FrameInfo::new(Geometry { width, height }, format);
+            [0, 3].map(|padding| (info, padding))
+        })
+    }
+
+    /// Planes whose last row ends at its last pixel and is followed by `behind` bytes.
+    fn planes(info: FrameInfo, padding: usize, behind: usize) -> (Vec<Vec<u8>>, Vec<usize>) {
+        let shapes = || info.format.planes(info.geometry);
+        let bytes = |(row, rows)| vec![0; (row + padding) * (rows - 1) + row + behind];
+        (shapes().map(bytes).collect(), shapes().map(|(row, _)| row + padding).collect())
+    }
+
+    #[test]
+    fn rows_of_a_frame_are_where_the_strides_say() {
+        for (info, padding) in shapes() {
+            let (mut planes, strides) = planes(info, padding, 0);
+            for plane in &mut planes {
+                plane.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+            }
+            let slices: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
+            let frame = Frame::new(info, &slices, &strides).unwrap();
+            for (plane, (row, rows)) in info.format.planes(info.geometry).enumerate() {
+                for y in 0..rows {
+                    let first = y * strides[plane];
+                    let want: Vec<u8> = (first..first + row).map(|i| i as u8).collect();
+                    assert_eq!(frame.row(plane, y)[..row], want, "{info:?} {plane} {y}");
+                }
+            }
+            // One byte less, and the last row is not there.
+            let short: Vec<&[u8]> = planes.iter().map(|plane| &plane[..plane.len() - 1]).collect();
+            assert!(Frame::new(info, &short, &strides).is_err(), "{info:?}");
+        }
+    }
+
+    #[test]
+    fn pairs_of_rows_are_every_row_once_and_nothing_behind_the_last() {
+        for (info, padding) in shapes() {
+            let (mut planes, strides) = planes(info, padding, padding + 7);
+            let slices = planes.iter_mut().map(Vec::as_mut_slice);
+            let mut frame = FrameMut::new(info, slices, &strides).unwrap();
+            frame.row_pairs().enumerate().for_each(|(i, pair)| {
+                let [first, second] = pair.luma;
+                let rows = [(first, 2 * i), (second, 2 * i + 1)].into_iter();
+                for (row, y) in rows.chain(pair.chroma.into_iter().map(|row| (row, i))) {
+                    row.iter_mut().for_each(|byte| *byte += 1 + y as u8);
+                }
+            });
+            for (plane, (row, rows)) in info.format.planes(info.geometry).enumerate() {
+                for (i, &byte) in planes[plane].iter().enumerate() {
+                    let (y, x) = (i / strides[plane], i % strides[plane]);
+                    let behind = i >= rows * strides[plane];
+                    assert!(!behind || byte == 0, "{info:?} {plane}: {i}");
+                    assert!(behind || x >= row || byte == 1 + y as u8, "{info:?} {plane}: {x} {y}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bands_are_every_row_of_the_label_plane_once() {
+        for (width, height, stride) in [(1, 1, 1), (3, 7, 3), (3, 7, 5), (4, 8, 9)] {
+            for band in [1, 2, 3, 100] {
+                let geometry = Geometry { width, height };
+                let mut data = vec![9; stride * (height as usize - 1) + width as usize + 6];
+                let mut labels = Labels::new(geometry, &mut data, stride).unwrap();
+                labels.identity();
+                labels.bands_mut(band).for_each(|mut band| {
+                    for y in 0..band.rows() {
+                        let first = band.first_row + y;
+                        band.row_mut(y).iter_mut().for_each(|label| *label += 100 * (1 + first as u16));
+                    }
+                });
+                for y in 0..height as usize {
+                    let row = |x: usize| (y * width as usize + x + 100 * (1 + y)) as u16;
+                    assert!(
+                        labels.row(y).iter().copied().eq((0..width as usize).map(row)),
+                        "{geometry:?} {y}"
+                    );
+                }
+                let padding = |i: &usize| i % stride >= width as usize || *i >= stride * height as usize;
+                assert!((0..data.len()).filter(padding).all(|i| data[i] == 9), "{geometry:?} {stride}");
+            }
+        }
+    }
+}

@@ -209,7 +209,7 @@ proptest! {
             AlgorithmPlan::QuickShift(_) => unreachable!("an algorithm on the grid was asked for"),
         };
         let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
-        prop_assert!(raw == dense(&clusters), "cluster labels differ from the specification");
+        prop_assert!(raw == oracle::numbered(&clusters), "cluster labels differ from the specification");
         if matches!(plan.algorithm(), AlgorithmPlan::Snic(_)) {
             let pieces = oracle::connect(plan.frame().geometry, &clusters, &features, 1);
             prop_assert_eq!(pieces.iter().max(), raw.iter().max(), "a cluster is in pieces");
@@ -219,13 +219,6 @@ proptest! {
             prop_assert!(map == want, "connectivity differs from the specification");
         }
     }
-}
-
-fn dense<T: Ord + Copy>(labels: &[T]) -> Vec<u16> {
-    let used: std::collections::BTreeSet<T> = labels.iter().copied().collect();
-    let number: std::collections::BTreeMap<T, u16> =
-        used.into_iter().enumerate().map(|(i, label)| (label, i as u16)).collect();
-    labels.iter().map(|label| number[label]).collect()
 }
 
 fn any_quickshift() -> impl Strategy<Value = Params> {
@@ -273,7 +266,7 @@ proptest! {
         let AlgorithmPlan::QuickShift(own) = plan.algorithm() else { unreachable!("quick shift was asked for") };
         let clusters = oracle::quickshift(plan.frame().geometry, own, &features);
         let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
-        prop_assert!(raw == dense(&clusters), "trees differ from the specification");
+        prop_assert!(raw == oracle::numbered(&clusters), "trees differ from the specification");
         if params.connectivity {
             let want = oracle::connect(plan.frame().geometry, &clusters, &features, plan.min_region());
             prop_assert!(map == want, "connectivity differs from the specification");
@@ -418,7 +411,7 @@ fn lsc_is_what_the_paper_prints_but_for_near_ties() {
             let (map, _, plan) = segment(&CPU[1], &params, &buffer);
             let printed =
                 oracle::lsc_as_printed(plan.grid(), 2, f64::from(ratio), &buffer.features(ColorSpace::Lab));
-            let equal = map.iter().zip(dense(&printed)).filter(|(a, b)| **a == *b).count();
+            let equal = map.iter().zip(oracle::numbered(&printed)).filter(|(a, b)| **a == *b).count();
             let share = equal as f64 / map.len() as f64;
             assert!(share >= 0.985, "{w}x{h} S {size} {picture:?}: {share}");
         }

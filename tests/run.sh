@@ -75,7 +75,7 @@ if [ "$quick" ]; then
     quick_tests() {
         # shellcheck disable=SC2046  # words on purpose
         cargo test --locked --no-fail-fast $(features gst,cuda) --lib --test layers --test documents --test element --test label_element \
-            --test meta --test bad_buffers --test drawing --test merge --test temporal
+            --test meta --test bad_buffers --test drawing --test merge --test temporal --test by_hand --test hashes
     }
     section "format" check_format
     section "clippy, features: gst,cuda" lint gst,cuda
@@ -177,6 +177,20 @@ section "tests, features: gst,cuda" run_tests gst,cuda
 # Again as users get it; with debug assertions it has run above.
 try_levels() { cargo test --locked --release --no-default-features --test levels -- --nocapture; }
 section "instruction sets, release" try_levels
+# Only nightly compilers have Miri. This one is pinned, and installed beside what the user has.
+miri_toolchain=nightly-2026-05-20
+has_miri() { rustup run "$miri_toolchain" cargo miri --version >/dev/null 2>&1; }
+# Planes, rows and colors, which every pixel goes through, and arrays in pages of their own. Threads of the pool outlive the tests.
+try_miri() {
+    MIRIFLAGS="-Zmiri-ignore-leaks" rustup run "$miri_toolchain" cargo miri test --locked --no-default-features --lib -- image:: color:: cpu::memory::
+}
+if ! command -v rustup >/dev/null; then
+    skip "Miri" "it comes with $miri_toolchain, which rustup installs; there is no rustup"
+elif ! has_miri && ! timeout 300 rustup toolchain install "$miri_toolchain" --no-self-update --profile minimal --component miri,rust-src; then
+    skip "Miri" "rustup could not install $miri_toolchain with miri"
+else
+    section "Miri" try_miri
+fi
 if [ "$all_features" = gst,cuda ]; then
     skip "clippy and tests, features: gst,cuda,v1_26" "they need GStreamer 1.26"
 else
@@ -200,7 +214,7 @@ run_emulated() {
     export GST_REGISTRY=$folder/registry.bin LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_SHORT=1
     # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test cuda_temporal --test cuda_memory --test cuda_ownership --test kept --test cuda_context --test cuda_element \
+    cargo test --locked --no-fail-fast $(features "$all_features") --test parity --test parity_stages --test cuda_temporal --test cuda_memory --test cuda_ownership --test kept --test cuda_context --test cuda_element \
         --test cuda_zero_copy --test cuda_bad_buffers --test cuda_async --test cuda_decoder --test cuda_cycles --test cuda_faults
     # Once more as a device whose grids overlap, with all work put off until somebody waits for it.
     # shellcheck disable=SC2046  # words on purpose

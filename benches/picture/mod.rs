@@ -4,6 +4,9 @@
 // Each program uses its part.
 #![allow(dead_code)]
 
+/// Frame sizes, and the hash of each one's label map with default parameters. Where it may change: `tests/hashes.rs`.
+pub const KNOWN: [(u32, u32, u64); 2] = [(640, 480, 0xf552c2a3f1b028eb), (1920, 1080, 0xeb49ba5f9355fbc7)];
+
 /// Octaves of the shading, as cells across the longer side and amplitude in code values.
 const SHADING: [(u32, i64); 4] = [(3, 60), (9, 40), (27, 24), (81, 12)];
 /// Areas with edges, as cells across the longer side.
@@ -62,6 +65,21 @@ fn area(x: i64, y: i64, cell: i64) -> (i64, i64) {
     best.1
 }
 
+/// The area that a pixel is in. Wavy edges: the place is shifted before the area is looked up.
+fn area_of(x: i64, y: i64, side: i64) -> (i64, i64) {
+    let cell = (side / i64::from(AREAS)).max(2);
+    let wave = (side / 40).max(2);
+    let (dx, dy) = (shade(x, y, wave, 110, wave / 3), shade(x, y, wave, 111, wave / 3));
+    area(x + dx, y + dy, cell)
+}
+
+/// The areas of the picture: equal where two pixels are of one.
+pub fn areas(width: u32, height: u32) -> Vec<(i64, i64)> {
+    let side = i64::from(width.max(height));
+    let row = |y: i64| (0..i64::from(width)).map(move |x| area_of(x, y, side));
+    (0..i64::from(height)).flat_map(row).collect()
+}
+
 /// Draws the picture.
 ///
 /// Shapes: `[height][width]` x R, G, B, 255.
@@ -70,11 +88,7 @@ pub fn rgba(width: u32, height: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(width as usize * height as usize * 4);
     for y in 0..i64::from(height) {
         for x in 0..i64::from(width) {
-            // Wavy edges: the place is shifted before the area is looked up.
-            let cell = (side / i64::from(AREAS)).max(2);
-            let wave = (side / 40).max(2);
-            let (dx, dy) = (shade(x, y, wave, 110, wave / 3), shade(x, y, wave, 111, wave / 3));
-            let (ax, ay) = area(x + dx, y + dy, cell);
+            let (ax, ay) = area_of(x, y, side);
             for channel in 0..3 {
                 let mut value = 128 + spread(ax, ay, 10 + channel, CONTRAST);
                 for (octave, (cells, amplitude)) in SHADING.into_iter().enumerate() {
@@ -93,10 +107,15 @@ pub fn rgba(width: u32, height: u32) -> Vec<u8> {
     out
 }
 
-/// A number that tells label maps apart. Source: FNV-1a.
+/// A number that tells label maps apart.
 pub fn hash(labels: &[u16]) -> u64 {
-    labels
-        .iter()
-        .flat_map(|label| label.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    labels.iter().fold(HASH_START, |hash, label| hash_bytes(hash, &label.to_le_bytes()))
+}
+
+/// The hash of nothing, for [`hash_bytes`].
+pub const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Goes on with a hash. Source: FNV-1a.
+pub fn hash_bytes(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

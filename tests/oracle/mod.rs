@@ -3,6 +3,8 @@
 //! one pixel, one cluster, one component at a time, in wide integers and ordered maps.
 #![allow(dead_code, clippy::needless_range_loop)]
 
+pub mod temporal;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gstsuperpixel::algo::grid::Grid;
@@ -330,6 +332,13 @@ pub fn connect<T: PartialEq>(
         root.iter_mut().for_each(|r| *r = name[r]);
     }
     unreachable!("rounds end when nothing is small")
+}
+
+/// Labels without connectivity: clusters numbered in their order.
+pub fn numbered<T: Ord + Copy>(clusters: &[T]) -> Vec<u16> {
+    let used: BTreeSet<T> = clusters.iter().copied().collect();
+    let number: BTreeMap<T, u16> = used.into_iter().enumerate().map(|(i, k)| (k, i as u16)).collect();
+    clusters.iter().map(|k| number[k]).collect()
 }
 
 /// SNIC by its definition: the queue is an ordered set of (distance, pixel, cluster).

@@ -1,0 +1,1126 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Temporal mode written down once more: what `src/temporal/mod.rs` says of motion, clusters, identities and cuts, as loops over
+//! pixels, cells and regions in wide integers. Places and motions are in 1/16 px.
+
+use std::collections::BTreeMap;
+use std::f64::consts::FRAC_PI_2;
+
+use gstsuperpixel::algo::grid::Grid;
+use gstsuperpixel::algo::{AlgorithmPlan, lsc, slic};
+use gstsuperpixel::color::{ColorSpace, unpack};
+use gstsuperpixel::params::Params;
+use gstsuperpixel::plan::Plan;
+
+type Pair = [i64; 2];
+
+/// A frame's answer: the label map, and of each region its identity, its age and its motion in 1/16 px.
+#[derive(Debug)]
+pub struct Answer {
+    pub labels: Vec<u16>,
+    pub ids: Vec<u32>,
+    pub ages: Vec<u32>,
+    pub motions: Vec<Pair>,
+}
+
+/// What a stream is segmented with, and what its last frame left.
+pub struct Stream {
+    plan: Plan,
+    params: Params,
+    last: Option<Last>,
+    /// The next identity of a region as users see it, and of a superpixel where regions are merged.
+    pub next_id: u32,
+    next_hidden: u32,
+    /// Of the last frame: the merged region of each superpixel, and what is known of merged regions.
+    merged: (Vec<usize>, Vec<Way>),
+    /// How often what is rare has happened: tests that never get there would say nothing of it.
+    pub seen: Seen,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seen {
+    pub cuts: u32,
+    /// Regions whose motion was found to be another than before.
+    pub tracked: u32,
+    /// Frames in which all slots moved with the picture.
+    pub drifts: u32,
+    /// Clusters that took a cell in the second or third round, and that found none.
+    pub displaced: u32,
+    pub ended: u32,
+    /// Regions that took over an identity by overlap, and that took a slot without having a cluster.
+    pub adopted: u32,
+    pub planted: u32,
+}
+
+struct Last {
+    features: Vec<u32>,
+    /// Before merging.
+    labels: Vec<u16>,
+    thumbnail: Vec<i64>,
+    ways: Vec<Way>,
+    /// By cell; none where clusters do not go on.
+    slots: Vec<Slot>,
+    clusters: Vec<Cluster>,
+    residual: u128,
+    /// How far the picture has moved since the slots moved with it.
+    drift: Pair,
+}
+
+#[derive(Clone, Default)]
+struct Way {
+    id: u32,
+    age: u32,
+    motion: Pair,
+    /// The region of the last frame whose identity it has.
+    from: Option<usize>,
+}
+
+#[derive(Clone, Default)]
+struct Slot {
+    place: Pair,
+    /// Less that of the picture.
+    motion: Pair,
+    id: u32,
+    size: u64,
+    region: Option<usize>,
+    /// Mean color of the region without a cluster that took the slot.
+    planted: Option<[i64; 3]>,
+}
+
+/// Where a cell's cluster comes from.
+struct Source {
+    slot: usize,
+    motion: Pair,
+}
+
+#[derive(Clone)]
+enum Cluster {
+    /// Color and scaled place; SLICO's largest squared color distance.
+    Slic { mean: [i64; 5], spread: i64 },
+    /// Sums of the members' ten numbers.
+    Lsc([i64; 10]),
+}
+
+/// The cluster that a pixel is predicted to belong to, and how it looks beside where it comes from.
+#[derive(Clone, Copy)]
+struct Prediction {
+    cluster: usize,
+    looks: Looks,
+}
+
+#[derive(Clone, Copy)]
+enum Looks {
+    /// As what was in the same place.
+    Stays,
+    Eighths(u128),
+}
+
+/// Numbers that the documentation gives, or that stand beside it as constants.
+const ONE_PX: i64 = 16;
+const WARM_ROUNDS: usize = 2;
+const MATCH_ROUNDS: usize = 4;
+const CLAIM_ROUNDS: usize = 2;
+
+fn whole_px(v: Pair) -> Pair {
+    v.map(|v| (v + 8).div_euclid(ONE_PX))
+}
+
+fn add(a: Pair, b: Pair) -> Pair {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+fn color_difference(a: u32, b: u32) -> i64 {
+    (0..3).map(|j| i64::from(unpack(a)[j].abs_diff(unpack(b)[j]))).sum()
+}
+
+/// Rounded half up.
+fn mean(sum: i64, n: i64) -> i64 {
+    (2 * sum + n).div_euclid(2 * n)
+}
+
+impl Stream {
+    pub fn new(params: &Params, plan: &Plan) -> Self {
+        let (params, plan) = (params.clone(), plan.clone());
+        Self {
+            plan,
+            params,
+            last: None,
+            next_id: 1,
+            next_hidden: 1,
+            merged: Default::default(),
+            seen: Seen::default(),
+        }
+    }
+
+    pub fn reset(&mut self) {
+        self.last = None;
+    }
+
+    fn grid(&self) -> &Grid {
+        self.plan.grid()
+    }
+
+    fn sides(&self) -> Pair {
+        [i64::from(self.grid().geometry().width()), i64::from(self.grid().geometry().height())]
+    }
+
+    /// Whether clusters go on from frame to frame; else only identities do.
+    fn has_slots(&self) -> bool {
+        let goes_on = matches!(self.plan.algorithm(), AlgorithmPlan::Slic(_) | AlgorithmPlan::Lsc(_));
+        goes_on && self.grid().step() > 1
+    }
+
+    fn cells(&self) -> Pair {
+        [i64::from(self.grid().nx()), i64::from(self.grid().ny())]
+    }
+
+    /// Column and row of the cell that a place in px is in.
+    fn cell_of(&self, at: Pair) -> Pair {
+        let (step, cells) = (i64::from(self.grid().step()), self.cells());
+        [0, 1].map(|i| (at[i] / step).min(cells[i] - 1))
+    }
+
+    fn index(&self, cell: Pair) -> usize {
+        (cell[1] * self.cells()[0] + cell[0]) as usize
+    }
+
+    /// Whether there is such a cell.
+    fn is_cell(&self, cell: Pair) -> bool {
+        (0..2).all(|i| cell[i] >= 0 && cell[i] < self.cells()[i])
+    }
+
+    fn cell(&self, index: usize) -> Pair {
+        let nx = self.cells()[0];
+        [index as i64 % nx, index as i64 / nx]
+    }
+
+    /// The middle between a cell's first and last pixel.
+    fn center(&self, index: usize) -> Pair {
+        let ([gx, gy], grid) = (self.cell(index), self.grid());
+        let middle = |r: std::ops::Range<usize>| ONE_PX / 2 * (r.start + r.end - 1) as i64;
+        [middle(grid.columns(gx as usize)), middle(grid.rows(gy as usize))]
+    }
+
+    fn pixel(&self, at: Pair) -> usize {
+        let [w, h] = self.sides();
+        (at[1].clamp(0, h - 1) * w + at[0].clamp(0, w - 1)) as usize
+    }
+
+    /// Pixels whose columns and rows are multiples of `step`, in raster order.
+    fn lattice(&self, step: usize) -> Vec<Pair> {
+        let [w, h] = self.sides();
+        (0..h).step_by(step).flat_map(|y| (0..w).step_by(step).map(move |x| [x, y])).collect()
+    }
+
+    fn samples(&self) -> Vec<Pair> {
+        self.lattice(self.grid().sample_step() as usize)
+    }
+
+    /// Segments the next frame.
+    pub fn frame(&mut self, features: &[u32]) -> Answer {
+        let thumbnail = self.thumbnail(features);
+        let (mut shift, mut unlike) = ([0; 2], false);
+        let mut last = self.last.take();
+        if let Some(before) = &last {
+            (shift, unlike) = self.picture_motion(&thumbnail, &before.thumbnail);
+        }
+        // Without clusters there is no residual to ask: the thumbnails decide.
+        if !self.has_slots() && unlike {
+            last = None;
+            self.seen.cuts += 1;
+        }
+        let mut sources: Vec<Option<Source>> = self.every_cell(|_| None);
+        let mut drift = [0; 2];
+        if let Some(before) = &mut last {
+            self.track(before, features, shift);
+            (sources, drift) = self.rehome(before, shift);
+        }
+        // Where each cell's pixels come from, in whole px.
+        let moves: Vec<Pair> =
+            sources.iter().map(|source| whole_px(source.as_ref().map_or(shift, |s| s.motion))).collect();
+
+        let was_warm = last.is_some();
+        let (clusters, map, residual) = if self.has_slots() {
+            self.cluster(&mut last, &sources, &moves, features, unlike)
+        } else {
+            (Vec::new(), self.cluster_alone(features), 0)
+        };
+        let geometry = self.grid().geometry();
+        let labels = if self.plan.connectivity() {
+            super::connect(geometry, &map, features, self.plan.min_region())
+        } else {
+            super::numbered(&map)
+        };
+        let count = labels.iter().max().map_or(0, |&l| usize::from(l) + 1);
+
+        let mut ways = vec![Way { motion: last.as_ref().map_or([0; 2], |_| shift), ..Way::default() }; count];
+        let mut used = vec![false; last.as_ref().map_or(0, |before| before.ways.len())];
+        let mut slots = Vec::new();
+        let mut owners = vec![None; count];
+        if self.has_slots() {
+            slots = self.settled(&last, &sources, &clusters);
+            let mains = self.mains(&map, &labels);
+            for (k, main) in mains.iter().enumerate() {
+                let Some((size, region)) = *main else { continue };
+                if owners[region].is_none_or(|owner: usize| mains[owner].is_some_and(|m| size > m.0)) {
+                    owners[region] = Some(k);
+                }
+            }
+            if let Some(before) = &last {
+                for (region, way) in ways.iter_mut().enumerate() {
+                    let Some(slot) = owners[region].map(|k| &slots[k]).filter(|slot| slot.id != 0) else {
+                        continue;
+                    };
+                    let from = slot.region.expect("who has an identity has a region");
+                    (way.id, way.age, way.from) = (slot.id, before.ways[from].age + 1, Some(from));
+                    used[from] = true;
+                }
+            }
+            for (k, slot) in slots.iter_mut().enumerate() {
+                slot.size = mains[k].map_or(0, |main| main.0);
+                slot.region = mains[k].map(|main| main.1).filter(|&region| owners[region] == Some(k));
+            }
+        }
+        self.seen.cuts += u32::from(was_warm && last.is_none());
+        if let Some(before) = &last {
+            let named = ways.iter().filter(|way| way.id != 0).count();
+            self.adopt(before, &labels, &moves, &mut ways, &mut used);
+            self.seen.adopted += (ways.iter().filter(|way| way.id != 0).count() - named) as u32;
+        }
+        let next = if self.plan.merge().is_some() { &mut self.next_hidden } else { &mut self.next_id };
+        number(&mut ways, next);
+        for slot in &mut slots {
+            slot.id = slot.region.map_or(0, |region| ways[region].id);
+            if let (Some(region), true) = (slot.region, last.is_some()) {
+                ways[region].motion = add(slot.motion, shift);
+            }
+        }
+        if self.has_slots() {
+            self.plant(features, &labels, &owners, &ways, &mut slots);
+            self.seen.planted += slots.iter().filter(|slot| slot.planted.is_some()).count() as u32;
+        }
+
+        let answer = self.answer(&labels, &ways, features);
+        let drift = if last.is_some() { drift } else { [0; 2] };
+        let features = features.to_vec();
+        self.last = Some(Last { features, labels, thumbnail, ways, slots, clusters, residual, drift });
+        answer
+    }
+
+    fn every_cell<T>(&self, f: impl Fn(usize) -> T) -> Vec<T> {
+        (0..self.grid().cells()).map(f).collect()
+    }
+
+    // Motion.
+
+    /// Side of a thumbnail's squares: a power of two that leaves at most 128 along the longer side.
+    fn square(&self) -> i64 {
+        let longer = *self.sides().iter().max().unwrap();
+        let mut square = 1;
+        while square * 128 < longer {
+            square *= 2;
+        }
+        square
+    }
+
+    /// Means of channel 0 over whole squares, cut to integers.
+    fn thumbnail(&self, features: &[u32]) -> Vec<i64> {
+        let side = self.square();
+        let [columns, rows] = self.sides().map(|s| s / side);
+        let mut means = Vec::new();
+        for v in 0..rows {
+            for u in 0..columns {
+                let mut sum = 0;
+                for y in 0..side {
+                    for x in 0..side {
+                        sum += i64::from(unpack(features[self.pixel([u * side + x, v * side + y])])[0]);
+                    }
+                }
+                means.push(sum / (side * side));
+            }
+        }
+        means
+    }
+
+    /// The shift of the picture, and whether no shift makes the thumbnails alike.
+    fn picture_motion(&self, now: &[i64], before: &[i64]) -> (Pair, bool) {
+        let side = self.square();
+        let [columns, rows] = self.sides().map(|s| s / side);
+        let reach = [columns, rows].map(|s| 8.min(s / 4));
+        // What every shift can compare.
+        let inner = || {
+            (reach[1]..rows - reach[1]).flat_map(move |v| (reach[0]..columns - reach[0]).map(move |u| [u, v]))
+        };
+        let difference = |[dx, dy]: Pair| -> i64 {
+            inner()
+                .map(|[u, v]| {
+                    (now[(v * columns + u) as usize] - before[((v - dy) * columns + u - dx) as usize]).pow(2)
+                })
+                .sum()
+        };
+        // Least difference; ties: the shorter, then the first in raster order.
+        let mut best = (i64::MAX, i64::MAX, [0; 2]);
+        for dy in -reach[1]..=reach[1] {
+            for dx in -reach[0]..=reach[0] {
+                let (d, length) = (difference([dx, dy]), dx * dx + dy * dy);
+                if (d, length) < (best.0, best.1) {
+                    best = (d, length, [dx, dy]);
+                }
+            }
+        }
+        let (least, length, at) = best;
+        let clear = length == 0 || 8 * least <= 7 * difference([0, 0]);
+        let mut shift = [0; 2];
+        for axis in 0..2 {
+            if !clear {
+                continue;
+            }
+            // The vertex of the parabola through the least and its two neighbors, where there are two.
+            let mut vertex = 0;
+            if at[axis].abs() < reach[axis] {
+                let near = |by: i64| {
+                    let mut other = at;
+                    other[axis] += by;
+                    difference(other)
+                };
+                let (low, high) = (near(-1), near(1));
+                if low + high - 2 * least > 0 {
+                    vertex = ONE_PX / 2 * side * (low - high) / (low + high - 2 * least);
+                }
+            }
+            shift[axis] = ONE_PX * side * at[axis] + vertex;
+        }
+        // Squared differences against the variance: both times the number of squares, squared.
+        let (n, sum) =
+            (inner().count() as i64, inner().map(|[u, v]| now[(v * columns + u) as usize]).sum::<i64>());
+        let squares: i64 = inner().map(|[u, v]| now[(v * columns + u) as usize].pow(2)).sum();
+        let (eighths, noise) = if self.has_slots() { (10, 0) } else { (9, 64) };
+        (shift, 8 * least * n > eighths * (n * squares - sum * sum) + 8 * noise * n * n)
+    }
+
+    /// Gives every slot that has a region the motion of that region's samples.
+    fn track(&mut self, last: &mut Last, features: &[u32], shift: Pair) {
+        let (step, sample) = (self.grid().step() as usize, self.grid().sample_step() as usize);
+        let lattice = self.lattice(sample * (step / 8).div_ceil(sample).max(1));
+        let mut tracked = 0;
+        for k in 0..last.slots.len() {
+            let Some(region) = last.slots[k].region else { continue };
+            let cell = self.cell(k);
+            let samples: Vec<Pair> = lattice
+                .iter()
+                .copied()
+                .filter(|&at| usize::from(last.labels[self.pixel(at)]) == region)
+                .filter(|&at| (0..2).all(|i| (self.cell_of(at)[i] - cell[i]).abs() <= 1))
+                .collect();
+            let n = samples.len() as i64;
+            let difference = |by: Pair| -> i64 {
+                let pair = |&at: &Pair| (features[self.pixel(add(at, by))], last.features[self.pixel(at)]);
+                samples.iter().map(pair).map(|(now, before)| color_difference(now, before)).sum()
+            };
+            let still = difference([0, 0]);
+            let flat = |by: Pair| still < n * 30.max(6 * by[0].abs().max(by[1].abs()));
+            let own = whole_px(add(shift, last.slots[k].motion));
+            let mut best = ([0, 0], still);
+            if !flat([0, 0]) {
+                let around = |hop: i64| {
+                    move |[x, y]: Pair| -> Vec<Pair> {
+                        let ring = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| [dx, dy]));
+                        ring.filter(|&d| d != [0, 0]).map(|d| [x + hop * d[0], y + hop * d[1]]).collect()
+                    }
+                };
+                let (two, one) = (around(2), around(1));
+                for offers in [&|_| vec![own, whole_px(shift)], &two as &dyn Fn(Pair) -> Vec<Pair>, &one] {
+                    // Clearly better than what was the best before: by an eighth, and by three quanta a sample.
+                    let mut bar = (best.1 - best.1 / 8 - 3 * n).max(0);
+                    for by in offers(best.0) {
+                        let d = difference(by);
+                        if d < bar {
+                            (best, bar) = ((by, d), d);
+                        }
+                    }
+                }
+                if flat(best.0) {
+                    best.0 = [0, 0];
+                }
+            }
+            if best.0 != own {
+                tracked += 1;
+                last.slots[k].motion = [0, 1].map(|i| ONE_PX * best.0[i] - shift[i]);
+            }
+        }
+        self.seen.tracked += tracked;
+    }
+
+    /// Where the cluster of each cell comes from, and the drift that is left.
+    fn rehome(&mut self, last: &Last, shift: Pair) -> (Vec<Option<Source>>, Pair) {
+        let (step, sides) = (i64::from(self.grid().step()), self.sides());
+        let mut drift = add(last.drift, shift);
+        // Half a cell and more make the slots move.
+        let along = drift.map(|d| (2 * d + ONE_PX * step).div_euclid(2 * ONE_PX * step));
+        drift = [0, 1].map(|i| drift[i] - along[i] * ONE_PX * step);
+        let reach = match self.plan.algorithm() {
+            AlgorithmPlan::Lsc(_) => ONE_PX * step * 3 / 2,
+            _ => i64::MAX,
+        };
+        let now = |slot: &Slot| add(slot.place, add(shift, slot.motion));
+        let distance = |a: Pair, b: Pair| [0, 1].map(|i| (a[i] - b[i]).abs());
+        let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut wanting: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut displaced = 0;
+        for (h, slot) in last.slots.iter().enumerate().filter(|(_, slot)| slot.size > 0) {
+            let at = now(slot);
+            if (0..2).any(|i| at[i] < 0 || at[i] > ONE_PX * (sides[i] - 1)) {
+                continue;
+            }
+            let moved = add(self.cell(h), along);
+            let stays = self.is_cell(moved)
+                && distance(at, self.center(self.index(moved))).iter().all(|&d| d <= 9 * ONE_PX * step / 10);
+            let cell = if stays { moved } else { self.cell_of(at.map(|v| v / ONE_PX)) };
+            wanting.insert(h, self.index(cell));
+        }
+        // First all of them, then those without a cell twice more.
+        for round in 0..=CLAIM_ROUNDS {
+            if round > 0 {
+                wanting.retain(|h, cell| taken.get(cell) != Some(h));
+                let free = |h: usize, cell: usize| {
+                    let at = now(&last.slots[h]);
+                    let [gx, gy] = self.cell(cell);
+                    let near = (gy - 2..=gy + 2).flat_map(|y| (gx - 2..=gx + 2).map(move |x| [x, y]));
+                    near.filter(|&cell| self.is_cell(cell))
+                        .map(|cell| self.index(cell))
+                        .filter(|cell| !taken.contains_key(cell))
+                        .map(|cell| (distance(at, self.center(cell)), cell))
+                        .filter(|(d, _)| d.iter().all(|&d| d <= reach))
+                        .min_by_key(|&(d, cell)| (d[0] * d[0] + d[1] * d[1], cell))
+                        .map(|(_, cell)| cell)
+                };
+                wanting = wanting.iter().filter_map(|(&h, &cell)| Some((h, free(h, cell)?))).collect();
+            }
+            let mut largest: BTreeMap<usize, usize> = BTreeMap::new();
+            for (&h, &cell) in wanting.iter().filter(|(_, cell)| !taken.contains_key(cell)) {
+                let best = largest.entry(cell).or_insert(h);
+                if last.slots[h].size > last.slots[*best].size {
+                    *best = h;
+                }
+            }
+            displaced += if round > 0 { largest.len() as u32 } else { 0 };
+            taken.extend(largest);
+        }
+        let ended = (last.slots.iter().filter(|slot| slot.size > 0).count() - taken.len()) as u32;
+        let source = |c: usize| {
+            let &slot = taken.get(&c)?;
+            Some(Source { slot, motion: add(shift, last.slots[slot].motion) })
+        };
+        let sources = self.every_cell(source);
+        self.seen.drifts += u32::from(along != [0, 0]);
+        self.seen.displaced += displaced;
+        self.seen.ended += ended;
+        (sources, drift)
+    }
+
+    // Clusters.
+
+    /// The clusters of algorithms that do not go on from the last frame, by any names.
+    fn cluster_alone(&self, features: &[u32]) -> Vec<u32> {
+        let grid = self.grid();
+        let wide = |labels: Vec<u16>| labels.into_iter().map(u32::from).collect();
+        match self.plan.algorithm() {
+            AlgorithmPlan::Slic(slic) => wide(super::slic(grid, slic, features)),
+            AlgorithmPlan::Lsc(lsc) => wide(super::lsc(grid, lsc, features)),
+            AlgorithmPlan::Snic(snic) => wide(super::snic(grid, snic, features)),
+            AlgorithmPlan::QuickShift(own) => super::quickshift(grid.geometry(), own, features),
+        }
+    }
+
+    /// Clusters and every pixel's, and the residual. Takes `last` away where the first round tells of a cut.
+    fn cluster(
+        &self,
+        last: &mut Option<Last>,
+        sources: &[Option<Source>],
+        moves: &[Pair],
+        features: &[u32],
+        unlike: bool,
+    ) -> (Vec<Cluster>, Vec<u32>, u128) {
+        let samples = self.samples();
+        let pixels = self.lattice(1);
+        let measure = Measure::new(self, features, last.as_ref().map_or(0, |before| before.residual));
+        let mut predictions = vec![None; pixels.len()];
+        let mut clusters = self.every_cell(|k| measure.seed(k));
+        let mut rounds = measure.rounds();
+        if let Some(before) = last.as_ref() {
+            rounds = WARM_ROUNDS;
+            predictions = self.predictions(before, sources, moves, features);
+            for (k, source) in sources.iter().enumerate() {
+                if let Some(source) = source {
+                    let slot = &before.slots[source.slot];
+                    clusters[k] = measure.moved(&before.clusters[source.slot], slot, source.motion);
+                }
+            }
+        }
+        for round in 0..rounds {
+            let (mut members, residual) = measure.assign(&clusters, &samples, &predictions);
+            if let (Some(before), 0) = (last.as_ref(), round) {
+                let most = if unlike { 2 } else { 4 };
+                if residual > most * before.residual + samples.len() as u128 {
+                    *last = None;
+                    predictions = vec![None; pixels.len()];
+                    clusters = self.every_cell(|k| measure.seed(k));
+                    (members, _) = measure.assign(&clusters, &samples, &predictions);
+                }
+            }
+            measure.update(&mut clusters, &samples, &members);
+        }
+        let (map, _) = measure.assign(&clusters, &pixels, &predictions);
+        let (_, residual) = measure.assign(&clusters, &samples, &predictions);
+        (clusters, map.into_iter().map(|k| k as u32).collect(), residual)
+    }
+
+    /// What every pixel is predicted to belong to.
+    fn predictions(
+        &self,
+        last: &Last,
+        sources: &[Option<Source>],
+        moves: &[Pair],
+        features: &[u32],
+    ) -> Vec<Option<Prediction>> {
+        // Where the cluster of each of the last frame's regions is now.
+        let mut homes = BTreeMap::new();
+        for (cell, source) in sources.iter().enumerate() {
+            if let Some(region) = source.as_ref().and_then(|source| last.slots[source.slot].region) {
+                homes.insert(region, cell);
+            }
+        }
+        let predict = |at: Pair| -> Option<Prediction> {
+            let home = self.cell_of(at);
+            let by = moves[self.index(home)];
+            let (here, there) = (self.pixel(at), self.pixel([at[0] - by[0], at[1] - by[1]]));
+            let (from, looks) = if color_difference(features[here], last.features[here]) < 45 {
+                (here, Looks::Stays)
+            } else {
+                // Eighths of 128 quanta, rounded up.
+                let alike = (128 - color_difference(features[here], last.features[there])).max(0);
+                (there, Looks::Eighths((alike as u128).div_ceil(16)))
+            };
+            let &cluster = homes.get(&usize::from(last.labels[from]))?;
+            let near = (0..2).all(|i| (self.cell(cluster)[i] - home[i]).abs() <= 1);
+            near.then_some(Prediction { cluster, looks })
+        };
+        self.lattice(1).into_iter().map(predict).collect()
+    }
+
+    /// The slots of this frame before identities are known: what came along with the cluster of each.
+    fn settled(&self, last: &Option<Last>, sources: &[Option<Source>], clusters: &[Cluster]) -> Vec<Slot> {
+        self.every_cell(|k| {
+            let place = self.place_of(k, &clusters[k]);
+            match (last, &sources[k]) {
+                (Some(before), Some(source)) => {
+                    Slot { place, planted: None, ..before.slots[source.slot].clone() }
+                }
+                _ => Slot { place, ..Slot::default() },
+            }
+        })
+    }
+
+    fn place_of(&self, k: usize, cluster: &Cluster) -> Pair {
+        match (self.plan.algorithm(), cluster) {
+            (AlgorithmPlan::Slic(plan), Cluster::Slic { mean, .. }) => {
+                [3, 4].map(|j| rescaled(mean[j], slic_scales(self, plan)[0]))
+            }
+            (AlgorithmPlan::Lsc(_), Cluster::Lsc(sums)) => {
+                let cell = self.cell(k);
+                let (x, y) = self.grid().seed(cell[0] as usize, cell[1] as usize);
+                [(x, 6), (y, 8)].map(|(near, j)| self.pointed_at([sums[j], sums[j + 1]], near as i64))
+            }
+            _ => unreachable!("clusters are the algorithm's"),
+        }
+    }
+
+    /// Where a pair of LSC points to: the middle of a px, of those a turn of four steps apart the nearest to `near`.
+    fn pointed_at(&self, v: Pair, near: i64) -> i64 {
+        if v == [0, 0] {
+            return near * ONE_PX;
+        }
+        let turn = 4 * i64::from(self.grid().step());
+        let past = |px: i64| {
+            let t = turned(self, px);
+            t[0] * v[1] - t[1] * v[0]
+        };
+        // Not before the px's own direction, and before the next one's.
+        let at = (0..turn).find(|&px| past(px) >= 0 && past(px + 1) < 0).expect("a direction is between two");
+        let turns = (2 * (near - at) + turn).div_euclid(2 * turn);
+        ONE_PX * (at + turns * turn) + ONE_PX / 2
+    }
+
+    // Identities.
+
+    /// Of each cluster that has pixels the size of its main component, and the region that this is part of.
+    fn mains(&self, map: &[u32], labels: &[u16]) -> Vec<Option<(u64, usize)>> {
+        let mut mains = vec![None; self.grid().cells()];
+        if !self.plan.connectivity() {
+            // All of a cluster is its region: sizes do not matter.
+            for (&k, &label) in map.iter().zip(labels) {
+                mains[k as usize] = Some((1, usize::from(label)));
+            }
+            return mains;
+        }
+        let mut sizes: BTreeMap<usize, u64> = BTreeMap::new();
+        for root in super::components(self.grid().geometry(), map) {
+            *sizes.entry(root).or_default() += 1;
+        }
+        for (root, size) in sizes {
+            let main = &mut mains[map[root] as usize];
+            if main.is_none_or(|(most, _)| size > most) {
+                *main = Some((size, usize::from(labels[root])));
+            }
+        }
+        mains
+    }
+
+    /// Regions without an identity take over free ones.
+    fn adopt(&self, last: &Last, labels: &[u16], moves: &[Pair], ways: &mut [Way], used: &mut [bool]) {
+        let mut overlaps: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for at in self.samples() {
+            let by = moves[self.index(self.cell_of(at))];
+            let region = usize::from(labels[self.pixel(at)]);
+            let earlier = usize::from(last.labels[self.pixel([at[0] - by[0], at[1] - by[1]])]);
+            *overlaps.entry((region, earlier)).or_default() += 1;
+        }
+        unite(&overlaps, ways, &last.ways, used);
+    }
+
+    /// Regions without a cluster take slots nearby that no region belongs to.
+    fn plant(
+        &self,
+        features: &[u32],
+        labels: &[u16],
+        owners: &[Option<usize>],
+        ways: &[Way],
+        slots: &mut [Slot],
+    ) {
+        struct Claim {
+            region: usize,
+            samples: i64,
+            place: Pair,
+            color: [i64; 3],
+        }
+        let mut claims: BTreeMap<usize, Claim> = BTreeMap::new();
+        for region in (0..owners.len()).filter(|&region| owners[region].is_none()) {
+            let own: Vec<Pair> = self
+                .samples()
+                .into_iter()
+                .filter(|&at| usize::from(labels[self.pixel(at)]) == region)
+                .collect();
+            let n = own.len() as i64;
+            if n == 0 {
+                continue;
+            }
+            let sum = |of: &dyn Fn(Pair) -> i64| own.iter().map(|&at| of(at)).sum::<i64>();
+            let place = [0, 1].map(|i| mean(ONE_PX * sum(&|at| at[i]), n));
+            let channel = |j: usize| move |at: Pair| i64::from(unpack(features[self.pixel(at)])[j]);
+            let color = [0, 1, 2].map(|j| mean(sum(&channel(j)), n));
+            let [gx, gy] = self.cell_of(place.map(|v| v / ONE_PX));
+            let near = (gy - 1..=gy + 1).flat_map(|y| (gx - 1..=gx + 1).map(move |x| [x, y]));
+            let nearest = near
+                .filter(|&cell| self.is_cell(cell))
+                .map(|cell| self.index(cell))
+                .filter(|&k| slots[k].region.is_none())
+                .min_by_key(|&k| {
+                    let center = self.center(k);
+                    ((0..2).map(|i| (place[i] - center[i]).pow(2)).sum::<i64>(), k)
+                });
+            // The larger of several; they come in the order of their labels.
+            if let Some(k) = nearest
+                && claims.get(&k).is_none_or(|claim| n > claim.samples)
+            {
+                claims.insert(k, Claim { region, samples: n, place, color });
+            }
+        }
+        let area = i64::from(self.grid().sample_step()).pow(2);
+        for (k, claim) in claims {
+            slots[k] = Slot {
+                place: claim.place,
+                motion: slots[k].motion,
+                id: ways[claim.region].id,
+                size: (claim.samples * area) as u64,
+                region: Some(claim.region),
+                planted: Some(claim.color),
+            };
+        }
+    }
+
+    /// What users see: superpixels, or the regions that they are merged to.
+    fn answer(&mut self, labels: &[u16], ways: &[Way], features: &[u32]) -> Answer {
+        if self.plan.merge().is_none() {
+            return Answer::new(labels.to_vec(), ways);
+        }
+        let quanta = if self.plan.color_space() == ColorSpace::Rgb { 4.0 } else { 8.0 };
+        let merged = super::merge(self.grid().geometry(), labels, features, &self.params.merge, quanta);
+        let mut parts = vec![(0, 0i64); ways.len()];
+        for (&label, &to) in labels.iter().zip(&merged) {
+            let part = &mut parts[usize::from(label)];
+            *part = (usize::from(to), part.1 + 1);
+        }
+        let count = parts.iter().map(|part| part.0 + 1).max().unwrap_or(0);
+        let mut regions = vec![Way::default(); count];
+        // A superpixel votes, with its pixels, for the merged region that its predecessor was in.
+        let (numbers, before) = std::mem::take(&mut self.merged);
+        let mut votes: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for (way, &(to, size)) in ways.iter().zip(&parts) {
+            if let Some(from) = way.from {
+                *votes.entry((to, numbers[from])).or_default() += size as u64;
+            }
+        }
+        unite(&votes, &mut regions, &before, &mut vec![false; before.len()]);
+        number(&mut regions, &mut self.next_id);
+        for (r, region) in regions.iter_mut().enumerate() {
+            let own = || ways.iter().zip(&parts).filter(|(_, part)| part.0 == r);
+            let pixels: i64 = own().map(|(_, part)| part.1).sum();
+            region.motion =
+                [0, 1].map(|i| mean(own().map(|(way, part)| part.1 * way.motion[i]).sum(), pixels));
+        }
+        let answer = Answer::new(merged, &regions);
+        self.merged = (parts.into_iter().map(|part| part.0).collect(), regions);
+        answer
+    }
+}
+
+impl Answer {
+    fn new(labels: Vec<u16>, ways: &[Way]) -> Self {
+        Self {
+            labels,
+            ids: ways.iter().map(|way| way.id).collect(),
+            ages: ways.iter().map(|way| way.age).collect(),
+            motions: ways.iter().map(|way| way.motion).collect(),
+        }
+    }
+}
+
+/// In four rounds those unite that are each other's best: most overlap, then the lower number.
+fn unite(overlaps: &BTreeMap<(usize, usize), u64>, ways: &mut [Way], before: &[Way], used: &mut [bool]) {
+    for _ in 0..MATCH_ROUNDS {
+        let open = |region: usize, earlier: usize| ways[region].id == 0 && !used[earlier];
+        let pairs: Vec<(usize, usize, u64)> = overlaps
+            .iter()
+            .map(|(&(region, earlier), &n)| (region, earlier, n))
+            .filter(|&(region, earlier, _)| open(region, earlier))
+            .collect();
+        let better = |n: u64, i: usize, than: (u64, usize)| n > than.0 || n == than.0 && i < than.1;
+        let agreed: Vec<(usize, usize)> = pairs
+            .iter()
+            .filter(|&&(region, earlier, n)| {
+                pairs.iter().all(|&(r, e, m)| {
+                    (r != region || e == earlier || better(n, earlier, (m, e)))
+                        && (e != earlier || r == region || better(n, region, (m, r)))
+                })
+            })
+            .map(|&(region, earlier, _)| (region, earlier))
+            .collect();
+        for (region, earlier) in agreed {
+            used[earlier] = true;
+            let (way, old) = (&mut ways[region], &before[earlier]);
+            (way.id, way.age, way.from) = (old.id, old.age + 1, Some(earlier));
+        }
+    }
+}
+
+/// New identities in label order.
+fn number(ways: &mut [Way], next: &mut u32) {
+    for way in ways.iter_mut().filter(|way| way.id == 0) {
+        way.id = *next;
+        *next = next.checked_add(1).unwrap_or(1);
+    }
+}
+
+/// SLIC: a scaled place of 1 in 1/16 px, and the other way, in 1/65536.
+fn slic_scales(stream: &Stream, plan: &slic::Plan) -> Pair {
+    let gstsuperpixel::algo::AlgorithmParams::Slic(own) = &stream.params.algorithm else {
+        unreachable!("a plan of SLIC")
+    };
+    // 8 quanta a unit; what is coarser by half has half of them. SLICO's places are as if m were 64.
+    let m = if own.adaptive_compactness {
+        64.0
+    } else {
+        f64::from(own.compactness) / f64::from(1u32 << plan.color_shift)
+    };
+    let quanta = 8.0 * m / (f64::from(stream.grid().step()) * ONE_PX as f64);
+    [1.0 / quanta, quanta].map(|v| (v * 65536.0).round() as i64)
+}
+
+fn rescaled(v: i64, scale: i64) -> i64 {
+    (v * scale + 32768).div_euclid(65536)
+}
+
+/// LSC: the direction of a px, as a pair of length 2^14.
+fn turned(stream: &Stream, px: i64) -> Pair {
+    let step = i64::from(stream.grid().step());
+    let angle = px.rem_euclid(4 * step) as f64 / step as f64 * FRAC_PI_2;
+    [angle.cos(), angle.sin()].map(|v| (v * 16384.0).round() as i64)
+}
+
+/// How pixels are compared with clusters in one frame.
+struct Measure<'a> {
+    stream: &'a Stream,
+    features: &'a [u32],
+    /// In 1/256: what is spared usually, and at most.
+    usual: u128,
+    sure: u128,
+    /// What moved pixels are spared for each eighth.
+    eighth: u128,
+    /// LSC: the mean color of the samples.
+    mean: [i64; 6],
+}
+
+impl<'a> Measure<'a> {
+    fn new(stream: &'a Stream, features: &'a [u32], residual: u128) -> Self {
+        let samples = stream.samples();
+        let usual = (f64::from(stream.params.temporal_inertia) * 256.0).round() as u128;
+        let mut all = Self {
+            stream,
+            features,
+            usual,
+            sure: (5 * usual).min(252).max(usual),
+            eighth: residual / samples.len() as u128 * 30 * usual / 256 / 8,
+            mean: [0; 6],
+        };
+        if let AlgorithmPlan::Lsc(_) = stream.plan.algorithm() {
+            let n = samples.len() as i64;
+            all.mean = std::array::from_fn(|j| mean(samples.iter().map(|&at| all.numbers(at)[j]).sum(), n));
+        }
+        all
+    }
+
+    fn rounds(&self) -> usize {
+        match self.stream.plan.algorithm() {
+            AlgorithmPlan::Slic(plan) => plan.iterations as usize,
+            AlgorithmPlan::Lsc(plan) => plan.iterations as usize,
+            _ => unreachable!("clusters of a grid"),
+        }
+    }
+
+    /// SLIC: color in quanta and scaled place. LSC: ten numbers, color before place.
+    fn numbers(&self, at: Pair) -> Vec<i64> {
+        let color = unpack(self.features[self.stream.pixel(at)]).map(i64::from);
+        self.numbers_of(color, at)
+    }
+
+    fn numbers_of(&self, color: [i64; 3], [x, y]: Pair) -> Vec<i64> {
+        let (x, y) = (x as usize, y as usize);
+        match self.stream.plan.algorithm() {
+            AlgorithmPlan::Slic(plan) => {
+                let [l, a, b] = color.map(|v| v >> plan.color_shift);
+                vec![l, a, b, i64::from(plan.px[x]), i64::from(plan.py[y])]
+            }
+            AlgorithmPlan::Lsc(plan) => {
+                let [l, a, b] = color.map(|v| v as usize);
+                [plan.color.l[l], plan.color.ab[a], plan.color.ab[b], plan.px[x], plan.py[y]]
+                    .into_iter()
+                    .flat_map(|pair| [i64::from(pair as u16 as i16), i64::from((pair >> 16) as u16 as i16)])
+                    .collect()
+            }
+            _ => unreachable!("clusters of a grid"),
+        }
+    }
+
+    fn first_spread(&self) -> i64 {
+        match self.stream.plan.algorithm() {
+            AlgorithmPlan::Slic(plan) => plan.adaptive.map_or(1, |adaptive| i64::from(adaptive.initial)),
+            _ => 1,
+        }
+    }
+
+    fn cluster_of(&self, numbers: &[i64]) -> Cluster {
+        match numbers.try_into() {
+            Ok(mean) => Cluster::Slic { mean, spread: self.first_spread() },
+            Err(_) => Cluster::Lsc(numbers.try_into().expect("ten numbers")),
+        }
+    }
+
+    fn seed(&self, k: usize) -> Cluster {
+        let [gx, gy] = self.stream.cell(k);
+        let (x, y) = self.stream.grid().seed(gx as usize, gy as usize);
+        self.cluster_of(&self.numbers([x as i64, y as i64]))
+    }
+
+    /// A cluster of the last frame, or the region that took its slot, where it is now.
+    fn moved(&self, cluster: &Cluster, slot: &Slot, by: Pair) -> Cluster {
+        let planted = slot.planted;
+        match (self.stream.plan.algorithm(), cluster) {
+            (AlgorithmPlan::Slic(plan), Cluster::Slic { mean, .. }) => {
+                let scale = slic_scales(self.stream, plan)[1];
+                let mut mean = *mean;
+                if let Some(color) = planted {
+                    let [l, a, b] = color.map(|v| v >> plan.color_shift);
+                    let [x, y] = slot.place.map(|v| rescaled(v, scale));
+                    mean = [l, a, b, x, y];
+                }
+                mean[3] += rescaled(by[0], scale);
+                mean[4] += rescaled(by[1], scale);
+                Cluster::Slic { mean, spread: self.first_spread() }
+            }
+            (AlgorithmPlan::Lsc(_), Cluster::Lsc(sums)) => {
+                let mut sums = *sums;
+                if let Some(color) = planted {
+                    let sides = self.stream.sides();
+                    let at = whole_px(slot.place);
+                    let at = [0, 1].map(|i| at[i].clamp(0, sides[i] - 1));
+                    sums = self.numbers_of(color, at).try_into().expect("ten numbers");
+                }
+                let by = whole_px(by);
+                for (axis, j) in [(0, 6), (1, 8)] {
+                    let ([c, s], [x, y]) = (turned(self.stream, by[axis]), [sums[j], sums[j + 1]]);
+                    sums[j] = (x * c - y * s + 8192).div_euclid(16384);
+                    sums[j + 1] = (x * s + y * c + 8192).div_euclid(16384);
+                }
+                Cluster::Lsc(sums)
+            }
+            _ => unreachable!("clusters are the algorithm's"),
+        }
+    }
+
+    /// What is left of a distance once part of it is spared; `unit` are the distance's units in one of the residual's.
+    fn left(&self, distance: u128, looks: Looks, unit: u128) -> u128 {
+        let most = distance * self.sure / 256;
+        distance
+            - match looks {
+                Looks::Stays => most,
+                Looks::Eighths(n) => most.min((distance * self.usual / 256).max(n * self.eighth * unit)),
+            }
+    }
+
+    /// The cluster of each of some pixels, and the sum of their least distances, of which nothing is spared.
+    fn assign(
+        &self,
+        clusters: &[Cluster],
+        pixels: &[Pair],
+        predictions: &[Option<Prediction>],
+    ) -> (Vec<usize>, u128) {
+        let chosen = |&at: &Pair| {
+            let [gx, gy] = self.stream.cell_of(at);
+            let near = (gy - 1..=gy + 1).flat_map(|y| (gx - 1..=gx + 1).map(move |x| [x, y]));
+            let candidates: Vec<usize> =
+                near.filter(|&c| self.stream.is_cell(c)).map(|c| self.stream.index(c)).collect();
+            let predicted = predictions[self.stream.pixel(at)];
+            match self.stream.plan.algorithm() {
+                AlgorithmPlan::Slic(plan) => self.nearest_slic(plan, clusters, &candidates, at, predicted),
+                AlgorithmPlan::Lsc(plan) => self.nearest_lsc(plan, clusters, &candidates, at, predicted),
+                _ => unreachable!("clusters of a grid"),
+            }
+        };
+        let all: Vec<(usize, u128)> = pixels.iter().map(chosen).collect();
+        (all.iter().map(|c| c.0).collect(), all.iter().map(|c| c.1).sum())
+    }
+
+    fn nearest_slic(
+        &self,
+        plan: &slic::Plan,
+        clusters: &[Cluster],
+        candidates: &[usize],
+        at: Pair,
+        predicted: Option<Prediction>,
+    ) -> (usize, u128) {
+        let p = self.numbers(at);
+        let distance = |k: usize| -> u128 {
+            let Cluster::Slic { mean, spread } = &clusters[k] else { unreachable!("SLIC's") };
+            let place: i64 = (3..5).map(|j| (p[j] - mean[j]).pow(2)).sum();
+            match plan.adaptive {
+                None => ((0..3).map(|j| (p[j] - mean[j]).abs()).sum::<i64>().pow(2) + place) as u128,
+                Some(adaptive) => {
+                    let color: i64 = (0..3).map(|j| (p[j] - mean[j]).pow(2)).sum();
+                    let weight = i64::from(slic::ADAPTIVE_ONE) / spread;
+                    color as u128 * weight as u128 + place as u128 * u128::from(adaptive.place)
+                }
+            }
+        };
+        // Residuals of SLICO go without 20 bits.
+        let unit = if plan.adaptive.is_some() { 1 << 20 } else { 1 };
+        let least = candidates.iter().map(|&k| distance(k)).min().expect("a candidate");
+        let felt = |k: usize| match predicted.filter(|predicted| predicted.cluster == k) {
+            Some(predicted) => self.left(distance(k), predicted.looks, unit),
+            None => distance(k),
+        };
+        let nearest = candidates.iter().copied().min_by_key(|&k| (felt(k), k)).expect("a candidate");
+        (nearest, least / unit)
+    }
+
+    fn nearest_lsc(
+        &self,
+        plan: &lsc::Plan,
+        clusters: &[Cluster],
+        candidates: &[usize],
+        at: Pair,
+        predicted: Option<Prediction>,
+    ) -> (usize, u128) {
+        let p: Vec<f32> = self.numbers(at).iter().map(|&v| v as f32).collect();
+        let norm: i64 = self.mean.iter().map(|m| m * m).sum();
+        let inverse = 1.0f32 / norm as f32;
+        let mut weight = p[0] * (self.mean[0] as f32 * inverse);
+        for j in 1..6 {
+            weight = p[j].mul_add(self.mean[j] as f32 * inverse, weight);
+        }
+        let score = |k: usize| -> f32 {
+            let Cluster::Lsc(sums) = &clusters[k] else { unreachable!("LSC's") };
+            let dot: i64 = (0..6).map(|j| sums[j] * self.mean[j]).sum();
+            let scale = 1.0f32 / dot as f32;
+            let mean = |j: usize| if j < 6 { self.mean[j] } else { 0 };
+            let t: Vec<f32> = (0..10).map(|j| (norm * sums[j] - dot * mean(j)) as f32 * scale).collect();
+            let weighted: Vec<f32> =
+                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.place_weight }).collect();
+            let square = (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum));
+            let mut score = p[6] * (-2.0 * weighted[6]);
+            for j in [7, 8, 9] {
+                score = p[j].mul_add(-2.0 * weighted[j], score);
+            }
+            score = weight.mul_add(square, score);
+            for j in 0..6 {
+                score = p[j].mul_add(-2.0 * weighted[j], score);
+            }
+            score
+        };
+        // `|φ'|²` of any pixel: C_c is 1280, 2.55 times that for a and b, and C_s twice.
+        let square = 1280f64.powi(2) * (1.0 + 2.0 * 2.55f64.powi(2));
+        let gstsuperpixel::algo::AlgorithmParams::Lsc(own) = &self.stream.params.algorithm else {
+            unreachable!("a plan of LSC")
+        };
+        let square = (square + 2.0 * (1280.0 * f64::from(own.ratio)).powi(2)) as f32;
+        let shared = square / weight - norm as f32 * weight;
+        let distance = |score: f32| (shared + score).max(0.0).floor() as u32;
+        let scores: Vec<(f32, usize)> = candidates.iter().map(|&k| (score(k), k)).collect();
+        let mut best = scores[0];
+        for &(score, k) in &scores {
+            if score < best.0 {
+                best = (score, k);
+            }
+        }
+        let least = u128::from(distance(best.0));
+        let mut nearest = best.1;
+        if let Some(predicted) = predicted {
+            let own = scores.iter().find(|(_, k)| *k == predicted.cluster).expect("a candidate").0;
+            let felt = self.left(u128::from(distance(own)), predicted.looks, 1);
+            if (felt, predicted.cluster) < (least, nearest) {
+                nearest = predicted.cluster;
+            }
+        }
+        (nearest, least)
+    }
+
+    fn update(&self, clusters: &mut [Cluster], samples: &[Pair], members: &[usize]) {
+        let mut all = vec![Vec::new(); clusters.len()];
+        for (&at, &k) in samples.iter().zip(members) {
+            all[k].push(self.numbers(at));
+        }
+        for (cluster, own) in clusters.iter_mut().zip(&all) {
+            let n = own.len() as i64;
+            if n == 0 {
+                continue;
+            }
+            let sum = |j: usize| own.iter().map(|p| p[j]).sum::<i64>();
+            match cluster {
+                Cluster::Slic { mean: center, spread } => {
+                    let color = |p: &Vec<i64>| (0..3).map(|j| (p[j] - center[j]).pow(2)).sum::<i64>();
+                    *spread = own.iter().map(color).max().unwrap_or(0).max(*spread);
+                    *center = std::array::from_fn(|j| mean(sum(j), n));
+                }
+                Cluster::Lsc(sums) => *sums = std::array::from_fn(sum),
+            }
+        }
+    }
+}
