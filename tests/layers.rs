@@ -35,6 +35,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "stages",
         &[
             "algo/samples.rs",
+            "algo/grid_cuda.rs",
             "algo/*/*.rs",
             "ingest/*.rs",
             "post/runs.rs",

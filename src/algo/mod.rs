@@ -2,6 +2,8 @@
 //! The algorithms, each in its folder, and the one list of them.
 
 pub mod grid;
+#[cfg(feature = "cuda")]
+mod grid_cuda;
 pub mod lsc;
 pub mod method;
 pub mod quickshift;
