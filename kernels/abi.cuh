@@ -245,6 +245,24 @@ ABI(ComponentSums, key, 4);
 ABI(ComponentSums, color, 8);
 ABI_SIZE(ComponentSums, 32);
 
+// Counters of a frame, at `Components::counters`. All but the two of the grid's barrier are zero when a frame starts; those of quick
+// shift's passes begin at FLATTEN_COUNTER of kernels/tuning.h.
+#define COUNTER_REGIONS 2
+#define FRAME_COUNTERS 40
+enum Counter {
+  COMPONENTS = 0,
+  EDGES = 1,
+  REGIONS = COUNTER_REGIONS,
+  ROUNDS = 3,           // whether a round found anything small
+  LATE_DONE = 29,       // of the last rounds: their end, and what they go over
+  LATE_PAIRS = 30,
+  LATE_SELECTORS = 31,
+  SMALL = 32,           // pairs that something small is in
+  REST = 33,            // rounds inside a grid, by turns of three
+  ARRIVED = FRAME_COUNTERS,
+  GENERATION
+};
+
 // Lists of components and of pairs that touch. A component is known by its index in the lists, in no particular order, and ordered
 // by its key: the index of its first pixel in raster order.
 struct Components {

@@ -77,6 +77,10 @@ __device__ __forceinline__ void after_last_kernel(const Only &only) {
   after_last_kernel(only, only);
 }
 
+// Index of this thread in a grid of one dimension, and how many threads it has: a thread takes every ALL-th item from FIRST on.
+#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
+#define ALL (gridDim.x * blockDim.x)
+
 // Whether this block is the last of the grid to come here: it then sees what all others wrote before. The ticket is zero at the
 // start of the grid.
 __device__ __forceinline__ bool is_last_block(u32 *ticket) {

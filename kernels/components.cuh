@@ -251,7 +251,7 @@ __device__ __forceinline__ TileList list_roots(const TileWarp<WARPS> &t, u32 nod
     if (i == t.warp) list.before = list.total;
     list.total += shared.roots[i];
   }
-  if (threadIdx.x == 0) list.start = atomicAdd(&t.out.counters[0], list.total);
+  if (threadIdx.x == 0) list.start = atomicAdd(&t.out.counters[COMPONENTS], list.total);
   t.each_node(nodes, [&](u32 n) {
     if (t.is_root(n)) shared.component[n] += (u16)list.before;
   });
@@ -307,7 +307,7 @@ __device__ __forceinline__ void write_tile(const TileWarp<WARPS> &t, u32 total, 
   const bool few = total <= TileShared<WARPS>::FEW;
   if (few) waiting = keep_edges(edges, waiting, shared.sums[0], t.out.large);
   u32 first_edge = 0;
-  if (t.lane == 0 && waiting) first_edge = atomicAdd(&t.out.counters[1], waiting);
+  if (t.lane == 0 && waiting) first_edge = atomicAdd(&t.out.counters[EDGES], waiting);
   const u32 first = shared.first;
   write_roots(t, few, first, nodes, pixels);
   if (threadIdx.x == 0) {

@@ -9,23 +9,6 @@ __device__ __forceinline__ uint2 position(const ConnectArgs &args, u32 pixel) {
   return make_uint2(pixel - y * args.width, y);
 }
 
-// Counters: components, edges, regions, whether a round found anything small, the end of the last rounds and what they go over, pairs
-// that something small is in, rounds inside a grid, and the two of the grid's barrier, which alone are not cleared with each
-// frame.
-enum Counter {
-  COMPONENTS = 0,
-  EDGES = 1,
-  REGIONS = 2,
-  ROUNDS = 3,
-  LATE_DONE = 29,
-  LATE_PAIRS = 30,
-  LATE_SELECTORS = 31,
-  SMALL = 32,
-  REST = 33,
-  ARRIVED = 40,
-  GENERATION = 41
-};
-
 __device__ __forceinline__ u32 *bitmap(const Marks &marks) { return marks.groups + MARK_GROUPS; }
 
 // Sets of components, as `unite` of kernels/block.cuh wants them: the component of the lower key is below.

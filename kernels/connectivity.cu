@@ -70,9 +70,7 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 }
 
 // The kernels below are one phase each, but for the last two; the launch between two of them is the barrier, which costs less
-// than one inside a grid. Grid of each: any number of blocks.
-#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
-#define ALL (gridDim.x * blockDim.x)
+// than one inside a grid.
 
 // Clears what the rounds start with, then moves the sums of components that borders have joined.
 // Grid: any number of blocks of CONNECT_THREADS, a component a thread by turns.

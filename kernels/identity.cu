@@ -263,7 +263,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   beside_last_kernel(c, follows);
   // What depends on nothing is asked for at once, and what it leads to: waiting for one after the other takes longer than all else.
   // Only what regions have taken and hold is new.
-  const u32 i = FIRST, regions = c.counters[2], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1);
+  const u32 i = FIRST, regions = c.counters[REGIONS], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1);
   const bool warm = follows && !is_cut(*t.state, args);
   u32 k = NONE, size = 0;
   bool owning = false;
@@ -334,7 +334,7 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
                     Merged merged) {
   after_last_kernel(regions, merged);
-  const u32 superpixels = *forest.count, count = counters[2], thread = threadIdx.x;
+  const u32 superpixels = *forest.count, count = counters[REGIONS], thread = threadIdx.x;
   if (thread == 0) t.state->pairs = 0;
   for (u32 i = thread; i < 3 * count; i += IDENTIFY_THREADS) merged.totals[i] = 0;
   __syncthreads();

@@ -14,7 +14,7 @@ __device__ __forceinline__ u64 key_of(u32 size, u32 index) { return (u64)size <<
 // The largest component of every cluster; ties: the first in raster order. Between the joining of components and
 // their absorption.
 __device__ __forceinline__ void find_largest(const Components &c, u64 *largest, u32 connectivity, u32 first, u32 all) {
-  const u32 components = c.counters[0];
+  const u32 components = c.counters[COMPONENTS];
   for (u32 i = first; i < components; i += all) {
     const uint2 head = *(const uint2 *)(c.sums + i);
     const u32 size = connectivity ? head.x : 1;

@@ -6,11 +6,6 @@
 #include "components.cuh"
 #include "regions.cuh"
 
-#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
-#define ALL (gridDim.x * blockDim.x)
-
-enum Counter { COMPONENTS = 0, EDGES = 1, REGIONS = 2 };
-
 // Sets of labels, as `unite` of kernels/block.cuh wants them.
 struct LabelSets : PlainOrder {
   u32 *up;

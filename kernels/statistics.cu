@@ -322,7 +322,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
                  u32 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
                  u32 linear_codes) {
   beside_last_kernel(counters, linear_codes);
-  const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[2];
+  const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[REGIONS];
   wait_for_last_kernel();
   if (label >= count) return;
   const RegionSums sums = regions[label];

@@ -23,9 +23,6 @@
 // That of src/post/connectivity.
 #define MAX_REGIONS 65535u
 
-#define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
-#define ALL (gridDim.x * blockDim.x)
-
 // Sum over a whole warp, in every lane.
 __device__ __forceinline__ u32 total_of_warp(u32 value) {
 #if __CUDA_ARCH__ >= 800

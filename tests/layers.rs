@@ -36,6 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "algo/clustering.rs",
             "algo/samples.rs",
+            "algo/grid_cuda.rs",
             "algo/*/*.rs",
             "ingest/*.rs",
             "post/runs.rs",

@@ -3,6 +3,8 @@
 
 mod clustering;
 pub mod grid;
+#[cfg(feature = "cuda")]
+mod grid_cuda;
 pub mod lsc;
 pub mod method;
 pub mod quickshift;

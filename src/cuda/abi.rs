@@ -11,6 +11,7 @@ use std::mem::offset_of;
 use bytemuck::{Pod, Zeroable};
 
 use super::launch::Argument;
+use super::tuning;
 use crate::algo::grid::Grid;
 use crate::color::ColorTables;
 use crate::regions::{Motion, Neighbor, Region};
@@ -132,23 +133,7 @@ const fn agrees(header: &[u8], name: &str, fields: &[(&str, usize)], size: usize
 
 /// The number that the header's `#define name` gives.
 const fn number(name: &str) -> usize {
-    let mut at = 0;
-    while at < HEADER.len() {
-        if HEADER[at] == b'#'
-            && let Some(at) = past(HEADER, at, b"#define ")
-            && let Some(at) = past(HEADER, at, name.as_bytes())
-            && let Some(mut at) = past(HEADER, at, b" ")
-        {
-            let mut number = 0;
-            while HEADER[at].is_ascii_digit() {
-                number = 10 * number + (HEADER[at] - b'0') as usize;
-                at += 1;
-            }
-            return number;
-        }
-        at += 1;
-    }
-    panic!("kernels/abi.cuh does not define this name")
+    tuning::defined(HEADER, name) as usize
 }
 
 /// Does not compile unless kernels/abi.cuh has these fields of a struct where they are here.
@@ -549,9 +534,12 @@ pub(crate) const SLIC_REACH_BYTES: usize = number("SLIC_REACH_BYTES");
 pub(crate) const LSC_REACH_BYTES: usize = number("LSC_REACH_BYTES");
 
 /// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
-pub(crate) const FRAME_COUNTERS: usize = 40;
+pub(crate) const FRAME_COUNTERS: usize = number("FRAME_COUNTERS");
 /// Where the number of regions stands.
-pub(crate) const COUNTER_REGIONS: usize = 2;
+pub(crate) const COUNTER_REGIONS: usize = number("COUNTER_REGIONS");
+
+// Those of quick shift's passes are among them.
+const _: () = assert!((tuning::FLATTEN_COUNTER + tuning::FLATTEN_PASSES) as usize <= FRAME_COUNTERS);
 
 #[cfg(test)]
 mod tests {
