@@ -33,17 +33,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shared buffers", &["buffers/*.rs"]),
     (
         "stages",
-        &[
-            "algo/clustering.rs",
-            "algo/samples.rs",
-            "algo/grid_cuda.rs",
-            "algo/*/*.rs",
-            "ingest/*.rs",
-            "post/runs.rs",
-            "post/*/*.rs",
-            "temporal/cpu.rs",
-            "temporal/cuda.rs",
-        ],
+        &["algo/*/*.rs", "ingest/*.rs", "post/runs.rs", "post/*/*.rs", "temporal/cpu.rs", "temporal/cuda.rs"],
     ),
     ("composition root", &["stages/*.rs"]),
     ("buffers of GStreamer", &["video_map.rs", "bad_buffers.rs"]),

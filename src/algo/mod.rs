@@ -3,12 +3,9 @@
 
 mod clustering;
 pub mod grid;
-#[cfg(feature = "cuda")]
-mod grid_cuda;
 pub mod lsc;
 pub mod method;
 pub mod quickshift;
-mod samples;
 pub mod slic;
 pub mod snic;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! LSC on a CUDA device: its tables, arguments and mean; `algo/grid_cuda.rs` launches the rest. Seeding and updating happen inside the
+//! LSC on a CUDA device: its tables, arguments and mean; `algo/clustering/cuda.rs` launches the rest. Seeding and updating happen inside the
 //! kernels, see kernels/lsc.cu.
 
 use std::mem::offset_of;
 
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
+use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
 use crate::algo::grid::Grid;
-use crate::algo::grid_cuda::{Clustering, Kernels, Tables, Turns};
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;

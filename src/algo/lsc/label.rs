@@ -10,9 +10,9 @@ use super::Plan;
 use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
 };
-use crate::algo::clustering::{Labeler, Piece, label_cells};
+use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
+use crate::algo::clustering::samples::CANDIDATES;
 use crate::algo::grid::Grid;
-use crate::algo::samples::CANDIDATES;
 use crate::cpu::level::{LANES, by_level};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;

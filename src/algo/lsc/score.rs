@@ -6,8 +6,8 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{ColorPairs, Plan, unpack_pair};
+use crate::algo::clustering::samples::CANDIDATES;
 use crate::algo::grid::Grid;
-use crate::algo::samples::CANDIDATES;
 use crate::color::unpack;
 use crate::cpu::level::LANES;
 use crate::temporal::Inertia;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-//! SLIC on a CUDA device: its tables and arguments; `algo/grid_cuda.rs` launches. Seeding and updating happen inside the kernels, see
+//! SLIC on a CUDA device: its tables and arguments; `algo/clustering/cuda.rs` launches. Seeding and updating happen inside the kernels, see
 //! kernels/slic.cu.
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
+use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
 use crate::algo::grid::Grid;
-use crate::algo::grid_cuda::{Clustering, Kernels, Tables, Turns};
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::Work;
 use crate::cuda::Cuda;

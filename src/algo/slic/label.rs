@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::score::{Candidates, Center, Columns, Pixels, Row};
 use super::{Adaptive, Plan};
-use crate::algo::clustering::{Labeler, Piece, label_cells};
+use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
+use crate::algo::clustering::samples::WIDE;
 use crate::algo::grid::Grid;
-use crate::algo::samples::WIDE;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;

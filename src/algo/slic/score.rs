@@ -5,8 +5,8 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
+use crate::algo::clustering::samples::{CANDIDATES, WIDE};
 use crate::algo::grid::Grid;
-use crate::algo::samples::{CANDIDATES, WIDE};
 use crate::color::unpack;
 use crate::temporal::Inertia;
 use crate::temporal::look_back::{CANDIDATE, PREDICTED};

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::grid::Grid;
+use crate::algo::grid::Grid;
 use crate::cpu::level::LANES;
 use crate::cpu::memory;
 use crate::cpu::memory::Array;

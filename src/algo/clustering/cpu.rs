@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::AlgorithmPlan;
-use super::grid::Grid;
 use super::samples::{BAND, ROWS, Samples};
+use crate::algo::AlgorithmPlan;
+use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cpu::Work;
 use crate::cpu::memory::Array;
@@ -209,7 +209,7 @@ impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
 }
 
 /// Some pixels of a row, all of one cell.
-pub(super) struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// Row in the frame.
     pub row: usize,
     pub columns: Range<usize>,
@@ -229,7 +229,7 @@ impl Piece<'_> {
 }
 
 /// Labels the pixels of a cell, piece by piece.
-pub(super) trait Labeler {
+pub(crate) trait Labeler {
     /// Most columns of a piece: their part of the scores is kept while rows pass.
     const COLUMNS: usize;
 
@@ -244,7 +244,7 @@ pub(super) trait Labeler {
 /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual. Inlined
 /// into functions of one level of instructions, see [`by_level`](crate::cpu::level::by_level).
 #[inline(always)]
-pub(super) fn label_cells<L: Labeler>(
+pub(crate) fn label_cells<L: Labeler>(
     labeler: &mut L,
     grid: &Grid,
     band: &mut LabelBand<'_>,

@@ -21,7 +21,7 @@ use crate::temporal::WARM_ROUNDS;
 use crate::temporal::device::{State, warm_rounds};
 
 /// Kernels of a method and the stages that they belong to.
-pub(super) struct Kernels {
+pub(crate) struct Kernels {
     pub module: &'static ModuleCode,
     pub assign: &'static str,
     pub label: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Kernels {
 }
 
 /// Memory of a frame that follows another.
-pub(super) struct Turns<S, C> {
+pub(crate) struct Turns<S, C> {
     /// Three sets of sums and two of clusters, which rounds take by turns.
     pub sums: [Address<S>; 3],
     pub clusters: [Address<C>; 2],
@@ -55,13 +55,13 @@ struct Follow<C> {
 }
 
 /// Tables of a method, in the order of its kernels' parameters: for rounds, and for the labels of a frame that follows another.
-pub(super) struct Tables<'a> {
+pub(crate) struct Tables<'a> {
     pub rounds: &'a [Address<u8>],
     pub follow_label: &'a [Address<u8>],
 }
 
 /// Kernels and memory of a method that clusters on the grid.
-pub(super) struct Clustering<S, C, A> {
+pub(crate) struct Clustering<S, C, A> {
     assign: Kernel,
     label: Kernel,
     label_threads: u32,
