@@ -14,8 +14,8 @@ use crate::regions::Regions;
 /// ```compile_fail,E0423
 /// use gstsuperpixel::backend::{Backend, Internal};
 ///
-/// fn memory<B: Backend>(backend: &B, plan: &gstsuperpixel::plan::Plan) -> gstsuperpixel::error::Result<B::Work> {
-///     backend.work(plan, Internal(()))
+/// fn memory<B: Backend>(backend: &B, plan: &gstsuperpixel::plan::Plan) -> gstsuperpixel::error::Result<B::Buffers> {
+///     backend.buffers(plan, Internal(()))
 /// }
 /// ```
 ///
@@ -38,73 +38,87 @@ pub trait Backend: Sized + Send + 'static {
     /// A label plane to write and to read again.
     type Labels<'a>: Send;
     /// What the stages of a frame hand on: packed colors, the number of regions, device memory.
-    type Work: Send;
-    /// What a frame gave, apart from [`Backend::Work`]: it stays while later frames are segmented.
+    type Buffers: Send;
+    /// What a frame gave, apart from [`Backend::Buffers`]: it stays while later frames are segmented.
     type Kept: Send;
 
     /// Device and size in words: `cpu 8 threads`, `cuda:0 NAME`.
     fn describe(&self) -> String;
     /// Memory for the frames of a plan.
-    fn work(&self, plan: &Plan, caller: Internal) -> Result<Self::Work>;
+    fn buffers(&self, plan: &Plan, caller: Internal) -> Result<Self::Buffers>;
     /// Room for what one frame gives, to be used for frame after frame.
     fn kept(&self, caller: Internal) -> Result<Self::Kept>;
     /// Stage `ingest`.
-    fn ingest(&self, plan: &Plan, work: &Self::Work, caller: Internal) -> Result<Box<dyn Ingest<Self>>>;
+    fn ingest(&self, plan: &Plan, buffers: &Self::Buffers, caller: Internal)
+    -> Result<Box<dyn Ingest<Self>>>;
     /// The stages of the plan's algorithm.
-    fn segmenter(&self, plan: &Plan, work: &Self::Work, caller: Internal)
-    -> Result<Box<dyn Segmenter<Self>>>;
+    fn segmenter(
+        &self,
+        plan: &Plan,
+        buffers: &Self::Buffers,
+        caller: Internal,
+    ) -> Result<Box<dyn Segmenter<Self>>>;
     /// Stage `connectivity`.
     fn connectivity(
         &self,
         plan: &Plan,
-        work: &Self::Work,
+        buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Box<dyn Connectivity<Self>>>;
     /// Stage `merge`, where the plan has it; also names merged regions where identities last.
-    fn merge(&self, plan: &Plan, work: &Self::Work, caller: Internal)
-    -> Result<Option<Box<dyn Merge<Self>>>>;
+    fn merge(
+        &self,
+        plan: &Plan,
+        buffers: &Self::Buffers,
+        caller: Internal,
+    ) -> Result<Option<Box<dyn Merge<Self>>>>;
     /// Stages `temporal`, where the plan has them.
     fn temporal(
         &self,
         plan: &Plan,
-        work: &Self::Work,
+        buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Option<Box<dyn Temporal<Self>>>>;
     /// Stage `statistics`.
     fn statistics(
         &self,
         plan: &Plan,
-        work: &Self::Work,
+        buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Box<dyn Statistics<Self>>>;
     /// Stage `overlay`.
-    fn overlay(&self, plan: &Plan, work: &Self::Work, caller: Internal) -> Result<Box<dyn Overlay<Self>>>;
+    fn overlay(
+        &self,
+        plan: &Plan,
+        buffers: &Self::Buffers,
+        caller: Internal,
+    ) -> Result<Box<dyn Overlay<Self>>>;
 
     /// Refuses a frame or label plane that is not of the plan's kind; the stages rely on it.
     fn check(&self, plan: &Plan, frame: &Self::Frame<'_>, labels: &Self::Labels<'_>) -> Result<()>;
 
     /// Makes the memory of a plan serve one that [`follows`](Plan::follows) it; a device is waited for. `growth` says by
     /// which factor distances are larger at most; nothing, where they do not compare.
-    fn change(&self, plan: &Plan, work: &mut Self::Work, growth: Option<f64>) -> Result<()>;
+    fn change(&self, plan: &Plan, buffers: &mut Self::Buffers, growth: Option<f64>) -> Result<()>;
 
     /// Runs a frame's stages between ingest and overlay, or whatever they left to be run again: frames of equal
     /// `outputs` ask for the same work.
     fn run(
         &mut self,
-        work: &mut Self::Work,
+        buffers: &mut Self::Buffers,
         frame: &Self::Frame<'_>,
         outputs: Outputs,
-        stages: &mut (dyn FnMut(&mut Self::Work) -> Result<()> + Send),
+        stages: &mut (dyn FnMut(&mut Self::Buffers) -> Result<()> + Send),
     ) -> Result<()> {
         let _ = (frame, outputs);
-        stages(work)
+        stages(buffers)
     }
 }
 
 /// Frame to packed colors.
 pub trait Ingest<B: Backend>: Send {
     /// Writes every feature of the plane.
-    fn ingest(&mut self, frame: &B::Frame<'_>, work: &mut B::Work) -> Result<()>;
+    fn ingest(&mut self, frame: &B::Frame<'_>, buffers: &mut B::Buffers) -> Result<()>;
 }
 
 /// Packed colors to cluster labels: not yet connected, not yet dense.
@@ -113,49 +127,49 @@ pub trait Segmenter<B: Backend>: Send {
     /// [`Plan::clusters_are_pixels`].
     fn segment(
         &mut self,
-        work: &mut B::Work,
+        buffers: &mut B::Buffers,
         labels: &mut B::Labels<'_>,
         times: &mut StageTimes,
     ) -> Result<()>;
 
     /// Goes on with a plan that [`follows`](Plan::follows) the one before. Clusters that the next frame takes over stay where
     /// they are.
-    fn change(&mut self, plan: &Plan, work: &mut B::Work) -> Result<()>;
+    fn change(&mut self, plan: &Plan, buffers: &mut B::Buffers) -> Result<()>;
 }
 
 /// Cluster labels to final ones, in place: dense, and connected where the plan says so.
 pub trait Connectivity<B: Backend>: Send {
-    /// Leaves the number of labels with `work`.
-    fn enforce(&mut self, work: &mut B::Work, labels: &mut B::Labels<'_>) -> Result<()>;
+    /// Leaves the number of labels with `buffers`.
+    fn enforce(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
 /// Final labels to fewer, in place: dense still, and connected where they were.
 pub trait Merge<B: Backend>: Send {
-    /// Leaves the new number of labels with `work`, and where identities last, those of the merged regions.
-    fn merge(&mut self, work: &mut B::Work, labels: &mut B::Labels<'_>) -> Result<()>;
+    /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions.
+    fn merge(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
 /// What lasts from frame to frame: its state is in the backend's memory.
 pub trait Temporal<B: Backend>: Send {
     /// Before the algorithm: the motion of the picture, and where the clusters are now.
-    fn begin(&mut self, work: &mut B::Work, times: &mut StageTimes) -> Result<()>;
+    fn begin(&mut self, buffers: &mut B::Buffers, times: &mut StageTimes) -> Result<()>;
 
     /// After the connected labels: identities of regions, and what the next frame needs.
     fn identify(
         &mut self,
-        work: &mut B::Work,
+        buffers: &mut B::Buffers,
         labels: &mut B::Labels<'_>,
         times: &mut StageTimes,
     ) -> Result<()>;
 
     /// The next frame starts anew, with new identities.
-    fn reset(&mut self, work: &mut B::Work);
+    fn reset(&mut self, buffers: &mut B::Buffers);
 
     /// The identity that the next new region gets; a device backend waits for it.
-    fn next_id(&mut self, work: &B::Work) -> Result<u32>;
+    fn next_id(&mut self, buffers: &B::Buffers) -> Result<u32>;
 
     /// Gives identities from `id` on, which is not 0.
-    fn set_next_id(&mut self, work: &mut B::Work, id: u32) -> Result<()>;
+    fn set_next_id(&mut self, buffers: &mut B::Buffers, id: u32) -> Result<()>;
 }
 
 /// Final labels to region table, adjacency list and mean colors.
@@ -164,16 +178,22 @@ pub trait Statistics<B: Backend>: Send {
     fn measure(
         &mut self,
         frame: &B::Frame<'_>,
-        work: &mut B::Work,
+        buffers: &mut B::Buffers,
         labels: &mut B::Labels<'_>,
         outputs: Outputs,
     ) -> Result<()>;
 
     /// Hands out what was measured; a device backend waits for it here.
-    fn collect(&mut self, work: &B::Work, outputs: Outputs, regions: &mut Regions) -> Result<()>;
+    fn collect(&mut self, buffers: &B::Buffers, outputs: Outputs, regions: &mut Regions) -> Result<()>;
 
     /// Puts what was measured into `kept`; a device backend only starts to. Without `copies` that is the number of regions alone.
-    fn keep(&mut self, work: &B::Work, outputs: Outputs, copies: bool, kept: &mut B::Kept) -> Result<()>;
+    fn keep(
+        &mut self,
+        buffers: &B::Buffers,
+        outputs: Outputs,
+        copies: bool,
+        kept: &mut B::Kept,
+    ) -> Result<()>;
 }
 
 /// Labels and means to pixels of the frame.
@@ -182,7 +202,7 @@ pub trait Overlay<B: Backend>: Send {
     fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,
-        work: &B::Work,
+        buffers: &B::Buffers,
         labels: &B::Labels<'_>,
         drawing: &Drawing,
     ) -> Result<()>;
@@ -209,9 +229,9 @@ impl StageTimes {
     }
 
     /// Runs host work and adds its time to a stage.
-    pub(crate) fn time<R>(&mut self, stage: &'static str, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn time<R>(&mut self, stage: &'static str, run: impl FnOnce() -> R) -> R {
         let start = Instant::now();
-        let result = work();
+        let result = run();
         self.add(stage, start.elapsed());
         result
     }

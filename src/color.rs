@@ -229,20 +229,20 @@ impl ColorTables {
     }
 }
 
-/// Light of codes and back, by the curve that Lab is made with: sRGB's.
+/// LinearLight of codes and back, by the curve that Lab is made with: sRGB's.
 #[derive(Debug, Clone)]
-pub struct Light {
-    /// Light of each code, 65535 at white; rises with every code.
+pub struct LinearLight {
+    /// LinearLight of each code, 65535 at white; rises with every code.
     of_code: Vec<u16>,
 }
 
-impl Light {
+impl LinearLight {
     /// For code values of 8 or 10 bits.
     pub fn new(bits: u32) -> Self {
         Self { of_code: ColorTables::with_bits(ColorSpace::Lab, bits).linear[..1 << bits].to_vec() }
     }
 
-    /// Light of a code.
+    /// LinearLight of a code.
     #[inline(always)]
     pub fn of(&self, code: u16) -> u16 {
         self.of_code[usize::from(code)]
@@ -446,7 +446,7 @@ mod tests {
         }
     }
 
-    /// kernels/features.cuh packs Lab without a bound. Light grows with codes and the curve with light, so that the corners of a box of
+    /// kernels/features.cuh packs Lab without a bound. LinearLight grows with codes and the curve with light, so that the corners of a box of
     /// codes bound all that is in it.
     #[test]
     fn no_color_leaves_the_channels_of_lab() {
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn every_code_is_the_one_of_its_light() {
         for bits in [8, 10] {
-            let light = Light::new(bits);
+            let light = LinearLight::new(bits);
             let white = (1u16 << bits) - 1;
             assert_eq!((light.of(0), light.of(white)), (0, 65_535));
             for code in 0..=white {
@@ -531,7 +531,7 @@ mod tests {
             }
         }
         // Half of the light is far more than half of the code.
-        assert_eq!(Light::new(8).code(32_768), 188);
+        assert_eq!(LinearLight::new(8).code(32_768), 188);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::regions::Regions;
 
 /// Everything that frames of one [`Plan`] need on one backend.
-// Fields are dropped in their order: stages live in the backend's context, which it or `work` may be the last to hold.
+// Fields are dropped in their order: stages live in the backend's context, which it or `buffers` may be the last to hold.
 pub struct Engine<B: Backend> {
     plan: Plan,
     ingest: Box<dyn Ingest<B>>,
@@ -27,7 +27,7 @@ pub struct Engine<B: Backend> {
     next_id: u32,
     /// Whether there is a label map to draw.
     is_segmented: bool,
-    work: B::Work,
+    buffers: B::Buffers,
     backend: B,
 }
 
@@ -36,21 +36,21 @@ impl<B: Backend> Engine<B> {
     ///
     /// Errors: what the backend says, for instance of memory.
     pub fn new(backend: B, plan: Plan) -> Result<Self> {
-        let work = backend.work(&plan, Internal::CALL)?;
+        let buffers = backend.buffers(&plan, Internal::CALL)?;
         Ok(Self {
-            ingest: backend.ingest(&plan, &work, Internal::CALL)?,
-            segmenter: backend.segmenter(&plan, &work, Internal::CALL)?,
-            connectivity: backend.connectivity(&plan, &work, Internal::CALL)?,
-            merge: backend.merge(&plan, &work, Internal::CALL)?,
-            temporal: backend.temporal(&plan, &work, Internal::CALL)?,
-            statistics: backend.statistics(&plan, &work, Internal::CALL)?,
-            overlay: backend.overlay(&plan, &work, Internal::CALL)?,
+            ingest: backend.ingest(&plan, &buffers, Internal::CALL)?,
+            segmenter: backend.segmenter(&plan, &buffers, Internal::CALL)?,
+            connectivity: backend.connectivity(&plan, &buffers, Internal::CALL)?,
+            merge: backend.merge(&plan, &buffers, Internal::CALL)?,
+            temporal: backend.temporal(&plan, &buffers, Internal::CALL)?,
+            statistics: backend.statistics(&plan, &buffers, Internal::CALL)?,
+            overlay: backend.overlay(&plan, &buffers, Internal::CALL)?,
             outputs: Outputs::default(),
             regions: Regions::default(),
             times: StageTimes::default(),
             next_id: 1,
             is_segmented: false,
-            work,
+            buffers,
             backend,
             plan,
         })
@@ -72,8 +72,8 @@ impl<B: Backend> Engine<B> {
     }
 
     /// The backend's memory, for what it offers beyond this type.
-    pub fn work(&self) -> &B::Work {
-        &self.work
+    pub fn buffers(&self) -> &B::Buffers {
+        &self.buffers
     }
 
     /// The same, to change it. Others could put the memory of another plan in its place, in which stages would reach outside:
@@ -83,30 +83,30 @@ impl<B: Backend> Engine<B> {
     /// use gstsuperpixel::engine::Engine;
     ///
     /// fn exchange(a: &mut Engine<Cuda>, b: &mut Engine<Cuda>) {
-    ///     std::mem::swap(a.work_mut(), b.work_mut());
+    ///     std::mem::swap(a.buffers_mut(), b.buffers_mut());
     /// }
     /// ```
     #[cfg(feature = "cuda")]
-    pub(crate) fn work_mut(&mut self) -> &mut B::Work {
-        &mut self.work
+    pub(crate) fn buffers_mut(&mut self) -> &mut B::Buffers {
+        &mut self.buffers
     }
 
     /// Goes on with another plan where that [`follows`](Plan::follows) this engine's: identities last. Else nothing changes,
-    /// and a new engine is needed. A device is waited for. The more the weight of places changes, the larger a difference is taken
+    /// and a new engine is needed. A device is waited for. The more the weight of positions changes, the larger a difference is taken
     /// for that and not for a cut in the next frame; after a change between SLIC and SLICO a cut is not found in it.
     ///
     /// Errors: what the backend says; the engine is of no use then.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
-        let Self { backend, plan: own, work, segmenter, merge, .. } = self;
+        let Self { backend, plan: own, buffers, segmenter, merge, .. } = self;
         if plan == own {
             return Ok(true);
         }
         if !plan.follows(own) {
             return Ok(false);
         }
-        backend.change(plan, work, plan.algorithm.growth(&own.algorithm))?;
-        segmenter.change(plan, work)?;
-        *merge = backend.merge(plan, work, Internal::CALL)?;
+        backend.change(plan, buffers, plan.algorithm.growth(&own.algorithm))?;
+        segmenter.change(plan, buffers)?;
+        *merge = backend.merge(plan, buffers, Internal::CALL)?;
         *own = plan.clone();
         Ok(true)
     }
@@ -114,7 +114,7 @@ impl<B: Backend> Engine<B> {
     /// Forgets the frames before: the next one is segmented as if it were the first, with new identities.
     pub fn reset(&mut self) {
         if let Some(temporal) = &mut self.temporal {
-            temporal.reset(&mut self.work);
+            temporal.reset(&mut self.buffers);
         }
     }
 
@@ -122,7 +122,7 @@ impl<B: Backend> Engine<B> {
     /// was set, so that an engine after this one goes on from there. A device is waited for.
     pub fn next_id(&mut self) -> Result<u32> {
         match &mut self.temporal {
-            Some(temporal) => temporal.next_id(&self.work),
+            Some(temporal) => temporal.next_id(&self.buffers),
             None => Ok(self.next_id),
         }
     }
@@ -132,7 +132,7 @@ impl<B: Backend> Engine<B> {
     pub fn set_next_id(&mut self, id: u32) -> Result<()> {
         self.next_id = id.max(1);
         match &mut self.temporal {
-            Some(temporal) => temporal.set_next_id(&mut self.work, self.next_id),
+            Some(temporal) => temporal.set_next_id(&mut self.buffers, self.next_id),
             None => Ok(()),
         }
     }
@@ -149,7 +149,7 @@ impl<B: Backend> Engine<B> {
         let Self {
             backend,
             plan,
-            work,
+            buffers,
             ingest,
             segmenter,
             connectivity,
@@ -164,20 +164,20 @@ impl<B: Backend> Engine<B> {
         self.outputs = outputs;
         *is_segmented = false;
         times.clear();
-        backend.run(work, frame, outputs, &mut |work| {
-            times.time("ingest", || ingest.ingest(frame, work))?;
+        backend.run(buffers, frame, outputs, &mut |buffers| {
+            times.time("ingest", || ingest.ingest(frame, buffers))?;
             if let Some(temporal) = temporal {
-                temporal.begin(work, times)?;
+                temporal.begin(buffers, times)?;
             }
-            segmenter.segment(work, labels, times)?;
-            times.time("connectivity", || connectivity.enforce(work, labels))?;
+            segmenter.segment(buffers, labels, times)?;
+            times.time("connectivity", || connectivity.enforce(buffers, labels))?;
             if let Some(temporal) = temporal {
-                temporal.identify(work, labels, times)?;
+                temporal.identify(buffers, labels, times)?;
             }
             if let Some(merge) = merge {
-                times.time("merge", || merge.merge(work, labels))?;
+                times.time("merge", || merge.merge(buffers, labels))?;
             }
-            times.time("statistics", || statistics.measure(frame, work, labels, outputs))
+            times.time("statistics", || statistics.measure(frame, buffers, labels, outputs))
         })?;
         *is_segmented = true;
         Ok(())
@@ -185,7 +185,7 @@ impl<B: Backend> Engine<B> {
 
     /// Finishes the segmentation that was started last.
     pub fn finish(&mut self) -> Result<&Regions> {
-        self.statistics.collect(&self.work, self.outputs, &mut self.regions)?;
+        self.statistics.collect(&self.buffers, self.outputs, &mut self.regions)?;
         Ok(&self.regions)
     }
 
@@ -203,7 +203,7 @@ impl<B: Backend> Engine<B> {
         if !self.is_segmented {
             return Err(Error::NotSegmented);
         }
-        self.statistics.keep(&self.work, self.outputs, copies, kept)
+        self.statistics.keep(&self.buffers, self.outputs, copies, kept)
     }
 
     /// Writes the label map of `frame`: values 0..n-1, each used, and measures what `outputs` asks for.
@@ -234,8 +234,8 @@ impl<B: Backend> Engine<B> {
         if let Some(boundaries) = &drawing.boundaries {
             BOUNDARY_WIDTH.check(boundaries.width)?;
         }
-        let Self { overlay, times, work, .. } = self;
-        times.time("overlay", || overlay.draw(frame, work, labels, drawing))
+        let Self { overlay, times, buffers, .. } = self;
+        times.time("overlay", || overlay.draw(frame, buffers, labels, drawing))
     }
 
     /// What the last finished frame gave beside its label map.

@@ -65,7 +65,7 @@ fn the_last_holder_of_a_context_ends_it() {
         let frame = staging.upload(&buffer.frame()).unwrap();
         engine.segment(&frame, &mut (), Outputs { neighbors: true, ..Outputs::default() }).unwrap();
         let mut map = vec![0; info.geometry.pixels()];
-        engine.work().download_labels(&mut Labels::new(info.geometry, &mut map, 160).unwrap()).unwrap();
+        engine.buffers().download_labels(&mut Labels::new(info.geometry, &mut map, 160).unwrap()).unwrap();
         if what == "engine" {
             drop(staging);
             assert!(!released.load(Ordering::Relaxed), "{what}");
@@ -143,8 +143,8 @@ fn a_foreign_context_and_stream_are_adopted() {
             DeviceFrame::from_planes(info, [device[0], device[1], 0], [160, 160, 0]).unwrap()
         };
         engine.submit(&frame, &mut (), outputs).unwrap();
-        let counts = engine.work().counts(outputs).unwrap();
-        kept.push(engine.work().keep(Some(counts), outputs).unwrap());
+        let counts = engine.buffers().counts(outputs).unwrap();
+        kept.push(engine.buffers().keep(Some(counts), outputs).unwrap());
 
         let mut map = vec![0; geometry.pixels()];
         let mut labels = Labels::new(geometry, &mut map, geometry.width() as usize).unwrap();

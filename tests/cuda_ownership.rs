@@ -50,7 +50,7 @@ fn label_map(engine: &Engine<Cuda>) -> Vec<u16> {
     let geometry = engine.plan().frame().geometry;
     let mut map = vec![0; geometry.pixels()];
     engine
-        .work()
+        .buffers()
         .download_labels(&mut Labels::new(geometry, &mut map, geometry.width() as usize).unwrap())
         .unwrap();
     map
@@ -149,11 +149,11 @@ fn results_are_no_longer_than_what_there_is() {
     let buffer = buffer(1);
     let most = Counts { regions: u32::MAX, pairs: u32::MAX };
     // Nothing has been submitted yet; then, neighbors have not been asked for.
-    drop(engine.work().keep(Some(most), ALL).unwrap());
+    drop(engine.buffers().keep(Some(most), ALL).unwrap());
     let frame = staging.upload(&buffer.frame()).unwrap();
     engine.submit(&frame, &mut (), Outputs { neighbors: false, ..ALL }).unwrap();
     for counts in [None, Some(most), Some(Counts::default())] {
-        let mut kept = engine.work().keep(counts, ALL).unwrap();
+        let mut kept = engine.buffers().keep(counts, ALL).unwrap();
         kept.finalize(most, ALL).unwrap();
         for part in [Part::Labels, Part::Table, Part::Neighbors, Part::Motion] {
             assert!(!kept.address(part).unwrap().is_null());

@@ -68,7 +68,10 @@ impl Pair {
         let mut frame = self.staging.upload(&buffer.frame()).unwrap();
         let regions = self.cuda.segment(&frame, &mut (), OUTPUTS).unwrap().clone();
         let mut map = vec![0xfffe; g.pixels()];
-        self.cuda.work().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
+        self.cuda
+            .buffers()
+            .download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap())
+            .unwrap();
         if let Some(i) = (0..g.pixels()).find(|&i| want[i] != map[i]) {
             let differ = (0..g.pixels()).filter(|&i| want[i] != map[i]).count();
             let (x, y) = (i % g.width() as usize, i / g.width() as usize);

@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "temporal/state.rs",
             "temporal/device.rs",
             "temporal/identify.rs",
-            "temporal/look_back.rs",
+            "temporal/predict.rs",
             "temporal/matching.rs",
             "temporal/merged.rs",
             "temporal/motion.rs",
@@ -276,7 +276,7 @@ fn an_import_upward_or_a_circle_is_found() {
     );
     let upward = planted("algo/slic/mod.rs", "fn f() { crate::stages::cpu::f() }\n");
     assert!(upward.contains("imports stages/cpu.rs (composition root)"), "{upward}");
-    let upward = planted("cpu/memory.rs", "use super::super::{buffers::{cpu::Work}};\n");
+    let upward = planted("cpu/memory.rs", "use super::super::{buffers::{cpu::FrameBuffers}};\n");
     assert!(upward.contains("cpu/memory.rs (resources) imports buffers/cpu.rs"), "{upward}");
     let circle = planted("algo/slic/score.rs", "use super::cpu::Slic;\n");
     assert!(

@@ -53,7 +53,7 @@ fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, outputs: Outputs, draw
         let mut frame = staging.upload(&buffer.frame()).unwrap();
         engine.segment(&frame, &mut (), outputs).unwrap();
         let mut map = vec![0xfffe; g.pixels()];
-        engine.work().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
+        engine.buffers().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
         engine.draw(&mut frame, &(), drawing).unwrap();
         let mut planes = buffer.planes.clone();
         let mut host =
@@ -137,7 +137,7 @@ fn ingest_matches_cpu() {
             let frame = staging.upload(&buffer.frame()).unwrap();
             engine.segment(&frame, &mut (), EVERYTHING).unwrap();
             assert_eq!(
-                engine.work().read_features().unwrap(),
+                engine.buffers().read_features().unwrap(),
                 buffer.features(space),
                 "{format:?} {space:?}"
             );

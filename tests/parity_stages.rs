@@ -244,8 +244,8 @@ fn on_cuda(cuda: &gstsuperpixel::cuda::Cuda, params: &Params, info: FrameInfo) -
         let frame = staging.upload(&buffer.frame()).unwrap();
         let regions = engine.segment(&frame, &mut (), EVERYTHING).unwrap().clone();
         let mut map = vec![0xfffe; g.pixels()];
-        engine.work().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
-        let features = engine.work().read_features().unwrap();
+        engine.buffers().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
+        let features = engine.buffers().read_features().unwrap();
         let mut draw = |(_, drawing): &(&str, Drawing)| {
             let mut frame = staging.upload(&buffer.frame()).unwrap();
             engine.draw(&mut frame, &(), drawing).unwrap();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::image::{Geometry, MAX_SIDE};
 use crate::range;
 
-/// Assign/update rounds of the algorithms that cluster on the grid, for frames that do not go on from the last one.
+/// Assign/update rounds of the algorithms that cluster on the grid, for independent frames.
 pub const ITERATIONS: range::Range<u32> =
     range::Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
 

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::temporal::state::State;
 
 /// What the stages of a frame hand on.
-pub struct Work {
+pub struct FrameBuffers {
     /// The packed color plane, see [`crate::color`]; rows without padding.
     pub(crate) features: Array<u32>,
     /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
@@ -22,7 +22,7 @@ pub struct Work {
     pub(crate) means: Array<[u16; 3]>,
 }
 
-impl Work {
+impl FrameBuffers {
     /// Memory for the frames of a plan.
     pub(crate) fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let pixels = plan.frame.geometry.pixels();

@@ -44,7 +44,7 @@ struct Recorded {
 }
 
 /// Device memory that the stages of a frame share.
-pub struct Work {
+pub struct FrameBuffers {
     pub(crate) geometry: crate::image::Geometry,
     pub(crate) tiles: (u32, u32),
     /// Most regions that a frame can have.
@@ -86,9 +86,9 @@ pub struct Work {
 
 // SAFETY: what is not `Send` are the graphs' raw handles, which the driver lets any thread use, one at a time: they are private,
 // and only `&mut self` reaches them.
-unsafe impl Send for Work {}
+unsafe impl Send for FrameBuffers {}
 
-impl Work {
+impl FrameBuffers {
     /// Memory for the frames of a plan. `sums_words`: words that its algorithm adds up in, of which there are three sets; the first is
     /// zero when a frame starts.
     pub(crate) fn new(cuda: &Cuda, plan: &Plan, sums_words: usize) -> Result<Self> {
@@ -224,7 +224,7 @@ impl Work {
         &mut self,
         frame: &DeviceFrame<'_>,
         outputs: Outputs,
-        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
+        stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
         /// Frames come from small pools; more addresses than this are not a pool. What lasts takes turns, so that there
         /// are two graphs for an address.
@@ -297,7 +297,7 @@ impl Work {
             // Who reads labels in other ways never needs it.
             none => none.insert(StagingBuffer::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
         };
-        // SAFETY: `Work::new` has made the label plane for this geometry, without padding.
+        // SAFETY: `FrameBuffers::new` has made the label plane for this geometry, without padding.
         let bytes = unsafe { buffer.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
         Traffic::add(&self.queue.cuda.traffic.results_down, bytes);
         Ok(())
@@ -350,11 +350,11 @@ impl Work {
 
     /// Keeps results in the slots of `other`, which is of the same plan.
     #[cfg(feature = "gst")]
-    pub(crate) fn share_results(&mut self, other: &Work) {
+    pub(crate) fn share_results(&mut self, other: &FrameBuffers) {
         self.results = other.results.clone();
     }
 
-    /// Most bytes that [`Work::keep`] keeps of a frame.
+    /// Most bytes that [`FrameBuffers::keep`] keeps of a frame.
     pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; PARTS] {
         let motion = outputs.table && self.temporal.is_some();
         [
@@ -385,7 +385,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for FrameBuffers {
     fn drop(&mut self) {
         // Before memory, graphs and kernels go that may be in use. A broken context runs nothing any more.
         let _ = self.queue.cuda.synchronize();

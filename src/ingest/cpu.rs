@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::backend;
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::color::{COLORS, ColorTables, Yuv};
 use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
@@ -117,10 +117,11 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
 }
 
 impl backend::Ingest<Cpu> for Ingest {
-    fn ingest(&mut self, frame: &Frame<'_>, work: &mut Work) -> Result<()> {
+    fn ingest(&mut self, frame: &Frame<'_>, buffers: &mut FrameBuffers) -> Result<()> {
         let width = self.info.geometry.width as usize;
         self.cpu.run(|| {
-            work.features
+            buffers
+                .features
                 .par_chunks_mut(width)
                 .enumerate()
                 .with_min_len(16)

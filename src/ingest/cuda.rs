@@ -2,7 +2,7 @@
 //! Stage `ingest` on a CUDA device.
 
 use crate::backend;
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::color::ColorTables;
 use crate::cuda::abi::{IngestArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
@@ -21,7 +21,7 @@ pub(crate) struct Ingest {
 }
 
 impl Ingest {
-    pub fn new(cuda: &Cuda, plan: &Plan, work: &Work) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers) -> Result<Self> {
         let kernel = cuda.device.kernel(&MODULE, "ingest", "ingest")?;
         let step = plan.grid.sample_step();
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
@@ -32,7 +32,7 @@ impl Ingest {
                 sample_shift: step.ilog2(),
                 sample_width: width.div_ceil(step),
                 // All but the two words of the grid's barrier.
-                clear_words: (work.sums[0].len() - 2) as u32,
+                clear_words: (buffers.sums[0].len() - 2) as u32,
             },
             blocks: resident.min((width.div_ceil(128) * height).div_ceil(INGEST_THREADS / 32)).max(1),
             kernel,
@@ -41,15 +41,15 @@ impl Ingest {
 }
 
 impl backend::Ingest<Cuda> for Ingest {
-    fn ingest(&mut self, frame: &DeviceFrame<'_>, work: &mut Work) -> Result<()> {
-        crate::cuda::launch::check("ingest", work.queue.cuda.device.context.bind_to_thread())?;
-        work.queue.mark("frame")?;
-        let (tables, features) = (work.tables.address(), work.features());
-        let (samples, clear) = (work.samples.address(), work.sums[0].address());
-        // SAFETY: the parameters of `ingest`. `Work::new` has made features, samples and tables for the plan, `new` has taken
+    fn ingest(&mut self, frame: &DeviceFrame<'_>, buffers: &mut FrameBuffers) -> Result<()> {
+        crate::cuda::launch::check("ingest", buffers.queue.cuda.device.context.bind_to_thread())?;
+        buffers.queue.mark("frame")?;
+        let (tables, features) = (buffers.tables.address(), buffers.features());
+        let (samples, clear) = (buffers.samples.address(), buffers.sums[0].address());
+        // SAFETY: the parameters of `ingest`. `FrameBuffers::new` has made features, samples and tables for the plan, `new` has taken
         // `clear_words` from the length of `clear`; `Backend::check` has compared the frame with the plan.
         unsafe {
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.kernel,
                 (self.blocks, 1),
                 INGEST_THREADS,

@@ -3,7 +3,7 @@
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal};
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameMut, Labels};
@@ -18,7 +18,7 @@ impl Backend for Cpu {
     type Frame<'a> = Frame<'a>;
     type FrameMut<'a> = FrameMut<'a>;
     type Labels<'a> = Labels<'a>;
-    type Work = Work;
+    type Buffers = FrameBuffers;
     type Kept = Regions;
 
     fn describe(&self) -> String {
@@ -28,8 +28,8 @@ impl Backend for Cpu {
         }
     }
 
-    fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
-        Work::new(self, plan)
+    fn buffers(&self, plan: &Plan, _: Internal) -> Result<FrameBuffers> {
+        FrameBuffers::new(self, plan)
     }
 
     fn kept(&self, _: Internal) -> Result<Regions> {
@@ -39,27 +39,32 @@ impl Backend for Cpu {
     /// The whole frame on the pool: stages that each went there would each wake a thread and wait for it.
     fn run(
         &mut self,
-        work: &mut Work,
+        buffers: &mut FrameBuffers,
         _: &Frame<'_>,
         _: Outputs,
-        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
+        stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
-        if let Some(state) = &mut work.temporal {
-            std::mem::swap(&mut work.features, &mut state.features);
+        if let Some(state) = &mut buffers.temporal {
+            std::mem::swap(&mut buffers.features, &mut state.features);
         }
-        let done = Cpu::run(self, || stages(work));
-        if let (Err(_), Some(state)) = (&done, &mut work.temporal) {
+        let done = Cpu::run(self, || stages(buffers));
+        if let (Err(_), Some(state)) = (&done, &mut buffers.temporal) {
             // Want of memory: half of the state is this frame's.
             state.forget();
         }
         done
     }
 
-    fn ingest(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
+    fn ingest(&self, plan: &Plan, _: &FrameBuffers, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
         Ok(Box::new(ingest::cpu::Ingest::new(self, plan)))
     }
 
-    fn segmenter(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
+    fn segmenter(
+        &self,
+        plan: &Plan,
+        _: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Segmenter<Self>>> {
         macro_rules! choose {
             ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
                 match &plan.algorithm {
@@ -73,7 +78,7 @@ impl Backend for Cpu {
     fn connectivity(
         &self,
         plan: &Plan,
-        _: &Work,
+        _: &FrameBuffers,
         _: Internal,
     ) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(if plan.connectivity {
@@ -85,7 +90,12 @@ impl Backend for Cpu {
         })
     }
 
-    fn merge(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+    fn merge(
+        &self,
+        plan: &Plan,
+        _: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
         let stage = |rule| Box::new(merge::cpu::Merge::new(self, plan.frame.geometry, rule));
         Ok(plan.merge.map(|rule| stage(rule) as Box<dyn backend::Merge<Self>>))
     }
@@ -93,18 +103,23 @@ impl Backend for Cpu {
     fn temporal(
         &self,
         plan: &Plan,
-        _: &Work,
+        _: &FrameBuffers,
         _: Internal,
     ) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
         let stages = || Box::new(temporal::cpu::Temporal::new(self)) as Box<dyn backend::Temporal<Self>>;
         Ok(plan.temporal.as_ref().map(|_| stages()))
     }
 
-    fn statistics(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Statistics<Self>>> {
+    fn statistics(
+        &self,
+        plan: &Plan,
+        _: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Statistics<Self>>> {
         Ok(Box::new(statistics::cpu::Statistics::new(self, plan)))
     }
 
-    fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
+    fn overlay(&self, plan: &Plan, _: &FrameBuffers, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
         Ok(Box::new(overlay::cpu::Overlay::new(self, plan)?))
     }
 
@@ -116,8 +131,8 @@ impl Backend for Cpu {
         labels.check(plan.frame.geometry)
     }
 
-    fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
-        if let (Some(state), Some(temporal)) = (&mut work.temporal, &plan.temporal) {
+    fn change(&self, plan: &Plan, buffers: &mut FrameBuffers, growth: Option<f64>) -> Result<()> {
+        if let (Some(state), Some(temporal)) = (&mut buffers.temporal, &plan.temporal) {
             state.change(temporal, growth);
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal, StageTimes};
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::access::Kind;
 use crate::cuda::{Cuda, DeviceFrame, Kept};
 use crate::engine::Engine;
@@ -17,18 +17,18 @@ use crate::temporal;
 impl Engine<Cuda> {
     /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
     pub fn set_profiling(&mut self, on: bool) {
-        self.work_mut().queue.set_profiling(on);
+        self.buffers_mut().queue.set_profiling(on);
     }
 
     /// Device times of the stages since the last call; waits for them.
     pub fn take_device_times(&mut self) -> Result<StageTimes> {
-        self.work_mut().queue.take_device_times()
+        self.buffers_mut().queue.take_device_times()
     }
 
     /// Keeps results in the memory that `other`, which has the same plan, uses for it.
     #[cfg(feature = "gst")]
     pub(crate) fn share_results(&mut self, other: &Self) {
-        self.work_mut().share_results(other.work());
+        self.buffers_mut().share_results(other.buffers());
     }
 }
 
@@ -46,16 +46,16 @@ macro_rules! on_cuda {
 impl Backend for Cuda {
     type Frame<'a> = DeviceFrame<'a>;
     type FrameMut<'a> = DeviceFrame<'a>;
-    /// The label plane stands in [`Work`].
+    /// The label plane stands in [`FrameBuffers`].
     type Labels<'a> = ();
-    type Work = Work;
+    type Buffers = FrameBuffers;
     type Kept = Kept;
 
     fn describe(&self) -> String {
         format!("cuda:{} {}", self.device.ordinal, self.device.name)
     }
 
-    fn work(&self, plan: &Plan, _: Internal) -> Result<Work> {
+    fn buffers(&self, plan: &Plan, _: Internal) -> Result<FrameBuffers> {
         macro_rules! words {
             ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
                 match &plan.algorithm {
@@ -65,25 +65,35 @@ impl Backend for Cuda {
                 }
             };
         }
-        Work::new(self, plan, algorithms!(words))
+        FrameBuffers::new(self, plan, algorithms!(words))
     }
 
     fn kept(&self, _: Internal) -> Result<Kept> {
         Kept::new(self)
     }
 
-    fn ingest(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
-        Ok(Box::new(ingest::cuda::Ingest::new(self, plan, work)?))
+    fn ingest(
+        &self,
+        plan: &Plan,
+        buffers: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Ingest<Self>>> {
+        Ok(Box::new(ingest::cuda::Ingest::new(self, plan, buffers)?))
     }
 
     // Those that run on the CPU only have no use for it.
     #[allow(unused_variables)]
-    fn segmenter(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Box<dyn backend::Segmenter<Self>>> {
+    fn segmenter(
+        &self,
+        plan: &Plan,
+        buffers: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Box<dyn backend::Segmenter<Self>>> {
         macro_rules! choose {
             ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
                 match &plan.algorithm {
                     $(AlgorithmPlan::$variant(own) => {
-                        on_cuda!($backends, $nick, Box::new(algo::$module::cuda::$variant::new(self, plan, own, work)?))
+                        on_cuda!($backends, $nick, Box::new(algo::$module::cuda::$variant::new(self, plan, own, buffers)?))
                     })*
                 }
             };
@@ -94,21 +104,26 @@ impl Backend for Cuda {
     fn connectivity(
         &self,
         plan: &Plan,
-        _: &Work,
+        _: &FrameBuffers,
         _: Internal,
     ) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
     }
 
-    fn merge(&self, plan: &Plan, work: &Work, _: Internal) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
+    fn merge(
+        &self,
+        plan: &Plan,
+        buffers: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
         let Some(rule) = plan.merge else { return Ok(None) };
-        Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, work, rule)?)))
+        Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, buffers, rule)?)))
     }
 
     fn temporal(
         &self,
         plan: &Plan,
-        _: &Work,
+        _: &FrameBuffers,
         _: Internal,
     ) -> Result<Option<Box<dyn backend::Temporal<Self>>>> {
         let Some(temporal) = &plan.temporal else { return Ok(None) };
@@ -118,13 +133,13 @@ impl Backend for Cuda {
     fn statistics(
         &self,
         plan: &Plan,
-        work: &Work,
+        buffers: &FrameBuffers,
         _: Internal,
     ) -> Result<Box<dyn backend::Statistics<Self>>> {
-        Ok(Box::new(statistics::cuda::Statistics::new(self, plan, work)?))
+        Ok(Box::new(statistics::cuda::Statistics::new(self, plan, buffers)?))
     }
 
-    fn overlay(&self, plan: &Plan, _: &Work, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
+    fn overlay(&self, plan: &Plan, _: &FrameBuffers, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {
         Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
     }
 
@@ -133,26 +148,26 @@ impl Backend for Cuda {
         frame.check_context(self)
     }
 
-    fn change(&self, plan: &Plan, work: &mut Work, growth: Option<f64>) -> Result<()> {
-        work.change(plan, growth)
+    fn change(&self, plan: &Plan, buffers: &mut FrameBuffers, growth: Option<f64>) -> Result<()> {
+        buffers.change(plan, growth)
     }
 
     fn run(
         &mut self,
-        work: &mut Work,
+        buffers: &mut FrameBuffers,
         frame: &DeviceFrame<'_>,
         outputs: Outputs,
-        stages: &mut (dyn FnMut(&mut Work) -> Result<()> + Send),
+        stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
         if outputs.neighbors {
-            work.prepare_neighbors()?;
+            buffers.prepare_neighbors()?;
         }
-        let _access = frame.access(&work.queue.cuda, Kind::Read)?;
-        if let Some(state) = &mut work.temporal {
+        let _access = frame.access(&buffers.queue.cuda, Kind::Read)?;
+        if let Some(state) = &mut buffers.temporal {
             state.turn();
         }
-        let replayed = work.replay(frame, outputs, stages);
-        if let Some(state) = &mut work.temporal {
+        let replayed = buffers.replay(frame, outputs, stages);
+        if let Some(state) = &mut buffers.temporal {
             match replayed {
                 Ok(()) => state.finalize(),
                 // What was refused leaves the last frame where it is.

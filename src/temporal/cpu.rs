@@ -3,7 +3,7 @@
 
 use super::state::State;
 use crate::backend::{self, StageTimes};
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::image::Labels;
@@ -20,8 +20,8 @@ impl Temporal {
 }
 
 impl backend::Temporal<Cpu> for Temporal {
-    fn begin(&mut self, work: &mut Work, times: &mut StageTimes) -> Result<()> {
-        let Work { features, temporal: Some(state), .. } = work else { return Ok(()) };
+    fn begin(&mut self, buffers: &mut FrameBuffers, times: &mut StageTimes) -> Result<()> {
+        let FrameBuffers { features, temporal: Some(state), .. } = buffers else { return Ok(()) };
         times.time("temporal/motion", || {
             state.take_thumbnail(&self.cpu, features);
             (state.shift, state.unlike) = ([0; 2], false);
@@ -38,23 +38,28 @@ impl backend::Temporal<Cpu> for Temporal {
         Ok(())
     }
 
-    fn identify(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let Work { temporal: Some(state), count, features, .. } = work else { return Ok(()) };
+    fn identify(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        labels: &mut Labels<'_>,
+        times: &mut StageTimes,
+    ) -> Result<()> {
+        let FrameBuffers { temporal: Some(state), count, features, .. } = buffers else { return Ok(()) };
         times.time("temporal/identify", || state.identify(features, labels, *count as usize))
     }
 
-    fn reset(&mut self, work: &mut Work) {
-        if let Some(state) = &mut work.temporal {
+    fn reset(&mut self, buffers: &mut FrameBuffers) {
+        if let Some(state) = &mut buffers.temporal {
             state.forget();
         }
     }
 
-    fn next_id(&mut self, work: &Work) -> Result<u32> {
-        Ok(work.temporal.as_deref().map_or(1, State::next_id))
+    fn next_id(&mut self, buffers: &FrameBuffers) -> Result<u32> {
+        Ok(buffers.temporal.as_deref().map_or(1, State::next_id))
     }
 
-    fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
-        if let Some(state) = &mut work.temporal {
+    fn set_next_id(&mut self, buffers: &mut FrameBuffers, id: u32) -> Result<()> {
+        if let Some(state) = &mut buffers.temporal {
             state.set_next_id(id);
         }
         Ok(())

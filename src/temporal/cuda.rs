@@ -7,7 +7,7 @@
 use super::device::{IDENTITY, TEMPORAL};
 use super::{CLAIM_ROUNDS, Plan};
 use crate::backend::{self, StageTimes};
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::launch::{Kernel, args};
 use crate::cuda::tuning::{
@@ -60,10 +60,10 @@ impl Temporal {
 
 impl Temporal {
     /// Puts the launches of the stage on the stream.
-    fn put_identify(&self, work: &Work) -> Result<()> {
-        let Some(state) = &work.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(work.first_labels.address()), state.grid, state.args);
-        let (components, labels) = (work.components(), work.component_labels.address());
+    fn put_identify(&self, buffers: &FrameBuffers) -> Result<()> {
+        let Some(state) = &buffers.temporal else { return Ok(()) };
+        let (all, grid, shape) = (state.addresses(buffers.first_labels.address()), state.grid, state.args);
+        let (components, labels) = (buffers.components(), buffers.component_labels.address());
         let follows = u32::from(state.warm);
         let threads = TEMPORAL_THREADS;
         let slots = (state.cells.div_ceil(threads), 1);
@@ -74,23 +74,28 @@ impl Temporal {
         unsafe {
             if shape.in_slots != 0 {
                 let own = &mut args![components, labels, all, grid, shape, follows];
-                work.queue.launch(&self.own, slots, threads, own)?;
+                buffers.queue.launch(&self.own, slots, threads, own)?;
             }
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.identify,
                 (self.identify_blocks, 1),
                 IDENTIFY_THREADS,
                 &mut args![components, labels, all, grid, shape, follows],
             )?;
-            work.queue.launch(&self.name, all_of, threads, &mut args![components, all, grid, shape, follows])
+            buffers.queue.launch(
+                &self.name,
+                all_of,
+                threads,
+                &mut args![components, all, grid, shape, follows],
+            )
         }
     }
 }
 
 impl backend::Temporal<Cuda> for Temporal {
-    fn begin(&mut self, work: &mut Work, _: &mut StageTimes) -> Result<()> {
-        let Some(state) = &work.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(work.first_labels.address()), state.grid, state.args);
+    fn begin(&mut self, buffers: &mut FrameBuffers, _: &mut StageTimes) -> Result<()> {
+        let Some(state) = &buffers.temporal else { return Ok(()) };
+        let (all, grid, shape) = (state.addresses(buffers.first_labels.address()), state.grid, state.args);
         let (cells, warm) = (state.cells, u32::from(state.warm));
         let threads = TEMPORAL_THREADS;
         let blocks = (cells.div_ceil(threads), 1);
@@ -98,11 +103,11 @@ impl backend::Temporal<Cuda> for Temporal {
         // kernels/abi.cuh names, for this grid; labels of the last frame are below its number of regions.
         unsafe {
             let begin_blocks = (self.begin_blocks, 1);
-            work.queue.launch(&self.begin, begin_blocks, threads, &mut args![all, grid, shape, warm])?;
+            buffers.queue.launch(&self.begin, begin_blocks, threads, &mut args![all, grid, shape, warm])?;
             if !state.warm {
                 return Ok(());
             }
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.shift,
                 (self.shifts + 1, 1),
                 SHIFT_THREADS,
@@ -112,42 +117,42 @@ impl backend::Temporal<Cuda> for Temporal {
                 return Ok(());
             }
             let regions = (cells.div_ceil(TRACK_THREADS / 32), 1);
-            work.queue.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
+            buffers.queue.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
             for round in 1..=CLAIM_ROUNDS as u32 {
                 let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.claim,
                     blocks,
                     CLAIM_THREADS,
                     &mut args![all, grid, round, self.claim_reach],
                 )?;
             }
-            work.queue.launch(&self.reassign, blocks, threads, &mut args![all, grid])
+            buffers.queue.launch(&self.reassign, blocks, threads, &mut args![all, grid])
         }
     }
 
-    fn identify(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        match &work.temporal {
+    fn identify(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
+        match &buffers.temporal {
             // Merging goes on from what is found here.
-            Some(state) if state.merges() => self.put_identify(work),
-            Some(_) => work.fork(|work| self.put_identify(work)),
+            Some(state) if state.merges() => self.put_identify(buffers),
+            Some(_) => buffers.fork(|buffers| self.put_identify(buffers)),
             None => Ok(()),
         }
     }
 
-    fn reset(&mut self, work: &mut Work) {
-        if let Some(state) = &mut work.temporal {
+    fn reset(&mut self, buffers: &mut FrameBuffers) {
+        if let Some(state) = &mut buffers.temporal {
             state.forget();
         }
     }
 
-    fn next_id(&mut self, work: &Work) -> Result<u32> {
-        work.temporal.as_ref().map_or(Ok(1), |state| state.next_id(&work.queue.cuda))
+    fn next_id(&mut self, buffers: &FrameBuffers) -> Result<u32> {
+        buffers.temporal.as_ref().map_or(Ok(1), |state| state.next_id(&buffers.queue.cuda))
     }
 
-    fn set_next_id(&mut self, work: &mut Work, id: u32) -> Result<()> {
-        let cuda = &work.queue.cuda;
-        work.temporal.as_mut().map_or(Ok(()), |state| state.set_next_id(cuda, id))
+    fn set_next_id(&mut self, buffers: &mut FrameBuffers, id: u32) -> Result<()> {
+        let cuda = &buffers.queue.cuda;
+        buffers.temporal.as_mut().map_or(Ok(()), |state| state.set_next_id(cuda, id))
     }
 }
 
@@ -178,9 +183,9 @@ mod tests {
             value.trim_end_matches('u').parse::<u32>().unwrap()
         };
         for (name, value) in [
-            ("POSITION_UNIT", PLACE as u32),
+            ("POSITION_UNIT", POSITION_UNIT as u32),
             ("SAME", SAME),
-            ("MOST_DISCOUNT", MOST_SPARED),
+            ("MOST_DISCOUNT", MOST_DISCOUNT),
             ("STILL", STILL),
             ("STAYS", u32::from(STAYS)),
             ("TRACK_MARGIN", TRACK_MARGIN),

@@ -59,7 +59,7 @@ pub(crate) struct State {
     pub(super) grid: GridArgs,
     pub(super) args: TemporalArgs,
     pub(super) cells: u32,
-    /// Whether the next frame, or this one once it has begun, goes on from the last.
+    /// Whether the next frame, or this one once it has begun, is a warm start.
     pub(super) warm: bool,
     /// Which of two is this frame's.
     turn: usize,
@@ -183,12 +183,12 @@ impl State {
         self.turn ^= 1;
     }
 
-    /// The next frame goes on from this one.
+    /// The next frame is a warm start from this one.
     pub fn finalize(&mut self) {
         self.warm = true;
     }
 
-    /// Whether this frame goes on from the last one.
+    /// Whether this frame is a warm start.
     pub fn is_warm(&self) -> bool {
         self.warm
     }

@@ -3,7 +3,7 @@
 
 use super::matching::{index, key, number_new, refill};
 use super::state::{NONE, Naming, Slot, State};
-use super::{PLACE, Track};
+use super::{POSITION_UNIT, Track};
 use crate::color::unpack;
 use crate::error::Result;
 use crate::image::Labels;
@@ -11,7 +11,7 @@ use crate::image::Labels;
 impl State {
     /// Gives every region its identity and leaves what the next frame needs.
     pub(super) fn identify(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
-        let Self { naming, tracks, slots, mains, shift, .. } = self;
+        let Self { naming, tracks, slots, largest, shift, .. } = self;
         std::mem::swap(tracks, &mut naming.last);
         refill(&mut naming.used, naming.last.len(), false)?;
         let unknown = Track { velocity: if self.warm { *shift } else { [0; 2] }, ..Track::default() };
@@ -21,7 +21,7 @@ impl State {
         }
         refill(&mut naming.owners, count, 0)?;
         if self.in_slots {
-            for (k, main) in mains.iter().enumerate().filter(|(_, main)| main.size > 0) {
+            for (k, main) in largest.iter().enumerate().filter(|(_, main)| main.size > 0) {
                 let owner = &mut naming.owners[main.label as usize];
                 *owner = (*owner).max(key(u64::from(main.size), k));
             }
@@ -40,9 +40,9 @@ impl State {
         }
         number_new(&mut self.tracks, &mut self.next_id);
         if self.in_slots {
-            let Self { naming, tracks, slots, mains, shift, warm, .. } = self;
+            let Self { naming, tracks, slots, largest, shift, warm, .. } = self;
             for (k, slot) in slots.iter_mut().enumerate() {
-                let main = mains[k];
+                let main = largest[k];
                 let owns = main.size > 0 && index(naming.owners[main.label as usize]) == k;
                 slot.size = main.size;
                 (slot.id, slot.region) =
@@ -85,7 +85,8 @@ impl State {
         refill(wanted, owners.len(), None)?;
         for (l, sum) in sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0) {
             let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
-            let (gx, gy) = ((at[0] / PLACE / step).min(nx - 1), (at[1] / PLACE / step).min(ny - 1));
+            let (gx, gy) =
+                ((at[0] / POSITION_UNIT / step).min(nx - 1), (at[1] / POSITION_UNIT / step).min(ny - 1));
             let near = (gy - 1..=gy + 1)
                 .flat_map(|y| (gx - 1..=gx + 1).map(move |x| (x, y)))
                 .filter(|&(x, y)| x >= 0 && y >= 0 && x < nx && y < ny)
@@ -93,7 +94,7 @@ impl State {
                 .filter(|&k| slots[k].region == NONE)
                 .min_by_key(|&k| {
                     let (columns, rows) = (grid.columns(k % nx as usize), grid.rows(k / nx as usize));
-                    let center = [columns, rows].map(|r| PLACE / 2 * (r.start + r.end - 1) as i32);
+                    let center = [columns, rows].map(|r| POSITION_UNIT / 2 * (r.start + r.end - 1) as i32);
                     let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
                     (d[0] * d[0] + d[1] * d[1], k)
                 });
@@ -103,16 +104,18 @@ impl State {
             });
         }
         for (l, sum) in sums.iter().enumerate() {
-            let Some((k, place)) = wanted[l].filter(|&(k, _)| claims[k] == key(sum[0], l)) else { continue };
+            let Some((k, position)) = wanted[l].filter(|&(k, _)| claims[k] == key(sum[0], l)) else {
+                continue;
+            };
             let color = [3, 4, 5].map(|i| ((2 * sum[i] + sum[0]) / (2 * sum[0])) as u32);
             let sample = u64::from(grid.sample_step());
             slots[k] = Slot {
-                place,
+                position,
                 velocity: slots[k].velocity,
                 id: tracks[l].id,
                 size: (sum[0] * sample * sample) as u32,
                 region: l as u32,
-                planted: Some(color),
+                reseeded: Some(color),
             };
         }
         Ok(())

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What lasts from frame to frame: clusters that move on and region identities. Independent of the algorithm that
-//! clusters on the grid.
+//! What a frame leaves to the next: clusters, which move with the picture, and identities of regions. Independent of the
+//! algorithm that clusters on the grid.
 //!
 //! ```text
 //! motion:   a shift of the whole picture, from thumbnails of this frame and the last
 //! track:    the motion of every region, from how its pixels match
-//! reassign: every cluster moves on, and into the cell that it is then over
-//! segment:  the algorithm goes on from there; a pixel prefers the cluster that its place belonged to (inertia)
+//! reassign: every cluster moves, and into the cell that it is then over
+//! segment:  the algorithm starts from there; a pixel prefers the cluster that its position belonged to (inertia)
 //! identify: regions take the identity of their cluster, else of the free earlier region that they cover most
 //! ```
 //!
-//! A slot is the cluster of a cell. Places and velocities are in 1/16 px. The velocity of a slot is its own motion less
+//! A slot is the cluster of a cell. Positions and velocities are in 1/16 px. The velocity of a slot is its own motion less
 //! that of the whole picture.
 //!
 //! *Motion.* Thumbnails are means of channel 0 over squares. The shift is the one of least squared difference over the
 //! squares that every shift of up to `reach` can compare, refined by a parabola along each axis.
 //!
 //! *Track.* The samples of a region, on a lattice in the 3x3 cells around its slot, are compared with this frame's pixels
-//! (sum of absolute differences; places outside count as the nearest inside). The shift is none, unless that of the last
+//! (sum of absolute differences; positions outside count as the nearest inside). The shift is none, unless that of the last
 //! frame or that of the picture is clearly better; then the best of the eight at 2 px around, and of the eight at 1 px.
 //! It is none, too, where the samples hardly differ without one, and the further the shift the more they have to differ:
 //! what is flat is not seen to move.
 //!
-//! *Rehome.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
+//! *Reassign.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
-//! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds, or
-//! end, as do those that left the picture; with LSC the center of such a cell is within 1.5 S of them along both axes. Cells that nobody took are seeded anew.
+//! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds. Those
+//! that get none are terminated, as are those that left the picture. With LSC the center of such a cell is within 1.5 S of
+//! them along both axes. Cells that nobody took are seeded anew.
 //!
-//! *Inertia.* A pixel is predicted to belong to the region that was in its place, moved as its cell moves, and the
-//! distance to the cluster that this region has now is reduced: by the wanted part of it, or by five times that part (up to
-//! 252/256) where the pixel looks as it did there. Less so the more it differs, in eighths, and then by at most
-//! `MOST_SPARED` times that part of the last frame's mean distance, unless the wanted part of its own is more: regions would
-//! keep shapes that no cluster gives them. A pixel that looks as the one in the very same place before goes with that one's
-//! region, and nothing bounds what it is spared: what stands still stays as it is.
+//! *Inertia.* A pixel is predicted to belong to the region that was at its position in the last frame, moved as its cell
+//! moves. The distance to the cluster that this region has now is discounted by the wanted part of it, or by five times that
+//! part (up to 252/256) where the pixel is similar to the one that it comes from. The discount falls with similarity, in
+//! eighths, and is then at most `MOST_DISCOUNT` times that part of the last frame's mean distance, unless the wanted part of
+//! its own is more: otherwise regions would keep shapes that no cluster gives them. A pixel that is similar to the one at the
+//! very same position before stays with that one's region, and nothing bounds its discount: what stands still stays as it is.
 //!
-//! *Identity.* Among the clusters whose main component (the largest; ties: the first in raster order) lies in a region,
+//! *Identity.* Among the clusters whose largest component (ties: the first in raster order) lies in a region,
 //! the one with the largest owns it and names it (ties: the lowest slot). Regions without a name take over that of an
 //! earlier region that no one else has: pairs by their overlap on the sample lattice, in [`MATCH_ROUNDS`] rounds in which
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
@@ -55,10 +56,10 @@ pub(crate) mod cuda;
 #[cfg(feature = "cuda")]
 pub(crate) mod device;
 mod identify;
-pub(crate) mod look_back;
 mod matching;
 pub(crate) mod merged;
 mod motion;
+pub(crate) mod predict;
 mod reassign;
 pub(crate) mod state;
 
@@ -72,35 +73,35 @@ use crate::range::Range;
 pub const INERTIA: Range<f32> =
     Range { name: "temporal-inertia", min: 0.0, max: 0.9, default: 0.2, allowed: "0 to 0.9" };
 
-/// Assign/update rounds of a frame that goes on from the last one.
+/// Assign/update rounds of a warm start.
 pub const WARM_ROUNDS: u32 = 2;
 /// Rounds in which regions without an identity and free identities choose each other.
 pub const MATCH_ROUNDS: u32 = 4;
 /// Rounds in which clusters that did not get the cell that they are over look for a free one.
 pub(crate) const CLAIM_ROUNDS: usize = 2;
-/// Quanta of places and velocities in a px.
-pub const PLACE: i32 = 16;
+/// Quanta of positions and velocities in a px.
+pub const POSITION_UNIT: i32 = 16;
 /// One in the fixed point of inertia.
 pub const INERTIA_ONE: u32 = 256;
 
-/// Most that a distance is spared for looks, in 1/256: 32 bits hold this times a distance below 2^24.
+/// Largest discount on a distance for similarity, in 1/256: 32 bits hold this times a distance below 2^24.
 const MOST_INERTIA: u32 = 252;
-/// Most that a distance is spared where a pixel has moved and looks as it did: inertia times this, of the mean distance in the
+/// Largest discount on a distance where a pixel has moved and is similar to what it was: inertia times this, of the mean distance in the
 /// last frame.
-pub(crate) const MOST_SPARED: u32 = 30;
-/// Feature difference from which on a pixel does not look as it did where it comes from, in quanta over all channels.
+pub(crate) const MOST_DISCOUNT: u32 = 30;
+/// Feature difference from which on a pixel is not similar to where it comes from, in quanta over all channels.
 pub(crate) const SAME: u32 = 128;
-/// How a pixel looks that is as the one in the very same place was; else it is 0 to 8, in eighths.
+/// Similarity of a pixel that is as the one in the very same position was; else it is 0 to 8, in eighths.
 pub(crate) const STAYS: u8 = 15;
 /// Where that stands in a prediction.
-pub(crate) const LOOKS_SHIFT: u32 = 4;
-/// Feature difference to the pixel in the same place below which a pixel stays with the region that was there, however
+pub(crate) const SIMILARITY_SHIFT: u32 = 4;
+/// Feature difference to the pixel in the same position below which a pixel stays with the region that was there, however
 /// that moves: in flat areas nothing is seen to move.
 pub(crate) const STILL: u32 = 45;
 /// Regions move only where that lowers the difference of their samples by this part and by so much a sample.
 pub(crate) const TRACK_MARGIN: u32 = 8;
 pub(crate) const TRACK_NOISE: u32 = 3;
-/// A region whose samples differ by less than this, each, from the pixels in their places stays: it is too flat to tell.
+/// A region whose samples differ by less than this, each, from the pixels at their positions stays: it is too flat to tell.
 pub(crate) const TRACK_FLAT: u32 = 30;
 /// So does one where that is less than this for each px, along the longer axis, that it would move by.
 pub(crate) const TRACK_FLAT_PX: u32 = 6;
@@ -128,8 +129,8 @@ pub(crate) fn track_points(grid: &Grid, geometry: Geometry) -> usize {
 }
 
 /// 1/16 px in whole px, rounded half up.
-pub(crate) fn whole_px(place: [i32; 2]) -> [i32; 2] {
-    place.map(|v| (v + PLACE / 2) >> 4)
+pub(crate) fn whole_px(position: [i32; 2]) -> [i32; 2] {
+    position.map(|v| (v + POSITION_UNIT / 2) >> 4)
 }
 
 /// Grid step of algorithms that do not cluster on the grid: overlaps are counted on every second column and row.
@@ -148,9 +149,9 @@ const REACH: u32 = 8;
 /// What follows from the frame size and the wanted inertia.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Share of the distance that the predicted cluster is spared, in 1/256.
+    /// The discount for the predicted cluster, in 1/256 of its distance.
     pub(crate) inertia: u32,
-    /// The same where the pixel looks as it did.
+    /// The same where the pixel is similar to what it was.
     pub(crate) sure: u32,
     /// Side of a thumbnail's squares in px, a power of two.
     pub(crate) square: u32,
@@ -200,7 +201,7 @@ impl Plan {
     }
 
     /// The last frame's residual where nobody knows it: no sum of distances, which have 32 bits, is a cut after it, and it bounds
-    /// nothing that moved pixels are spared.
+    /// no discount for moved pixels.
     pub(crate) fn unknown_residual(&self) -> u64 {
         self.samples << 32
     }
@@ -222,21 +223,21 @@ impl Plan {
 
     /// The inertia in a frame after one with that residual.
     pub(crate) fn inertia(&self, residual: u64) -> Inertia {
-        let most = (residual / self.samples * u64::from(MOST_SPARED * self.inertia)) >> 8;
+        let most = (residual / self.samples * u64::from(MOST_DISCOUNT * self.inertia)) >> 8;
         // Even fifteen eighths fit.
         let eighth = most.min(u64::from(u32::MAX / 2)) as u32 / 8;
         Inertia { usual: self.inertia, sure: self.sure, eighth }
     }
 }
 
-/// What distances to the clusters that pixels are predicted to belong to are spared.
+/// The discounts on distances to the clusters that pixels are predicted to belong to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inertia {
     /// In 1/256 of the distance.
     usual: u32,
     /// The most, where pixels stay.
     sure: u32,
-    /// For each eighth of how a moved pixel looks, where that is more than usual and not more than the most.
+    /// For each eighth of a moved pixel's similarity, where that is more than usual and not more than the most.
     eighth: u32,
 }
 
@@ -244,38 +245,38 @@ impl Inertia {
     /// What is left of a distance below 2^24 with that prediction.
     #[inline(always)]
     pub fn spared(&self, distance: u32, predicted: u8) -> u32 {
-        let looks = predicted >> LOOKS_SHIFT;
-        self.left(distance, looks, self.eighth * u32::from(looks), |part| (distance * part) >> 8)
+        let similarity = predicted >> SIMILARITY_SHIFT;
+        self.left(distance, similarity, self.eighth * u32::from(similarity), |part| (distance * part) >> 8)
     }
 
     /// The same of any distance.
     #[inline(always)]
     pub fn spared_of_any(&self, distance: u32, predicted: u8) -> u32 {
-        let looks = predicted >> LOOKS_SHIFT;
+        let similarity = predicted >> SIMILARITY_SHIFT;
         // `distance * part / 256` in 32 bits.
         let part = |part| (distance >> 8) * part + (((distance & 255) * part) >> 8);
-        self.left(distance, looks, self.eighth * u32::from(looks), part)
+        self.left(distance, similarity, self.eighth * u32::from(similarity), part)
     }
 
     /// The same of a distance of `bits` more than residuals add up.
     #[inline(always)]
     pub fn spared_of_fine(&self, distance: u64, predicted: u8, bits: u32) -> u64 {
-        let looks = predicted >> LOOKS_SHIFT;
-        let bound = (u64::from(self.eighth) * u64::from(looks)) << bits;
-        self.left(distance, looks, bound, |part| (distance * u64::from(part)) >> 8)
+        let similarity = predicted >> SIMILARITY_SHIFT;
+        let bound = (u64::from(self.eighth) * u64::from(similarity)) << bits;
+        self.left(distance, similarity, bound, |part| (distance * u64::from(part)) >> 8)
     }
 
-    /// `bound` is what looks are spared, `part` gives so many 1/256 of the distance.
+    /// `bound` is the largest discount for similarity, `part` gives so many 1/256 of the distance.
     #[inline(always)]
     fn left<T: Copy + Ord + Sub<Output = T>>(
         &self,
         distance: T,
-        looks: u8,
+        similarity: u8,
         bound: T,
         part: impl Fn(u32) -> T,
     ) -> T {
         let (most, bound) = (part(self.sure), bound.max(part(self.usual)));
-        distance - if looks == STAYS { most } else { most.min(bound) }
+        distance - if similarity == STAYS { most } else { most.min(bound) }
     }
 }
 
@@ -318,12 +319,12 @@ fn shift_of(plan: &Plan, differences: &[u64]) -> [i32; 2] {
         let (before, after) = (differences[best - step] as i64, differences[best + step] as i64);
         let bend = before + after - 2 * least as i64;
         if bend > 0 {
-            (i64::from(PLACE / 2 * plan.square as i32) * (before - after) / bend) as i32
+            (i64::from(POSITION_UNIT / 2 * plan.square as i32) * (before - after) / bend) as i32
         } else {
             0
         }
     };
-    let whole = PLACE * plan.square as i32;
+    let whole = POSITION_UNIT * plan.square as i32;
     [whole * dx + vertex(dx, reach_x, 1), whole * dy + vertex(dy, reach_y, across as usize)]
 }
 
@@ -336,9 +337,9 @@ mod tests {
         let geometry = Geometry { width: 64, height: 48 };
         let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true, u32::MAX);
         assert_eq!((plan.inertia, plan.sure), (51, 252));
-        // The mean distance is 1000, so that an eighth of looks is spared 1000 * 30 * 51 / 256 / 8.
+        // The mean distance is 1000, so that an eighth of similarity discounts 1000 * 30 * 51 / 256 / 8.
         let inertia = plan.inertia(1000 * plan.samples + 1);
-        for (distance, looks, spared) in [
+        for (distance, similarity, spared) in [
             (5120, STAYS, 5040),
             (5120, 8, 5040),
             (10_240, 8, 8 * 747),
@@ -349,11 +350,15 @@ mod tests {
             (51_200, 8, 10_200),
             (51_200, STAYS, 50_400),
         ] {
-            let predicted = looks << LOOKS_SHIFT | 4;
-            assert_eq!(inertia.spared(distance, predicted), distance - spared, "{distance} {looks}");
-            assert_eq!(inertia.spared_of_any(distance, predicted), distance - spared, "{distance} {looks}");
+            let predicted = similarity << SIMILARITY_SHIFT | 4;
+            assert_eq!(inertia.spared(distance, predicted), distance - spared, "{distance} {similarity}");
+            assert_eq!(
+                inertia.spared_of_any(distance, predicted),
+                distance - spared,
+                "{distance} {similarity}"
+            );
             let fine = inertia.spared_of_fine(u64::from(distance) << 20, predicted, 20);
-            assert_eq!(fine, u64::from(distance - spared) << 20, "{distance} {looks}");
+            assert_eq!(fine, u64::from(distance - spared) << 20, "{distance} {similarity}");
         }
         assert_eq!(
             Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true, u32::MAX)

@@ -6,11 +6,12 @@
 
 use rayon::prelude::*;
 
-use super::look_back::feature_difference;
 use super::matching::refill;
+use super::predict::feature_difference;
 use super::state::{NONE, Samples, Slot, SlotSamples, State};
 use super::{
-    PLACE, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step, whole_px,
+    POSITION_UNIT, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step,
+    whole_px,
 };
 use crate::algo::grid::Grid;
 use crate::color::unpack;
@@ -250,7 +251,7 @@ impl Tracking<'_> {
             }
         }
         if found != own {
-            slot.velocity = [0, 1].map(|i| PLACE * found[i] - shift[i]);
+            slot.velocity = [0, 1].map(|i| POSITION_UNIT * found[i] - shift[i]);
         }
     }
 }

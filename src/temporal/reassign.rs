@@ -2,7 +2,7 @@
 //! Clusters to the cells that they are over, on the CPU: the reference of the stage `temporal/reassign`.
 
 use super::state::{NONE, SLOTS, Scratch, Slot, Source, State};
-use super::{CLAIM_ROUNDS, PLACE, whole_px};
+use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
 use crate::algo::grid::Grid;
 use crate::cpu::memory;
 use crate::error::Result;
@@ -24,12 +24,12 @@ fn claimant(claim: u64) -> usize {
 fn center(grid: &Grid, cell: i32) -> [i32; 2] {
     let nx = grid.nx as i32;
     let (columns, rows) = (grid.columns((cell % nx) as usize), grid.rows((cell / nx) as usize));
-    [columns, rows].map(|r| PLACE / 2 * (r.start + r.end - 1) as i32)
+    [columns, rows].map(|r| POSITION_UNIT / 2 * (r.start + r.end - 1) as i32)
 }
 
 /// Whole cells that all slots move by: the picture's motion so far, of which `drift` keeps what is left.
 fn whole_cells(grid: &Grid, drift: &mut [i32; 2], shift: [i32; 2]) -> [i32; 2] {
-    let cell = PLACE * grid.step as i32;
+    let cell = POSITION_UNIT * grid.step as i32;
     [0, 1].map(|i| {
         drift[i] += shift[i];
         let cells = (2 * drift[i] + cell).div_euclid(2 * cell);
@@ -52,8 +52,8 @@ impl State {
     }
 
     /// Where a slot's cluster is now, in 1/16 px.
-    fn place(shift: [i32; 2], slot: &Slot) -> [i32; 2] {
-        [0, 1].map(|i| slot.place[i] + shift[i] + slot.velocity[i])
+    fn position(shift: [i32; 2], slot: &Slot) -> [i32; 2] {
+        [0, 1].map(|i| slot.position[i] + shift[i] + slot.velocity[i])
     }
 
     /// Every cluster inside the frame claims a cell: the own one, `along` the picture's motion, unless it has left that for good, or
@@ -61,10 +61,10 @@ impl State {
     fn claim_cells(&mut self, along: [i32; 2]) {
         let Self { grid, slots, shift, scratch: Scratch { claims, wanted, .. }, .. } = self;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
-        let most = [grid.geometry.width, grid.geometry.height].map(|side| PLACE * (side as i32 - 1));
-        let stays = 9 * PLACE * step / 10;
+        let most = [grid.geometry.width, grid.geometry.height].map(|side| POSITION_UNIT * (side as i32 - 1));
+        let stays = 9 * POSITION_UNIT * step / 10;
         for (h, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.size > 0) {
-            let at = Self::place(*shift, slot);
+            let at = Self::position(*shift, slot);
             if (0..2).any(|i| at[i] < 0 || at[i] > most[i]) {
                 continue;
             }
@@ -74,7 +74,7 @@ impl State {
             let cell = if inside && (0..2).all(|i| (at[i] - own[i]).abs() <= stays) {
                 y * nx + x
             } else {
-                (at[1] / PLACE / step).min(ny - 1) * nx + (at[0] / PLACE / step).min(nx - 1)
+                (at[1] / POSITION_UNIT / step).min(ny - 1) * nx + (at[0] / POSITION_UNIT / step).min(nx - 1)
             };
             wanted[h] = Some(cell);
             let best = &mut claims[cell as usize][0];
@@ -91,7 +91,7 @@ impl State {
             if claims[cell as usize][..round].contains(&claim(h, slot.size)) {
                 continue;
             }
-            let at = Self::place(*shift, slot);
+            let at = Self::position(*shift, slot);
             let (gx, gy) = (cell % nx, cell / nx);
             let free = (gy - 2..=gy + 2)
                 .flat_map(|y| (gx - 2..=gx + 2).map(move |x| (x, y)))
@@ -126,7 +126,7 @@ impl State {
                 Source {
                     slot: h,
                     shift: [0, 1].map(|i| shift[i] + slots[h].velocity[i]),
-                    planted: slots[h].planted.map(|color| (color, slots[h].place)),
+                    reseeded: slots[h].reseeded.map(|color| (color, slots[h].position)),
                 }
             });
             let motion = sources[c].map_or(*shift, |source| source.shift);

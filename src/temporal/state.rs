@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a frame leaves to the next, on the CPU. What works on it is in `motion.rs`, `reassign.rs`, `look_back.rs` and `identify.rs`.
+//! What a frame leaves to the next, on the CPU. What works on it is in `motion.rs`, `reassign.rs`, `predict.rs` and `identify.rs`.
 
 use super::matching::Matching;
 use super::merged::Merged;
-use super::{CLAIM_ROUNDS, Inertia, PLACE, Plan, Track};
+use super::{CLAIM_ROUNDS, Inertia, POSITION_UNIT, Plan, Track};
 use crate::algo::grid::Grid;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
@@ -17,17 +17,17 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// Center in 1/16 px.
-    pub place: [i32; 2],
+    pub position: [i32; 2],
     /// Own motion in 1/16 px a frame, less that of the picture.
     pub velocity: [i32; 2],
     /// Identity of its region, or 0.
     pub id: u32,
-    /// Pixels of its main component; 0 ends it.
+    /// Pixels of its largest component; 0 terminates its track.
     pub size: u32,
     /// Its region's label in the last frame.
     pub region: u32,
     /// Mean features, where a region without a cluster has taken the slot.
-    pub planted: Option<[u32; 3]>,
+    pub reseeded: Option<[u32; 3]>,
 }
 
 /// What memory is for, in errors.
@@ -35,7 +35,7 @@ pub(super) const SLOTS: &str = "clusters over time";
 /// Parts of the slots for each thread: regions are not equally large.
 const PARTS: usize = 4;
 
-const EMPTY: Slot = Slot { place: [0; 2], velocity: [0; 2], id: 0, size: 0, region: NONE, planted: None };
+const EMPTY: Slot = Slot { position: [0; 2], velocity: [0; 2], id: 0, size: 0, region: NONE, reseeded: None };
 
 /// Where a cell's cluster comes from.
 #[derive(Debug, Clone, Copy)]
@@ -45,12 +45,12 @@ pub(crate) struct Source {
     /// How far it has moved, in 1/16 px.
     pub shift: [i32; 2],
     /// Where a region without a cluster took the slot: its mean features, and its centroid before it moved, in 1/16 px.
-    pub planted: Option<([u32; 3], [i32; 2])>,
+    pub reseeded: Option<([u32; 3], [i32; 2])>,
 }
 
-/// The main component of a cluster: pixels and final label.
+/// The largest component of a cluster: pixels and final label.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Main {
+pub(crate) struct Largest {
     pub size: u32,
     pub label: u32,
 }
@@ -66,7 +66,7 @@ pub(super) struct Naming {
     pub owners: Array<u64>,
     /// Overlaps of regions without an identity with earlier ones, in samples.
     pub overlaps: Matching,
-    /// Number, place and features of the samples of each region without a cluster.
+    /// Number, position and features of the samples of each region without a cluster.
     pub sums: Array<[u64; 6]>,
     /// The largest claim on each slot.
     pub claims: Array<u64>,
@@ -146,7 +146,7 @@ pub(crate) struct State {
     /// Names of merged regions, where regions are merged: those are then the ones that a reader sees.
     pub merged: Option<Merged>,
     /// One for each cluster, from the stage `connectivity`.
-    pub mains: Array<Main>,
+    pub largest: Array<Largest>,
     /// One for each region.
     pub tracks: Array<Track>,
     pub(super) scratch: Scratch,
@@ -177,7 +177,7 @@ impl State {
             residual: 0,
             next_id: 1,
             merged: plan.merge.map(|_| Merged::default()),
-            mains: Array::new(),
+            largest: Array::new(),
             tracks: Array::new(),
             scratch: Scratch {
                 differences: memory::zeroed(SLOTS, temporal.shifts())?,
@@ -195,7 +195,7 @@ impl State {
         self.residual = plan.carried_residual(self.residual, growth);
     }
 
-    /// Share of the distance that a predicted cluster is spared.
+    /// The discount for a predicted cluster, as part of its distance.
     pub fn inertia(&self) -> Inertia {
         self.plan.inertia(self.residual)
     }
@@ -207,9 +207,10 @@ impl State {
 
     /// What the frame's regions are told about their way.
     pub fn motion(&self) -> impl Iterator<Item = Motion> {
-        self.named()
-            .iter()
-            .map(|track| Motion { velocity: track.velocity.map(|v| v as f32 / PLACE as f32), age: track.age })
+        self.named().iter().map(|track| Motion {
+            velocity: track.velocity.map(|v| v as f32 / POSITION_UNIT as f32),
+            age: track.age,
+        })
     }
 
     /// The next frame is the first.
@@ -236,13 +237,15 @@ impl State {
     }
 
     /// Takes what the algorithm leaves: the center of each slot in 1/16 px, and the residual.
-    pub fn settle(&mut self, places: impl Iterator<Item = [i32; 2]>, residual: u64) {
+    pub fn finalize(&mut self, positions: impl Iterator<Item = [i32; 2]>, residual: u64) {
         std::mem::swap(&mut self.slots, &mut self.last_slots);
         let Self { slots, last_slots: last, sources, warm, .. } = self;
         slots.clear();
-        slots.extend(places.zip(sources).map(|(place, source)| {
-            let Some(Source { slot, .. }) = source.filter(|_| *warm) else { return Slot { place, ..EMPTY } };
-            Slot { place, planted: None, ..last[slot] }
+        slots.extend(positions.zip(sources).map(|(position, source)| {
+            let Some(Source { slot, .. }) = source.filter(|_| *warm) else {
+                return Slot { position, ..EMPTY };
+            };
+            Slot { position, reseeded: None, ..last[slot] }
         }));
         self.residual = residual;
         self.in_slots = true;

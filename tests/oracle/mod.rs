@@ -61,7 +61,7 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
                     Some(a) => {
                         let weight = i64::from(slic::ADAPTIVE_ONE) / c.spread;
                         i128::from(color(&p, c)) * i128::from(weight)
-                            + i128::from(place) * i128::from(a.place)
+                            + i128::from(place) * i128::from(a.position)
                     }
                 };
                 best = best.min((d, k));
@@ -143,7 +143,7 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
                 .map(|exact| exact as f32 * scale)
                 .collect();
             let weighted: Vec<f32> =
-                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.place_weight }).collect();
+                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.position_weight }).collect();
             let square = (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum));
             let mut score = p[6] * (-2.0 * weighted[6]);
             for j in [7, 8, 9] {

@@ -1026,7 +1026,7 @@ impl<'a> Measure<'a> {
                 Some(adaptive) => {
                     let color: i64 = (0..3).map(|j| (p[j] - mean[j]).pow(2)).sum();
                     let weight = i64::from(slic::ADAPTIVE_ONE) / spread;
-                    color as u128 * weight as u128 + place as u128 * u128::from(adaptive.place)
+                    color as u128 * weight as u128 + place as u128 * u128::from(adaptive.position)
                 }
             }
         };
@@ -1063,7 +1063,7 @@ impl<'a> Measure<'a> {
             let mean = |j: usize| if j < 6 { self.mean[j] } else { 0 };
             let t: Vec<f32> = (0..10).map(|j| (norm * sums[j] - dot * mean(j)) as f32 * scale).collect();
             let weighted: Vec<f32> =
-                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.place_weight }).collect();
+                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.position_weight }).collect();
             let square = (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum));
             let mut score = p[6] * (-2.0 * weighted[6]);
             for j in [7, 8, 9] {

@@ -12,7 +12,7 @@ use super::samples::{BAND, ROWS, Samples};
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
@@ -178,8 +178,13 @@ impl<C: Clusters> Clustering<C> {
 }
 
 impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
-    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        let Work { features, temporal, .. } = work;
+    fn segment(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        labels: &mut Labels<'_>,
+        times: &mut StageTimes,
+    ) -> Result<()> {
+        let FrameBuffers { features, temporal, .. } = buffers;
         if self.grid.step == 1 {
             labels.identity();
             return Ok(());
@@ -193,12 +198,12 @@ impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
         }
         let residual = times.time(C::STAGES.label, || self.label(features, labels, temporal.as_deref()));
         if let Some(state) = temporal {
-            state.settle(self.clusters.positions(&self.grid), residual);
+            state.finalize(self.clusters.positions(&self.grid), residual);
         }
         Ok(())
     }
 
-    fn change(&mut self, plan: &Plan, _: &mut Work) -> Result<()> {
+    fn change(&mut self, plan: &Plan, _: &mut FrameBuffers) -> Result<()> {
         if let Some(own) = C::own(&plan.algorithm) {
             let new = Self::new(&self.cpu, plan, own)?;
             let old = std::mem::replace(self, new);

@@ -8,7 +8,7 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, GridArgs};
 use crate::cuda::device::ModuleCode;
@@ -106,7 +106,7 @@ impl<'a> List<'a> {
 }
 
 impl<S, C, A: Argument> Clustering<S, C, A> {
-    /// `iterations`: rounds of a frame by itself.
+    /// `iterations`: rounds of an independent frame.
     pub fn new(cuda: &Cuda, plan: &Plan, kernels: &Kernels, args: A, iterations: u32) -> Result<Self> {
         let (grid, shared) = (&plan.grid, plan.grid.reach(TILE) * kernels.reach);
         let pair = || -> Result<[Memory<C>; 2]> {
@@ -143,7 +143,7 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         self.follow.is_some()
     }
 
-    /// Rounds of a frame by itself; none where nothing is clustered.
+    /// Rounds of an independent frame; none where nothing is clustered.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -169,36 +169,36 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
     /// Rounds and labels of a frame. `own` makes the method's struct of the memory of a frame that follows another.
     pub fn segment<T: Argument>(
         &self,
-        work: &Work,
+        buffers: &FrameBuffers,
         tables: &Tables<'_>,
         own: impl FnOnce(Turns<S, C>) -> T,
     ) -> Result<()> {
-        let sums = [0, 1, 2].map(|i: usize| work.sums[i].address().cast::<S>());
+        let sums = [0, 1, 2].map(|i: usize| buffers.sums[i].address().cast::<S>());
         let clusters = [self.clusters[0].address(), self.clusters[1].address()];
-        let Some((follow, state)) = self.follow.as_ref().zip(work.temporal.as_ref()) else {
-            self.assign_rounds(work, tables, sums, clusters)?;
-            return self.label_alone(work, tables, sums, clusters);
+        let Some((follow, state)) = self.follow.as_ref().zip(buffers.temporal.as_ref()) else {
+            self.assign_rounds(buffers, tables, sums, clusters)?;
+            return self.label_alone(buffers, tables, sums, clusters);
         };
         let turn = state.phase().1;
         let [carried, carried_last] = [turn, turn ^ 1].map(|turn| follow.carried[turn].address());
         let own = own(Turns { sums, clusters, carried_last, carried });
         if state.is_warm() {
-            self.follow_rounds(work, tables, follow, state, &own)?;
+            self.follow_rounds(buffers, tables, follow, state, &own)?;
         } else {
-            self.assign_rounds(work, tables, sums, clusters)?;
+            self.assign_rounds(buffers, tables, sums, clusters)?;
         }
-        self.label_and_leave(work, tables, follow, state, &own)
+        self.label_and_leave(buffers, tables, follow, state, &own)
     }
 
-    /// All rounds of a frame by itself.
+    /// All rounds of an independent frame.
     fn assign_rounds(
         &self,
-        work: &Work,
+        buffers: &FrameBuffers,
         tables: &Tables<'_>,
         sums: [Address<S>; 3],
         clusters: [Address<C>; 2],
     ) -> Result<()> {
-        let (features, samples) = (work.features(), work.samples.address());
+        let (features, samples) = (buffers.features(), buffers.samples.address());
         for round in 0..self.rounds as usize {
             // Read what the last round left, add to the set that it cleared, clear the one before.
             let turns = [sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]];
@@ -206,69 +206,71 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
             let seeds = u32::from(round == 0);
             let list = List::new().with(&features).with(&samples).with_all(tables.rounds);
             let mut list = list.with_all(&turns).with_all(&before_and_after).with(&seeds).with(&self.args);
-            // SAFETY: the parameters of the method's `assign`, whose tables the method names in their order. `Work::new` and `new`
-            // have made planes, sums and clusters for one plan: an entry a pixel or a cell; `Work` waits before they go.
-            unsafe { work.queue.launch(&self.assign, self.sample_tiles(), ROUND_THREADS, list.items())? };
+            // SAFETY: the parameters of the method's `assign`, whose tables the method names in their order. `FrameBuffers::new` and `new`
+            // have made planes, sums and clusters for one plan: an entry a pixel or a cell; `FrameBuffers` waits before they go.
+            unsafe { buffers.queue.launch(&self.assign, self.sample_tiles(), ROUND_THREADS, list.items())? };
         }
         Ok(())
     }
 
-    /// Rounds that go on from the last frame.
+    /// Rounds of warm starts.
     fn follow_rounds<T: Argument>(
         &self,
-        work: &Work,
+        buffers: &FrameBuffers,
         tables: &Tables<'_>,
         follow: &Follow<C>,
         state: &State,
         own: &T,
     ) -> Result<()> {
         let (samples, all, shape) =
-            (work.samples.address(), state.addresses(work.first_labels.address()), state.args());
+            (buffers.samples.address(), state.addresses(buffers.first_labels.address()), state.args());
         for (begin, round) in warm_rounds() {
             let list = List::new().with(&samples).with_all(tables.rounds).with(own).with(&all).with(&shape);
             let mut list = list.with(&begin).with(&round).with(&self.args);
-            // SAFETY: the parameters of the method's `follow`, whose tables the method names in their order. `Work::new`,
+            // SAFETY: the parameters of the method's `follow`, whose tables the method names in their order. `FrameBuffers::new`,
             // `State::new` and `new` have made planes, sums and clusters for one plan: an entry a pixel or a cell.
-            unsafe { work.queue.launch(&follow.assign, self.sample_tiles(), ROUND_THREADS, list.items())? };
+            unsafe {
+                buffers.queue.launch(&follow.assign, self.sample_tiles(), ROUND_THREADS, list.items())?
+            };
         }
         Ok(())
     }
 
-    /// Labels of a frame by itself.
+    /// Labels of an independent frame.
     fn label_alone(
         &self,
-        work: &Work,
+        buffers: &FrameBuffers,
         tables: &Tables<'_>,
         sums: [Address<S>; 3],
         clusters: [Address<C>; 2],
     ) -> Result<()> {
-        let (features, components) = (work.features(), work.components());
+        let (features, components) = (buffers.features(), buffers.components());
         let last = self.rounds.max(1) as usize - 1;
         let list = List::new().with(&features).with_all(tables.rounds);
         let list = list.with(&sums[last % 3]).with(&clusters[last % 2]);
         let mut list = list.with(&components).with(&self.args);
         // SAFETY: the parameters of the method's `label`, whose tables the method names in their order; memory as in the rounds.
-        // `Work::new` has made component lists for an entry a pixel, edges for two.
-        unsafe { work.queue.launch(&self.label, work.tiles, self.label_threads, list.items()) }
+        // `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
+        unsafe { buffers.queue.launch(&self.label, buffers.tiles, self.label_threads, list.items()) }
     }
 
     /// Labels of a frame that leaves what the next one needs.
     fn label_and_leave<T: Argument>(
         &self,
-        work: &Work,
+        buffers: &FrameBuffers,
         tables: &Tables<'_>,
         follow: &Follow<C>,
         state: &State,
         own: &T,
     ) -> Result<()> {
         let (all, shape, components) =
-            (state.addresses(work.first_labels.address()), state.args(), work.components());
+            (state.addresses(buffers.first_labels.address()), state.args(), buffers.components());
         let follows = u32::from(state.is_warm());
         let last = if state.is_warm() { WARM_ROUNDS } else { self.rounds } - 1;
         let list = List::new().with_all(tables.follow_label).with(own).with(&all).with(&shape);
         let mut list = list.with(&components).with(&last).with(&follows).with(&self.args);
         // SAFETY: the parameters of the method's `label_follow`, whose tables the method names in their order; memory as in the
-        // rounds. `Work::new` has made component lists for an entry a pixel, edges for two.
-        unsafe { work.queue.launch(&follow.label, work.tiles, self.label_threads, list.items()) }
+        // rounds. `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
+        unsafe { buffers.queue.launch(&follow.label, buffers.tiles, self.label_threads, list.items()) }
     }
 }

@@ -8,7 +8,7 @@ use crate::cpu::level::LANES;
 use crate::cpu::memory;
 use crate::cpu::memory::Array;
 use crate::error::Result;
-use crate::temporal::look_back::NO_CANDIDATE;
+use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
 /// The same where 16 bits hold a number of each.
@@ -41,7 +41,7 @@ pub(crate) struct Samples<T> {
 }
 
 impl<T: Copy + Default> Samples<T> {
-    /// Cuts a grid into bands, with room for predictions if there will be some. `x` and `y` make a place from the first column or row of a cell and the sample's.
+    /// Cuts a grid into bands, with room for predictions if there will be some. `x` and `y` make a position from the first column or row of a cell and the sample's.
     pub fn bands(
         grid: &Grid,
         predicts: bool,
@@ -58,8 +58,8 @@ impl<T: Copy + Default> Samples<T> {
         predicts: bool,
         first: usize,
         rows: usize,
-        place_x: &impl Fn(usize, usize) -> T,
-        place_y: &impl Fn(usize, usize) -> T,
+        position_x: &impl Fn(usize, usize) -> T,
+        position_y: &impl Fn(usize, usize) -> T,
     ) -> Result<Self> {
         const WHAT: &str = "samples";
         let nx = grid.nx as usize;
@@ -80,8 +80,8 @@ impl<T: Copy + Default> Samples<T> {
                 let (columns, rows) = (grid.columns(gx), grid.rows(gy));
                 for row in grid.samples(&rows) {
                     for column in grid.samples(&columns) {
-                        x.push(place_x(columns.start, column));
-                        y.push(place_y(rows.start, row));
+                        x.push(position_x(columns.start, column));
+                        y.push(position_y(rows.start, row));
                     }
                 }
                 cells.push((start, x.len() - start));

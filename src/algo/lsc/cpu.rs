@@ -27,7 +27,7 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::LabelBand;
 use crate::plan;
-use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::predict::{NO_CANDIDATE, PREDICTED};
 use crate::temporal::state::{Source, State};
 use crate::temporal::{Inertia, whole_px};
 
@@ -114,7 +114,7 @@ impl Clusters for Means {
             let (x, y) = grid.seed(k % nx, k / nx);
             let color = color_pairs(&plan.color, features[y * width + x]);
             set_sums(sums, color, [plan.px[x], plan.py[y]]);
-            *cluster = Cluster::new(sums, mean, plan.place_weight).unwrap_or_default();
+            *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();
         }
     }
 
@@ -124,19 +124,19 @@ impl Clusters for Means {
         let Self { plan, mean, sums, last, clusters } = self;
         let sides = [grid.geometry.width, grid.geometry.height].map(|side| side as i32);
         for ((sums, cluster), source) in sums.iter_mut().zip(clusters).zip(state.sources()) {
-            let Some(Source { slot, shift, planted }) = source else { continue };
+            let Some(Source { slot, shift, reseeded }) = source else { continue };
             *sums = last[*slot];
-            if let Some(([l, a, b], place)) = planted {
-                let [x, y] = whole_px(*place);
+            if let Some(([l, a, b], position)) = reseeded {
+                let [x, y] = whole_px(*position);
                 let color =
                     [plan.color.l[*l as usize], plan.color.ab[*a as usize], plan.color.ab[*b as usize]];
-                let place =
+                let position =
                     [plan.px[x.clamp(0, sides[0] - 1) as usize], plan.py[y.clamp(0, sides[1] - 1) as usize]];
-                set_sums(sums, color, place);
+                set_sums(sums, color, position);
             }
             let moved = plan.moved([sums[6], sums[7], sums[8], sums[9]], whole_px(*shift));
             sums[6..].copy_from_slice(&moved);
-            *cluster = Cluster::new(sums, mean, plan.place_weight).unwrap_or_default();
+            *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();
         }
     }
 
@@ -151,7 +151,7 @@ impl Clusters for Means {
             rows.enumerate().with_min_len(BAND).for_each(|(gy, (old, clusters))| {
                 for (gx, (old, cluster)) in old.iter_mut().zip(clusters).enumerate() {
                     let sums = sums(gx, gy);
-                    if let Some(new) = Cluster::new(&sums, mean, plan.place_weight) {
+                    if let Some(new) = Cluster::new(&sums, mean, plan.position_weight) {
                         (*old, *cluster) = (sums, new);
                     }
                 }
@@ -174,8 +174,8 @@ impl Clusters for Means {
         self.sums.iter().enumerate().map(move |(k, sums)| {
             let (x, y) = grid.seed(k % nx, k / nx);
             [
-                self.plan.place_of([sums[6], sums[7]], x as i32),
-                self.plan.place_of([sums[8], sums[9]], y as i32),
+                self.plan.position_of([sums[6], sums[7]], x as i32),
+                self.plan.position_of([sums[8], sums[9]], y as i32),
             ]
         })
     }
@@ -187,8 +187,8 @@ impl Clusters for Means {
 }
 
 /// The sums of a cluster of one pixel.
-fn set_sums(sums: &mut Sums, color: [u32; 3], place: [u32; 2]) {
-    for (j, pair) in color.into_iter().chain(place).enumerate() {
+fn set_sums(sums: &mut Sums, color: [u32; 3], position: [u32; 2]) {
+    for (j, pair) in color.into_iter().chain(position).enumerate() {
         let [c, s] = unpack_pair(pair);
         (sums[2 * j], sums[2 * j + 1]) = (i64::from(c), i64::from(s));
     }
@@ -259,7 +259,7 @@ fn lsc_assign_band_body(
     band_sums.fill(Sums::default());
     for (cell, &(start, len)) in samples.cells.iter().enumerate() {
         let candidates = Candidates::new(grid, clusters, cell % nx, samples.first + cell / nx);
-        // A cell has at most 2^20 samples: sums of either number of a place have 30 bits and a sign, those of a color 32 bits.
+        // A cell has at most 2^20 samples: sums of either number of a position have 30 bits and a sign, those of a color 32 bits.
         let mut sums = [[0u64; 5]; CANDIDATES];
         for at in (0..len).step_by(LANES) {
             let range = start + at..start + at + LANES;

@@ -9,7 +9,7 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{
     Address, GridArgs, LSC_REACH_BYTES, LscArgs, LscMean, LscMeans, LscSums, LscTemporal,
@@ -60,10 +60,10 @@ impl Lsc {
         self.means.byte(offset_of!(LscMeans, mean)).cast()
     }
 
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, work: &Work) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, buffers: &FrameBuffers) -> Result<Self> {
         let grid = plan.grid;
         let what = "device memory";
-        let (label, follow_label, label_threads) = if work.has_few_tiles() {
+        let (label, follow_label, label_threads) = if buffers.has_few_tiles() {
             ("lsc_label_small", "lsc_label_follow_small", LABEL_THREADS_SMALL)
         } else {
             ("lsc_label", "lsc_label_follow", LABEL_THREADS)
@@ -79,7 +79,7 @@ impl Lsc {
             label_threads,
             reach: LSC_REACH_BYTES,
         };
-        let args = LscArgs { grid: GridArgs::new(&grid), position_weight: lsc.place_weight };
+        let args = LscArgs { grid: GridArgs::new(&grid), position_weight: lsc.position_weight };
         let clustering = Clustering::new(cuda, plan, &kernels, args, lsc.iterations)?;
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
         let follow = || -> Result<Follow> {
@@ -92,7 +92,7 @@ impl Lsc {
         };
         Ok(Self {
             mean: cuda.device.kernel(&MODULE, "lsc_mean", "lsc/mean")?,
-            means: work.sums[0].address().cast::<LscSums>().item(grid.cells()).cast(),
+            means: buffers.sums[0].address().cast::<LscSums>().item(grid.cells()).cast(),
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
             follow: clustering.follows().then(follow).transpose()?,
@@ -102,30 +102,30 @@ impl Lsc {
     }
 
     /// Puts stage `lsc/mean` on the stream.
-    fn launch_mean(&self, work: &Work) -> Result<()> {
-        let (samples, color, means) = (work.samples.address(), self.color.address(), self.means);
+    fn launch_mean(&self, buffers: &FrameBuffers) -> Result<()> {
+        let (samples, color, means) = (buffers.samples.address(), self.color.address(), self.means);
         let count = self.clustering.samples();
         let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
         let list = &mut args![samples, color, means, count];
-        // SAFETY: the parameters of `lsc_mean`. `Work::new` has made a sample for every pixel, of which `count` are used, and
+        // SAFETY: the parameters of `lsc_mean`. `FrameBuffers::new` has made a sample for every pixel, of which `count` are used, and
         // `sums_words` has asked it for the `LscMeans` behind the sums; `color` has an entry for each value of a channel.
-        unsafe { work.queue.launch(&self.mean, (blocks, 1), MEAN_THREADS, list) }
+        unsafe { buffers.queue.launch(&self.mean, (blocks, 1), MEAN_THREADS, list) }
     }
 }
 
 impl Segmenter<Cuda> for Lsc {
-    fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
+    fn change(&mut self, plan: &crate::plan::Plan, buffers: &mut FrameBuffers) -> Result<()> {
         let AlgorithmPlan::Lsc(lsc) = &plan.algorithm else { return Ok(()) };
-        let mut next = Self::new(&work.queue.cuda, plan, lsc, work)?;
+        let mut next = Self::new(&buffers.queue.cuda, plan, lsc, buffers)?;
         // Sums hold pairs of fixed lengths, whatever the ratio: nothing to translate.
         next.clustering.take_carried(&mut self.clustering, 0);
         *self = next;
         Ok(())
     }
 
-    fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
         if self.clustering.rounds() > 0 {
-            self.launch_mean(work)?;
+            self.launch_mean(buffers)?;
         }
         let follow = self.follow.as_ref();
         let floats = follow.map_or(Address::NULL, |follow| follow.color.address().cast());
@@ -136,7 +136,7 @@ impl Segmenter<Cuda> for Lsc {
             rounds: &[self.color.address().cast(), px, py, mean],
             follow_label: &[floats, px, py, mean],
         };
-        self.clustering.segment(work, &tables, |turns| {
+        self.clustering.segment(buffers, &tables, |turns| {
             let Turns { sums, clusters: state, carried_last, carried } = turns;
             LscTemporal { sums, state, carried_last, carried, turn, square, unused: 0 }
         })

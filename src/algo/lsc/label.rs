@@ -16,7 +16,7 @@ use crate::algo::grid::Grid;
 use crate::cpu::level::{LANES, by_level};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
-use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::predict::{NO_CANDIDATE, PREDICTED};
 use crate::temporal::state::State;
 
 /// Columns whose part of the score is kept while rows pass.
@@ -131,7 +131,7 @@ struct Nearest<'a> {
     plan: &'a Plan,
     mean: &'a Mean,
     candidates: &'a Candidates,
-    /// What place in the row gives.
+    /// What position in the row gives.
     across: &'a [[f32; LANES]; CANDIDATES],
     y: &'a [[f32; LANES]; 2],
     pixels: Pixels,

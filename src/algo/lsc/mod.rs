@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! LSC: linear spectral clustering, k-means of color and place mapped onto circles, so that it approximates a normalized
+//! LSC: linear spectral clustering, k-means of color and position mapped onto circles, so that it approximates a normalized
 //! cut; each pixel chooses among the nine clusters around its home cell.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Source: Ban, Liu, Fouriaux 2016 (GLSC), Eq. 1 to 5; feature `φ'(p)`, ten numbers: cosine and sine of five angles, with
-//! L in 0..100, a and b from -128 to 127 and a grid step of place each spanning a quarter turn, times `C_c`, `2.55 C_c`,
+//! L in 0..100, a and b from -128 to 127 and a grid step of position each spanning a quarter turn, times `C_c`, `2.55 C_c`,
 //! `2.55 C_c`, `C_s`, `C_s`. Weight `w(p) = φ'(p) · φ̄'`, `φ(p) = φ'(p) / w(p)`, distance `|φ(p) - m_k|²`.
 //!
 //! The arithmetic. As `w φ = φ'`, the weighted mean of Eq. 5 is `m_k = S_k / (S_k · φ̄')` with the plain sum `S_k = Σ φ'`
@@ -26,11 +26,11 @@
 //! it is single operations and one chain of fused multiply-adds in the order of `score.rs`, so that every backend finds the same
 //! minimum. Ties: the lowest cluster index.
 //!
-//! Where clusters go on from frame to frame, it is their sums that do, with the pairs of place turned by the way in whole px. The
+//! With warm starts it is the sums of clusters that last, with the pairs of position turned by the way in whole px. The
 //! distance that inertia spares a part of is `|φ'|² / w' - |φ̄'|² w' + score`, `w'` being `w(p) / |φ̄'|²`: the true one times
-//! `w(p) |φ̄'|²`, cut to a whole number. A cluster's place is where its pairs point to.
+//! `w(p) |φ̄'|²`, cut to a whole number. A cluster's position is where its pairs point to.
 //!
-//! Differs from the paper: place is measured in grid steps (the paper gives no unit, in any other it is noise); its mean
+//! Differs from the paper: position is measured in grid steps (the paper gives no unit, in any other it is noise); its mean
 //! is taken as zero, as it is over whole turns, where the paper's depends on how far the frame goes into one; the mean of
 //! color is that of the sampled pixels; rounds visit only every second or fourth column and row where cells are large enough
 //! for it to change nothing (boundary recall at 1000 labels 0.9728 with all pixels, 0.9730 without); candidates surround the
@@ -63,9 +63,9 @@ pub const RATIO: Range<f32> =
 const COLOR: f64 = 1280.0;
 /// Weight of a and b, whose 255 units span the quarter turn that 100 units of L do.
 const CHROMA: f64 = 2.55;
-/// Length of a place in quanta, whatever the ratio, which enters where clusters are compared.
+/// Length of a position in quanta, whatever the ratio, which enters where clusters are compared.
 const PLACE: f64 = 1024.0;
-/// Length of the pairs that places are turned by.
+/// Length of the pairs that positions are turned by.
 const TURN: f64 = 16384.0;
 /// Bits of the same.
 pub(crate) const TURN_BITS: u32 = 14;
@@ -104,7 +104,7 @@ impl Method for Params {
 
     /// Places repeat every four steps: a cluster further off would be near pixels on the cell's other side.
     fn claim_reach(&self, grid: &Grid) -> u32 {
-        3 * temporal::PLACE as u32 * grid.step / 2
+        3 * temporal::POSITION_UNIT as u32 * grid.step / 2
     }
 
     fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> Plan {
@@ -127,8 +127,8 @@ pub struct Plan {
     pub px: Vec<u32>,
     /// Pair of each row.
     pub py: Vec<u32>,
-    /// Square of `C_s` in quanta over the length of a place: what products of places are multiplied with.
-    pub place_weight: f32,
+    /// Square of `C_s` in quanta over the length of a position: what products of positions are multiplied with.
+    pub position_weight: f32,
     /// `|φ'|²`, which is that of every pixel but for rounding.
     pub(crate) square: f32,
     /// Pair of each whole px of a turn, of length 2^14; only where clusters go on from frame to frame.
@@ -158,17 +158,17 @@ pub fn unpack_pair(pair: u32) -> [i32; 2] {
 impl Plan {
     /// By which factor distances of the same pixels are larger than with another plan, at most.
     pub(crate) fn growth(&self, from: &Self) -> f64 {
-        let heavier = f64::from(self.place_weight) / f64::from(from.place_weight);
+        let heavier = f64::from(self.position_weight) / f64::from(from.position_weight);
         heavier.max(heavier.recip())
     }
 
-    /// The place pairs of some sums after a move by whole px.
-    pub(crate) fn moved(&self, place: [i64; 4], by: [i32; 2]) -> [i64; 4] {
+    /// The position pairs of some sums after a move by whole px.
+    pub(crate) fn moved(&self, position: [i64; 4], by: [i32; 2]) -> [i64; 4] {
         let mut out = [0; 4];
         for i in 0..2 {
             let [c, s] =
                 unpack_pair(self.turn[by[i].rem_euclid(self.turn.len() as i32) as usize]).map(i64::from);
-            let [x, y] = [place[2 * i], place[2 * i + 1]];
+            let [x, y] = [position[2 * i], position[2 * i + 1]];
             let half = 1 << (TURN_BITS - 1);
             out[2 * i] = (x * c - y * s + half) >> TURN_BITS;
             out[2 * i + 1] = (x * s + y * c + half) >> TURN_BITS;
@@ -176,12 +176,12 @@ impl Plan {
         out
     }
 
-    /// The place in 1/16 px that the sum of some pairs points to, of those a turn apart the nearest to `near` px. Within
+    /// The position in 1/16 px that the sum of some pairs points to, of those a turn apart the nearest to `near` px. Within
     /// a px it is the middle.
-    pub(crate) fn place_of(&self, [c, s]: [i64; 2], near: i32) -> i32 {
+    pub(crate) fn position_of(&self, [c, s]: [i64; 2], near: i32) -> i32 {
         let step = self.turn.len() / 4;
         let (quarter, c, s) = match (c, s) {
-            (0, 0) => return near * temporal::PLACE,
+            (0, 0) => return near * temporal::POSITION_UNIT,
             (c, s) if c > 0 && s >= 0 => (0, c, s),
             (c, s) if c <= 0 && s > 0 => (1, s, -c),
             (c, s) if c < 0 => (2, -c, -s),
@@ -196,7 +196,7 @@ impl Plan {
         }
         let (at, turn) = ((quarter * step + low) as i32, 4 * step as i32);
         let turns = (2 * (near - at) + turn).div_euclid(2 * turn);
-        temporal::PLACE * (at + turns * turn) + temporal::PLACE / 2
+        temporal::POSITION_UNIT * (at + turns * turn) + temporal::POSITION_UNIT / 2
     }
 
     pub(crate) fn new(params: &Params, geometry: Geometry, grid: &Grid, temporal: bool) -> Self {
@@ -207,17 +207,17 @@ impl Plan {
             l: std::array::from_fn(|v| channel(v, 100.0, COLOR)),
             ab: std::array::from_fn(|v| channel(v, 255.0, CHROMA * COLOR)),
         };
-        // Four steps are a turn: an angle is taken within one, so that equal places have equal pairs.
+        // Four steps are a turn: an angle is taken within one, so that equal positions have equal pairs.
         let angle = |i: u32| f64::from(i % (4 * grid.step)) / f64::from(grid.step) * FRAC_PI_2;
-        let place = |i: u32| pair(angle(i), PLACE);
-        let place_weight = (COLOR * f64::from(params.ratio) / PLACE).powi(2);
+        let position = |i: u32| pair(angle(i), PLACE);
+        let position_weight = (COLOR * f64::from(params.ratio) / PLACE).powi(2);
         Self {
             iterations: params.iterations,
             color: Arc::new(color),
-            px: (0..geometry.width).map(place).collect(),
-            py: (0..geometry.height).map(place).collect(),
-            place_weight: place_weight as f32,
-            square: (COLOR.powi(2) * (1.0 + 2.0 * CHROMA.powi(2)) + 2.0 * place_weight * PLACE.powi(2))
+            px: (0..geometry.width).map(position).collect(),
+            py: (0..geometry.height).map(position).collect(),
+            position_weight: position_weight as f32,
+            square: (COLOR.powi(2) * (1.0 + 2.0 * CHROMA.powi(2)) + 2.0 * position_weight * PLACE.powi(2))
                 as f32,
             turn: (0..if temporal { 4 * grid.step } else { 0 }).map(|i| pair(angle(i), TURN)).collect(),
         }

@@ -11,12 +11,12 @@ use crate::algo::grid::Grid;
 use crate::color::unpack;
 use crate::cpu::level::LANES;
 use crate::temporal::Inertia;
-use crate::temporal::look_back::{CANDIDATE, PREDICTED};
+use crate::temporal::predict::{CANDIDATE, PREDICTED};
 
 /// The mean feature's color in quanta, and how it weighs pixels.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mean {
-    /// `φ̄'`, rounded half up; the four numbers of place are zero.
+    /// `φ̄'`, rounded half up; the four numbers of position are zero.
     color: [i64; 6],
     /// `|φ̄'|²`.
     norm: i64,
@@ -33,14 +33,14 @@ impl Mean {
     }
 }
 
-/// `S_k`: the sum of a cluster's members, color before place. It is all that the next round, or the next frame, needs
+/// `S_k`: the sum of a cluster's members, color before position. It is all that the next round, or the next frame, needs
 /// to start from.
 pub(crate) type Sums = [i64; 10];
 
 /// A cluster as scores need it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Cluster {
-    /// `-2 T_k`, color before place, the latter times the weight of place.
+    /// `-2 T_k`, color before position, the latter times the weight of position.
     along: [f32; 10],
     /// `|T_k|²`.
     norm: f32,
@@ -51,7 +51,7 @@ impl Cluster {
 
     /// The cluster of some sums; `None` where there were no members, whose `S_k · φ̄'` is positive: colors of the gamut have
     /// positive cosines and sines of a and b.
-    pub fn new(sums: &Sums, mean: &Mean, place_weight: f32) -> Option<Self> {
+    pub fn new(sums: &Sums, mean: &Mean, position_weight: f32) -> Option<Self> {
         let dot = (0..6).map(|j| sums[j] * mean.color[j]).sum::<i64>();
         if dot == 0 {
             return None;
@@ -65,7 +65,7 @@ impl Cluster {
                 exact -= dot * mean.color[j];
             }
             let across = exact as f32 * scale;
-            let weighted = if j < 6 { across } else { across * place_weight };
+            let weighted = if j < 6 { across } else { across * position_weight };
             cluster.norm = weighted.mul_add(across, cluster.norm);
             cluster.along[j] = -2.0 * weighted;
         }
@@ -133,7 +133,7 @@ impl Pixels {
         all
     }
 
-    /// Adds all but place to a score: the order is part of the definition.
+    /// Adds all but position to a score: the order is part of the definition.
     #[inline(always)]
     pub fn score(&self, cluster: &Cluster, score: &mut [f32; LANES]) {
         for lane in 0..LANES {
@@ -162,7 +162,7 @@ pub(super) fn distances(plan: &Plan, mean: &Mean, pixels: &Pixels, scores: &[f32
     distances
 }
 
-/// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is spared part of its
+/// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is given a discount on its
 /// distance. `scores` are those of all candidates, `best` the least. All lanes at once; in one without a prediction nothing
 /// changes.
 #[inline(always)]
@@ -208,7 +208,7 @@ pub(super) fn floats(pairs: &[u32; LANES]) -> [[f32; LANES]; 2] {
     all
 }
 
-/// The part of a score that place in a row has; that of place in a column is added to it next.
+/// The part of a score that position in a row has; that of position in a column is added to it next.
 #[inline(always)]
 pub(super) fn score_x(cluster: &Cluster, [c, s]: &[[f32; LANES]; 2]) -> [f32; LANES] {
     let mut score = [0.0; LANES];

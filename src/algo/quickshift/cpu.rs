@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::{EXP2, Plan};
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::color::unpack;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
@@ -155,14 +155,19 @@ impl QuickShift {
 }
 
 impl Segmenter<Cpu> for QuickShift {
-    fn segment(&mut self, work: &mut Work, _: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        times.time("quickshift/density", || self.density(&work.features));
+    fn segment(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        _: &mut Labels<'_>,
+        times: &mut StageTimes,
+    ) -> Result<()> {
+        times.time("quickshift/density", || self.density(&buffers.features));
         times.time("quickshift/link", || self.link());
-        times.time("quickshift/flatten", || self.flatten(&mut work.clusters));
+        times.time("quickshift/flatten", || self.flatten(&mut buffers.clusters));
         Ok(())
     }
 
-    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
+    fn change(&mut self, plan: &crate::plan::Plan, _: &mut FrameBuffers) -> Result<()> {
         if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
             *self = Self::new(&self.cpu, plan, own)?;
         }
@@ -284,10 +289,10 @@ mod tests {
         let [sigma, tau, scale] = [params.sigma, params.tau, params.color_scale].map(f64::from);
         let quanta = params.color_space.quanta();
         let distance = |i: i64, j: i64| {
-            let place = (i % w - j % w).pow(2) + (i / w - j / w).pow(2);
+            let position = (i % w - j % w).pow(2) + (i / w - j / w).pow(2);
             let (p, q) = (unpack(features[i as usize]), unpack(features[j as usize]));
             let color: f64 = (0..3).map(|k| (f64::from(p[k].abs_diff(q[k])) / quanta * scale).powi(2)).sum();
-            place as f64 + color
+            position as f64 + color
         };
         let around = |i: i64, reach: i64| {
             let (x, y) = (i % w, i / w);

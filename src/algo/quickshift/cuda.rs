@@ -5,7 +5,7 @@ use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{QuickShiftArgs, QuickShiftOffset};
 use crate::cuda::device::{ModuleCode, module_code};
@@ -37,7 +37,7 @@ impl QuickShift {
         0
     }
 
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, quickshift: &Plan, _: &Work) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, quickshift: &Plan, _: &FrameBuffers) -> Result<Self> {
         let (geometry, weight) = (plan.frame.geometry, &quickshift.weight);
         let stride = 32 + 2 * quickshift.radius;
         let (density, cells) = if stride * (DENSITY_TILE_H + quickshift.radius) <= DENSITY_CELLS_SMALL {
@@ -84,48 +84,49 @@ impl QuickShift {
 }
 
 impl Segmenter<Cuda> for QuickShift {
-    fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
+    fn change(&mut self, plan: &crate::plan::Plan, buffers: &mut FrameBuffers) -> Result<()> {
         if let AlgorithmPlan::QuickShift(own) = &plan.algorithm {
-            *self = Self::new(&work.queue.cuda, plan, own, work)?;
+            *self = Self::new(&buffers.queue.cuda, plan, own, buffers)?;
         }
         Ok(())
     }
 
-    fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let shape = self.args;
-        let (features, density, counters) = (work.features(), work.sums[0].address(), work.counters());
+        let (features, density, counters) =
+            (buffers.features(), buffers.sums[0].address(), buffers.counters());
         let (column, row, offsets) = (self.column.address(), self.row.address(), self.offsets.address());
-        let (parents, components) = (self.parents.address(), work.components());
+        let (parents, components) = (self.parents.address(), buffers.components());
         let pixels = shape.width * shape.height;
         let tiles = |rows: u32| (shape.width.div_ceil(32), shape.height.div_ceil(rows));
-        // SAFETY: the parameters of the kernels of kernels/quickshift.cu. `Work::new` and `new` have made planes with a word a
+        // SAFETY: the parameters of the kernels of kernels/quickshift.cu. `FrameBuffers::new` and `new` have made planes with a word a
         // pixel for the same plan, and ingest has cleared the densities and the counters; the tables have an
         // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
         // edges two.
         unsafe {
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.density,
                 tiles(DENSITY_TILE_H),
                 DENSITY_THREADS,
                 &mut args![features, column, row, density, shape],
             )?;
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.link,
                 tiles(LINK_THREADS / 32),
                 LINK_THREADS,
                 &mut args![features, density, offsets, parents, shape],
             )?;
             for pass in 0..FLATTEN_PASSES {
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.flatten,
                     (pixels.div_ceil(FLATTEN_THREADS), 1),
                     FLATTEN_THREADS,
                     &mut args![parents, counters, pass, pixels],
                 )?;
             }
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.label,
-                work.tiles,
+                buffers.tiles,
                 LABEL_THREADS,
                 &mut args![features, parents, components, shape],
             )

@@ -180,10 +180,10 @@ impl Plan {
         let window = u64::from(2 * radius + 1).pow(2);
         let bits = (u64::from(u32::MAX) / window).ilog2().min(MOST_BITS);
         let span = f64::from(bits + 2);
-        let place = std::f64::consts::LOG2_E / (2.0 * sigma * sigma * span);
-        let share = |d: u32| place * f64::from(d * d);
+        let position = std::f64::consts::LOG2_E / (2.0 * sigma * sigma * span);
+        let share = |d: u32| position * f64::from(d * d);
         let weight = Weight {
-            color: (color_sq * place) as f32,
+            color: (color_sq * position) as f32,
             column: (0..=radius).map(|d| (1.0 - share(d)) as f32).collect(),
             row: (0..=radius).map(|d| share(d) as f32).collect(),
             span: span as f32,

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::image::LabelBand;
 use crate::plan;
 use crate::temporal::Inertia;
-use crate::temporal::look_back::NO_CANDIDATE;
+use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::{Source, State};
 
 /// SLIC.
@@ -35,7 +35,7 @@ type Band = clustering::Band<Centers>;
 pub(crate) struct Sums {
     count: i64,
     color: [i64; 3],
-    place: [i64; 2],
+    position: [i64; 2],
     /// Largest squared color distance of a member.
     spread: u32,
 }
@@ -48,7 +48,7 @@ impl clustering::Sums for Sums {
             self.color[i] += other.color[i];
         }
         for i in 0..2 {
-            self.place[i] += other.place[i];
+            self.position[i] += other.position[i];
         }
         self.spread = self.spread.max(other.spread);
     }
@@ -63,7 +63,7 @@ impl Sums {
         let mean = |sum: i64| ((2 * sum + self.count) / (2 * self.count)) as i32;
         Center {
             color: self.color.map(mean),
-            place: self.place.map(mean),
+            position: self.position.map(mean),
             spread: old.spread.max(self.spread),
         }
     }
@@ -137,7 +137,7 @@ impl Clusters for Centers {
                 let (x, y) = grid.seed(gx, gy);
                 centers[gy * grid.nx as usize + gx] = Center {
                     color: unpack(features[y * width + x]).map(|v| (v >> plan.color_shift) as i32),
-                    place: [plan.px[x], plan.py[y]],
+                    position: [plan.px[x], plan.py[y]],
                     spread: plan.adaptive.map_or(0, |a| a.initial),
                 };
             }
@@ -149,15 +149,16 @@ impl Clusters for Centers {
         self.seed(grid, features);
         let Self { plan, centers, last, .. } = self;
         for (center, source) in centers.iter_mut().zip(state.sources()) {
-            if let Some(Source { slot, shift, planted }) = source {
-                let (color, place) = match planted {
-                    Some((color, place)) => {
-                        (color.map(|v| (v >> plan.color_shift) as i32), place.map(|v| plan.rescale(v, true)))
-                    }
-                    None => (last[*slot].color, last[*slot].place),
+            if let Some(Source { slot, shift, reseeded }) = source {
+                let (color, position) = match reseeded {
+                    Some((color, position)) => (
+                        color.map(|v| (v >> plan.color_shift) as i32),
+                        position.map(|v| plan.rescale(v, true)),
+                    ),
+                    None => (last[*slot].color, last[*slot].position),
                 };
                 center.color = color;
-                center.place = [0, 1].map(|i| place[i] + plan.rescale(shift[i], true));
+                center.position = [0, 1].map(|i| position[i] + plan.rescale(shift[i], true));
             }
         }
     }
@@ -187,13 +188,13 @@ impl Clusters for Centers {
     }
 
     fn positions(&self, _: &Grid) -> impl Iterator<Item = [i32; 2]> {
-        self.centers.iter().map(|center| center.place.map(|v| self.plan.rescale(v, false)))
+        self.centers.iter().map(|center| center.position.map(|v| self.plan.rescale(v, false)))
     }
 
     fn take_over(&mut self, old: Self) {
         self.centers = old.centers;
         for center in &mut self.centers {
-            (center.color, center.place) = self.plan.translate(&old.plan, center.color, center.place);
+            (center.color, center.position) = self.plan.translate(&old.plan, center.color, center.position);
         }
     }
 }
@@ -260,7 +261,7 @@ fn slic_assign_band_body(
                     sum.color[j] += i64::from(pixels.color[j][lane]);
                 }
                 for j in 0..2 {
-                    sum.place[j] += i64::from(pixels.place[j][lane]);
+                    sum.position[j] += i64::from(pixels.position[j][lane]);
                 }
                 if plan.adaptive.is_some() {
                     sum.spread = sum.spread.max(pixels.color_distance(&candidates.centers[k], lane));
@@ -273,7 +274,7 @@ fn slic_assign_band_body(
                 sum.color[j] += sum.count * i64::from(plan.middle[j]);
             }
             for j in 0..2 {
-                sum.place[j] += sum.count * i64::from(origin[j]);
+                sum.position[j] += sum.count * i64::from(origin[j]);
             }
             band_sums[k as usize + nx - samples.first * nx].add(&sum);
         }

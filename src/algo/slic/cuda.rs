@@ -7,7 +7,7 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{GridArgs, SLIC_REACH_BYTES, SlicArgs, SlicCenter, SlicSums, SlicTemporal};
 use crate::cuda::device::{ModuleCode, module_code};
@@ -30,8 +30,8 @@ impl Slic {
         grid.cells() * size_of::<SlicSums>() / size_of::<u32>()
     }
 
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, work: &Work) -> Result<Self> {
-        let small = slic.adaptive.is_none() && work.has_few_tiles();
+    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, buffers: &FrameBuffers) -> Result<Self> {
+        let small = slic.adaptive.is_none() && buffers.has_few_tiles();
         let (assign, label, follow_assign, follow_label) = match slic.adaptive {
             None if small => ("slic_assign", "slic_label_small", "slic_follow", "slic_label_follow_small"),
             None => ("slic_assign", "slic_label", "slic_follow", "slic_label_follow"),
@@ -58,7 +58,7 @@ impl Slic {
             grid: GridArgs::new(&plan.grid),
             color_shift: slic.color_shift,
             initial: slic.adaptive.map_or(0, |a| a.initial),
-            position_weight: slic.adaptive.map_or(0, |a| a.place),
+            position_weight: slic.adaptive.map_or(0, |a| a.position),
         };
         Ok(Self {
             clustering: Clustering::new(cuda, plan, &kernels, args, slic.iterations)?,
@@ -70,29 +70,29 @@ impl Slic {
 }
 
 impl Segmenter<Cuda> for Slic {
-    fn change(&mut self, plan: &crate::plan::Plan, work: &mut Work) -> Result<()> {
+    fn change(&mut self, plan: &crate::plan::Plan, buffers: &mut FrameBuffers) -> Result<()> {
         let AlgorithmPlan::Slic(slic) = &plan.algorithm else { return Ok(()) };
-        let mut next = Self::new(&work.queue.cuda, plan, slic, work)?;
-        if let Some(state) = &work.temporal
+        let mut next = Self::new(&buffers.queue.cuda, plan, slic, buffers)?;
+        if let Some(state) = &buffers.temporal
             && let Some(carried) = next.clustering.take_carried(&mut self.clustering, state.phase().1)
         {
             let what = "carried clusters";
             let mut centers = vec![SlicCenter { value: [0; 8] }; carried.len()];
-            carried.read(&work.queue.cuda, what, 0, &mut centers)?;
+            carried.read(&buffers.queue.cuda, what, 0, &mut centers)?;
             for SlicCenter { value: [l, a, b, x, y, ..] } in &mut centers {
                 ([*l, *a, *b], [*x, *y]) = slic.translate(&self.plan, [*l, *a, *b], [*x, *y]);
             }
-            carried.write(&work.queue.cuda, what, 0, &centers)?;
+            carried.write(&buffers.queue.cuda, what, 0, &centers)?;
         }
         *self = next;
         Ok(())
     }
 
-    fn segment(&mut self, work: &mut Work, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
         let tables = [self.px.address().cast(), self.py.address().cast()];
         let tables = Tables { rounds: &tables, follow_label: &tables };
-        let scale = self.plan.place_scale;
-        self.clustering.segment(work, &tables, |turns| {
+        let scale = self.plan.position_scale;
+        self.clustering.segment(buffers, &tables, |turns| {
             let Turns { sums, clusters: centers, carried_last, carried } = turns;
             SlicTemporal { sums, centers, carried_last, carried, scale }
         })

@@ -15,7 +15,7 @@ use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
-use crate::temporal::look_back::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::predict::{NO_CANDIDATE, PREDICTED};
 use crate::temporal::state::State;
 
 /// Columns whose part of the scores is kept while rows pass.
@@ -23,7 +23,7 @@ const BLOCK: usize = 4 * WIDE;
 
 by_level! {
     /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
-    /// something lasts. `x` are the columns' scaled places, each from its cell's first, and some more.
+    /// something lasts. `x` are the columns' scaled positions, each from its cell's first, and some more.
     pub(super) fn label_band(
         band: &mut LabelBand<'_>,
         grid: &Grid,
@@ -167,12 +167,12 @@ struct AdaptiveRow<'a> {
     candidates: &'a Candidates,
     /// Where pixels have predictions, which stand where the labels go.
     inertia: Option<Inertia>,
-    /// Scaled place in the cell.
+    /// Scaled position in the cell.
     y: i32,
 }
 
 impl AdaptiveRow<'_> {
-    /// Labels the piece. `x` are scaled places in the cell. Returns what the samples add to the residual.
+    /// Labels the piece. `x` are scaled positions in the cell. Returns what the samples add to the residual.
     #[inline(always)]
     fn label(&self, piece: &Piece<'_>, x: &[i32], out: &mut [u16]) -> u64 {
         let mut sum = 0;

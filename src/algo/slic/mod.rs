@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! SLIC: k-means of color and place, each pixel choosing among the nine clusters around its home cell.
+//! SLIC: k-means of color and position, each pixel choosing among the nine clusters around its home cell.
 //!
 //! ```text
 //! seed:    every cell's cluster starts at the cell's center pixel
@@ -31,7 +31,7 @@ use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
 use crate::range::Range;
-use crate::temporal::PLACE;
+use crate::temporal::POSITION_UNIT;
 
 /// SLIC's m in Lab units; higher = more regular.
 pub const COMPACTNESS: Range<f32> =
@@ -39,13 +39,13 @@ pub const COMPACTNESS: Range<f32> =
 
 /// Largest m that the exact arithmetic takes without halving the quanta: the square of the largest sum of differences of two
 /// colors and `2 (8 steps * 8 m)²` stay below 2^24 together. The same without `temporal`: a stream's first frame is that of
-/// a picture by itself.
+/// an independent picture.
 const EXACT_COMPACTNESS: f64 = 22.0;
 /// More steps than a cluster is from a pixel that it is a candidate of, along each axis: 0.9 from the cell that it is over, twice
 /// two more to one that is free, 1.5 to the far side of that one's neighbors, of which the last may be nearly two steps long.
 #[cfg(test)]
 const MOST_STEPS: f64 = 8.0;
-/// The scale of SLICO's places, as if they were m.
+/// The scale of SLICO's positions, as if they were m.
 const ADAPTIVE_COMPACTNESS: f64 = 64.0;
 /// Quanta of a feature for a unit of compactness, in any color space.
 pub(super) const QUANTA: f64 = ColorSpace::Lab.quanta();
@@ -117,7 +117,7 @@ pub struct Plan {
     /// SLICO, where on.
     pub adaptive: Option<Adaptive>,
     /// A scaled position of 1 in 1/16 px, and 1/16 px as a scaled position; both with 2^16 as one.
-    pub(crate) place_scale: [i64; 2],
+    pub(crate) position_scale: [i64; 2],
 }
 
 /// SLICO: `D² = dc²/M_k + ds²/S²`, in fixed point with 2^30 as one.
@@ -127,7 +127,7 @@ pub struct Adaptive {
     /// M_k before the first round, in squared quanta.
     pub initial: u32,
     /// Weight of a squared scaled offset.
-    pub place: u32,
+    pub position: u32,
 }
 
 /// One in the fixed point of [`Adaptive`].
@@ -136,12 +136,12 @@ pub const ADAPTIVE_ONE: u32 = 1 << 30;
 impl Plan {
     /// A scaled position in 1/16 px, or with `to_scaled` the other way.
     #[inline]
-    pub(crate) fn rescale(&self, place: i32, to_scaled: bool) -> i32 {
-        ((i64::from(place) * self.place_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
+    pub(crate) fn rescale(&self, position: i32, to_scaled: bool) -> i32 {
+        ((i64::from(position) * self.position_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
     }
 
     /// By which factor distances of the same pixels are larger than with another plan, at most: colors may count for more or
-    /// places, and the quanta may differ. Nothing between SLICO and SLIC.
+    /// positions, and the quanta may differ. Nothing between SLICO and SLIC.
     pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
         let heavier = self.compactness / from.compactness;
         let quanta = 4f64.powi(from.color_shift as i32 - self.color_shift as i32);
@@ -149,14 +149,14 @@ impl Plan {
             .then(|| heavier.max(heavier.recip()).powi(2) * quanta)
     }
 
-    /// A cluster's color and place of another plan in this one's quanta.
-    pub(crate) fn translate(&self, from: &Self, color: [i32; 3], place: [i32; 2]) -> ([i32; 3], [i32; 2]) {
-        if (self.color_shift, self.place_scale) == (from.color_shift, from.place_scale) {
-            return (color, place);
+    /// A cluster's color and position of another plan in this one's quanta.
+    pub(crate) fn translate(&self, from: &Self, color: [i32; 3], position: [i32; 2]) -> ([i32; 3], [i32; 2]) {
+        if (self.color_shift, self.position_scale) == (from.color_shift, from.position_scale) {
+            return (color, position);
         }
         (
             color.map(|v| v << from.color_shift >> self.color_shift),
-            place.map(|v| self.rescale(from.rescale(v, false), true)),
+            position.map(|v| self.rescale(from.rescale(v, false), true)),
         )
     }
 
@@ -166,7 +166,7 @@ impl Plan {
             let side = QUANTA * ADAPTIVE_COMPACTNESS;
             Adaptive {
                 initial: ((QUANTA * compactness).powi(2) as u32).max(1),
-                place: (f64::from(ADAPTIVE_ONE) / (side * side)) as u32,
+                position: (f64::from(ADAPTIVE_ONE) / (side * side)) as u32,
             }
         });
         let mut color_shift = 0;
@@ -176,11 +176,11 @@ impl Plan {
             color_shift += 1;
         }
         let position = |i: u32| (f64::from(i) * QUANTA * scale / f64::from(grid.step) + 0.5).floor() as i32;
-        let quanta = QUANTA * scale / (f64::from(grid.step) * f64::from(PLACE));
+        let quanta = QUANTA * scale / (f64::from(grid.step) * f64::from(POSITION_UNIT));
         Self {
             iterations: params.iterations,
             compactness,
-            place_scale: [1.0 / quanta, quanta].map(|v| (v * 65536.0 + 0.5).floor() as i64),
+            position_scale: [1.0 / quanta, quanta].map(|v| (v * 65536.0 + 0.5).floor() as i64),
             color_shift,
             middle: params.color_space.middle().map(|v| v >> color_shift),
             px: (0..geometry.width).map(position).collect(),
@@ -206,8 +206,8 @@ mod tests {
                 .collect();
             let differ = |a: &[u32; 3], b: &[u32; 3]| (0..3).map(|i| a[i].abs_diff(b[i])).sum::<u32>();
             let most = colors.iter().flat_map(|a| colors.iter().map(|b| differ(a, b))).max();
-            let (most, place) = (f64::from(most.unwrap_or(0)), MOST_STEPS * QUANTA * EXACT_COMPACTNESS);
-            assert!(most.powi(2) + 2.0 * place.powi(2) < f64::from(1 << 24), "{space:?}: {most}");
+            let (most, position) = (f64::from(most.unwrap_or(0)), MOST_STEPS * QUANTA * EXACT_COMPACTNESS);
+            assert!(most.powi(2) + 2.0 * position.powi(2) < f64::from(1 << 24), "{space:?}: {most}");
         }
     }
 }

@@ -9,23 +9,23 @@ use crate::algo::clustering::samples::{CANDIDATES, WIDE};
 use crate::algo::grid::Grid;
 use crate::color::unpack;
 use crate::temporal::Inertia;
-use crate::temporal::look_back::{CANDIDATE, PREDICTED};
+use crate::temporal::predict::{CANDIDATE, PREDICTED};
 
 /// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Center {
     pub color: [i32; 3],
-    pub place: [i32; 2],
+    pub position: [i32; 2],
     pub spread: u32,
 }
 
-/// The candidates of one cell as pixels are scored against them. A score is 16 times `(Σ |p - color|)² + |place|² - 2 p · place`,
-/// which is the distance less the squared length of the pixel's place, with everything relative to the cell's first pixel and to mid
+/// The candidates of one cell as pixels are scored against them. A score is 16 times `(Σ |p - color|)² + |position|² - 2 p · position`,
+/// which is the distance less the squared length of the pixel's position, with everything relative to the cell's first pixel and to mid
 /// gamut; the candidate's number stands in the low four bits, so that the least score also says whose it is, of equals the first.
 pub(super) struct Candidates {
     pub len: usize,
     pub labels: [u32; CANDIDATES],
-    /// 16 times the squared length of the place, and the number.
+    /// 16 times the squared length of the position, and the number.
     constant: [i32; CANDIDATES],
     /// Four times L, a, b: squares of sums of these are 16 times what they were. Lanes are alike; to fill them once takes less than
     /// each time.
@@ -56,7 +56,7 @@ impl Candidates {
         constant: [0; CANDIDATES],
         color: [[[0; WIDE]; 3]; CANDIDATES],
         weights: [[0; CANDIDATES]; 2],
-        centers: [Center { color: [0; 3], place: [0; 2], spread: 0 }; CANDIDATES],
+        centers: [Center { color: [0; 3], position: [0; 2], spread: 0 }; CANDIDATES],
         row_part: 0,
         row_step: 0,
     };
@@ -74,9 +74,9 @@ impl Candidates {
                 center.color[j] -= plan.middle[j];
                 self.color[i][j] = [COLOR_SCALE * center.color[j] as i16; WIDE];
             }
-            center.place[0] -= x0;
-            center.place[1] -= y0;
-            let [x, y] = center.place;
+            center.position[0] -= x0;
+            center.position[1] -= y0;
+            let [x, y] = center.position;
             // With SLICO these scores are not used.
             debug_assert!(plan.adaptive.is_some() || x * x + y * y < 1 << 24);
             self.constant[i] = ((x * x + y * y) << NUMBER_BITS) + i as i32;
@@ -87,9 +87,14 @@ impl Candidates {
         }
     }
 
-    /// Scores of the candidate `i`, of which `place` is what place gives; `p` is four times the color.
+    /// Scores of the candidate `i`, of which `position` is what position gives; `p` is four times the color.
     #[inline(always)]
-    fn scores<const N: usize>(&self, p: &[[i16; N]; 3], place: impl Fn(usize) -> i32, i: usize) -> [i32; N] {
+    fn scores<const N: usize>(
+        &self,
+        p: &[[i16; N]; 3],
+        position: impl Fn(usize) -> i32,
+        i: usize,
+    ) -> [i32; N] {
         let mut scores = [0; N];
         let mut color = [0i16; N];
         let [l, a, b] = &self.color[i];
@@ -100,12 +105,12 @@ impl Candidates {
         for lane in 0..N {
             // Below 2^15, which lets one instruction multiply it.
             let color = i32::from(color[lane] & i16::MAX);
-            scores[lane] = color * color + place(lane);
+            scores[lane] = color * color + position(lane);
         }
         scores
     }
 
-    /// The constants of scores with a row's place in them.
+    /// The constants of scores with a row's position in them.
     #[inline(always)]
     pub fn in_row(&self, y: i32) -> [i32; CANDIDATES] {
         std::array::from_fn(|i| self.constant[i] + self.weights[1][i] * y)
@@ -133,7 +138,7 @@ pub(super) struct Columns {
 impl Columns {
     pub const NONE: Self = Self { across: [[0; WIDE]; CANDIDATES], squares: [0; WIDE] };
 
-    /// `x` are scaled places in the cell.
+    /// `x` are scaled positions in the cell.
     #[inline(always)]
     pub fn set(&mut self, candidates: &Candidates, x: &[i32; WIDE]) {
         for (across, weight) in self.across.iter_mut().zip(candidates.weights[0]) {
@@ -147,9 +152,9 @@ impl Columns {
 pub(super) struct Row<'a> {
     pub plan: &'a Plan,
     pub candidates: &'a Candidates,
-    /// What its place gives to scores, see [`Candidates::in_row`].
+    /// What its position gives to scores, see [`Candidates::in_row`].
     pub constant: [i32; CANDIDATES],
-    /// Its scaled place in the cell.
+    /// Its scaled position in the cell.
     pub y: i32,
 }
 
@@ -185,8 +190,8 @@ impl Row<'_> {
         self.candidates.labels_of(&best.map(number))
     }
 
-    /// The same where candidates are predicted, which are spared part of their distance. Also gives the least distances, with nothing
-    /// spared.
+    /// The same where candidates are predicted, whose distances are discounted. Also gives the least distances, without
+    /// discount.
     #[inline(always)]
     pub fn labels_predicted<const N: usize>(
         &self,
@@ -214,10 +219,10 @@ impl Row<'_> {
     }
 }
 
-/// Some pixels of one cell: features relative to mid gamut, scaled place relative to the cell.
+/// Some pixels of one cell: features relative to mid gamut, scaled position relative to the cell.
 pub(super) struct Pixels<const N: usize> {
     pub color: [[i32; N]; 3],
-    pub place: [[i32; N]; 2],
+    pub position: [[i32; N]; 2],
 }
 
 impl<const N: usize> Pixels<N> {
@@ -230,7 +235,7 @@ impl<const N: usize> Pixels<N> {
                 color[j][lane] = (channels[j] >> plan.color_shift) as i32 - plan.middle[j];
             }
         }
-        Self { color, place: [*x, *y] }
+        Self { color, position: [*x, *y] }
     }
 
     /// The index of each pixel's nearest candidate.
@@ -254,9 +259,9 @@ impl<const N: usize> Pixels<N> {
             let weight = u64::from(ADAPTIVE_ONE / center.spread);
             for lane in 0..N {
                 let color = self.color_distance(center, lane);
-                let [dx, dy] = [0, 1].map(|j| self.place[j][lane] - center.place[j]);
-                let place = (dx * dx + dy * dy) as u32;
-                let score = u64::from(color) * weight + u64::from(place) * u64::from(adaptive.place);
+                let [dx, dy] = [0, 1].map(|j| self.position[j][lane] - center.position[j]);
+                let position = (dx * dx + dy * dy) as u32;
+                let score = u64::from(color) * weight + u64::from(position) * u64::from(adaptive.position);
                 let lower = score < best[lane];
                 best[lane] = if lower { score } else { best[lane] };
                 index[lane] = if lower { i as u32 } else { index[lane] };
@@ -265,8 +270,8 @@ impl<const N: usize> Pixels<N> {
         index
     }
 
-    /// The same where a candidate is predicted, which is spared part of its distance. Also gives the least distance, with
-    /// nothing spared.
+    /// The same where a candidate is predicted, whose distance is discounted. Also gives the least distance, without
+    /// discount.
     #[inline(always)]
     pub fn nearest_predicted(
         &self,
@@ -284,7 +289,7 @@ impl<const N: usize> Pixels<N> {
         }
         let mut norm = [0; N];
         for lane in 0..N {
-            let [x, y] = [0, 1].map(|j| self.place[j][lane]);
+            let [x, y] = [0, 1].map(|j| self.position[j][lane]);
             norm[lane] = x * x + y * y;
         }
         let mut index = best.map(number);
@@ -326,15 +331,16 @@ impl<const N: usize> Pixels<N> {
     #[inline(always)]
     fn scores(&self, candidates: &Candidates, color: &[[i16; N]; 3], i: usize) -> [i32; N] {
         let (constant, [x, y]) = (candidates.constant[i], [0, 1].map(|j| candidates.weights[j][i]));
-        candidates.scores(color, |lane| constant + x * self.place[0][lane] + y * self.place[1][lane], i)
+        candidates.scores(color, |lane| constant + x * self.position[0][lane] + y * self.position[1][lane], i)
     }
 
     #[inline(always)]
     fn adaptive_score(&self, center: &Center, adaptive: &Adaptive, lane: usize) -> u64 {
         let weight = u64::from(ADAPTIVE_ONE / center.spread);
-        let [dx, dy] = [0, 1].map(|j| self.place[j][lane] - center.place[j]);
-        let place = (dx * dx + dy * dy) as u32;
-        u64::from(self.color_distance(center, lane)) * weight + u64::from(place) * u64::from(adaptive.place)
+        let [dx, dy] = [0, 1].map(|j| self.position[j][lane] - center.position[j]);
+        let position = (dx * dx + dy * dy) as u32;
+        u64::from(self.color_distance(center, lane)) * weight
+            + u64::from(position) * u64::from(adaptive.position)
     }
 
     /// SLICO's squared color distance.
@@ -344,7 +350,7 @@ impl<const N: usize> Pixels<N> {
     }
 }
 
-/// Takes the predicted candidates, which are spared part of their distance, where that makes them nearer than the nearest,
+/// Takes the predicted candidates, whose distances are discounted, where that makes them nearer than the nearest,
 /// `index`, at the distances `least`. Scores are `norm` less than distances. All lanes at once; in one without a prediction nothing
 /// changes.
 #[inline(always)]

@@ -8,7 +8,7 @@ use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::color::unpack;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
@@ -29,7 +29,7 @@ struct Offer {
     cluster: u16,
 }
 
-/// Members of a cluster: their number, the sums of their colors and of their scaled places.
+/// Members of a cluster: their number, the sums of their colors and of their scaled positions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     count: u64,
@@ -82,7 +82,7 @@ impl Snic {
         reserve(queue, grid.cells())?;
         for cluster in 0..grid.cells() {
             let (x, y) = grid.seed(cluster % grid.nx as usize, cluster / grid.nx as usize);
-            queue.push(Reverse(Offer { distance: 0, pixel: place(x, y), cluster: cluster as u16 }));
+            queue.push(Reverse(Offer { distance: 0, pixel: position(x, y), cluster: cluster as u16 }));
         }
         while let Some(Reverse(Offer { pixel, cluster, .. })) = queue.pop() {
             let (x, y) = ((pixel & 0xffff) as usize, (pixel >> 16) as usize);
@@ -96,7 +96,7 @@ impl Snic {
             let mut offer = |x: usize, y: usize| {
                 if labels.row(y)[x] == FREE {
                     let distance = distance(values(x, y), means);
-                    queue.push(Reverse(Offer { distance, pixel: place(x, y), cluster }));
+                    queue.push(Reverse(Offer { distance, pixel: position(x, y), cluster }));
                 }
             };
             if x > 0 {
@@ -116,7 +116,7 @@ impl Snic {
     }
 }
 
-fn place(x: usize, y: usize) -> u32 {
+fn position(x: usize, y: usize) -> u32 {
     (y << 16 | x) as u32
 }
 
@@ -132,14 +132,19 @@ fn reserve(queue: &mut BinaryHeap<Reverse<Offer>>, more: usize) -> Result<()> {
 }
 
 impl Segmenter<Cpu> for Snic {
-    fn change(&mut self, plan: &crate::plan::Plan, _: &mut Work) -> Result<()> {
+    fn change(&mut self, plan: &crate::plan::Plan, _: &mut FrameBuffers) -> Result<()> {
         if let AlgorithmPlan::Snic(own) = &plan.algorithm {
             self.plan = own.clone();
         }
         Ok(())
     }
 
-    fn segment(&mut self, work: &mut Work, labels: &mut Labels<'_>, times: &mut StageTimes) -> Result<()> {
-        times.time("snic/grow", || self.grow(&work.features, labels))
+    fn segment(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        labels: &mut Labels<'_>,
+        times: &mut StageTimes,
+    ) -> Result<()> {
+        times.time("snic/grow", || self.grow(&buffers.features, labels))
     }
 }

@@ -6,12 +6,12 @@
 //! every seed enters a queue, with distance 0 to its own cluster
 //! until the queue is empty:
 //!     take the pixel of least (distance, pixel, cluster); leave it if it has a label
-//!     else it joins the cluster, whose mean color and place now count it
+//!     else it joins the cluster, whose mean color and position now count it
 //!     each of its four neighbors without a label enters with its distance to that cluster
-//! distance(i, k) = |color(i) - mean color(k)|² + (m / S)² |place(i) - mean place(k)|²
+//! distance(i, k) = |color(i) - mean color(k)|² + (m / S)² |position(i) - mean position(k)|²
 //! ```
 //!
-//! All numbers are integers: colors in 1/16 quantum, places as [`Plan::px`] in 1/16, means rounded half up to the same. A
+//! All numbers are integers: colors in 1/16 quantum, positions as [`Plan::px`] in 1/16, means rounded half up to the same. A
 //! distance fits 64 bits for any frame and any compactness. Ties go to the pixel that is first in raster order, then to the lower cluster.
 //!
 //! Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", CVPR 2017, algorithm 1 and

@@ -212,7 +212,7 @@ impl Job for CudaJob<'_> {
         self.submit()?;
         let geometry = info.geometry;
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
-        self.engine.work().download_labels(&mut labels)?;
+        self.engine.buffers().download_labels(&mut labels)?;
         if self.case.drawing.is_some() {
             self.staging.download(&mut FrameMut::new(info, [self.drawn.as_mut_slice()], &[self.stride])?)?;
         }

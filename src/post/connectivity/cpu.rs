@@ -9,13 +9,13 @@ use super::components::{COMPONENTS, EDGES, Sums, distance, find, unite};
 use super::strip::{Roots, Strip, StripBorder, overlaps};
 use super::{MAX_REGIONS, cost};
 use crate::backend;
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::plan::Plan;
-use crate::temporal::state::Main;
+use crate::temporal::state::Largest;
 
 /// Rows that one task works on.
 const STRIP: usize = 32;
@@ -121,15 +121,15 @@ impl Connectivity {
         memory::refill(&mut self.means, COMPONENTS, self.sums.len(), None)
     }
 
-    /// The main component of each cluster, by its number.
-    fn find_mains(&self, mains: &mut Array<Main>, clusters: usize) -> Result<()> {
-        memory::refill(mains, COMPONENTS, clusters, Main::default())?;
+    /// The largest component of each cluster, by its number.
+    fn find_largest(&self, largest: &mut Array<Largest>, clusters: usize) -> Result<()> {
+        memory::refill(largest, COMPONENTS, clusters, Largest::default())?;
         for strip in &self.strips {
             for (i, &cluster) in strip.clusters.iter().enumerate() {
-                let (component, main) = (strip.offset + i as u32, &mut mains[cluster as usize]);
+                let (component, main) = (strip.offset + i as u32, &mut largest[cluster as usize]);
                 // What has been joined holds nothing; of equal ones the first stays.
                 if self.sums[component as usize].count > main.size {
-                    *main = Main { size: self.sums[component as usize].count, label: component };
+                    *main = Largest { size: self.sums[component as usize].count, label: component };
                 }
             }
         }
@@ -278,26 +278,26 @@ impl Connectivity {
 }
 
 impl backend::Connectivity<Cpu> for Connectivity {
-    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
-        let features = &work.features;
-        if work.clusters.is_empty() {
+    fn enforce(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+        let features = &buffers.features;
+        if buffers.clusters.is_empty() {
             let clusters = &*labels;
             self.find_components(|y| clusters.row(y), features)?;
         } else {
-            let (clusters, width) = (&work.clusters, self.geometry.width as usize);
+            let (clusters, width) = (&buffers.clusters, self.geometry.width as usize);
             self.find_components(|y| &clusters[y * width..][..width], features)?;
         }
-        let mut mains =
-            work.temporal.as_mut().filter(|_| work.clusters.is_empty()).map(|state| &mut state.mains);
-        if let Some(mains) = &mut mains {
-            self.find_mains(mains, self.clusters)?;
+        let mut largest =
+            buffers.temporal.as_mut().filter(|_| buffers.clusters.is_empty()).map(|state| &mut state.largest);
+        if let Some(largest) = &mut largest {
+            self.find_largest(largest, self.clusters)?;
         }
         let count = self.absorb_all()?;
-        for main in mains.into_iter().flatten().filter(|main| main.size > 0) {
+        for main in largest.into_iter().flatten().filter(|main| main.size > 0) {
             main.label = u32::from(self.labels[main.label as usize]);
         }
         self.write_labels(labels);
-        work.count = count as u32;
+        buffers.count = count as u32;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::MAX_REGIONS;
 use crate::backend;
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ConnectArgs, Late, Marks, Selections};
 use crate::cuda::device::{ModuleCode, module_code};
@@ -156,46 +156,46 @@ impl Connectivity {
 }
 
 impl backend::Connectivity<Cuda> for Connectivity {
-    fn enforce(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
-        let (components, shape) = (work.components(), self.args);
+    fn enforce(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+        let (components, shape) = (buffers.components(), self.args);
         let (grid, later) = ((self.blocks, 1), (self.later_blocks, 1));
         let (small, marks) = (self.small_pairs.address(), Marks { groups: self.marks.address() });
         let selections = Selections { at: self.selections.address() };
         let late = Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };
-        let (labels, regions) = (work.component_labels.address(), work.regions.address());
-        // SAFETY: the parameters of the kernels of kernels/connectivity.cu. `Work::new` and `new` have made all for one plan: edges and
+        let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
+        // SAFETY: the parameters of the kernels of kernels/connectivity.cu. `FrameBuffers::new` and `new` have made all for one plan: edges and
         // selections for two entries a pixel, labels for one, pairs with something small for `small_capacity`, the lists of late
         // rounds and the marks for what the kernels are built for, regions for each of the most regions.
         unsafe {
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.borders,
                 (self.border_blocks, 1),
                 BORDER_THREADS,
                 &mut args![components, marks, shape],
             )?;
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.move_sums,
                 grid,
                 CONNECT_THREADS,
                 &mut args![components, selections, shape],
             )?;
-            let largest = work.temporal.as_ref().map_or(Address::NULL, State::largest);
-            if let Some(state) = &work.temporal
+            let largest = buffers.temporal.as_ref().map_or(Address::NULL, State::largest);
+            if let Some(state) = &buffers.temporal
                 && self.launched_rounds == 0
             {
-                let all = state.addresses(work.first_labels.address());
-                state.find_largest(&work.queue, components, all, self.blocks)?;
+                let all = state.addresses(buffers.first_labels.address());
+                state.find_largest(&buffers.queue, components, all, self.blocks)?;
             }
             for round in 0..self.launched_rounds {
                 let blocks = if round == 0 { grid } else { later };
                 if round == 0 {
                     let pairs = &mut args![components, selections, small, largest, shape];
-                    work.queue.launch(&self.select_first, blocks, CONNECT_THREADS, pairs)?;
+                    buffers.queue.launch(&self.select_first, blocks, CONNECT_THREADS, pairs)?;
                 } else {
                     let pairs = &mut args![components, selections, small, round, shape];
-                    work.queue.launch(&self.select, blocks, CONNECT_THREADS, pairs)?;
+                    buffers.queue.launch(&self.select, blocks, CONNECT_THREADS, pairs)?;
                 }
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.hook,
                     blocks,
                     CONNECT_THREADS,
@@ -204,22 +204,22 @@ impl backend::Connectivity<Cuda> for Connectivity {
             }
             let round = self.launched_rounds;
             let pairs = &mut args![components, selections, small, late, marks, round, shape];
-            work.queue.launch(&self.select_late, later, CONNECT_THREADS, pairs)?;
+            buffers.queue.launch(&self.select_late, later, CONNECT_THREADS, pairs)?;
             self.number.launch_cooperative(
-                &work.queue.cuda.stream,
+                &buffers.queue.cuda.stream,
                 self.number_blocks,
                 NUMBER_THREADS,
                 &mut args![components, selections, small, late, marks, labels, regions, round, shape],
             )?;
-            work.queue.mark(self.number.stage)?;
+            buffers.queue.mark(self.number.stage)?;
             if self.may_overflow {
                 self.fit.launch_cooperative(
-                    &work.queue.cuda.stream,
+                    &buffers.queue.cuda.stream,
                     self.resident,
                     NUMBER_THREADS,
                     &mut args![components, selections, marks, labels, regions, shape],
                 )?;
-                work.queue.mark(self.fit.stage)?;
+                buffers.queue.mark(self.fit.stage)?;
             }
         }
         Ok(())

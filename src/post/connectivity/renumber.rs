@@ -5,13 +5,13 @@ use rayon::prelude::*;
 
 use super::MAX_REGIONS;
 use crate::backend;
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
 use crate::plan::Plan;
-use crate::temporal::state::Main;
+use crate::temporal::state::Largest;
 
 /// Rows that one task works on.
 const STRIP: usize = 32;
@@ -40,7 +40,7 @@ impl Renumber {
 }
 
 impl backend::Connectivity<Cpu> for Renumber {
-    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+    fn enforce(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         let Self { cpu, used, numbers, .. } = self;
         let rows = (self.geometry.height as usize).div_ceil(used.len());
         cpu.run(|| {
@@ -56,15 +56,15 @@ impl backend::Connectivity<Cpu> for Renumber {
         // A frame with fewer rows than threads leaves bands unused, whose flags are of an earlier frame or none.
         let bands = (self.geometry.height as usize).div_ceil(rows);
         let mut count = 0;
-        let mut mains = work.temporal.as_mut().map(|state| &mut state.mains);
-        if let Some(mains) = &mut mains {
-            memory::refill(mains, "components", self.clusters, Main::default())?;
+        let mut largest = buffers.temporal.as_mut().map(|state| &mut state.largest);
+        if let Some(largest) = &mut largest {
+            memory::refill(largest, "components", self.clusters, Largest::default())?;
         }
         for k in 0..self.clusters {
             numbers[k] = count as u16;
             let used = used[..bands].iter().any(|used| used[k]);
-            if let (Some(mains), true) = (&mut mains, used) {
-                mains[k] = Main { size: 1, label: count };
+            if let (Some(largest), true) = (&mut largest, used) {
+                largest[k] = Largest { size: 1, label: count };
             }
             count += u32::from(used);
         }
@@ -78,7 +78,7 @@ impl backend::Connectivity<Cpu> for Renumber {
                 }
             });
         });
-        work.count = count;
+        buffers.count = count;
         Ok(())
     }
 }
@@ -104,9 +104,9 @@ impl RenumberPixels {
 }
 
 impl backend::Connectivity<Cpu> for RenumberPixels {
-    fn enforce(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
+    fn enforce(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         let Self { cpu, numbers, geometry } = self;
-        let (clusters, width) = (&work.clusters, geometry.width as usize);
+        let (clusters, width) = (&buffers.clusters, geometry.width as usize);
         let mut count = 0;
         for (i, (number, &cluster)) in numbers.iter_mut().zip(clusters).enumerate() {
             if cluster as usize == i {
@@ -125,7 +125,7 @@ impl backend::Connectivity<Cpu> for RenumberPixels {
                 }
             });
         });
-        work.count = count.min(MAX_REGIONS) as u32;
+        buffers.count = count.min(MAX_REGIONS) as u32;
         Ok(())
     }
 }

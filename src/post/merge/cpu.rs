@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::{Plan, RATIO_ONE};
 use crate::backend;
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::color::unpack;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -171,23 +171,23 @@ impl Merge {
 }
 
 impl backend::Merge<Cpu> for Merge {
-    fn merge(&mut self, work: &mut Work, labels: &mut Labels<'_>) -> Result<()> {
-        self.measure(&work.features, labels, work.count as usize)?;
+    fn merge(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+        self.measure(&buffers.features, labels, buffers.count as usize)?;
         self.sizes.clear();
         memory::reserve(&mut self.sizes, REGIONS, self.sums.len())?;
         self.sizes.extend(self.sums.iter().map(|sums| sums.count));
         self.parents.clear();
-        memory::reserve(&mut self.parents, REGIONS, work.count as usize)?;
+        memory::reserve(&mut self.parents, REGIONS, buffers.count as usize)?;
         self.labels.clear();
-        memory::reserve(&mut self.labels, REGIONS, work.count as usize)?;
-        self.parents.extend(0..work.count);
+        memory::reserve(&mut self.labels, REGIONS, buffers.count as usize)?;
+        self.parents.extend(0..buffers.count);
         // A pass that merges nothing would merge nothing again.
         for _ in 0..self.plan.passes {
             if !self.pass()? {
                 break;
             }
         }
-        work.count = self.number();
+        buffers.count = self.number();
         let rows = (self.geometry.height as usize).div_ceil(self.bands.len());
         let Self { cpu, labels: numbers, .. } = &*self;
         cpu.run(|| {
@@ -199,11 +199,11 @@ impl backend::Merge<Cpu> for Merge {
                 }
             });
         });
-        if let Some(state) = &mut work.temporal
+        if let Some(state) = &mut buffers.temporal
             && let Some(merged) = &mut state.merged
         {
             let parts = numbers.iter().zip(&self.sizes).map(|(&label, &size)| Part { label, size });
-            merged.name(&state.tracks, parts, work.count as usize)?;
+            merged.name(&state.tracks, parts, buffers.count as usize)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use super::Plan as Rule;
 use crate::backend;
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
 use crate::cuda::device::{ModuleCode, module_code};
@@ -43,10 +43,10 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    pub fn new(cuda: &Cuda, plan: &Plan, work: &Work, rule: Rule) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers, rule: Rule) -> Result<Self> {
         let kernel = |name| cuda.device.kernel(&MODULE, name, "merge");
-        let (what, labels) = ("device memory", work.max_regions);
-        let pixels = work.geometry.width * work.geometry.height;
+        let (what, labels) = ("device memory", buffers.max_regions);
+        let pixels = buffers.geometry.width * buffers.geometry.height;
         let most = 8 * cuda.device.multiprocessors;
         Ok(Self {
             gather: if plan.connectivity { None } else { Some(kernel("merge_gather")?) },
@@ -78,9 +78,9 @@ impl Merge {
 }
 
 impl backend::Merge<Cuda> for Merge {
-    fn merge(&mut self, work: &mut Work, _: &mut ()) -> Result<()> {
-        let (components, counters) = (work.components(), work.counters());
-        let labels = work.component_labels.address();
+    fn merge(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+        let (components, counters) = (buffers.components(), buffers.counters());
+        let labels = buffers.component_labels.address();
         let memory = Merging {
             parent: self.parent.address(),
             sums: self.sums.address(),
@@ -90,38 +90,43 @@ impl backend::Merge<Cuda> for Merge {
             count: self.count.address(),
         };
         let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
-        let (regions, threads) = (work.regions.address(), MERGE_THREADS);
+        let (regions, threads) = (buffers.regions.address(), MERGE_THREADS);
         // SAFETY: the parameters of the kernels of kernels/merge.cu. Lists, labels and regions are as connectivity left them, whose
-        // numbers stay within what `Work::new` has made; `new` has made an entry for each of the most regions.
+        // numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each of the most regions.
         unsafe {
             if let Some(gather) = &self.gather {
-                work.queue.launch(gather, lists, threads, &mut args![components, labels, regions])?;
+                buffers.queue.launch(gather, lists, threads, &mut args![components, labels, regions])?;
             }
-            work.queue.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
+            buffers.queue.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
             for pass in 0..self.passes {
                 if pass > 0 {
-                    work.queue.launch(&self.again, each, threads, &mut args![memory])?;
+                    buffers.queue.launch(&self.again, each, threads, &mut args![memory])?;
                 }
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.nearest,
                     lists,
                     threads,
                     &mut args![components, memory, labels, pass],
                 )?;
-                work.queue.launch(&self.join, lists, threads, &mut args![components, memory, self.args])?;
-                work.queue.launch(&self.move_sums, each, threads, &mut args![memory])?;
+                buffers.queue.launch(
+                    &self.join,
+                    lists,
+                    threads,
+                    &mut args![components, memory, self.args],
+                )?;
+                buffers.queue.launch(&self.move_sums, each, threads, &mut args![memory])?;
             }
-            work.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
-            if let Some(state) = &work.temporal {
+            buffers.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
+            if let Some(state) = &buffers.temporal {
                 let kept = state.unmerged_labels().map_or(Address::NULL, Memory::address);
-                let (width, height) = (work.geometry.width, work.geometry.height);
+                let (width, height) = (buffers.geometry.width, buffers.geometry.height);
                 let planes = &mut args![components, labels, kept, width, height];
-                work.queue.launch(&self.keep, work.tiles, TILE_THREADS, planes)?;
-                let all = state.addresses(work.first_labels.address());
+                buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)?;
+                let all = state.addresses(buffers.first_labels.address());
                 let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
-                state.name_merged(&work.queue, &components, all, regions, forest)?;
+                state.name_merged(&buffers.queue, &components, all, regions, forest)?;
             }
-            work.queue.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
+            buffers.queue.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
         }
     }
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{false_color, native};
 use crate::backend;
-use crate::buffers::cpu::Work;
+use crate::buffers::cpu::FrameBuffers;
 use crate::color::Yuv;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -219,7 +219,7 @@ impl backend::Overlay<Cpu> for Overlay {
     fn draw(
         &mut self,
         frame: &mut FrameMut<'_>,
-        work: &Work,
+        buffers: &FrameBuffers,
         labels: &Labels<'_>,
         drawing: &Drawing,
     ) -> Result<()> {
@@ -230,11 +230,13 @@ impl backend::Overlay<Cpu> for Overlay {
             Fill::MeanColor => {
                 let fallback = self.native([127; 3]);
                 self.fill(frame, labels, |label| {
-                    work.means.get(usize::from(label)).copied().unwrap_or(fallback)
+                    buffers.means.get(usize::from(label)).copied().unwrap_or(fallback)
                 });
             }
             Fill::Labels => {
-                self.fill(frame, labels, |label| self.native(false_color(work.track_id(usize::from(label)))));
+                self.fill(frame, labels, |label| {
+                    self.native(false_color(buffers.track_id(usize::from(label))))
+                });
             }
         }
         if let Some(boundaries) = &drawing.boundaries {

@@ -3,7 +3,7 @@
 
 use super::native;
 use crate::backend;
-use crate::buffers::cuda::Work;
+use crate::buffers::cuda::FrameBuffers;
 use crate::color::Yuv;
 use crate::cuda::abi::DrawArgs;
 use crate::cuda::access::Kind;
@@ -32,13 +32,19 @@ impl Overlay {
 }
 
 impl backend::Overlay<Cuda> for Overlay {
-    fn draw(&mut self, frame: &mut DeviceFrame<'_>, work: &Work, _: &(), drawing: &Drawing) -> Result<()> {
+    fn draw(
+        &mut self,
+        frame: &mut DeviceFrame<'_>,
+        buffers: &FrameBuffers,
+        _: &(),
+        drawing: &Drawing,
+    ) -> Result<()> {
         self.info.check(frame.info())?;
-        frame.check_context(&work.queue.cuda)?;
+        frame.check_context(&buffers.queue.cuda)?;
         let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();
         let color = native(&self.info, &self.yuv, [r, g, b]);
         let shape = DrawArgs {
-            label_stride: work.geometry.width,
+            label_stride: buffers.geometry.width,
             fill: match drawing.fill {
                 Fill::None => 0,
                 Fill::MeanColor => 1,
@@ -51,15 +57,15 @@ impl backend::Overlay<Cuda> for Overlay {
         if shape.fill == 0 && shape.width == 0 {
             return Ok(());
         }
-        check("overlay", work.queue.cuda.device.context.bind_to_thread())?;
-        let _access = frame.access(&work.queue.cuda, Kind::Write)?;
-        let (labels, means, tracks) = (work.labels().address(), work.means.address(), work.tracks());
-        // SAFETY: the parameters of `draw`. The frame was compared with the plan above, for which `Work::new` has made labels, and
+        check("overlay", buffers.queue.cuda.device.context.bind_to_thread())?;
+        let _access = frame.access(&buffers.queue.cuda, Kind::Write)?;
+        let (labels, means, tracks) = (buffers.labels().address(), buffers.means.address(), buffers.tracks());
+        // SAFETY: the parameters of `draw`. The frame was compared with the plan above, for which `FrameBuffers::new` has made labels, and
         // means and tracks for each of the most regions; `_access` orders the frame's other users.
         unsafe {
-            work.queue.launch(
+            buffers.queue.launch(
                 &self.kernel,
-                work.tiles,
+                buffers.tiles,
                 TILE_THREADS,
                 &mut args![labels, means, tracks, frame.args(), shape],
             )

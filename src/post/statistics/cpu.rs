@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 
 use crate::backend;
-use crate::buffers::cpu::Work;
-use crate::color::{ColorSpace, ColorTables, Light, Yuv, lab_of_sums, narrow, unpack};
+use crate::buffers::cpu::FrameBuffers;
+use crate::color::{ColorSpace, ColorTables, LinearLight, Yuv, lab_of_sums, narrow, unpack};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
@@ -55,9 +55,9 @@ impl Sums {
     }
 }
 
-/// Light of the pixels of a frame.
-struct Lights<'a> {
-    light: &'a Light,
+/// LinearLight of the pixels of a frame.
+struct LinearLights<'a> {
+    light: &'a LinearLight,
     yuv: &'a Yuv,
 }
 
@@ -101,7 +101,7 @@ fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize) {
     }
 }
 
-impl Lights<'_> {
+impl LinearLights<'_> {
     /// Sums of a piece of row `y` in light of red, green and blue.
     fn sum(&self, frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
         let format = frame.info().format;
@@ -152,7 +152,7 @@ impl Band {
     fn measure(
         &mut self,
         frame: &Frame<'_>,
-        lights: Option<&Lights<'_>>,
+        lights: Option<&LinearLights<'_>>,
         features: &[u32],
         labels: &Labels<'_>,
         rows: std::ops::Range<usize>,
@@ -238,7 +238,7 @@ pub(crate) struct Statistics {
     space: ColorSpace,
     lab: ColorTables,
     yuv: Yuv,
-    light: Light,
+    light: LinearLight,
     /// Whether the last frame's samples are summed as light.
     linear_light: bool,
     bands: Vec<Band>,
@@ -255,7 +255,7 @@ impl Statistics {
             space: plan.color_space,
             lab: ColorTables::new(ColorSpace::Lab),
             yuv: Yuv::new(&plan.frame),
-            light: Light::new(plan.frame.format.bits()),
+            light: LinearLight::new(plan.frame.format.bits()),
             linear_light: false,
             bands: (0..bands).map(|_| Band::default()).collect(),
             sums: Array::new(),
@@ -293,11 +293,11 @@ impl backend::Statistics<Cpu> for Statistics {
     fn measure(
         &mut self,
         frame: &Frame<'_>,
-        work: &mut Work,
+        buffers: &mut FrameBuffers,
         labels: &mut Labels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
-        let Work { features, means, count, .. } = work;
+        let FrameBuffers { features, means, count, .. } = buffers;
         let (features, labels) = (&*features, &*labels);
         means.clear();
         let height = self.info.geometry.height as usize;
@@ -305,7 +305,7 @@ impl backend::Statistics<Cpu> for Statistics {
         let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
         self.linear_light = outputs.linear_light;
         let Self { cpu, bands, light, yuv, .. } = self;
-        let lights = Lights { light, yuv };
+        let lights = LinearLights { light, yuv };
         let lights = outputs.linear_light.then_some(&lights);
         let with_sums = outputs.table || outputs.mean_color;
         cpu.run(|| {
@@ -341,17 +341,17 @@ impl backend::Statistics<Cpu> for Statistics {
         Ok(())
     }
 
-    fn collect(&mut self, work: &Work, outputs: Outputs, regions: &mut Regions) -> Result<()> {
-        regions.count = work.count;
+    fn collect(&mut self, buffers: &FrameBuffers, outputs: Outputs, regions: &mut Regions) -> Result<()> {
+        regions.count = buffers.count;
         regions.table.clear();
         regions.neighbors.clear();
         regions.motion.clear();
         if outputs.table {
             memory::reserve(&mut regions.table, "region table", self.sums.len())?;
             memory::reserve(&mut regions.motion, "motion", self.sums.len())?;
-            let of = |(label, (sums, &mean))| self.region(sums, mean, work.track_id(label));
-            regions.table.extend(self.sums.iter().zip(&work.means).enumerate().map(of));
-            regions.motion.extend(work.temporal.iter().flat_map(|state| state.motion()));
+            let of = |(label, (sums, &mean))| self.region(sums, mean, buffers.track_id(label));
+            regions.table.extend(self.sums.iter().zip(&buffers.means).enumerate().map(of));
+            regions.motion.extend(buffers.temporal.iter().flat_map(|state| state.motion()));
         }
         if outputs.neighbors {
             memory::reserve(&mut regions.neighbors, "neighbors", self.pairs.len())?;
@@ -364,8 +364,14 @@ impl backend::Statistics<Cpu> for Statistics {
         Ok(())
     }
 
-    fn keep(&mut self, work: &Work, outputs: Outputs, copies: bool, kept: &mut Regions) -> Result<()> {
+    fn keep(
+        &mut self,
+        buffers: &FrameBuffers,
+        outputs: Outputs,
+        copies: bool,
+        kept: &mut Regions,
+    ) -> Result<()> {
         let outputs = if copies { outputs } else { Outputs::default() };
-        self.collect(work, outputs, kept)
+        self.collect(buffers, outputs, kept)
     }
 }

@@ -2,8 +2,8 @@
 //! Stage `statistics` on a CUDA device: final labels, sums, records and the adjacency list.
 
 use crate::backend;
-use crate::buffers::cuda::Work;
-use crate::color::{ColorSpace, ColorTables, Light};
+use crate::buffers::cuda::FrameBuffers;
+use crate::color::{ColorSpace, ColorTables, LinearLight};
 use crate::cuda::abi::{MeasureArgs, NeighborArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Kernel, args};
@@ -39,7 +39,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    pub fn new(cuda: &Cuda, plan: &Plan, _: &Work) -> Result<Self> {
+    pub fn new(cuda: &Cuda, plan: &Plan, _: &FrameBuffers) -> Result<Self> {
         let kernel = |name, stage| cuda.device.kernel(&MODULE, name, stage);
         let neighbors = |name| kernel(name, "statistics/neighbors");
         Ok(Self {
@@ -54,7 +54,7 @@ impl Statistics {
                 neighbors("neighbors_bucket")?,
                 neighbors("neighbors_rank")?,
             ],
-            lab_tables: Work::lab_tables(cuda)?,
+            lab_tables: FrameBuffers::lab_tables(cuda)?,
             lab_args: SpaceArgs::new(&ColorTables::new(ColorSpace::Lab)),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
             // Merging brings them to the regions, too.
@@ -62,43 +62,48 @@ impl Statistics {
             linear: Memory::with(
                 cuda,
                 "device memory",
-                &Light::new(plan.frame.format.bits()).device_words(),
+                &LinearLight::new(plan.frame.format.bits()).device_words(),
             )?,
             linear_codes: 1 << plan.frame.format.bits(),
             host: None,
         })
     }
 
-    fn list_neighbors(&self, work: &Work) -> Result<()> {
-        let Some(memory) = &work.neighbors else { return Ok(()) };
-        let width = work.geometry.width;
+    fn list_neighbors(&self, buffers: &FrameBuffers) -> Result<()> {
+        let Some(memory) = &buffers.neighbors else { return Ok(()) };
+        let width = buffers.geometry.width;
         let shape =
-            NeighborArgs { width, height: work.geometry.height, label_stride: width, slots: memory.slots };
-        let most = work.max_regions as u32;
+            NeighborArgs { width, height: buffers.geometry.height, label_stride: width, slots: memory.slots };
+        let most = buffers.max_regions as u32;
         let (labels, keys, lengths) =
-            (work.labels().address(), memory.keys.address(), memory.lengths.address());
+            (buffers.labels().address(), memory.keys.address(), memory.lengths.address());
         let (degree, bucketed, pairs) =
             (memory.degree.address(), memory.bucketed.address(), memory.pairs.address());
         let [clear, count, degrees, scan, bucket, rank] = &self.neighbors;
         let all = (NEIGHBOR_BLOCKS, 1);
         // SAFETY: the parameters of the kernels of kernels/statistics.cu. Every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
         unsafe {
-            work.queue.launch(
+            buffers.queue.launch(
                 clear,
                 all,
                 NEIGHBOR_THREADS,
                 &mut args![keys, lengths, degree, most, shape],
             )?;
-            work.queue.launch(count, work.tiles, TILE_THREADS, &mut args![labels, keys, lengths, shape])?;
-            work.queue.launch(degrees, all, NEIGHBOR_THREADS, &mut args![keys, degree, shape])?;
-            work.queue.launch(scan, (1, 1), 1024, &mut args![degree, most])?;
-            work.queue.launch(
+            buffers.queue.launch(
+                count,
+                buffers.tiles,
+                TILE_THREADS,
+                &mut args![labels, keys, lengths, shape],
+            )?;
+            buffers.queue.launch(degrees, all, NEIGHBOR_THREADS, &mut args![keys, degree, shape])?;
+            buffers.queue.launch(scan, (1, 1), 1024, &mut args![degree, most])?;
+            buffers.queue.launch(
                 bucket,
                 all,
                 NEIGHBOR_THREADS,
                 &mut args![keys, lengths, degree, bucketed, most, shape],
             )?;
-            work.queue.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, bucketed, pairs, most])
+            buffers.queue.launch(rank, all, NEIGHBOR_THREADS, &mut args![degree, bucketed, pairs, most])
         }
     }
 }
@@ -107,50 +112,50 @@ impl backend::Statistics<Cuda> for Statistics {
     fn measure(
         &mut self,
         frame: &DeviceFrame<'_>,
-        work: &mut Work,
+        buffers: &mut FrameBuffers,
         _: &mut (),
         outputs: Outputs,
     ) -> Result<()> {
         let with_sums = outputs.table || outputs.mean_color;
         let shape = MeasureArgs {
-            label_stride: work.geometry.width,
+            label_stride: buffers.geometry.width,
             measure: u32::from(with_sums),
             components_hold: self.components_hold,
         };
-        let (components, component_labels) = (work.components(), work.component_labels.address());
-        let (labels, regions) = (work.labels().address(), work.regions.address());
+        let (components, component_labels) = (buffers.components(), buffers.component_labels.address());
+        let (labels, regions) = (buffers.labels().address(), buffers.regions.address());
         let linear = self.linear.address();
-        // SAFETY: the parameters of these kernels of kernels/statistics.cu. `Work::new` has made planes for the plan, which `check`
+        // SAFETY: the parameters of these kernels of kernels/statistics.cu. `FrameBuffers::new` has made planes for the plan, which `check`
         // has compared the frame with, and `new` the tables; there is one accumulator for each of the most regions, and a linear
         // value for each code.
         unsafe {
             if with_sums && outputs.linear_light {
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.measure_linear,
-                    work.tiles,
+                    buffers.tiles,
                     TILE_THREADS,
                     &mut args![components, component_labels, labels, regions, frame.args(), linear, shape],
                 )?;
             } else {
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.measure,
-                    work.tiles,
+                    buffers.tiles,
                     TILE_THREADS,
                     &mut args![components, component_labels, labels, regions, frame.args(), shape],
                 )?;
             }
         }
-        work.queue.join()?;
+        buffers.queue.join()?;
         if with_sums {
-            let (counters, tables) = (work.counters(), self.lab_tables.address());
-            let (means, records) = (work.means.address(), work.records.address());
-            let tracks = work.tracks();
-            let blocks = (work.max_regions as u32).div_ceil(TABLE_THREADS);
+            let (counters, tables) = (buffers.counters(), self.lab_tables.address());
+            let (means, records) = (buffers.means.address(), buffers.records.address());
+            let tracks = buffers.tracks();
+            let blocks = (buffers.max_regions as u32).div_ceil(TABLE_THREADS);
             let linear_codes = if outputs.linear_light { self.linear_codes } else { 0 };
-            // SAFETY: the parameters of `region_table`. `Work::new` has made regions, means and records, `State::new` tracks, for
+            // SAFETY: the parameters of `region_table`. `FrameBuffers::new` has made regions, means and records, `State::new` tracks, for
             // each of the most regions; the tables are those of `new`.
             unsafe {
-                work.queue.launch(
+                buffers.queue.launch(
                     &self.table,
                     (blocks, 1),
                     TABLE_THREADS,
@@ -170,39 +175,39 @@ impl backend::Statistics<Cuda> for Statistics {
                 )?;
             }
         }
-        if outputs.neighbors { self.list_neighbors(work) } else { Ok(()) }
+        if outputs.neighbors { self.list_neighbors(buffers) } else { Ok(()) }
     }
 
-    fn collect(&mut self, work: &Work, outputs: Outputs, regions: &mut Regions) -> Result<()> {
+    fn collect(&mut self, buffers: &FrameBuffers, outputs: Outputs, regions: &mut Regions) -> Result<()> {
         let stage = "collect";
-        let counts = work.counts(outputs)?;
+        let counts = buffers.counts(outputs)?;
         regions.count = counts.regions;
         regions.table.clear();
         regions.neighbors.clear();
         regions.motion.clear();
-        let [_, table, pairs, motion] = work.most_kept(0, outputs);
+        let [_, table, pairs, motion] = buffers.most_kept(0, outputs);
         if table + pairs == 0 {
             return Ok(());
         }
         if self.host.as_ref().is_none_or(|host| host.len() < table + pairs + motion) {
-            self.host = Some(Pinned::new(&work.queue.cuda, stage, table + pairs + motion)?);
+            self.host = Some(Pinned::new(&buffers.queue.cuda, stage, table + pairs + motion)?);
         }
         let Some(host) = &mut self.host else { return Ok(()) };
         let records = if outputs.table { counts.regions as usize } else { 0 };
         let moved = if motion > 0 { records } else { 0 };
         let mut fetch = || {
-            work.records.fetch(&work.queue.cuda, stage, 0, host, 0, records)?;
-            if let Some(memory) = &work.neighbors {
-                memory.pairs.fetch(&work.queue.cuda, stage, 0, host, table, counts.pairs as usize)?;
+            buffers.records.fetch(&buffers.queue.cuda, stage, 0, host, 0, records)?;
+            if let Some(memory) = &buffers.neighbors {
+                memory.pairs.fetch(&buffers.queue.cuda, stage, 0, host, table, counts.pairs as usize)?;
             }
-            match &work.temporal {
-                Some(state) => state.motion.fetch(&work.queue.cuda, stage, 0, host, table + pairs, moved),
+            match &buffers.temporal {
+                Some(state) => state.motion.fetch(&buffers.queue.cuda, stage, 0, host, table + pairs, moved),
                 None => Ok(()),
             }
         };
         let fetched = fetch();
         // After an error, too: others may be on their way.
-        work.queue.cuda.synchronize().and(fetched)?;
+        buffers.queue.cuda.synchronize().and(fetched)?;
         let words = |at: usize, bytes: usize| &host.bytes()[at..at + bytes];
         regions.table.extend(
             words(0, records * size_of::<Region>())
@@ -222,12 +227,18 @@ impl backend::Statistics<Cuda> for Statistics {
         Ok(())
     }
 
-    fn keep(&mut self, work: &Work, outputs: Outputs, copies: bool, kept: &mut Kept) -> Result<()> {
-        work.fetch_counts(outputs, kept.begin(outputs))?;
+    fn keep(
+        &mut self,
+        buffers: &FrameBuffers,
+        outputs: Outputs,
+        copies: bool,
+        kept: &mut Kept,
+    ) -> Result<()> {
+        buffers.fetch_counts(outputs, kept.begin(outputs))?;
         // The host waits for the numbers, and not for the copies behind them.
-        kept.mark(&work.queue.cuda)?;
+        kept.mark(&buffers.queue.cuda)?;
         if copies {
-            kept.hold(work.keep(None, outputs)?);
+            kept.hold(buffers.keep(None, outputs)?);
         }
         Ok(())
     }

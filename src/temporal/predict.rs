@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Predictions on the CPU: which region every pixel comes from, and how it looks beside that.
+//! Predictions on the CPU: which region every pixel comes from, and how similar it is to what was there.
 
 use super::state::State;
-use super::{LOOKS_SHIFT, SAME, STAYS, STILL};
+use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
 use crate::color::unpack;
 use crate::cpu::level::LANES;
 use crate::image::LabelBand;
@@ -28,7 +28,7 @@ struct LastRow<'a> {
 }
 
 /// What predictions for a row of pixels in one cell rest on.
-struct LookBack<'a> {
+struct Predictor<'a> {
     /// This frame's features.
     now: &'a [u32],
     /// The same row of the last frame, and the one that the cell came from.
@@ -54,14 +54,14 @@ fn differ(a: &[u32], b: &[u32], out: &mut [u32]) {
     }
 }
 
-/// How a pixel looks that differs so much from where it comes from: in eighths.
+/// How similar a pixel is that differs so much from where it comes from: in eighths.
 #[inline(always)]
-fn looks_of(difference: u32) -> u8 {
+fn similarity_of(difference: u32) -> u8 {
     SAME.saturating_sub(difference).div_ceil(SAME / 8) as u8
 }
 
-impl LookBack<'_> {
-    /// The last frame's label that a pixel is predicted from, and how it looks.
+impl Predictor<'_> {
+    /// The last frame's label that a pixel is predicted from, and its similarity.
     #[inline(always)]
     fn at(&self, x: usize) -> (u16, u8) {
         if feature_difference(self.now[x], self.still.features[x]) < STILL {
@@ -69,7 +69,7 @@ impl LookBack<'_> {
         }
         let from = (x as i32 - self.move_x).clamp(0, self.now.len() as i32 - 1) as usize;
         let difference = feature_difference(self.now[x], self.moved.features[from]);
-        (self.moved.labels[from], looks_of(difference))
+        (self.moved.labels[from], similarity_of(difference))
     }
 
     /// Writes the predictions for the neighboring pixels from `x` on, at most `BLOCK`.
@@ -77,35 +77,35 @@ impl LookBack<'_> {
     fn predict_block(&mut self, x: usize, out: &mut [u16]) {
         let n = out.len();
         let now = &self.now[x..][..n];
-        let (mut differences, mut labels, mut looks) = ([0; BLOCK], [0; BLOCK], [STAYS; BLOCK]);
+        let (mut differences, mut labels, mut similarity) = ([0; BLOCK], [0; BLOCK], [STAYS; BLOCK]);
         differ(now, &self.still.features[x..][..n], &mut differences);
         labels[..n].copy_from_slice(&self.still.labels[x..][..n]);
         if differences.iter().fold(0, |most: u32, &difference| most.max(difference)) >= STILL {
             let from = usize::try_from(x as i32 - self.move_x).ok().filter(|from| from + n <= self.now.len());
             let Some(from) = from else {
                 for (x, out) in (x..x + n).zip(out) {
-                    let (label, looks) = self.at(x);
-                    *out = u16::from(self.candidate(label) | looks << LOOKS_SHIFT);
+                    let (label, similarity) = self.at(x);
+                    *out = u16::from(self.candidate(label) | similarity << SIMILARITY_SHIFT);
                 }
                 return;
             };
             let mut moved = [0; BLOCK];
             differ(now, &self.moved.features[from..][..n], &mut moved[..n]);
             let last = moved.iter().zip(&self.moved.labels[from..][..n]);
-            for (((&mut difference, looks), label), (&moved, &moved_label)) in
-                differences.iter_mut().zip(&mut looks).zip(&mut labels).zip(last)
+            for (((&mut difference, similarity), label), (&moved, &moved_label)) in
+                differences.iter_mut().zip(&mut similarity).zip(&mut labels).zip(last)
             {
                 let stays = difference < STILL;
                 *label = if stays { *label } else { moved_label };
-                *looks = if stays { STAYS } else { looks_of(moved) };
+                *similarity = if stays { STAYS } else { similarity_of(moved) };
             }
         }
-        let (labels, looks) = (labels.as_chunks().0, looks.as_chunks::<LANES>().0);
-        for ((out, labels), looks) in out.chunks_mut(LANES).zip(labels).zip(looks) {
+        let (labels, similarity) = (labels.as_chunks().0, similarity.as_chunks::<LANES>().0);
+        for ((out, labels), similarity) in out.chunks_mut(LANES).zip(labels).zip(similarity) {
             let candidates = self.candidates(labels);
             let mut all = [0; LANES];
             for lane in 0..LANES {
-                all[lane] = u16::from(candidates[lane] | looks[lane] << LOOKS_SHIFT);
+                all[lane] = u16::from(candidates[lane] | similarity[lane] << SIMILARITY_SHIFT);
             }
             out.copy_from_slice(&all[..out.len()]);
         }
@@ -151,7 +151,7 @@ impl LookBack<'_> {
 impl State {
     /// What is asked about pixels in row `y` of a cell. Only while warm.
     #[inline(always)]
-    fn look_back<'a>(&'a self, (gx, gy): (usize, usize), y: usize, features: &'a [u32]) -> LookBack<'a> {
+    fn predictor<'a>(&'a self, (gx, gy): (usize, usize), y: usize, features: &'a [u32]) -> Predictor<'a> {
         let (nx, ny) = (self.grid.nx as usize, self.grid.ny as usize);
         let (width, height) = (self.grid.geometry.width as usize, self.grid.geometry.height as i32);
         let [move_x, move_y] = self.moves[gy * nx + gx];
@@ -161,7 +161,7 @@ impl State {
             LastRow { features: &self.features[pixels.clone()], labels: &self.labels[pixels] }
         };
         let (left, top) = (gx.saturating_sub(1) as u32, gy.saturating_sub(1) as u32);
-        LookBack {
+        Predictor {
             now: &features[y * width..][..width],
             still: row(y),
             moved: row(from),
@@ -173,7 +173,7 @@ impl State {
         }
     }
 
-    /// Writes the predictions for some pixels in row `y` of a cell: the candidate that each belongs to, and how it looks.
+    /// Writes the predictions for some pixels in row `y` of a cell: the candidate that each belongs to, and its similarity.
     pub fn predict(
         &self,
         cell: (usize, usize),
@@ -186,10 +186,10 @@ impl State {
             out.fill(NO_CANDIDATE);
             return;
         }
-        let mut look = self.look_back(cell, y, features);
+        let mut look = self.predictor(cell, y, features);
         for (x, out) in columns.zip(out) {
-            let (label, looks) = look.at(x);
-            *out = look.candidate(label) | looks << LOOKS_SHIFT;
+            let (label, similarity) = look.at(x);
+            *out = look.candidate(label) | similarity << SIMILARITY_SHIFT;
         }
     }
 
@@ -205,7 +205,7 @@ impl State {
             }
             for gx in 0..self.grid.nx as usize {
                 let columns = self.grid.columns(gx);
-                let mut look = self.look_back((gx, gy), at, features);
+                let mut look = self.predictor((gx, gy), at, features);
                 for (first, out) in columns.clone().step_by(BLOCK).zip(row[columns].chunks_mut(BLOCK)) {
                     look.predict_block(first, out);
                 }
