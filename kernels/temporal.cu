@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stages `temporal/motion`, `temporal/track` and `temporal/rehome`; mirrors src/temporal/motion.rs and reassign.rs.
+// Stages `temporal/motion`, `temporal/track` and `temporal/reassign`; mirrors src/temporal/motion.rs and reassign.rs.
 // All sums are integers and all choices maxima of keys, so the order of threads does not matter.
 // Built a second time for `__CUDA_ARCH__ >= 800`, where `total_of_warp` is one instruction.
 #include "temporal.cuh"
@@ -166,7 +166,7 @@ __device__ __forceinline__ void position_now(const Slot &slot, const TemporalSta
   for (int i = 0; i < 2; i++) at[i] = slot.position[i] + state.shift[i] + slot.velocity[i];
 }
 
-// First round of stage `temporal/rehome`: the cell that a slot stays in or is over.
+// First round of stage `temporal/reassign`: the cell that a slot stays in or is over.
 __device__ __forceinline__ void claim_first(const Temporal &t, const GridArgs &grid, const Slot &slot, u32 k) {
   const TemporalState &state = *t.state;
   i32 at[2], own[2];
