@@ -244,14 +244,14 @@ pub(crate) struct Inertia {
 impl Inertia {
     /// What is left of a distance below 2^24 with that prediction.
     #[inline(always)]
-    pub fn spared(&self, distance: u32, predicted: u8) -> u32 {
+    pub fn discounted(&self, distance: u32, predicted: u8) -> u32 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         self.left(distance, similarity, self.eighth * u32::from(similarity), |part| (distance * part) >> 8)
     }
 
     /// The same of any distance.
     #[inline(always)]
-    pub fn spared_of_any(&self, distance: u32, predicted: u8) -> u32 {
+    pub fn discounted_any(&self, distance: u32, predicted: u8) -> u32 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         // `distance * part / 256` in 32 bits.
         let part = |part| (distance >> 8) * part + (((distance & 255) * part) >> 8);
@@ -260,7 +260,7 @@ impl Inertia {
 
     /// The same of a distance of `bits` more than residuals add up.
     #[inline(always)]
-    pub fn spared_of_fine(&self, distance: u64, predicted: u8, bits: u32) -> u64 {
+    pub fn discounted_fine(&self, distance: u64, predicted: u8, bits: u32) -> u64 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         let bound = (u64::from(self.eighth) * u64::from(similarity)) << bits;
         self.left(distance, similarity, bound, |part| (distance * u64::from(part)) >> 8)
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((plan.inertia, plan.sure), (51, 252));
         // The mean distance is 1000, so that an eighth of similarity discounts 1000 * 30 * 51 / 256 / 8.
         let inertia = plan.inertia(1000 * plan.samples + 1);
-        for (distance, similarity, spared) in [
+        for (distance, similarity, discounted) in [
             (5120, STAYS, 5040),
             (5120, 8, 5040),
             (10_240, 8, 8 * 747),
@@ -351,19 +351,23 @@ mod tests {
             (51_200, STAYS, 50_400),
         ] {
             let predicted = similarity << SIMILARITY_SHIFT | 4;
-            assert_eq!(inertia.spared(distance, predicted), distance - spared, "{distance} {similarity}");
             assert_eq!(
-                inertia.spared_of_any(distance, predicted),
-                distance - spared,
+                inertia.discounted(distance, predicted),
+                distance - discounted,
                 "{distance} {similarity}"
             );
-            let fine = inertia.spared_of_fine(u64::from(distance) << 20, predicted, 20);
-            assert_eq!(fine, u64::from(distance - spared) << 20, "{distance} {similarity}");
+            assert_eq!(
+                inertia.discounted_any(distance, predicted),
+                distance - discounted,
+                "{distance} {similarity}"
+            );
+            let fine = inertia.discounted_fine(u64::from(distance) << 20, predicted, 20);
+            assert_eq!(fine, u64::from(distance - discounted) << 20, "{distance} {similarity}");
         }
         assert_eq!(
             Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true, u32::MAX)
                 .inertia(u64::MAX)
-                .spared(77, 15 << 4),
+                .discounted(77, 15 << 4),
             77
         );
     }

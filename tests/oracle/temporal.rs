@@ -232,7 +232,7 @@ impl Stream {
         let mut drift = [0; 2];
         if let Some(before) = &mut last {
             self.track(before, features, shift);
-            (sources, drift) = self.rehome(before, shift);
+            (sources, drift) = self.reassign(before, shift);
         }
         // Where each cell's pixels come from, in whole px.
         let moves: Vec<Pair> =
@@ -451,7 +451,7 @@ impl Stream {
     }
 
     /// Where the cluster of each cell comes from, and the drift that is left.
-    fn rehome(&mut self, last: &Last, shift: Pair) -> (Vec<Option<Source>>, Pair) {
+    fn reassign(&mut self, last: &Last, shift: Pair) -> (Vec<Option<Source>>, Pair) {
         let (step, sides) = (i64::from(self.grid().step()), self.sides());
         let mut drift = add(last.drift, shift);
         // Half a cell and more make the slots move.

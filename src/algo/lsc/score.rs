@@ -190,8 +190,9 @@ pub(super) fn prefer(
     }
     let (nearest, kept) = (distances(plan, mean, pixels, best), distances(plan, mean, pixels, &kept));
     for lane in 0..LANES {
-        let spared = inertia.spared_of_any(kept[lane], predicted[lane]);
-        let preferred = (spared < nearest[lane]) | ((spared == nearest[lane]) & (own[lane] < index[lane]));
+        let discounted = inertia.discounted_any(kept[lane], predicted[lane]);
+        let preferred =
+            (discounted < nearest[lane]) | ((discounted == nearest[lane]) & (own[lane] < index[lane]));
         let preferred = preferred & (own[lane] < CANDIDATES as u32);
         index[lane] = if preferred { own[lane] } else { index[lane] };
     }

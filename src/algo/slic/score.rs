@@ -312,12 +312,12 @@ impl<const N: usize> Pixels<N> {
             let score = |i: usize| self.adaptive_score(&candidates.centers[i], adaptive, lane);
             let all = || (0..candidates.len).map(|i| (score(i), i));
             least[lane] = all().map(|(score, _)| score).min().unwrap_or(0) >> RESIDUAL_BITS;
-            let spared = |(score, i): (u64, usize)| {
+            let discounted = |(score, i): (u64, usize)| {
                 let own = i == usize::from(predicted[lane] & CANDIDATE);
-                let left = || inertia.spared_of_fine(score, predicted[lane], RESIDUAL_BITS);
+                let left = || inertia.discounted_fine(score, predicted[lane], RESIDUAL_BITS);
                 (if own { left() } else { score }, i)
             };
-            index[lane] = all().map(spared).min().map_or(0, |(_, i)| i as u32);
+            index[lane] = all().map(discounted).min().map_or(0, |(_, i)| i as u32);
         }
         (index, least)
     }
@@ -377,8 +377,9 @@ fn prefer<const N: usize>(
     }
     let kept = distances(&kept, norm);
     for lane in 0..N {
-        let spared = inertia.spared(kept[lane], predicted[lane]);
-        let preferred = (spared < least[lane]) | ((spared == least[lane]) & (own[lane] < index[lane]));
+        let discounted = inertia.discounted(kept[lane], predicted[lane]);
+        let preferred =
+            (discounted < least[lane]) | ((discounted == least[lane]) & (own[lane] < index[lane]));
         let preferred = preferred & (own[lane] < CANDIDATES as u32);
         index[lane] = if preferred { own[lane] } else { index[lane] };
     }
