@@ -516,7 +516,7 @@ mod tests {
                 let back = yuv.rgb_wide(yuv.yuv_wide(rgb));
                 assert!(back.iter().zip(rgb).all(|(a, b)| a.abs_diff(b) <= 3), "{rgb:?} -> {back:?}");
             }
-            for luma in 0..1024 {
+            for luma in (0..1024).step_by(SPARSE) {
                 let [r, g, b] = yuv.rgb_wide([luma, 512, 512]);
                 assert!(r == g && g == b);
             }
