@@ -200,7 +200,7 @@ fn cuts_are_where_the_specification_has_them() {
             [3, 6].map(|seed| clip(geometry, PixelFormat::Rgb, seed, 1, [0, 0], None).remove(0));
         let mut found = Vec::new();
         // Under strong grain residuals are high before the cut, too, and thumbnails count for more.
-        for grain in [0, 40, 80] {
+        for grain in [0, 40, 60] {
             let faded = |part: i32, seed: u64| {
                 let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
                 for (i, v) in buffer.planes[0].iter_mut().enumerate() {

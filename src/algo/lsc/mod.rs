@@ -228,6 +228,17 @@ impl Plan {
 mod tests {
     use super::*;
 
+    /// A px of 16 turns by a 64th: cosine 16305 and sine 1606 of 16384. 0.995 is 1 and -0.995 is -1; 0.098 is 0, and 3 * 0.995 - 5 *
+    /// 0.098 = 2.495 is 2.
+    #[test]
+    fn a_turn_is_rounded_half_up() {
+        let geometry = Geometry::new(300, 40).unwrap();
+        let plan = Plan::new(&Params::default(), geometry, &Grid::with_step(geometry, 16), true);
+        assert_eq!(unpack_pair(plan.turn[1]), [16305, 1606]);
+        assert_eq!(plan.moved([1, 0, -1, 0], [1, -1]), [1, 0, -1, 0]);
+        assert_eq!(plan.moved([3, 5, 3, 5], [1, 0]), [2, 5, 3, 5]);
+    }
+
     #[test]
     fn pairs_hold_their_angles_and_sums_fit_32_bits() {
         let geometry = Geometry::new(300, 40).unwrap();
