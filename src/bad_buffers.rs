@@ -71,7 +71,9 @@ impl BadBuffers {
 
     /// Says what has failed, and whether the stream goes on without the buffer.
     ///
-    /// Errors: [`gst::FlowError::Error`] after an element error has been posted.
+    /// # Errors
+    ///
+    /// [`gst::FlowError::Error`] after an element error has been posted.
     pub fn handle(
         &self,
         element: &gst_base::BaseTransform,

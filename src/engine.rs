@@ -23,7 +23,7 @@ pub struct Engine<B: Backend> {
     outputs: Outputs,
     regions: Regions,
     times: StageTimes,
-    /// Where identities go on from, while the plan keeps none.
+    /// The next identity, while the plan keeps none.
     next_id: u32,
     /// Whether there is a label map to draw.
     is_segmented: bool,
@@ -34,7 +34,9 @@ pub struct Engine<B: Backend> {
 impl<B: Backend> Engine<B> {
     /// Makes the stages and their scratch.
     ///
-    /// Errors: what the backend says, for instance of memory.
+    /// # Errors
+    ///
+    /// What the backend says, for instance of memory.
     pub fn new(backend: B, plan: Plan) -> Result<Self> {
         let buffers = backend.buffers(&plan, Internal::CALL)?;
         Ok(Self {
@@ -95,7 +97,9 @@ impl<B: Backend> Engine<B> {
     /// and a new engine is needed. A device is waited for. The more the weight of positions changes, the larger a difference is taken
     /// for that and not for a cut in the next frame; after a change between SLIC and SLICO a cut is not found in it.
     ///
-    /// Errors: what the backend says; the engine is of no use then.
+    /// # Errors
+    ///
+    /// What the backend says; the engine is of no use then.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
         let Self { backend, plan: own, buffers, segmenter, merge, .. } = self;
         if plan == own {
@@ -119,7 +123,7 @@ impl<B: Backend> Engine<B> {
     }
 
     /// The identity that the next new region gets: 1 at first, 1 again after `u32::MAX`. Where the plan keeps none, it is what
-    /// was set, so that an engine after this one goes on from there. A device is waited for.
+    /// was set, so that an engine after this one continues from there. A device is waited for.
     pub fn next_id(&mut self) -> Result<u32> {
         match &mut self.temporal {
             Some(temporal) => temporal.next_id(&self.buffers),
@@ -139,7 +143,9 @@ impl<B: Backend> Engine<B> {
 
     /// Starts the segmentation of a frame: on a device nothing is waited for.
     ///
-    /// Errors: a frame or plane of another kind than the plan's; the next frame is as if there had been none.
+    /// # Errors
+    ///
+    /// A frame or plane of another kind than the plan's; the next frame is as if there had been none.
     pub fn submit(
         &mut self,
         frame: &B::Frame<'_>,
@@ -198,7 +204,9 @@ impl<B: Backend> Engine<B> {
     /// device backend waits for nothing here; `kept` does where it is read. Without `copies` only the number of regions is
     /// kept.
     ///
-    /// Errors: no frame has been segmented; what the backend says, for instance of memory.
+    /// # Errors
+    ///
+    /// No frame has been segmented; what the backend says, for instance of memory.
     pub fn keep(&mut self, copies: bool, kept: &mut B::Kept) -> Result<()> {
         if !self.is_segmented {
             return Err(Error::NotSegmented);
@@ -208,7 +216,9 @@ impl<B: Backend> Engine<B> {
 
     /// Writes the label map of `frame`: values 0..n-1, each used, and measures what `outputs` asks for.
     ///
-    /// Errors: a frame or plane of another shape than the plan's.
+    /// # Errors
+    ///
+    /// A frame or plane of another shape than the plan's.
     pub fn segment(
         &mut self,
         frame: &B::Frame<'_>,
@@ -221,7 +231,9 @@ impl<B: Backend> Engine<B> {
 
     /// Draws on the frame that was segmented last. A fill with mean colors needs `Outputs::mean_color` in that call.
     ///
-    /// Errors: no frame has been segmented, a frame or plane of another shape than the plan's, a width of boundaries out of range.
+    /// # Errors
+    ///
+    /// No frame has been segmented, a frame or plane of another shape than the plan's, a width of boundaries out of range.
     pub fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,

@@ -26,7 +26,9 @@ pub struct Geometry {
 impl Geometry {
     /// Checks a frame size.
     ///
-    /// Errors: [`Error::Geometry`] outside 1x1 to 16384x16384.
+    /// # Errors
+    ///
+    /// [`Error::Geometry`] outside 1x1 to 16384x16384.
     pub fn new(width: u32, height: u32) -> Result<Self> {
         if (1..=MAX_SIDE).contains(&width) && (1..=MAX_SIDE).contains(&height) {
             Ok(Self { width, height })
@@ -269,7 +271,10 @@ impl<'a> Frame<'a> {
     /// Wraps planes that live elsewhere.
     ///
     /// Shapes: `planes[i]`: rows of `strides[i]` bytes, the last row may end at its last pixel.
-    /// Errors: [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short.
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
         let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3] };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(3).enumerate() {
@@ -386,7 +391,9 @@ pub struct Labels<'a> {
 impl<'a> Labels<'a> {
     /// Wraps `data`, rows of `stride` labels.
     ///
-    /// Errors: [`Error::Stride`] where the stride is below the width, [`Error::Plane`] where the data is too short.
+    /// # Errors
+    ///
+    /// [`Error::Stride`] where the stride is below the width, [`Error::Plane`] where the data is too short.
     pub fn new(geometry: Geometry, data: &'a mut [u16], stride: usize) -> Result<Self> {
         let Geometry { width, height } = geometry;
         check_rows("label plane", data.len(), stride, width as usize, height as usize)?;

@@ -344,7 +344,9 @@ impl<'a> SuperpixelMeta<'a> {
 
     /// The region table in label order; empty where none is attached (`region-table=false`).
     ///
-    /// Errors: a table buffer that cannot be mapped or does not hold one record a region.
+    /// # Errors
+    ///
+    /// A table buffer that cannot be mapped or does not hold one record a region.
     pub fn table(&self) -> Result<Vec<Region>, glib::BoolError> {
         let table: Vec<Region> = self.records("table")?;
         if !table.is_empty() && table.len() != self.regions as usize {
@@ -356,7 +358,9 @@ impl<'a> SuperpixelMeta<'a> {
     /// Velocity and age of the regions in label order; empty where identities do not last (`temporal=false`) or no table
     /// is attached.
     ///
-    /// Errors: a buffer that cannot be mapped or does not hold one record a region.
+    /// # Errors
+    ///
+    /// A buffer that cannot be mapped or does not hold one record a region.
     pub fn motion(&self) -> Result<Vec<Motion>, glib::BoolError> {
         let motion: Vec<Motion> = self.records("motion")?;
         if !motion.is_empty() && motion.len() != self.regions as usize {
@@ -367,7 +371,9 @@ impl<'a> SuperpixelMeta<'a> {
 
     /// The touching pairs of regions, sorted; empty where none is attached (`neighbors=true` attaches them).
     ///
-    /// Errors: a buffer that cannot be mapped or does not hold whole records.
+    /// # Errors
+    ///
+    /// A buffer that cannot be mapped or does not hold whole records.
     pub fn neighbors(&self) -> Result<Vec<Neighbor>, glib::BoolError> {
         self.records("neighbors")
     }

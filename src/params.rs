@@ -65,7 +65,9 @@ impl Default for Params {
 impl Params {
     /// Checks every value.
     ///
-    /// Errors: [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
+    /// # Errors
+    ///
+    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
     pub fn validate(&self) -> Result<()> {
         SUPERPIXEL_SIZE.check(self.superpixel_size)?;
         SUPERPIXELS.check(self.superpixels)?;

@@ -43,7 +43,9 @@ pub struct Plan {
 impl Plan {
     /// Settles everything.
     ///
-    /// Errors: [`Error::Param`](crate::error::Error::Param) for a value out of range.
+    /// # Errors
+    ///
+    /// [`Error::Param`](crate::error::Error::Param) for a value out of range.
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
         let geometry = frame.geometry;

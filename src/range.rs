@@ -21,7 +21,9 @@ pub struct Range<T> {
 impl<T: Copy + PartialOrd + Into<f64>> Range<T> {
     /// Returns the value if it is in range; NaN is not.
     ///
-    /// Errors: [`Error::Param`].
+    /// # Errors
+    ///
+    /// [`Error::Param`].
     pub fn check(&self, value: T) -> Result<T> {
         if value >= self.min && value <= self.max {
             Ok(value)

@@ -98,7 +98,10 @@ impl Layout {
     /// Finds the planes by the buffer's video meta, or by the caps where it has none.
     ///
     /// Shapes: one for each plane of the caps, at most three.
-    /// Errors: a meta that contradicts the caps, a stride shorter than a row, a plane that the buffer does not hold.
+    ///
+    /// # Errors
+    ///
+    /// A meta that contradicts the caps, a stride shorter than a row, a plane that the buffer does not hold.
     pub fn of(
         buffer: &gst::BufferRef,
         info: &gst_video::VideoInfo,
@@ -220,7 +223,9 @@ impl<'a> VideoMap<'a> {
 
     /// Maps for writing; GStreamer copies memory first where that is shared.
     ///
-    /// Errors: planes that overlap, too: what is written to one must not change another.
+    /// # Errors
+    ///
+    /// Planes that overlap, too: what is written to one must not change another.
     pub fn write(
         buffer: &'a mut gst::BufferRef,
         info: &gst_video::VideoInfo,

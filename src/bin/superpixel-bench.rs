@@ -320,7 +320,7 @@ trait Job {
 
 /// The median of each stage.
 fn medians(samples: &[Vec<(&'static str, f64)>]) -> Vec<(&'static str, f64)> {
-    // The first frame of a stream has other stages than those that go on from it.
+    // The first frame of a stream has other stages than warm starts.
     let Some(last) = samples.last() else { return Vec::new() };
     let of = |stage: &str| {
         median(samples.iter().flatten().filter(|(name, _)| *name == stage).map(|(_, time)| *time).collect())

@@ -22,7 +22,9 @@ pub struct Cpu {
 impl Cpu {
     /// Starts a pool of `threads` threads; 0 takes one for each core.
     ///
-    /// Errors: a number out of range, or threads that the system refuses.
+    /// # Errors
+    ///
+    /// A number out of range, or threads that the system refuses.
     pub fn new(threads: u32) -> Result<Self> {
         let threads = THREADS.check(threads)? as usize;
         let pool = rayon::ThreadPoolBuilder::new()

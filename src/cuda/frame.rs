@@ -85,7 +85,9 @@ impl Planes {
 impl<'a> DeviceFrame<'a> {
     /// Wraps planes in device memory, with the distance of their rows in bytes, for any lifetime that the caller names.
     ///
-    /// Errors: [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four
+    /// # Errors
+    ///
+    /// [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four
     /// bytes) or samples (of two).
     ///
     /// # Safety

@@ -72,7 +72,9 @@ pub struct Cuda {
 impl Cuda {
     /// Opens a device; -1 takes the first that works.
     ///
-    /// Errors: [`Error::Backend`] without driver or device, with what to do.
+    /// # Errors
+    ///
+    /// [`Error::Backend`] without driver or device, with what to do.
     pub fn new(ordinal: i32) -> Result<Self> {
         let device = Device::open(ordinal)?;
         /// More threads than this do not copy faster.
@@ -113,7 +115,9 @@ impl Cuda {
 
     /// The same in a context that another library made, whose memory then can be read and written.
     ///
-    /// Errors: as [`Cuda::new`].
+    /// # Errors
+    ///
+    /// As [`Cuda::new`].
     ///
     /// # Safety
     /// `handle` is a context of device `ordinal`, and lives as long as `keeper`.

@@ -27,7 +27,9 @@ pub(crate) struct HostLayout {
 impl HostLayout {
     /// Describes planes by the offsets of their first rows and the distances of their rows.
     ///
-    /// Errors: [`Error::Plane`] where one ends outside of the memory or overlaps another.
+    /// # Errors
+    ///
+    /// [`Error::Plane`] where one ends outside of the memory or overlaps another.
     pub fn new(info: FrameInfo, bytes: usize, offsets: [usize; 3], strides: [usize; 3]) -> Result<Self> {
         let layout = Self { info, bytes, offsets, strides };
         let refuse = |what, needed, got| Err(Error::Plane { what, needed, got });

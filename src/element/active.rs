@@ -38,7 +38,9 @@ impl ActiveBackend {
 
     /// Opens the device.
     ///
-    /// Errors: no driver, no device or a build without CUDA, with what to do.
+    /// # Errors
+    ///
+    /// No driver, no device or a build without CUDA, with what to do.
     pub(super) fn cuda(settings: &Settings) -> Result<Self> {
         Ok(Self::Cuda(CudaBackend::open(&settings.device)?))
     }

@@ -28,7 +28,7 @@ use crate::plan::Plan;
 /// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
 const VARIABLE_RATE: (u64, u64) = (25, 1);
 
-/// A stream goes on where not more than this of it is missing.
+/// A stream continues where not more than this of it is missing.
 const LONGEST_GAP: gst::ClockTime = gst::ClockTime::SECOND;
 
 /// A frame that a device works on, and what it takes to finish it.
@@ -147,7 +147,9 @@ impl Superpixel {
 
     /// Whether the stream has to move from the device to the CPU for an algorithm.
     ///
-    /// Errors: it would have to, but the user has asked for the device.
+    /// # Errors
+    ///
+    /// It would have to, but the user has asked for the device.
     fn has_to_leave_device(&self, algorithm: Algorithm) -> Result<bool, gst::ErrorMessage> {
         if algorithm.capabilities().cuda || !self.is_on_device() {
             return Ok(false);
@@ -200,7 +202,7 @@ impl Superpixel {
     }
 
     /// Makes a new plan where the last does not fit the properties or the caps any more, and a new engine where the last
-    /// cannot go on with that.
+    /// cannot continue with that.
     fn prepare(
         &self,
         state: &mut State,

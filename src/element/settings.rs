@@ -117,7 +117,9 @@ impl Settings {
 
     /// Takes the value of a property.
     ///
-    /// Errors: a number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
+    /// # Errors
+    ///
+    /// A number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
     pub(super) fn set(&mut self, name: &str, value: &glib::Value) -> Result<()> {
         match name {
             "algo" => self.algo = of(value),

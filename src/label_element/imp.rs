@@ -99,7 +99,9 @@ impl SuperpixelLabels {
 /// Maps an output frame and lends its rows, without their padding, for little-endian labels; swaps bytes where the
 /// stream wants them so. The padding is zero.
 ///
-/// Errors: a buffer of downstream's pool that does not hold all rows, which the next will not do either.
+/// # Errors
+///
+/// A buffer of downstream's pool that does not hold all rows, which the next will not do either.
 fn with_rows(
     info: &gst_video::VideoInfo,
     buffer: &mut gst::BufferRef,

@@ -218,7 +218,7 @@ impl State {
         (self.warm, self.in_slots) = (false, false);
     }
 
-    /// Whether clusters go on from the last frame.
+    /// Whether the next frame is a warm start.
     pub fn is_warm(&self) -> bool {
         self.warm
     }

@@ -46,7 +46,7 @@ pub(crate) struct Turns<S, C> {
     pub carried: Address<C>,
 }
 
-/// What it takes to go on from the last frame.
+/// What a warm start takes.
 struct Follow<C> {
     assign: Kernel,
     label: Kernel,

@@ -75,7 +75,7 @@ const QUANTA: f64 = ColorSpace::Lab.quanta();
 /// What is LSC's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Assign/update rounds, 1 to 100. Frames that go on from the last one, and those after a cut, take two.
+    /// Assign/update rounds, 1 to 100. Warm starts, and frames after a cut, take two.
     pub iterations: u32,
     /// r_c, 0.01 to 1: a step of S px weighs about as much as 100 r_c Delta E.
     pub ratio: f32,
@@ -131,7 +131,7 @@ pub struct Plan {
     pub position_weight: f32,
     /// `|φ'|²`, which is that of every pixel but for rounding.
     pub(crate) square: f32,
-    /// Pair of each whole px of a turn, of length 2^14; only where clusters go on from frame to frame.
+    /// Pair of each whole px of a turn, of length 2^14; only for warm starts.
     pub(crate) turn: Vec<u32>,
 }
 

@@ -53,7 +53,7 @@ pub(super) const QUANTA: f64 = ColorSpace::Lab.quanta();
 /// What is SLIC's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Assign/update rounds, 1 to 100. Frames that go on from the last one, and those after a cut, take two.
+    /// Assign/update rounds, 1 to 100. Warm starts, and frames after a cut, take two.
     pub iterations: u32,
     /// m in Lab units, 0.1 to 1000: a step of S px weighs as much as m Delta E. In `rgb` a unit is two code values, in
     /// `xyz-gslicr` 1/127.5 of white's Y.

@@ -37,7 +37,9 @@ pub(in crate::element) struct CudaBackend(KeepsContext<Cuda>);
 impl CudaBackend {
     /// Opens the device.
     ///
-    /// Errors: no driver or no device, with what to do.
+    /// # Errors
+    ///
+    /// No driver or no device, with what to do.
     pub(in crate::element) fn open(settings: &DeviceSettings) -> Result<Self> {
         KeepsContext::make(|| Cuda::new(settings.cuda_device_id)).map(Self)
     }

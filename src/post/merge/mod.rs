@@ -78,7 +78,9 @@ impl Default for Params {
 impl Params {
     /// Checks every value.
     ///
-    /// Errors: [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
+    /// # Errors
+    ///
+    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
     pub fn validate(&self) -> Result<()> {
         MERGE.check(self.ratio)?;
         MAX_DISTANCE.check(self.max_distance)?;
