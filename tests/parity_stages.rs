@@ -315,7 +315,7 @@ fn every_stage_of_a_clip_matches_cpu() {
     for params in settings() {
         let params = Params { temporal: true, ..params };
         // Thumbnails with squares of 2 px, between which the picture moves.
-        let clip = clip(Geometry::new(131, 38).unwrap(), PixelFormat::Rgb, 5, 4, [3, -1], Some(2));
+        let clip = clip(Geometry::new(131, 38).unwrap(), PixelFormat::Rgb, 5, 4, [5, 2], Some(2));
         first_difference(&on_cpu, &cuda, &params, &clip).unwrap_or_else(|what| panic!("{what}\n{params:?}"));
     }
 }

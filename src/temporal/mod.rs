@@ -24,9 +24,10 @@
 //!
 //! *Reassign.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
-//! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds. Those
-//! that get none are terminated, as are those that left the picture. With LSC the center of such a cell is within 1.5 S of
-//! them along both axes. Cells that nobody took are seeded anew.
+//! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds, the
+//! second around the cell that they did not get in the first. Those that get none are terminated, as are those that left
+//! the picture. With LSC the center of such a cell is within 1.5 S of them along both axes. Cells that nobody took are
+//! seeded anew.
 //!
 //! *Inertia.* A pixel is predicted to belong to the region that was at its position in the last frame, moved as its cell
 //! moves. The distance to the cluster that this region has now is discounted by the wanted part of it, or by five times that
@@ -44,11 +45,11 @@
 //! regions are merged, all this is about the superpixels before; see `merged.rs`.
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
-//! that of the last frame's labels, or twice where no shift leaves less squared difference between the thumbnails than
+//! that of the last frame's labels and a quantum a sample, or twice where no shift leaves less squared difference between the thumbnails than
 //! 5/4 of this one's variance, the frame is segmented from seeds, in as many rounds, and nothing is carried over.
 //!
 //! *Without clusters*, with quick shift, identities go by overlap alone, moved as the picture moves, and a cut is where no shift leaves
-//! less than 9/8 of the variance.
+//! less than 9/8 of the variance, to which 64 a square are added for noise.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
