@@ -41,7 +41,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Settles everything.
+    /// Decides everything.
     ///
     /// # Errors
     ///

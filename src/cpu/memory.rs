@@ -194,7 +194,7 @@ fn map(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
 /// `at` is what [`map`] returned for as many bytes, and nobody uses it any more.
 #[cfg(unix)]
 unsafe fn unmap(at: NonNull<u8>, bytes: usize) {
-    // SAFETY: says the caller.
+    // SAFETY: the mapping is `map`'s, of as many bytes, and the caller says that nobody uses it any more.
     unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
     ROOM.fetch_add(bytes as i64, Ordering::Relaxed);
 }

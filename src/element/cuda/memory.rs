@@ -80,7 +80,7 @@ impl Library {
 /// # Safety
 /// `F` is its signature; the library stays loaded while it is called.
 unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &std::ffi::CStr) -> Result<F, String> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller gives the function's signature, and never closes the library.
     unsafe { library.get::<F>(name) }.map(|found| *found).map_err(|e| e.to_string())
 }
 
@@ -115,7 +115,7 @@ struct CudaStreamHead {
 /// # Safety
 /// The memory is valid; the context is used only while it is.
 unsafe fn context_of(library: &Library, memory: Memory) -> Result<*mut glib::gobject_ffi::GObject, Reason> {
-    // SAFETY: the caller's promise; CUDA memory has this head, with a context that lives as long.
+    // SAFETY: the caller gives a valid memory; CUDA memory has this head, with a context that lives as long.
     unsafe {
         if memory.is_null() || (library.is_cuda_memory)(memory) == glib::ffi::GFALSE {
             return Err("a plane is not in CUDA memory; put cudaupload before superpixel".into());
@@ -133,7 +133,7 @@ pub(in crate::element) struct DeviceContext {
 
 // SAFETY: the object is only held and asked for a property that does not change; GObject counts references atomically.
 unsafe impl Send for DeviceContext {}
-// SAFETY: as above.
+// SAFETY: shared threads read the handle, which does not change, and take references, which GObject counts atomically.
 unsafe impl Sync for DeviceContext {}
 
 impl DeviceContext {
