@@ -63,7 +63,7 @@ skipped=77
 
 parity() {
     local program status=0
-    for program in $(programs '^(parity|cuda|gpu)' | grep -vE '^cuda_(cycles|decoder)$'); do
+    for program in $(programs '^(parity|kept|cuda|gpu)' | grep -vE '^cuda_(cycles|decoder)$'); do
         echo "== $program"
         env -u SUPERPIXEL_CLIPS "$here/tests/$program" || status=1
     done
@@ -71,13 +71,13 @@ parity() {
         echo "== unit"
         "$here/tests/unit" || status=1
     fi
-    [ -n "$(programs '^(parity|cuda|gpu)')" ] || { echo "no parity test is packed"; status=1; }
+    [ -n "$(programs '^(parity|kept|cuda|gpu)')" ] || { echo "no parity test is packed"; status=1; }
     return $status
 }
 # Machine code is left alone, as on a device that there is none for.
 jit() {
     local program status=0
-    for program in $(programs '^(parity|cuda_temporal)$'); do
+    for program in $(programs '^(parity|parity_stages|cuda_temporal)$'); do
         echo "== $program"
         CUDA_FORCE_PTX_JIT=1 SUPERPIXEL_SHORT=1 "$here/tests/$program" || status=1
     done
