@@ -172,7 +172,7 @@ memcheck() { sanitize '^(parity|cuda|element)' memcheck; }
 refused="--skip a_current_context_that_has_ended"
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
 race_set="drawn_parameters ingest_matches quickshift_matches"
-racecheck() { sanitize '^parity' racecheck --racecheck-report all; }
+racecheck() { sanitize '^parity$' racecheck --racecheck-report all; }
 initcheck() {
     local checker own status=0
     sanitize '^(parity|cuda)' initcheck --print-limit 100000 || status=$?
