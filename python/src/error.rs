@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The library's errors as exceptions of Python, with parameters under the names that they have there.
+
+use gstsuperpixel::error::Error;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+
+use crate::parameters::python_name;
+
+/// `ValueError` for what the caller gave, `MemoryError`, and `RuntimeError` for the rest.
+pub fn exception(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Param { name, .. } => PyValueError::new_err(text.replacen(name, &python_name(name), 1)),
+        Error::Plane { .. }
+        | Error::Stride { .. }
+        | Error::Frame { .. }
+        | Error::Labels { .. }
+        | Error::Geometry { .. } => PyValueError::new_err(text),
+        Error::Memory { .. } => PyMemoryError::new_err(text),
+        _ => PyRuntimeError::new_err(text),
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The native module `superpixels._native`: what Python sees of the library. `superpixels/__init__.py` is its face.
+
+mod arrays;
+mod error;
+mod parameters;
+mod pools;
+mod segmenter;
+mod single;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<segmenter::Segmenter>()?;
+    module.add_function(wrap_pyfunction!(single::segment, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::defaults, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::ranges, module)?)
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MPL-2.0
+"""What users of label maps need next: drawings, graphs, masks and files, in numpy."""
+
+from __future__ import annotations
+
+import os as _os
+import struct as _struct
+import zlib as _zlib
+
+import numpy as _np
+
+from ._native import Segmenter as _Segmenter
+
+__all__ = ["adjacency", "boundaries", "mean_color", "rle", "to_png16"]
+
+
+def _label_map(labels):
+    labels = _np.asarray(labels)
+    if labels.ndim != 2 or labels.dtype.kind not in "iu":
+        raise TypeError(f"labels must be integers of shape (H, W), got {labels.dtype} of shape {labels.shape}")
+    if labels.size == 0:
+        raise ValueError("labels must not be empty")
+    return labels
+
+
+def _image_of(image, labels):
+    image = _np.asarray(image)
+    if image.dtype != _np.uint8 or image.ndim not in (2, 3):
+        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {image.dtype} of shape {image.shape}")
+    if image.shape[:2] != labels.shape:
+        raise ValueError(f"image is of size {image.shape[:2]}, labels are of {labels.shape}")
+    return image
+
+
+def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] = (255, 255, 0)) -> _np.ndarray:
+    """Draws the lines between regions.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W) or (H, W, C)
+        The picture; it stays as it is.
+    labels : ndarray of integers, shape (H, W)
+        Label map.
+    color : tuple of int
+        Code values 0 to 255, as many as the image has channels. A fourth channel stays if there are three; for gray images
+        the first one counts.
+
+    Returns
+    -------
+    drawn : ndarray of uint8
+        A copy with lines: a pixel is on a line if its right or lower neighbor has another label.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arrays of other types or shapes; a color of another length or out of range.
+    """
+    labels = _label_map(labels)
+    drawn = _image_of(image, labels).copy()
+    line = _np.zeros(labels.shape, bool)
+    line[:, :-1] = labels[:, 1:] != labels[:, :-1]
+    line[:-1] |= labels[1:] != labels[:-1]
+    values = _np.asarray(color)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0 or values.min() < 0 or values.max() > 255:
+        raise ValueError(f"color must be integers from 0 to 255, got {color!r}")
+    if drawn.ndim == 2:
+        drawn[line] = values[0]
+        return drawn
+    channels = drawn.shape[2]
+    if channels == 1:
+        values = values[:1]
+    if len(values) != channels and (len(values), channels) != (3, 4):
+        raise ValueError(f"color must have {channels} values for this image, got {color!r}")
+    drawn[line, : len(values)] = values
+    return drawn
+
+
+def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
+    """Paints every region in its mean color.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W) or (H, W, C)
+        The picture; it stays as it is.
+    labels : ndarray of integers, shape (H, W)
+        Label map with any values.
+
+    Returns
+    -------
+    drawn : ndarray of uint8
+        Of the image's shape: the mean code values, rounded half up. A fourth channel stays.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arrays of other types or shapes.
+    """
+    labels = _label_map(labels)
+    image = _image_of(image, labels)
+    flat = _dense(labels)
+    counts = _np.bincount(flat)
+    # Labels that no pixel has would divide by zero; nobody looks at their means.
+    counts = _np.maximum(counts, 1)
+    drawn = _np.array(image, order="C")
+    planes = drawn.reshape(labels.size, -1)
+    for channel in range(min(3, planes.shape[1])):
+        # Sums of code values are integers that doubles hold exactly.
+        sums = _np.bincount(flat, weights=planes[:, channel]).astype(_np.int64)
+        planes[:, channel] = ((2 * sums + counts) // (2 * counts)).astype(_np.uint8)[flat]
+    return drawn
+
+
+def _dense(labels):
+    """Labels in raster order as small numbers from 0."""
+    if labels.dtype == _np.uint16:
+        return labels.ravel()
+    return _np.unique(labels, return_inverse=True)[1].ravel()
+
+
+def adjacency(labels: _np.ndarray | _Segmenter):
+    """Which regions touch, as a sparse matrix.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (H, W), or Segmenter
+        Label map with labels from 0, or a `Segmenter` after `segment`.
+
+    Returns
+    -------
+    matrix : scipy.sparse.csr_matrix of int64, shape (N, N)
+        Symmetric, with zeros on the diagonal: the length of the boundary that two regions share, in pairs of pixels side by
+        side or one above the other. N is the highest label plus 1.
+
+    Raises
+    ------
+    ImportError
+        There is no SciPy.
+    ValueError
+        A label below 0.
+    RuntimeError
+        A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
+    """
+    from scipy.sparse import coo_matrix
+
+    if isinstance(labels, _Segmenter):
+        count = labels.n_regions
+        pairs = labels.neighbors
+        low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
+    else:
+        labels = _label_map(labels)
+        if labels.min() < 0:
+            raise ValueError("labels must be 0 or more")
+        count = int(labels.max()) + 1
+        sides = [(labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])]
+        one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
+        other = _np.concatenate([side.ravel() for _, side in sides]).astype(_np.int64)
+        differ = one != other
+        one, other = one[differ], other[differ]
+        low, high = _np.minimum(one, other), _np.maximum(one, other)
+        length = _np.ones(len(low), _np.int64)
+    rows, columns = _np.concatenate([low, high]), _np.concatenate([high, low])
+    # Entries of the same place add up.
+    return coo_matrix((_np.concatenate([length, length]), (rows, columns)), shape=(count, count)).tocsr()
+
+
+def rle(labels: _np.ndarray, label: int, *, compress: bool = True) -> dict:
+    """The mask of one region as run lengths, as COCO has them.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (H, W)
+        Label map.
+    label : int
+        Which label. One that no pixel has gives an empty mask.
+    compress : bool
+        Counts as the bytes that pycocotools reads, instead of a list of integers.
+
+    Returns
+    -------
+    mask : dict
+        ``{"size": [H, W], "counts": bytes or list of int}``: lengths of runs of pixels outside and inside in turn, column by
+        column, outside first.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Labels of another type or shape.
+    """
+    labels = _label_map(labels)
+    inside = (labels == label).ravel(order="F")
+    changes = _np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    ends = _np.concatenate([[0] if inside[0] else [], changes, [inside.size]]).astype(_np.int64)
+    counts = _np.diff(ends, prepend=0).tolist()
+    return {"size": list(labels.shape), "counts": _compress(counts) if compress else counts}
+
+
+def _compress(counts):
+    """Counts in five bits a byte, from the third on as differences to the count two before; as in maskApi.c of COCO."""
+    text = bytearray()
+    for i, count in enumerate(counts):
+        value = count - counts[i - 2] if i > 2 else count
+        while True:
+            bits = value & 0x1F
+            value >>= 5
+            goes_on = value != (-1 if bits & 0x10 else 0)
+            text.append(48 + (bits | 0x20 if goes_on else bits))
+            if not goes_on:
+                break
+    return bytes(text)
+
+
+def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
+    """Writes a label map as a 16-bit gray PNG, which keeps labels exactly.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write.
+    labels : ndarray of integers, shape (H, W)
+        Label map, labels from 0 to 65535.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Labels of another type or shape, or out of range.
+    OSError
+        The file cannot be written.
+    """
+    labels = _label_map(labels)
+    if labels.min() < 0 or labels.max() > 65535:
+        raise ValueError("labels must be 0 to 65535")
+    height, width = labels.shape
+    # Each row begins with the number of its filter: none.
+    rows = _np.zeros((height, 1 + 2 * width), _np.uint8)
+    rows[:, 1:] = labels.astype(">u2").view(_np.uint8).reshape(height, 2 * width)
+
+    def chunk(kind, data):
+        return _struct.pack(">I", len(data)) + kind + data + _struct.pack(">I", _zlib.crc32(kind + data))
+
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        file.write(chunk(b"IHDR", _struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)))
+        file.write(chunk(b"IDAT", _zlib.compress(rows.tobytes(), 6)))
+        file.write(chunk(b"IEND", b""))

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Which arrays are taken, and that they are read and written where they are."""
+
+import numpy as np
+import pytest
+import superpixels as sp
+
+ALGORITHMS = [sp.slic, sp.lsc, sp.quickshift, sp.snic]
+
+
+@pytest.mark.parametrize("function", ALGORITHMS)
+def test_labels_are_dense(function, picture):
+    labels = function(picture)
+    assert labels.dtype == np.uint16 and labels.shape == picture.shape[:2] and labels.flags.c_contiguous
+    assert np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
+    assert labels.max() > 20
+
+
+@pytest.mark.parametrize("function", ALGORITHMS)
+def test_layouts_are_the_same_pixels(function, picture):
+    want = function(picture)
+    bgr = picture[..., ::-1].copy()
+    alpha = np.dstack([picture, np.zeros(picture.shape[:2], np.uint8)])
+    wide = np.zeros((124, 200, 3), np.uint8)
+    wide[1:123, 20:183] = picture
+    rows = np.zeros((244, 163, 3), np.uint8)
+    rows[::2] = picture
+    for image, order in [
+        (bgr, "bgr"),
+        (alpha, "rgb"),
+        (alpha[..., [2, 1, 0, 3]].copy(), "bgr"),
+        (wide[1:123, 20:183], "rgb"),
+        (rows[::2], "rgb"),
+    ]:
+        assert np.array_equal(function(image, order=order), want)
+        assert np.array_equal(sp.Segmenter(function.__name__, order=order, n_segments=100).segment(image), want) or (
+            function is sp.quickshift
+        )
+    assert not np.array_equal(function(bgr), want)
+
+
+@pytest.mark.parametrize("function", ALGORITHMS)
+def test_gray(function, picture):
+    gray = picture[..., 1].copy()
+    want = function(gray)
+    assert np.array_equal(function(gray[..., None]), want)
+    assert np.array_equal(function(gray, order="bgr"), want)
+    assert np.array_equal(function(np.repeat(gray[..., None], 3, 2)), want)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (1, 1, 3), (2, 3, 4), (1, 7, 3), (7, 1, 3), (16, 16, 1)])
+def test_small_images(shape):
+    image = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
+    for function in ALGORITHMS:
+        labels = function(image)
+        assert labels.shape == shape[:2] and labels.min() == 0
+        # An array of which there is one row or column may have any distance there.
+        assert np.array_equal(function(np.asfortranarray(image)) if 1 in shape[:2] and len(shape) == 2 else labels, labels)
+
+
+@pytest.mark.parametrize("start", [1, -5, 2**31 - 1 - 65535])
+def test_start_label(start, picture):
+    labels = sp.slic(picture, start_label=start)
+    assert labels.dtype == np.int32
+    assert np.array_equal(labels.astype(np.int64) - start, sp.slic(picture))
+    out = np.zeros((122, 170), np.int32)[:, 3:166]
+    assert sp.slic(picture, start_label=start, out=out) is out
+    assert np.array_equal(out, labels) and out.base[:, :3].max() == 0 and out.base[:, 166:].max() == 0
+
+
+def test_out(picture):
+    want = sp.slic(picture)
+    segmenter = sp.Segmenter(n_segments=100)
+    for out in (np.empty((122, 163), np.uint16), np.full((122, 170), 9, np.uint16)[:, 3:166]):
+        for call in (lambda: sp.slic(picture, out=out), lambda: segmenter.segment(picture, out=out)):
+            out[:] = 7
+            assert call() is out
+            assert np.array_equal(out, want)
+    assert (out.base[:, :3] == 9).all() and (out.base[:, 166:] == 9).all()
+
+
+def test_threads(picture):
+    for function in ALGORITHMS:
+        one = function(picture, threads=1)
+        for threads in (0, 2, 3, 5, 8):
+            assert np.array_equal(function(picture, threads=threads), one)
+
+
+class Array(np.ndarray):
+    pass
+
+
+def test_subclasses_are_arrays(picture):
+    assert np.array_equal(sp.slic(picture.view(Array)), sp.slic(picture))
+
+
+def image(shape=(20, 30, 3), dtype=np.uint8):
+    return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize(
+    "bad, error, words",
+    [
+        (None, TypeError, "np.asarray"),
+        ([[1, 2], [3, 4]], TypeError, "np.asarray"),
+        ("image", TypeError, "uint8"),
+        (image(dtype=np.float32), TypeError, "255"),
+        (image(dtype=np.float64), TypeError, "255"),
+        (np.full((20, 30), np.nan, np.float32), TypeError, "255"),
+        (image(dtype=np.uint16), TypeError, ">> 8"),
+        (image(dtype=bool), TypeError, "255"),
+        (image(dtype=np.int8), TypeError, "astype"),
+        (image(dtype=np.int64), TypeError, "astype"),
+        (image(dtype=object), TypeError, "astype"),
+        (image(dtype=complex), TypeError, "astype"),
+        (image(dtype="S1"), TypeError, "astype"),
+        (image(dtype=[("r", "u1"), ("g", "u1"), ("b", "u1")]), TypeError, "astype"),
+        (image(()), ValueError, "shape"),
+        (image((20,)), ValueError, "shape"),
+        (image((20, 30, 2)), ValueError, "image[..., 0]"),
+        (image((20, 30, 5)), ValueError, "shape"),
+        (image((20, 30, 0)), ValueError, "shape"),
+        (image((3, 20, 30)), ValueError, "transpose"),
+        (image((2, 20, 30, 3)), ValueError, "shape"),
+        (image((0, 30, 3)), ValueError, "1x1 to 16384x16384"),
+        (image((30, 0, 3)), ValueError, "1x1 to 16384x16384"),
+        (image((1, 16385)), ValueError, "1x1 to 16384x16384"),
+        (image((16385, 1)), ValueError, "1x1 to 16384x16384"),
+        (np.broadcast_to(np.uint8(0), (2**33, 2)), ValueError, "1x1 to 16384x16384"),
+        (image()[::-1], ValueError, "np.ascontiguousarray"),
+        (image()[:, ::-1], ValueError, "np.ascontiguousarray"),
+        (image()[:, :, ::-1], ValueError, "np.ascontiguousarray"),
+        (image()[:, ::2], ValueError, "np.ascontiguousarray"),
+        (image((3, 20, 30)).transpose(1, 2, 0), ValueError, "np.ascontiguousarray"),
+        (np.asfortranarray(image()), ValueError, "np.ascontiguousarray"),
+        (np.broadcast_to(image((1, 30, 3)), (20, 30, 3)), ValueError, "np.ascontiguousarray"),
+        (np.lib.stride_tricks.as_strided(image(), (19, 30, 3), (60, 3, 1)), ValueError, "np.ascontiguousarray"),
+    ],
+)
+def test_bad_images(bad, error, words):
+    for call in (sp.slic, sp.lsc, sp.quickshift, sp.snic, sp.Segmenter().segment):
+        with pytest.raises(error) as raised:
+            call(bad)
+        assert words in str(raised.value)
+
+
+def read_only():
+    out = np.empty((20, 30), np.uint16)
+    out.flags.writeable = False
+    return out
+
+
+@pytest.mark.parametrize(
+    "bad, error",
+    [
+        ([], TypeError),
+        (np.empty((20, 30), np.int32), TypeError),
+        (np.empty((20, 30), np.int16), TypeError),
+        (np.empty((20, 30), ">u2"), TypeError),
+        (np.empty((20, 30), np.float32), TypeError),
+        (np.empty((30, 20), np.uint16), ValueError),
+        (np.empty((20, 30, 1), np.uint16), ValueError),
+        (np.empty((600,), np.uint16), ValueError),
+        (np.empty((), np.uint16), ValueError),
+        (np.empty((20, 60), np.uint16)[:, ::2], ValueError),
+        (np.empty((20, 30), np.uint16)[::-1], ValueError),
+        (np.empty((30, 20), np.uint16).T, ValueError),
+        (np.broadcast_to(np.empty((1, 30), np.uint16), (20, 30)), ValueError),
+        (np.zeros(1201, np.uint8)[1:].view(np.uint16).reshape(20, 30), ValueError),
+        (np.ndarray((20, 30), np.uint16, np.zeros(2000, np.uint8), strides=(61, 2)), ValueError),
+        (read_only(), ValueError),
+    ],
+)
+def test_bad_outs(bad, error):
+    for call in (sp.slic, sp.lsc, sp.quickshift, sp.snic, sp.Segmenter().segment):
+        with pytest.raises(error, match="out"):
+            call(image(), out=bad)
+
+
+def test_out_may_not_be_the_image():
+    memory = np.zeros((20, 300), np.uint8)
+    frame, out = memory[:, :30], memory[:, 100:160].view(np.uint16)
+    with pytest.raises(ValueError, match="share"):
+        sp.slic(frame, out=out)
+    raw = bytearray(4000)
+    with pytest.raises(ValueError, match="share"):
+        sp.Segmenter().segment(
+            np.frombuffer(raw, np.uint8, 600).reshape(20, 30), np.frombuffer(raw, np.uint16, 600, 598).reshape(20, 30)
+        )
+    # One after the other in the same memory is two arrays.
+    sp.slic(np.frombuffer(raw, np.uint8, 600).reshape(20, 30), out=np.frombuffer(raw, np.uint16, 600, 600).reshape(20, 30))

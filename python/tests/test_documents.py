@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MPL-2.0
+"""The examples of the documents run as they stand, and so do those of the docstrings."""
+
+import doctest
+import re
+
+import pytest
+import superpixels as sp
+from picture import ROOT
+
+DOCUMENTS = ["README.md", "python/README.md", "docs/python.md"]
+
+
+def examples(name):
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("name, i", [(name, i) for name in DOCUMENTS for i in range(len(examples(name)))])
+def test_examples(name, i, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(examples(name)[i], name, "exec"), {"__name__": "example"})
+
+
+def test_every_document_has_one():
+    for name in DOCUMENTS:
+        assert examples(name), name
+
+
+def test_docstrings():
+    runner, finder = doctest.DocTestRunner(), doctest.DocTestFinder()
+    for name in sp.__all__:
+        for test in finder.find(getattr(sp, name), name, globs={}):
+            runner.run(test)
+    assert runner.tries >= 6 and runner.failures == 0

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Names, defaults and ranges are the library's; what is outside raises, and nothing panics."""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import superpixels as sp
+from superpixels import _native
+
+FUNCTIONS = {"slic": sp.slic, "lsc": sp.lsc, "quickshift": sp.quickshift, "snic": sp.snic}
+IMAGE = np.zeros((20, 30, 3), np.uint8)
+RANGES = _native.ranges()
+
+
+@pytest.mark.parametrize("algorithm", FUNCTIONS)
+def test_defaults(algorithm):
+    given = {name: it.default for name, it in inspect.signature(FUNCTIONS[algorithm]).parameters.items()}
+    own = _native.defaults(algorithm)
+    for name, default in own.items():
+        if name in ("temporal", "temporal_inertia"):
+            assert name not in given
+        elif name not in ("n_segments", "superpixel_size"):
+            assert given[name] == default, name
+    extra = set(given) - set(own)
+    assert extra == {"image", "order", "threads", "start_label", "out"}
+    # Not the library's default: that of scikit-image.
+    assert given.get("n_segments", 100) == 100
+    assert sp.Segmenter(algorithm).parameters == own
+
+
+@pytest.mark.parametrize("algorithm", FUNCTIONS)
+def test_ranges(algorithm):
+    for name, value in _native.defaults(algorithm).items():
+        if isinstance(value, (bool, str)):
+            continue
+        least, most, words = RANGES[name]
+        for good in (least, most, value):
+            sp.Segmenter(algorithm, **{name: good})
+        below, above = (least - 1, most + 1) if isinstance(value, int) else (least - 0.001, most * 1.0001)
+        bad = [below, above, -(10**30), 10**30, 10**400]
+        if isinstance(value, float):
+            bad += [float("nan"), float("inf"), float("-inf"), 1e300]
+        for bad in bad:
+            with pytest.raises(ValueError, match=f"{name} must be {words}, got "):
+                sp.Segmenter(algorithm, **{name: bad})
+            if name in inspect.signature(FUNCTIONS[algorithm]).parameters:
+                with pytest.raises(ValueError, match=f"{name} must be {words}, got "):
+                    FUNCTIONS[algorithm](IMAGE, **{name: bad})
+
+
+@pytest.mark.parametrize("algorithm", FUNCTIONS)
+def test_documented_ranges(algorithm):
+    """What docstrings say of ranges."""
+    for text in (FUNCTIONS[algorithm].__doc__, sp.Segmenter.__doc__):
+        for name, body in re.findall(r"^ {4}(\w+) : [^\n]*\n((?: {8}[^\n]*\n)+)", text, re.M):
+            found = re.search(r", (\d[\d.]*) to (\d[\d.]*)\b", body)
+            if found and name in RANGES:
+                assert RANGES[name][2] == f"{found[1]} to {found[2]}", name
+
+
+@pytest.mark.parametrize(
+    "name, bad",
+    [
+        ("n_segments", "many"),
+        ("n_segments", 10.5),
+        ("superpixel_size", 8.0),
+        ("iterations", None),
+        ("iterations", []),
+        ("compactness", "10"),
+        ("compactness", None),
+        ("compactness", 1j),
+        ("compactness", np.zeros(3)),
+        ("color_space", 3),
+        ("color_space", None),
+        ("adaptive", 1),
+        ("adaptive", "yes"),
+        ("connectivity", None),
+        ("merge_rule", True),
+        ("threads", 1.5),
+        ("threads", None),
+        ("start_label", 1.5),
+        ("start_label", "1"),
+        ("order", None),
+        ("order", 3),
+    ],
+)
+def test_types(name, bad):
+    with pytest.raises(TypeError):
+        sp.slic(IMAGE, **{name: bad})
+
+
+@pytest.mark.parametrize(
+    "name, bad",
+    [
+        ("color_space", "hsv"),
+        ("color_space", "\ud800"),
+        ("merge_rule", ""),
+        ("order", "gbr"),
+        ("order", "RGB"),
+        ("threads", -1),
+        ("threads", 1025),
+        ("threads", 2**70),
+        ("start_label", 2**31),
+        ("start_label", 2**31 - 65535),
+        ("start_label", -(2**31) - 1),
+        pytest.param("start_label", 10**5000, id="start_label-huge"),
+    ],
+)
+def test_values(name, bad):
+    with pytest.raises(ValueError, match=name):
+        sp.slic(IMAGE, **{name: bad})
+
+
+def test_numbers_of_numpy_are_numbers():
+    want = sp.slic(IMAGE, n_segments=12, compactness=4.0, connectivity=False)
+    same = sp.slic(IMAGE, np.int16(12), np.float32(4), connectivity=np.bool_(False), threads=np.uint8(1))
+    assert np.array_equal(same, want)
+    assert np.array_equal(sp.slic(IMAGE, 12, 4, connectivity=False), want)
+
+
+def test_names():
+    with pytest.raises(TypeError, match="slic has no parameter sigma; it takes n_segments, "):
+        sp.Segmenter(sigma=3)
+    with pytest.raises(TypeError, match="no parameter"):
+        sp.Segmenter("quickshift", compactness=3)
+    with pytest.raises(TypeError):
+        sp.slic(IMAGE, region_size=3)
+    with pytest.raises(ValueError, match="'slic', 'lsc', 'quickshift', 'snic'"):
+        sp.Segmenter("SLIC")
+    with pytest.raises(TypeError, match="algorithm"):
+        sp.Segmenter(3)
+    with pytest.raises(ValueError, match="order"):
+        sp.Segmenter(order="gray")
+
+
+def test_size_and_number():
+    size = sp.Segmenter(superpixel_size=20).parameters
+    assert (size["superpixel_size"], size["n_segments"]) == (20, 0)
+    both = sp.Segmenter(n_segments=50, superpixel_size=20)
+    assert both.parameters == size
+    both.set(n_segments=7)
+    assert both.parameters["n_segments"] == 7
+    both.set(superpixel_size=None, n_segments=None)
+    assert both.parameters["n_segments"] == 7
+    assert both.parameters["superpixel_size"] is None
+    assert sp.Segmenter(**both.parameters).parameters == both.parameters
+    both.set(superpixel_size=9)
+    assert both.parameters["n_segments"] == 0
+
+
+def test_stubs():
+    """The types name every parameter and member, and no other."""
+    text = (Path(sp.__file__).parent / "_native.pyi").read_text()
+    kinds = re.search(r"def __new__\((.*?)\) ->", text, re.S).group(1), re.search(r"def set\((.*?)\) ->", text, re.S).group(1)
+    names = {name for algorithm in FUNCTIONS for name in _native.defaults(algorithm)}
+    own = {"order", "threads", "regions", "neighbors", "linear_light", "algorithm"}
+    assert set(re.findall(r"(\w+):", kinds[0])) == names | own
+    assert set(re.findall(r"(\w+):", kinds[1])) == names
+    body = text[text.index("class Segmenter") :]
+    members = {name for name in vars(sp.Segmenter) if not name.startswith("_")}
+    assert set(re.findall(r"def ([a-z]\w*)\(", body)) == members
+    functions = set(re.findall(r"^def (\w+)\(", text, re.M))
+    public = {name for name in vars(_native) if not name.startswith("__")}
+    assert functions | {"Segmenter"} == public
+    for name in members:
+        assert getattr(sp.Segmenter, name).__doc__, name
+    for name in sp.__all__:
+        assert getattr(sp, name).__doc__, name
