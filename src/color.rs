@@ -4,6 +4,8 @@
 //! A feature is one u32: three channels of 10, 11 and 11 bits, lowest first. In `lab` a quantum is 1/8 Delta E in every
 //! channel, with a and b offset by 1024; so no weight between channels is ever needed and sums are exact.
 
+use once_cell::race::OnceBox;
+
 use crate::image::{FrameInfo, PixelFormat, YuvMatrix};
 
 /// What the three channels of a feature are.
@@ -59,6 +61,10 @@ fn pack(channels: [i32; 3]) -> u32 {
 pub(crate) const COLORS: usize = 32;
 /// Most bits of a code value.
 const MAX_BITS: u32 = 10;
+/// Fewest bits of a code.
+const LEAST_BITS: u32 = 8;
+/// Numbers of bits that a code may have.
+const WIDTHS: usize = (MAX_BITS - LEAST_BITS + 1) as usize;
 const LINEAR_ONE: f64 = 65_535.0;
 const MATRIX_ONE: i32 = 1 << 14;
 const CURVE_ONE: f64 = 32_768.0;
@@ -82,6 +88,16 @@ pub struct ColorTables {
 }
 
 impl ColorTables {
+    /// The tables of a color space for code values of 8 or 10 bits, computed once in a process. Threads that need them first at
+    /// the same time each compute them, and one result stays: another thread could hold a lock while the process forks.
+    pub fn shared(space: ColorSpace, bits: u32) -> &'static Self {
+        static SHARED: [[OnceBox<ColorTables>; WIDTHS]; ColorSpace::ALL.len()] =
+            [const { [const { OnceBox::new() }; WIDTHS] }; ColorSpace::ALL.len()];
+        let bits = bits.clamp(LEAST_BITS, MAX_BITS);
+        SHARED[space as usize][(bits - LEAST_BITS) as usize]
+            .get_or_init(|| Box::new(Self::with_bits(space, bits)))
+    }
+
     /// Computes the tables of a color space for code values of 8 bits.
     pub fn new(space: ColorSpace) -> Self {
         Self::with_bits(space, 8)
@@ -229,20 +245,20 @@ impl ColorTables {
     }
 }
 
-/// LinearLight of codes and back, by the curve that Lab is made with: sRGB's.
+/// Linear light of codes and back, by the curve that Lab is made with: sRGB's.
 #[derive(Debug, Clone)]
 pub struct LinearLight {
-    /// LinearLight of each code, 65535 at white; rises with every code.
+    /// That of each code, 65535 at white; rises with every code.
     of_code: Vec<u16>,
 }
 
 impl LinearLight {
     /// For code values of 8 or 10 bits.
     pub fn new(bits: u32) -> Self {
-        Self { of_code: ColorTables::with_bits(ColorSpace::Lab, bits).linear[..1 << bits].to_vec() }
+        Self { of_code: ColorTables::shared(ColorSpace::Lab, bits).linear[..1 << bits].to_vec() }
     }
 
-    /// LinearLight of a code.
+    /// That of a code.
     #[inline(always)]
     pub fn of(&self, code: u16) -> u16 {
         self.of_code[usize::from(code)]
@@ -451,7 +467,7 @@ mod tests {
         }
     }
 
-    /// kernels/features.cuh packs Lab without a bound. LinearLight grows with codes and the curve with light, so that the corners of a box of
+    /// kernels/features.cuh packs Lab without a bound. Linear light grows with codes and the curve with light, so that the corners of a box of
     /// codes bound all that is in it.
     #[test]
     #[cfg_attr(miri, ignore = "arithmetic alone, and a lot of it")]

@@ -249,8 +249,10 @@ pub(crate) fn resize<T: Clone>(
     count: usize,
     value: T,
 ) -> Result<()> {
-    reserve(values, what, count.saturating_sub(values.len()))?;
-    values.resize(count, value);
+    let more = count.saturating_sub(values.len());
+    reserve(values, what, more)?;
+    values.truncate(count);
+    values.extend(std::iter::repeat_n(value, more));
     Ok(())
 }
 

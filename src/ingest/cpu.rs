@@ -15,14 +15,14 @@ use crate::plan::Plan;
 pub(crate) struct Ingest {
     cpu: Cpu,
     info: FrameInfo,
-    tables: ColorTables,
+    tables: &'static ColorTables,
     yuv: Yuv,
     gray: [u32; 256],
 }
 
 impl Ingest {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
-        let tables = ColorTables::with_bits(plan.color_space, plan.frame.format.bits());
+        let tables = ColorTables::shared(plan.color_space, plan.frame.format.bits());
         let yuv = Yuv::new(&plan.frame);
         let gray = std::array::from_fn(|v| tables.feature_wide(yuv.rgb_wide([v as u16, 128, 128])));
         Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray }

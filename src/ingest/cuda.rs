@@ -28,7 +28,7 @@ impl Ingest {
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             args: IngestArgs {
-                space: SpaceArgs::new(&ColorTables::new(plan.color_space)),
+                space: SpaceArgs::new(ColorTables::shared(plan.color_space, 8)),
                 sample_shift: step.ilog2(),
                 sample_width: width.div_ceil(step),
                 // All but the two words of the grid's barrier.

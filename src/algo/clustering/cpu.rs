@@ -218,7 +218,7 @@ pub(crate) struct Piece<'a> {
     /// Row in the frame.
     pub row: usize,
     pub columns: Range<usize>,
-    /// Where the row has samples.
+    /// Where something lasts and the row has samples.
     pub sampled: Option<&'a Grid>,
     /// Packed colors.
     pub features: &'a [u32],
@@ -271,7 +271,7 @@ pub(crate) fn label_cells<L: Labeler>(
             labeler.columns(columns.clone());
             for y in top..band.rows().min(top + ROWS) {
                 let row = band.first_row + y;
-                let sampled = grid.samples(&(row..row + 1)).next().map(|_| grid);
+                let sampled = state.and_then(|_| grid.samples(&(row..row + 1)).next()).map(|_| grid);
                 let features = &features[row * width..][columns.clone()];
                 let piece = Piece { row, columns: columns.clone(), sampled, features };
                 residual += labeler.label(&piece, &mut band.row_mut(y)[columns.clone()]);

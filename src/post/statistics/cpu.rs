@@ -55,7 +55,7 @@ impl Sums {
     }
 }
 
-/// LinearLight of the pixels of a frame.
+/// Linear light of the pixels of a frame.
 struct LinearLights<'a> {
     light: &'a LinearLight,
     yuv: &'a Yuv,
@@ -236,7 +236,7 @@ pub(crate) struct Statistics {
     cpu: Cpu,
     info: FrameInfo,
     space: ColorSpace,
-    lab: ColorTables,
+    lab: &'static ColorTables,
     yuv: Yuv,
     light: LinearLight,
     /// Whether the last frame's samples are summed as light.
@@ -253,7 +253,7 @@ impl Statistics {
             cpu: cpu.clone(),
             info: plan.frame,
             space: plan.color_space,
-            lab: ColorTables::new(ColorSpace::Lab),
+            lab: ColorTables::shared(ColorSpace::Lab, 8),
             yuv: Yuv::new(&plan.frame),
             light: LinearLight::new(plan.frame.format.bits()),
             linear_light: false,

@@ -55,7 +55,7 @@ impl Statistics {
                 neighbors("neighbors_rank")?,
             ],
             lab_tables: FrameBuffers::lab_tables(cuda)?,
-            lab_args: SpaceArgs::new(&ColorTables::new(ColorSpace::Lab)),
+            lab_args: SpaceArgs::new(ColorTables::shared(ColorSpace::Lab, 8)),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
             // Merging brings them to the regions, too.
             components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
