@@ -97,5 +97,11 @@ fn a_device_keeps_what_the_cpu_finishes() {
         engine.keep(false, &mut kept[0]).unwrap();
         let (counts, results) = kept[0].take().unwrap();
         assert!(counts.regions > 0 && results.is_none());
+        // On another stream, before anybody has read what was kept last.
+        engine.keep(true, &mut kept[0]).unwrap();
+        let mut other = Engine::new(gstsuperpixel::cuda::Cuda::new(-1).unwrap(), plan(temporal)).unwrap();
+        other.submit(&staging.upload(&buffer(0).frame()).unwrap(), &mut (), OUTPUTS).unwrap();
+        other.keep(true, &mut kept[0]).unwrap();
+        assert_eq!(kept[0].take().unwrap().0.regions, finished(temporal)[0].1.count);
     }
 }

@@ -6,10 +6,10 @@ use cudarc::driver::CudaEvent;
 use super::handle::Cuda;
 use super::pinned::Pinned;
 use super::results::{Counts, Results};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::params::Outputs;
 
-/// What [`Engine::keep`](crate::engine::Engine::keep) keeps of a frame. Used again, it waits for nothing: read it before.
+/// What [`Engine::keep`](crate::engine::Engine::keep) keeps of a frame. Used again, it waits for the frame before.
 pub struct Kept {
     counts: Pinned,
     /// Recorded behind the copy of the counts.
@@ -27,16 +27,27 @@ impl Kept {
         Ok(Self { counts, counted: cuda.event()?, outputs, results: None, cuda: cuda.clone() })
     }
 
-    /// Where the counts of a frame of `outputs` go.
-    pub(crate) fn begin(&mut self, outputs: Outputs) -> &mut Pinned {
+    /// Takes the counts of a frame of `outputs`, which `fetch` puts on the stream of `cuda`.
+    pub(crate) fn begin(
+        &mut self,
+        cuda: &Cuda,
+        outputs: Outputs,
+        fetch: impl FnOnce(&mut Pinned) -> Result<()>,
+    ) -> Result<()> {
+        if cuda.context_handle() != self.cuda.context_handle() {
+            let reason = "the memory is of another context; make it with the engine that keeps in it";
+            return Err(Error::Backend { backend: "cuda", reason: reason.into() });
+        }
+        // The counts of the frame before may be in flight, on another stream even.
+        self.wait()?;
         self.outputs = outputs;
         self.results = None;
-        &mut self.counts
-    }
-
-    /// Notes that the counts are on their way on the stream of `cuda`.
-    pub(crate) fn mark(&self, cuda: &Cuda) -> Result<()> {
-        cuda.mark(&self.counted)
+        let fetched = fetch(&mut self.counts).and_then(|()| cuda.mark(&self.counted));
+        if fetched.is_err() {
+            // Nothing marks a copy that may be in flight.
+            let _ = cuda.synchronize();
+        }
+        fetched
     }
 
     pub(crate) fn hold(&mut self, results: Results) {

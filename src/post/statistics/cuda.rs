@@ -234,9 +234,8 @@ impl backend::Statistics<Cuda> for Statistics {
         copies: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        buffers.fetch_counts(outputs, kept.begin(outputs))?;
         // The host waits for the numbers, and not for the copies behind them.
-        kept.mark(&buffers.queue.cuda)?;
+        kept.begin(&buffers.queue.cuda, outputs, |counts| buffers.fetch_counts(outputs, counts))?;
         if copies {
             kept.hold(buffers.keep(None, outputs)?);
         }
