@@ -395,28 +395,51 @@ make_environments() {
     while read -r version python; do
         environment=$python_target/environment-$version
         "$python" -m venv "$environment" &&
-            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pytest || return 1
+            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pytest \
+            hypothesis==6.141.1 || return 1
     done < <(suitable_pythons)
 }
 try_python() {
-    local environment
-    rm -rf "$python_target/wheels"
+    local environment packages
+    rm -rf "$python_target/wheels" "$python_target/packages"
     # Without optimizations of the last seconds; releases are built with --release.
     CARGO_TARGET_DIR=$python_target "$tool" build --manifest-path python/Cargo.toml --locked --profile dev --out "$python_target/wheels"
+    # What users get takes a core for a minute, as the tests do.
+    packaging/build.sh wheel "$python_target/packages" >"$python_target/packages.log" 2>&1 &
+    packages=$!
     for environment in "$python_target"/environment-*; do
         "$environment/bin/python" --version
         "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
         # From another folder, so that the installed package is the one that is found.
-        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests")
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
     done
+    # The newest Python takes part in the rest.
+    (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
+        "$root/python/tests/test_fuzz.py")
+    wait $packages || { cat "$python_target/packages.log"; return 1; }
+}
+# The wheel as users get it: what is in it, and that it gives what the element gives.
+try_wheel() {
+    local environment
+    for environment in "$python_target"/environment-*; do :; done
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$python_target"/packages/*.whl
+    (cd "$python_target" && "$environment/bin/python" "$root/tests/python/wheel.py" "$python_target/packages")
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: auditwheel==6.8.2
+    # Split where lines end, which may be within the tag.
+    "$environment/bin/python" -m auditwheel show "$python_target"/packages/*.whl | tr -s '\n ' ' ' |
+        grep 'is consistent with the following platform tag: "manylinux_2_17_x86_64"'
+    rm -rf "$python_target/with-gi"
+    python3 -m zipfile -e "$python_target"/packages/*.whl "$python_target/with-gi"
+    PYTHONPATH=$python_target/with-gi python_with_gi tests/python/same_as_element.py
 }
 mkdir -p "$python_target"
 if [ "$(uname -m)" != x86_64 ]; then
     skip "Python package" "the pinned maturin is a program for x86-64"
-elif ! fetch_maturin || ! make_environments; then
-    skip "Python package" "pip could not install maturin, numpy, scipy and pytest"
+elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
+    skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pytest and hypothesis"
 else
     section "Python package" try_python
+    section "Python wheel" try_wheel
 fi
 
 # Expects an exit status from a command.
