@@ -395,8 +395,8 @@ make_environments() {
     while read -r version python; do
         environment=$python_target/environment-$version
         "$python" -m venv "$environment" &&
-            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pytest \
-            hypothesis==6.141.1 || return 1
+            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pillow \
+            pytest hypothesis==6.141.1 || return 1
     done < <(suitable_pythons)
 }
 try_python() {
@@ -430,13 +430,15 @@ try_wheel() {
         grep 'is consistent with the following platform tag: "manylinux_2_17_x86_64"'
     rm -rf "$python_target/with-gi"
     python3 -m zipfile -e "$python_target"/packages/*.whl "$python_target/with-gi"
-    PYTHONPATH=$python_target/with-gi python_with_gi tests/python/same_as_element.py
+    export PYTHONPATH=$python_target/with-gi
+    python_with_gi tests/python/same_as_element.py
+    python_with_gi python/examples/video_file.py | grep '^frame 23: '
 }
 mkdir -p "$python_target"
 if [ "$(uname -m)" != x86_64 ]; then
     skip "Python package" "the pinned maturin is a program for x86-64"
 elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
-    skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pytest and hypothesis"
+    skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pillow, pytest and hypothesis"
 else
     section "Python package" try_python
     section "Python wheel" try_wheel
