@@ -217,6 +217,10 @@ impl Staging {
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
         let Self { planes, accesses, buffer, .. } = self;
         planes.info.check(frame.info())?;
+        if frame.mask().is_some() {
+            let reason = "masks are for the CPU only, so far; take the cpu backend";
+            return Err(Error::Backend { backend: "cuda", reason: reason.into() });
+        }
         buffer.ready()?;
         let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {

@@ -89,6 +89,7 @@ impl Settings {
             merge: self.merge.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
+            masked: false,
             algorithm: self.own.of(self.algorithm()),
         }
     }
