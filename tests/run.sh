@@ -413,6 +413,8 @@ try_python() {
     # What users get takes a core for a minute, as the tests do.
     packaging/build.sh wheel "$python_target/packages" >"$python_target/packages.log" 2>&1 &
     packages=$!
+    # No other section runs beside it.
+    trap wait EXIT
     for environment in "$python_target"/environment-*; do
         "$environment/bin/python" --version
         "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
