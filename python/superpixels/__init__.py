@@ -17,16 +17,20 @@ from __future__ import annotations
 import numpy as _np
 
 from . import _native
-from ._helpers import adjacency, boundaries, mean_color, rle, to_png16
+from ._contours import contours
+from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
 from ._native import Segmenter, __version__
 
 __all__ = [
+    "RegionAt",
     "Segmenter",
     "adjacency",
     "boundaries",
+    "contours",
     "lsc",
     "mean_color",
     "quickshift",
+    "region_at",
     "rle",
     "slic",
     "snic",
