@@ -17,7 +17,7 @@ use super::memory::Memory;
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
+use crate::image::{Frame, FrameInfo, FrameMut, Geometry, PixelFormat};
 
 /// A frame in device memory, borrowed from whoever holds that. Reading and drawing are told apart by the call.
 ///
@@ -67,6 +67,8 @@ pub(crate) struct Planes {
     pub info: FrameInfo,
     pub addresses: [u64; 3],
     pub strides: [u32; 3],
+    /// Address and distance of rows of the mask, where there is one.
+    pub mask: Option<(u64, u32)>,
 }
 
 impl Planes {
@@ -114,8 +116,25 @@ impl<'a> DeviceFrame<'a> {
                 return Err(Error::Plane { what, needed: row, got: stride as usize });
             }
         }
-        let planes = Planes { info, addresses: planes, strides };
+        let planes = Planes { info, addresses: planes, strides, mask: None };
         Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, memory: PhantomData })
+    }
+
+    /// The same frame of which only some pixels are segmented: one byte a pixel, not 0 inside, in rows of `stride` bytes; see
+    /// [`Params::masked`](crate::params::Params::masked).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stride`] where rows would overlap.
+    ///
+    /// # Safety
+    /// The mask is memory like that of the planes of [`DeviceFrame::from_planes`], which nobody draws on.
+    pub unsafe fn with_mask(self, mask: u64, stride: u32) -> Result<Self> {
+        let width = self.planes.info.geometry.width;
+        if stride < width {
+            return Err(Error::Stride { what: "mask", least: width as usize, got: stride as usize });
+        }
+        Ok(Self { planes: Planes { mask: Some((mask, stride)), ..self.planes }, ..self })
     }
 
     /// Size and format.
@@ -145,7 +164,7 @@ impl<'a> DeviceFrame<'a> {
     }
 
     pub(crate) fn args(&self) -> FrameArgs {
-        let Planes { info, addresses, strides } = self.planes;
+        let Planes { info, addresses, strides, .. } = self.planes;
         let packed = info.format.packed_rgb();
         let (neutral, luma_offset, to_rgb, to_yuv) = self.yuv.fixed_point();
         FrameArgs {
@@ -177,6 +196,8 @@ pub struct Staging {
     yuv: Yuv,
     accesses: Accesses,
     traffic: std::sync::Arc<Traffic>,
+    /// Taken when the first mask comes.
+    mask: Option<Memory<u8>>,
     /// Holds what `planes` point to.
     _memory: Memory<u8>,
     /// Last: it may hold the context.
@@ -199,7 +220,8 @@ impl Staging {
         let addresses = offsets.map(|offset| memory.address().raw() + offset);
         Ok(Self {
             buffer: StagingBuffer::new(cuda, end)?,
-            planes: Planes { info, addresses, strides },
+            planes: Planes { info, addresses, strides, mask: None },
+            mask: None,
             yuv: Yuv::new(&info),
             accesses: Accesses::new(cuda),
             traffic: cuda.traffic.clone(),
@@ -215,13 +237,29 @@ impl Staging {
 
     /// Copies a frame of the host up; returns once the host's memory is free again.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
-        let Self { planes, accesses, buffer, .. } = self;
+        let Self { planes, accesses, mask, buffer, .. } = self;
         planes.info.check(frame.info())?;
         buffer.ready()?;
+        if frame.mask().is_some() && mask.is_none() {
+            let pixels = planes.info.geometry.pixels();
+            let with_mask = StagingBuffer::new(buffer.cuda(), buffer.len() + pixels)?;
+            *mask = Some(Memory::new(buffer.cuda(), "mask memory", pixels)?);
+            *buffer = with_mask;
+        }
         let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
             unsafe { buffer.up(frame.plane(i), frame.stride(i), planes.rows(i, row, rows))? };
+        }
+        planes.mask = None;
+        if let (Some(from), Some(mask)) = (frame.mask(), mask) {
+            let Geometry { width, height } = planes.info.geometry;
+            let (row, rows) = (width as usize, height as usize);
+            let offset = buffer.len() - row * rows;
+            let to = DeviceRows { address: mask.address().raw(), stride: row, row, rows, offset };
+            // SAFETY: the memory holds a byte a pixel, and the stream waits for all earlier accesses.
+            unsafe { buffer.up(from.bytes, from.stride, to)? };
+            planes.mask = Some((to.address, width));
         }
         drop(access);
         Ok(self.frame())
@@ -236,7 +274,7 @@ impl Staging {
     pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut HostFrame, layout: &HostLayout) -> Result<()> {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
-        let Planes { info, addresses, strides } = self.planes;
+        let Planes { info, addresses, strides, .. } = self.planes;
         for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
             let (offset, stride) = layout.plane(i);
             let plane = &mut to.pinned().writable()[offset..][..stride * (rows - 1) + row];
