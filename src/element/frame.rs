@@ -72,6 +72,42 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     Some(FrameInfo { geometry, format, matrix, full_range })
 }
 
+/// Why frames are no pictures of one view after another, if so: neighbors in place or time would be of different views.
+pub(super) fn mixed_views(info: &gst_video::VideoInfo) -> Option<String> {
+    use gst_video::VideoMultiviewMode as Mode;
+    let mode = info.multiview_mode();
+    let mixed = matches!(
+        mode,
+        Mode::FrameByFrame
+            | Mode::MultiviewFrameByFrame
+            | Mode::Separated
+            | Mode::ColumnInterleaved
+            | Mode::RowInterleaved
+            | Mode::Checkerboard
+            | Mode::SideBySideQuincunx
+    );
+    mixed.then(|| {
+        format!(
+            "Views of multiview-mode={} are mixed in place or time; put glupload ! glviewconvert ! gldownload with \
+             output-mode-override=mono, side-by-side or top-bottom in front",
+            glib::EnumValue::from_value(&mode.to_value()).map_or("", |(_, value)| value.nick())
+        )
+    })
+}
+
+/// Why a frame is not all of the picture, if so.
+pub(super) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Option<Reason> {
+    let crop = buffer.meta::<gst_video::VideoCropMeta>()?;
+    let (x, y, width, height) = crop.rect();
+    let whole = (x, y) == (0, 0) && width >= info.width() && height >= info.height();
+    (!whole).then(|| {
+        format!(
+            "only {width}x{height} from {x}, {y} on of it are meant, by a GstVideoCropMeta that was not asked for; make its \
+             producer crop"
+        )
+    })
+}
+
 /// Bytes of a row and number of rows, for each plane.
 pub(super) fn shapes(frame: FrameInfo) -> impl Iterator<Item = Shape> + Clone {
     let mut shapes = [(0, 0); 3];
