@@ -3,6 +3,7 @@
 
 mod arrays;
 mod error;
+mod mask;
 mod parameters;
 mod pools;
 mod segmenter;

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Image, LabelArray, Order};
 use crate::error::exception;
+use crate::mask::Mask;
 use crate::parameters;
 use crate::pools::pool;
 
@@ -239,33 +240,42 @@ impl Segmenter {
     ///     The frame: gray, or color of sRGB. Rows may be at any distance, the pixels of a row are together.
     /// out : ndarray of uint16, shape (H, W), optional
     ///     Where labels are written. Rows may be at any distance.
+    /// mask : ndarray of bool or uint8, shape (H, W), optional
+    ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
+    ///     Segmenter start anew, as another size does; later frames may have masks or not.
     ///
     /// Returns
     /// -------
     /// labels : ndarray of uint16, shape (H, W)
-    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given.
+    ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     `frame` or `out` of another type or dtype.
+    ///     `frame`, `out` or `mask` of another type or dtype.
     /// ValueError
     ///     A shape or layout that is not taken, or `out` shares memory with `frame`.
     /// RuntimeError
     ///     Another thread uses this Segmenter, or it is of a parent process.
-    #[pyo3(signature = (frame, out = None))]
+    #[pyo3(signature = (frame, out = None, mask = None))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
         frame: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
+        mask: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
         let image = Image::new(frame, self.order)?;
         let mut plane = LabelArray::<u16>::new(py, out, &image)?;
         let cpu = pool(py, self.threads)?;
-        let (info, frame, mut labels) = (image.info(), image.frame()?, plane.labels()?);
+        let (info, mut labels) = (image.info(), plane.labels()?);
+        let mask = mask.map(|mask| Mask::new(mask, info)).transpose()?;
+        let frame = Mask::on(mask.as_ref(), image.frame()?)?;
         let (state, outputs) = (&mut *guard, self.outputs);
+        if mask.is_some() && !state.params.masked {
+            (state.params.masked, state.is_outdated) = (true, true);
+        }
         py.detach(|| state.run(info, cpu, |engine| engine.segment(&frame, &mut labels, outputs).map(drop)))
             .map_err(exception)?;
         Ok(plane.into_array())

@@ -8,8 +8,8 @@ numpy's, and results do not depend on the number of threads.
 Images are uint8 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), read where they are: rows may be at any distance, the
 pixels of a row are together. A fourth channel is ignored. Do not write to an array in another thread while a call reads it.
 
-Label maps are uint16 of shape (H, W), labels 0 to n - 1, each used. Equal distances: the lower cluster; docs/python.md names
-where each method is specified.
+Label maps are uint16 of shape (H, W), labels 0 to n - 1, each used, and 65535 outside of a `mask`. Equal distances: the
+lower cluster; docs/python.md names where each method is specified.
 """
 
 from __future__ import annotations
@@ -60,16 +60,19 @@ _COMMON = """connectivity : bool
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), optional
         Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance.
+    mask : ndarray of bool or uint8, shape (H, W), optional
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none.
 
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W)
-        Labels from `start_label` on, without gaps; `out` where that is given.
+        Labels from `start_label` on, without gaps; `out` where that is given. Outside of the mask 65535, or `start_label` - 1
+        where that is not 0.
 
     Raises
     ------
     TypeError
-        `image` or `out` of another type or dtype.
+        `image`, `out` or `mask` of another type or dtype.
     ValueError
         A shape, a layout or a parameter out of range."""
 
@@ -106,6 +109,7 @@ def slic(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
 ) -> _np.ndarray:
     """Superpixels by simple linear iterative clustering (SLIC).
 
@@ -154,7 +158,7 @@ def slic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out)
+    return _native.segment("slic", image, values, order, threads, start_label, out, mask)
 
 
 @_document("the squared grid step")
@@ -175,6 +179,7 @@ def lsc(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
 ) -> _np.ndarray:
     """Superpixels by linear spectral clustering (LSC).
 
@@ -209,7 +214,7 @@ def lsc(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out)
+    return _native.segment("lsc", image, values, order, threads, start_label, out, mask)
 
 
 @_document("the square of `tau`")
@@ -230,6 +235,7 @@ def quickshift(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
 ) -> _np.ndarray:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
@@ -264,7 +270,7 @@ def quickshift(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out)
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask)
 
 
 @_document("the squared grid step")
@@ -285,6 +291,7 @@ def snic(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
 ) -> _np.ndarray:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
 
@@ -319,4 +326,4 @@ def snic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("snic", image, values, order, threads, start_label, out)
+    return _native.segment("snic", image, values, order, threads, start_label, out, mask)

@@ -18,6 +18,7 @@ def segment(
     threads: int,
     start_label: int,
     out: Optional[npt.NDArray[Any]],
+    mask: Optional[npt.NDArray[Any]],
 ) -> npt.NDArray[Any]: ...
 
 class Segmenter:
@@ -50,7 +51,10 @@ class Segmenter:
         temporal_inertia: float = ...,
     ) -> "Segmenter": ...
     def segment(
-        self, frame: npt.NDArray[np.uint8], out: Optional[npt.NDArray[np.uint16]] = None
+        self,
+        frame: npt.NDArray[np.uint8],
+        out: Optional[npt.NDArray[np.uint16]] = None,
+        mask: Optional[npt.NDArray[Any]] = None,
     ) -> npt.NDArray[np.uint16]: ...
     def reset(self) -> None: ...
     def set(
