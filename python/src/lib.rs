@@ -11,7 +11,9 @@ mod single;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// A fork finds `pools` unlocked because it holds the interpreter's lock. A free-threaded interpreter turns that on when it imports this
+// module, and warns.
+#[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<segmenter::Segmenter>()?;

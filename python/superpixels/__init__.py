@@ -61,7 +61,8 @@ _COMMON = """connectivity : bool
     out : ndarray of shape (H, W), optional
         Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance.
     mask : ndarray of bool or uint8, shape (H, W), optional
-        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none.
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of
+        the whole picture.
 
     Returns
     -------

@@ -136,7 +136,7 @@ def adjacency(labels: _np.ndarray | _Segmenter):
     ImportError
         There is no SciPy.
     ValueError
-        A label below 0.
+        A label below 0, or of 2^24 or more: the matrix has a row for each.
     RuntimeError
         A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
     """
@@ -148,8 +148,8 @@ def adjacency(labels: _np.ndarray | _Segmenter):
         low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
     else:
         labels = _label_map(labels)
-        if labels.min() < 0:
-            raise ValueError("labels must be 0 or more")
+        if labels.min() < 0 or labels.max() >= 1 << 24:
+            raise ValueError("labels must be 0 to 2^24 - 1; np.unique(labels, return_inverse=True) numbers them anew")
         count = int(labels.max()) + 1
         sides = [(labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])]
         one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
