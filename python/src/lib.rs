@@ -6,6 +6,7 @@ mod batch;
 mod error;
 mod floats;
 mod layout;
+mod mask;
 mod parameters;
 mod pools;
 mod segmenter;

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Images, LabelArray, Order};
 use crate::error::{Failure, exception};
+use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
 
@@ -243,43 +244,52 @@ impl Segmenter {
     ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls.
     /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
     ///     Where labels are written. Rows may be at any distance.
+    /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
+    ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
+    ///     Segmenter start anew, as another size does; later frames may have masks or not.
     ///
     /// Returns
     /// -------
     /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
-    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given. `regions` and what else is known about a frame is that
-    ///     of the last one.
+    ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given. `regions` and what
+    ///     else is known about a frame is that of the last one.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     `frame` or `out` of another type or dtype, or a masked array.
+    ///     `frame`, `out` or `mask` of another type or dtype, or a masked array.
     /// ValueError
     ///     A shape or layout that is not taken, a float that is not in [0, 1], or `out` shares memory with `frame`. Frames of a clip
     ///     before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, or it is of a parent process.
-    #[pyo3(signature = (frame, out = None))]
+    #[pyo3(signature = (frame, out = None, mask = None))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
         frame: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
+        mask: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
         let images = Images::new(frame, self.order)?;
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
         let cpu = pool(py, self.threads)?;
+        let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
         let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
-        let frames: Vec<_> = sources.iter().zip(array.planes()).collect();
+        let frames: Vec<_> = sources.iter().zip(array.planes()).enumerate().collect();
         let (state, outputs) = (&mut *guard, self.outputs);
+        if masks.is_some() && !state.params.masked {
+            (state.params.masked, state.is_outdated) = (true, true);
+        }
         let mut codes = std::mem::take(&mut state.codes);
         py.detach(|| {
-            for (source, plane) in frames {
+            for (i, (source, plane)) in frames {
                 source.with(&mut codes, |frame| {
+                    let frame = Masks::on(masks.as_ref(), i, *frame)?;
                     let mut labels = Labels::new(info.geometry, plane, stride)?;
                     state.run(info, cpu.clone(), |engine| {
-                        engine.segment(frame, &mut labels, outputs).map(drop)
+                        engine.segment(&frame, &mut labels, outputs).map(drop)
                     })
                 })?;
             }

@@ -21,6 +21,7 @@ def segment(
     threads: int,
     start_label: int,
     out: Optional[npt.NDArray[Any]],
+    mask: Optional[npt.NDArray[Any]],
 ) -> Union[npt.NDArray[Any], list[npt.NDArray[Any]]]: ...
 
 class Segmenter:
@@ -53,7 +54,10 @@ class Segmenter:
         temporal_inertia: float = ...,
     ) -> "Segmenter": ...
     def segment(
-        self, frame: _Image, out: Optional[npt.NDArray[np.uint16]] = None
+        self,
+        frame: _Image,
+        out: Optional[npt.NDArray[np.uint16]] = None,
+        mask: Optional[npt.NDArray[Any]] = None,
     ) -> npt.NDArray[np.uint16]: ...
     def reset(self) -> None: ...
     def set(
