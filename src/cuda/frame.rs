@@ -11,9 +11,8 @@ use super::access::{Accesses, Guard, Kind};
 use super::handle::{Cuda, Traffic};
 #[cfg(feature = "gst")]
 use super::host_frames::{HostFrame, HostLayout};
-#[cfg(feature = "gst")]
 use super::launch::check;
-use super::memory::Memory;
+use super::memory::{Memory, Rows, copy_rows};
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
@@ -177,10 +176,12 @@ pub struct Staging {
     yuv: Yuv,
     accesses: Accesses,
     traffic: std::sync::Arc<Traffic>,
-    /// Holds what `planes` point to.
-    _memory: Memory<u8>,
+    /// What `planes` point to.
+    memory: Memory<u8>,
+    /// For frames of the host, taken with the first.
+    buffer: Option<StagingBuffer>,
     /// Last: it may hold the context.
-    buffer: StagingBuffer,
+    cuda: Cuda,
 }
 
 impl Staging {
@@ -198,12 +199,13 @@ impl Staging {
         let memory = Memory::new(cuda, "frame memory", end)?;
         let addresses = offsets.map(|offset| memory.address().raw() + offset);
         Ok(Self {
-            buffer: StagingBuffer::new(cuda, end)?,
+            buffer: None,
+            cuda: cuda.clone(),
             planes: Planes { info, addresses, strides },
             yuv: Yuv::new(&info),
             accesses: Accesses::new(cuda),
             traffic: cuda.traffic.clone(),
-            _memory: memory,
+            memory,
         })
     }
 
@@ -213,10 +215,31 @@ impl Staging {
         DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), memory: PhantomData }
     }
 
+    /// Copies a frame that is in device memory already, on the stream of `cuda`: once that has passed, the frame's owner may do
+    /// with it what he likes.
+    pub(crate) fn copy(&mut self, cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<DeviceFrame<'_>> {
+        let stage = "copy of a frame";
+        let Self { planes, accesses, .. } = self;
+        planes.info.check(frame.info())?;
+        let _source = frame.access(cuda, Kind::Read)?;
+        let access = accesses.begin(cuda, Kind::Write)?;
+        check(stage, cuda.device.context.bind_to_thread())?;
+        for (i, (row, rows)) in planes.info.format.planes(planes.info.geometry).enumerate() {
+            let at =
+                |planes: &Planes| Rows { address: planes.addresses[i], stride: planes.strides[i] as usize };
+            // SAFETY: who made `frame` keeps its planes until the stream has passed; ours are laid out for the same format and
+            // size, and the stream waits for all earlier accesses.
+            unsafe { copy_rows(stage, &cuda.stream, at(&frame.planes), at(planes), row, rows)? };
+        }
+        drop(access);
+        Ok(self.frame())
+    }
+
     /// Copies a frame of the host up; returns once the host's memory is free again.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
-        let Self { planes, accesses, buffer, .. } = self;
+        let Self { planes, accesses, buffer, memory, cuda, .. } = self;
         planes.info.check(frame.info())?;
+        let buffer = pinned(buffer, cuda, memory)?;
         buffer.ready()?;
         let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
@@ -268,8 +291,9 @@ impl Staging {
 
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
-        let Self { planes, accesses, buffer, traffic, .. } = self;
+        let Self { planes, accesses, buffer, memory, traffic, cuda, .. } = self;
         planes.info.check(frame.info())?;
+        let buffer = pinned(buffer, cuda, memory)?;
         let _access = accesses.begin(buffer.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let (host, host_stride) = frame.plane_mut(i);
@@ -284,6 +308,18 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // The stream that the memory is freed on, in its order.
-        self.accesses.synchronize(&self.buffer.cuda().stream);
+        self.accesses.synchronize(&self.cuda.stream);
+    }
+}
+
+/// The pinned memory of a [`Staging`].
+fn pinned<'a>(
+    buffer: &'a mut Option<StagingBuffer>,
+    cuda: &Cuda,
+    memory: &Memory<u8>,
+) -> Result<&'a mut StagingBuffer> {
+    match buffer {
+        Some(buffer) => Ok(buffer),
+        none => Ok(none.insert(StagingBuffer::new(cuda, memory.len())?)),
     }
 }
