@@ -68,21 +68,9 @@ impl<'py> Image<'py> {
             };
             return Err(PyTypeError::new_err(format!("{DTYPE}, got {dtype}{advice}")));
         };
-        let shape = array.shape();
-        let (height, width, channels) = match *shape {
-            [height, width] => (height, width, 1),
-            [height, width, channels] => (height, width, channels),
-            _ => return Err(shape_error(shape)),
-        };
-        let format = match (channels, order) {
-            (1, _) => PixelFormat::Gray8,
-            (3, Order::Rgb) => PixelFormat::Rgb,
-            (3, Order::Bgr) => PixelFormat::Bgr,
-            (4, Order::Rgb) => PixelFormat::Rgba,
-            (4, Order::Bgr) => PixelFormat::Bgra,
-            _ => return Err(shape_error(shape)),
-        };
-        let geometry = geometry(height, width)?;
+        let info = frame_info(array.shape(), order)?;
+        let (width, height) = (info.geometry.width() as usize, info.geometry.height() as usize);
+        let channels = array.shape().get(2).copied().unwrap_or(1);
         let strides = array.strides();
         let row = width * channels;
         // What there is one of has no distance to the next.
@@ -97,7 +85,7 @@ impl<'py> Image<'py> {
         }
         let stride = if height == 1 { row } else { strides[0] as usize };
         let array = array.try_readonly().map_err(|_| in_use("image"))?;
-        Ok(Self { array, info: FrameInfo::new(geometry, format), stride, len: stride * (height - 1) + row })
+        Ok(Self { array, info, stride, len: stride * (height - 1) + row })
     }
 
     /// Size and format.
@@ -120,10 +108,28 @@ impl<'py> Image<'py> {
     }
 }
 
+/// Size and format of an image by its shape.
+pub fn frame_info(shape: &[usize], order: Order) -> PyResult<FrameInfo> {
+    let (height, width, channels) = match *shape {
+        [height, width] => (height, width, 1),
+        [height, width, channels] => (height, width, channels),
+        _ => return Err(shape_error(shape)),
+    };
+    let format = match (channels, order) {
+        (1, _) => PixelFormat::Gray8,
+        (3, Order::Rgb) => PixelFormat::Rgb,
+        (3, Order::Bgr) => PixelFormat::Bgr,
+        (4, Order::Rgb) => PixelFormat::Rgba,
+        (4, Order::Bgr) => PixelFormat::Bgra,
+        _ => return Err(shape_error(shape)),
+    };
+    Ok(FrameInfo::new(geometry(height, width)?, format))
+}
+
 fn shape_error(shape: &[usize]) -> PyErr {
     let advice = match shape {
         [3 | 4, height, width] if *height > 4 && *width > 4 => {
-            "; for channels first: image.transpose(1, 2, 0).copy()"
+            "; for channels first: image.transpose(1, 2, 0).copy(), of torch image.permute(1, 2, 0).contiguous()"
         }
         [_, _, 2] => "; for gray with alpha: image[..., 0].copy()",
         _ => "",

@@ -162,8 +162,8 @@ fn read<'py>(tensor: &Tensor, read_only: bool, capsule: Bound<'py, PyAny>) -> Py
     })
 }
 
-/// An array to hand out; `keeper` holds its memory.
-pub struct Exported<K> {
+/// An array to hand out.
+pub struct Exported {
     /// Address of the first item.
     pub address: u64,
     pub device: Device,
@@ -171,18 +171,23 @@ pub struct Exported<K> {
     pub shape: Vec<i64>,
     /// In items.
     pub strides: Vec<i64>,
-    pub keeper: K,
 }
 
 /// What a capsule's contents point into.
 struct Holder<M, K> {
     managed: M,
-    exported: Exported<K>,
+    _exported: Exported,
+    _keeper: K,
 }
 
-impl<K: Send + 'static> Exported<K> {
-    /// The capsule; of version 1 if the consumer reads that.
-    pub fn capsule(self, py: Python<'_>, is_versioned: bool) -> PyResult<Bound<'_, PyAny>> {
+impl Exported {
+    /// The capsule; of version 1 if the consumer reads that. `keeper` holds the memory.
+    pub fn capsule<K: Send + 'static>(
+        self,
+        py: Python<'_>,
+        keeper: K,
+        is_versioned: bool,
+    ) -> PyResult<Bound<'_, PyAny>> {
         let ndim = self.shape.len() as i32;
         let Self { address, device, dtype, .. } = self;
         // The vectors' items stay where they are when `self` is moved into the holder.
@@ -193,7 +198,7 @@ impl<K: Send + 'static> Exported<K> {
         if is_versioned {
             let deleter = Some(delete_versioned::<K> as unsafe extern "C" fn(*mut Versioned));
             let managed = Versioned { version: [MAJOR, 0], context, deleter, flags: 0, tensor };
-            let holder = Box::into_raw(Box::new(Holder { managed, exported: self }));
+            let holder = Box::into_raw(Box::new(Holder { managed, _exported: self, _keeper: keeper }));
             // SAFETY: the holder has just been made, and nobody else knows it.
             let managed = unsafe {
                 (*holder).managed.context = holder.cast();
@@ -203,7 +208,7 @@ impl<K: Send + 'static> Exported<K> {
         }
         let deleter = Some(delete::<K> as unsafe extern "C" fn(*mut Managed));
         let managed = Managed { tensor, context, deleter };
-        let holder = Box::into_raw(Box::new(Holder { managed, exported: self }));
+        let holder = Box::into_raw(Box::new(Holder { managed, _exported: self, _keeper: keeper }));
         // SAFETY: the holder has just been made, and nobody else knows it.
         let managed = unsafe {
             (*holder).managed.context = holder.cast();

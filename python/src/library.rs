@@ -73,7 +73,11 @@ impl Library {
             // One that is being imported may have none yet.
             let Some(class) = module.getattr_opt(class)? else { continue };
             if array.is_instance(&class)? {
-                return Ok(if name == "torch" { Self::Torch(module.unbind()) } else { Self::CuPy(module.unbind()) });
+                return Ok(if name == "torch" {
+                    Self::Torch(module.unbind())
+                } else {
+                    Self::CuPy(module.unbind())
+                });
             }
         }
         Ok(Self::Other)

@@ -3,7 +3,6 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Result;
 use gstsuperpixel::image::FrameInfo;
@@ -11,15 +10,21 @@ use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arrays::{Image, LabelArray, Order};
+use crate::device::Call;
+use crate::devices::{self, Place};
+use crate::engines::{AnyEngine, DeviceEngine};
 use crate::error::exception;
+use crate::foreign::is_on_device;
+use crate::library::Library;
 use crate::parameters;
 use crate::pools::pool;
+use crate::tables::{self, Source};
 
 /// Segments frames one after another, and keeps what that needs from call to call.
 ///
@@ -27,6 +32,9 @@ use crate::pools::pool;
 /// ----------
 /// algorithm : {"slic", "lsc", "quickshift", "snic"}
 ///     The algorithm.
+/// device : {"cpu", "cuda", "cuda:0", ...}, optional
+///     Where frames are segmented: "cuda" is the first device that works. By default the first frame settles it: its device, or the
+///     CPU for an array of numpy. On a device, frames of numpy go up and their labels come down.
 /// order : {"rgb", "bgr"}
 ///     Order of the channels; OpenCV has "bgr".
 /// threads : int
@@ -83,7 +91,11 @@ pub struct Segmenter {
 
 struct State {
     params: Params,
-    engine: Option<Engine<Cpu>>,
+    engine: Option<AnyEngine>,
+    /// Where engines are; until the first frame it may be open.
+    place: Option<Place>,
+    /// Whose the last frame on a device was.
+    library: Library,
     /// Whether `params` need another engine than the one that is there.
     is_outdated: bool,
     is_segmented: bool,
@@ -96,17 +108,17 @@ impl State {
     fn run(
         &mut self,
         info: FrameInfo,
-        cpu: Cpu,
-        segment: impl FnOnce(&mut Engine<Cpu>) -> Result<()>,
+        make: impl FnOnce(Plan) -> Result<AnyEngine>,
+        segment: impl FnOnce(&mut AnyEngine) -> Result<()>,
     ) -> Result<()> {
-        let is_other = |engine: &Engine<Cpu>| engine.plan().frame() != info;
+        let is_other = |engine: &AnyEngine| engine.plan().frame() != info;
         if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
             self.remove()?;
         }
         let mut engine = match self.engine.take() {
             Some(engine) => engine,
             None => {
-                let mut engine = Engine::new(cpu, Plan::new(&self.params, info)?)?;
+                let mut engine = make(Plan::new(&self.params, info)?)?;
                 engine.set_next_id(self.next_id)?;
                 self.is_outdated = false;
                 engine
@@ -145,10 +157,38 @@ impl State {
         Ok(())
     }
 
-    fn regions(&self) -> PyResult<&Regions> {
-        match &self.engine {
-            Some(engine) if self.is_segmented => Ok(engine.regions()),
+    fn segmented(&mut self) -> PyResult<&mut AnyEngine> {
+        match &mut self.engine {
+            Some(engine) if self.is_segmented => Ok(engine),
             _ => Err(PyRuntimeError::new_err("no frame has been segmented; call segment(frame) first")),
+        }
+    }
+
+    fn regions(&mut self) -> PyResult<&Regions> {
+        self.segmented().map(|engine| engine.regions())
+    }
+
+    /// Where tables come from if the last frame was on a device.
+    fn on_device(&mut self) -> PyResult<Option<Source<'_>>> {
+        self.segmented()?;
+        let Self {
+            engine: Some(AnyEngine::Device(engine)), library, place: Some(Place::Cuda(ordinal)), ..
+        } = self
+        else {
+            return Ok(None);
+        };
+        Ok(engine.is_last_on_device().then_some(Source { library, ordinal: *ordinal, engine }))
+    }
+
+    /// Settles where a frame on the device of this number is segmented.
+    fn settle(&mut self, ordinal: i32) -> PyResult<()> {
+        match *self.place.get_or_insert(Place::Cuda(ordinal)) {
+            Place::Cuda(own) if own == ordinal => Ok(()),
+            place => Err(PyValueError::new_err(format!(
+                "the frame is on cuda:{ordinal} and this Segmenter on {}; make one with device='cuda:{ordinal}', or copy the \
+                 frame there first",
+                place.name()
+            ))),
         }
     }
 }
@@ -168,6 +208,34 @@ impl Segmenter {
                 TryLockError::Poisoned(_) => "this Segmenter failed in an earlier call; make another one",
             })
         })
+    }
+
+    fn segment_on_device<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        frame: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let call = Call::new(frame, out, stream, self.order, 0)?;
+        state.settle(call.ordinal())?;
+        let cuda = devices::cuda(py, call.ordinal())?;
+        call.check_context(&cuda)?;
+        state.library = call.library(py);
+        let ((frame, to, streams), outputs) = (call.parts(), self.outputs);
+        let mut memory = None;
+        let done = py.detach(|| {
+            let make = |plan| DeviceEngine::new(&cuda, plan).map(AnyEngine::Device);
+            state.run(frame.info, make, |engine| {
+                if let Some(engine) = engine.device() {
+                    memory = engine.segment(frame, to, streams, outputs)?;
+                }
+                Ok(())
+            })
+        });
+        done.map_err(|error| devices::failed(py, call.ordinal(), error))?;
+        call.finish(py, memory)
     }
 
     fn needs(&self, is_there: bool, name: &str) -> PyResult<()> {
@@ -193,12 +261,13 @@ impl Drop for Segmenter {
 #[pymethods]
 impl Segmenter {
     #[new]
-    #[pyo3(signature = (algorithm = None, *, order = "rgb", threads = None, regions = true, neighbors = true,
-        linear_light = false, **values), text_signature = "(algorithm='slic', *, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, **parameters)")]
+    #[pyo3(signature = (algorithm = None, *, device = None, order = "rgb", threads = None, regions = true, neighbors = true,
+        linear_light = false, **values), text_signature = "(algorithm='slic', *, device=None, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, **parameters)")]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         algorithm: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
         order: &str,
         threads: Option<&Bound<'_, PyAny>>,
         regions: bool,
@@ -220,6 +289,8 @@ impl Segmenter {
             state: Mutex::new(State {
                 params,
                 engine: None,
+                place: Place::new(py, device)?,
+                library: Library::Other,
                 is_outdated: false,
                 is_segmented: false,
                 next_id: 1,
@@ -236,38 +307,61 @@ impl Segmenter {
     /// Parameters
     /// ----------
     /// frame : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-    ///     The frame: gray, or color of sRGB. Rows may be at any distance, the pixels of a row are together.
+    ///     The frame: gray, or color of sRGB. Rows may be at any distance, the pixels of a row are together. Or an array on a CUDA
+    ///     device: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
     /// out : ndarray of uint16, shape (H, W), optional
-    ///     Where labels are written. Rows may be at any distance.
+    ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
+    /// stream : int or object, optional
+    ///     For frames on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+    ///     (torch) or `ptr` (CuPy). Default: the stream that the frame's library is on.
     ///
     /// Returns
     /// -------
     /// labels : ndarray of uint16, shape (H, W)
-    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given.
+    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given. Of a frame on a device: int32 there, an array of torch
+    ///     or CuPy where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait.
     ///
     /// Raises
     /// ------
     /// TypeError
     ///     `frame` or `out` of another type or dtype.
     /// ValueError
-    ///     A shape or layout that is not taken, or `out` shares memory with `frame`.
+    ///     A shape or layout that is not taken, `out` shares memory with `frame`, or they are not where this Segmenter works.
     /// RuntimeError
-    ///     Another thread uses this Segmenter, or it is of a parent process.
-    #[pyo3(signature = (frame, out = None))]
+    ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
+    #[pyo3(signature = (frame, out = None, stream = None))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
         frame: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
+        stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
+        if is_on_device(frame)? {
+            return self.segment_on_device(py, &mut guard, frame, out, stream);
+        }
+        if stream.is_some() {
+            return Err(PyValueError::new_err("stream is for frames on a device"));
+        }
         let image = Image::new(frame, self.order)?;
         let mut plane = LabelArray::<u16>::new(py, out, &image)?;
-        let cpu = pool(py, self.threads)?;
         let (info, frame, mut labels) = (image.info(), image.frame()?, plane.labels()?);
         let (state, outputs) = (&mut *guard, self.outputs);
-        py.detach(|| state.run(info, cpu, |engine| engine.segment(&frame, &mut labels, outputs).map(drop)))
-            .map_err(exception)?;
+        let segment = |engine: &mut AnyEngine| engine.segment(&frame, &mut labels, outputs);
+        match *state.place.get_or_insert(Place::Cpu) {
+            Place::Cpu => {
+                let cpu = pool(py, self.threads)?;
+                let make = |plan| Engine::new(cpu, plan).map(AnyEngine::Cpu);
+                py.detach(|| state.run(info, make, segment)).map_err(exception)?;
+            }
+            Place::Cuda(ordinal) => {
+                let cuda = devices::cuda(py, ordinal)?;
+                let make = |plan| DeviceEngine::new(&cuda, plan).map(AnyEngine::Device);
+                let done = py.detach(|| state.run(info, make, segment));
+                done.map_err(|error| devices::failed(py, ordinal, error))?;
+            }
+        }
         Ok(plane.into_array())
     }
 
@@ -318,6 +412,12 @@ impl Segmenter {
         Ok(self.lock()?.params.algorithm.nick())
     }
 
+    /// str or None: where frames are segmented, "cpu", "cuda:0" and so on; None until the first frame settles it.
+    #[getter]
+    fn device(&self) -> PyResult<Option<String>> {
+        Ok(self.lock()?.place.map(Place::name))
+    }
+
     /// str: order of the channels, "rgb" or "bgr".
     #[getter]
     fn order(&self) -> &'static str {
@@ -335,13 +435,19 @@ impl Segmenter {
     fn next_id(&self) -> PyResult<u32> {
         let mut state = self.lock()?;
         let next_id = state.next_id;
-        state.engine.as_mut().map_or(Ok(next_id), Engine::next_id).map_err(exception)
+        state.engine.as_mut().map_or(Ok(next_id), AnyEngine::next_id).map_err(exception)
     }
 
-    /// int: number of regions of the last frame.
+    /// int: number of regions of the last frame. Waits for a frame on a device.
     #[getter]
-    fn n_regions(&self) -> PyResult<u32> {
-        Ok(self.lock()?.regions()?.count)
+    fn n_regions(&self, py: Python<'_>) -> PyResult<u32> {
+        let mut guard = self.lock()?;
+        match guard.on_device()? {
+            Some(source) => {
+                py.detach(|| source.engine.counts()).map(|counts| counts.regions).map_err(exception)
+            }
+            None => Ok(guard.regions()?.count),
+        }
     }
 
     /// ndarray of shape (n_regions,): the regions of the last frame in the order of labels, a copy.
@@ -349,45 +455,59 @@ impl Segmenter {
     /// Fields: `track_id` (uint32; the label if not `temporal`), `area` (uint32, px), `centroid` (2 float32: x, y), `mean_rgb`
     /// (3 uint8, rounded half up; red first whatever the order), `mean_lab` (3 float32: CIE L, a, b), `bounds` (4 uint16: x0,
     /// y0, x1, y1, the latter two exclusive).
+    ///
+    /// Of a frame on a device: a dict of arrays there by these names, (n_regions,) or (n_regions, columns), with int32 for uint32
+    /// and int16 for uint16. Waits for the frame, as its number of regions is not known before, and for nothing else.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.table, "regions")?;
-        records(py, &REGION, bytemuck::cast_slice(&self.lock()?.regions()?.table))
+        let mut guard = self.lock()?;
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::REGIONS),
+            None => records(py, &REGION, bytemuck::cast_slice(&guard.regions()?.table)),
+        }
     }
 
     /// ndarray of shape (n_regions,): how the regions of the last frame came to their places, a copy. Needs `temporal`.
     ///
     /// Fields: `velocity` (2 float32: x, y in px since the last frame, 0 in the first one), `age` (uint32: number of frames
-    /// before this one with a region of the same track id).
+    /// before this one with a region of the same track id). Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn motion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.table, "regions")?;
-        let guard = self.lock()?;
-        let regions = guard.regions()?;
-        self.needs(
-            guard.engine.as_ref().is_some_and(|engine| engine.plan().temporal().is_some()),
-            "temporal",
-        )?;
-        records(py, &MOTION, bytemuck::cast_slice(&regions.motion))
+        let mut guard = self.lock()?;
+        self.needs(guard.segmented()?.plan().temporal().is_some(), "temporal")?;
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::MOTION),
+            None => records(py, &MOTION, bytemuck::cast_slice(&guard.regions()?.motion)),
+        }
     }
 
     /// ndarray of shape (E,): pairs of regions of the last frame that touch, sorted by (a, b), a copy.
     ///
     /// Fields: `a`, `b` (uint32: the lower and the higher label), `length` (uint32: length of the boundary that they share, in pairs
-    /// of pixels side by side or one above the other).
+    /// of pixels side by side or one above the other). Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn neighbors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.neighbors, "neighbors")?;
-        records(py, &NEIGHBOR, bytemuck::cast_slice(&self.lock()?.regions()?.neighbors))
+        let mut guard = self.lock()?;
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::NEIGHBORS),
+            None => records(py, &NEIGHBOR, bytemuck::cast_slice(&guard.regions()?.neighbors)),
+        }
     }
 
     /// ndarray of int64, shape (2, 2E): the same pairs as PyTorch Geometric takes them, a copy.
     ///
-    /// Each pair in both directions: columns 0 to E - 1 from a to b in the order of `neighbors`, then as many from b to a.
+    /// Each pair in both directions: columns 0 to E - 1 from a to b in the order of `neighbors`, then as many from b to a. Of a
+    /// frame on a device: there, an array of its library; waits for the frame, for E.
     #[getter]
     fn edge_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.neighbors, "neighbors")?;
-        let guard = self.lock()?;
+        let mut guard = self.lock()?;
+        if let Some(mut source) = guard.on_device()? {
+            return source.edges(py);
+        }
         let pairs = &guard.regions()?.neighbors;
         let (lower, higher) = (pairs.iter().map(|pair| pair.a), pairs.iter().map(|pair| pair.b));
         let sources = lower.clone().chain(higher.clone());

@@ -3,21 +3,25 @@
 
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::Labels;
-use gstsuperpixel::params::Outputs;
+use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::{Image, LabelArray, Order};
+use crate::device::Call;
+use crate::devices;
+use crate::engines::DeviceEngine;
 use crate::error::exception;
+use crate::foreign::is_on_device;
 use crate::parameters;
 use crate::pools::pool;
 
 /// Labels of an image: uint16 from 0, or int32 from `start_label` where that is another.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, stream = None))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -27,12 +31,20 @@ pub fn segment<'py>(
     threads: &Bound<'py, PyAny>,
     start_label: &Bound<'py, PyAny>,
     out: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
-    let cpu = pool(py, parameters::threads(threads)?)?;
-    let start = first_label(start_label)?;
-    let image = Image::new(image, Order::new(order)?)?;
+    let (start, order) = (first_label(start_label)?, Order::new(order)?);
+    let threads = parameters::threads(threads)?;
+    if is_on_device(image)? {
+        return on_device(py, &params, Call::new(image, out, stream, order, start)?);
+    }
+    if stream.is_some() {
+        return Err(PyValueError::new_err("stream is for images on a device"));
+    }
+    let cpu = pool(py, threads)?;
+    let image = Image::new(image, order)?;
     let (info, frame) = (image.info(), image.frame()?);
     let run = |labels: &mut Labels<'_>| {
         let mut engine = Engine::new(cpu, Plan::new(&params, info)?)?;
@@ -57,6 +69,19 @@ pub fn segment<'py>(
     })
     .map_err(exception)?;
     Ok(plane.into_array())
+}
+
+/// Labels of an image on a device, complete when this returns.
+fn on_device<'py>(py: Python<'py>, params: &Params, call: Call<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let cuda = devices::cuda(py, call.ordinal())?;
+    call.check_context(&cuda)?;
+    let (frame, to, streams) = call.parts();
+    let memory = py.detach(|| {
+        let mut engine = DeviceEngine::new(&cuda, Plan::new(params, frame.info)?)?;
+        engine.segment(frame, to, streams, Outputs::default())
+    });
+    let memory = memory.map_err(|error| devices::failed(py, call.ordinal(), error))?;
+    call.finish(py, memory)
 }
 
 /// A number to which every label can be added in 32 bits.

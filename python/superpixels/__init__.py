@@ -3,7 +3,8 @@
 
 Functions segment one picture: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
 its memory from call to call, and knows the regions, their neighbors and, in video, their track ids and motion. Arrays are
-numpy's, and results do not depend on the number of threads.
+numpy's, and results do not depend on the number of threads. Arrays on a CUDA device (torch's, CuPy's, or any with `__dlpack__` or
+`__cuda_array_interface__`) are segmented there, with the same labels, and results are arrays of the same library.
 
 Images are uint8 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), read where they are: rows may be at any distance, the
 pixels of a row are together. A fourth channel is ignored. Do not write to an array in another thread while a call reads it.
@@ -18,9 +19,10 @@ import numpy as _np
 
 from . import _native
 from ._helpers import adjacency, boundaries, mean_color, rle, to_png16
-from ._native import Segmenter, __version__
+from ._native import DeviceArray, Segmenter, __version__
 
 __all__ = [
+    "DeviceArray",
     "Segmenter",
     "adjacency",
     "boundaries",
@@ -59,12 +61,12 @@ _COMMON = """connectivity : bool
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance.
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance.{stream}
 
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W)
-        Labels from `start_label` on, without gaps; `out` where that is given.
+        Labels from `start_label` on, without gaps; `out` where that is given.{device}
 
     Raises
     ------
@@ -74,13 +76,24 @@ _COMMON = """connectivity : bool
         A shape, a layout or a parameter out of range."""
 
 
-def _document(square):
+_STREAM = """
+    stream : int or object, optional
+        For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on."""
+
+_DEVICE = """
+        Of an image on a device: int32 there, an array of the same library (`out`: int32 or uint16)."""
+
+
+def _document(square, on_device=True):
     """Puts the part of the documentation that all functions share into that of one."""
+    stream, device = (_STREAM, _DEVICE) if on_device else ("", "")
 
     def decorate(function):
         # Under -OO there is none.
         if function.__doc__:
-            function.__doc__ = function.__doc__.replace("{common}", _COMMON.format(square=square))
+            common = _COMMON.format(square=square, stream=stream, device=device)
+            function.__doc__ = function.__doc__.replace("{common}", common)
         return function
 
     return decorate
@@ -106,6 +119,7 @@ def slic(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    stream: object = None,
 ) -> _np.ndarray:
     """Superpixels by simple linear iterative clustering (SLIC).
 
@@ -154,7 +168,7 @@ def slic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out)
+    return _native.segment("slic", image, values, order, threads, start_label, out, stream)
 
 
 @_document("the squared grid step")
@@ -175,6 +189,7 @@ def lsc(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    stream: object = None,
 ) -> _np.ndarray:
     """Superpixels by linear spectral clustering (LSC).
 
@@ -209,7 +224,7 @@ def lsc(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out)
+    return _native.segment("lsc", image, values, order, threads, start_label, out, stream)
 
 
 @_document("the square of `tau`")
@@ -230,6 +245,7 @@ def quickshift(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    stream: object = None,
 ) -> _np.ndarray:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
@@ -264,10 +280,10 @@ def quickshift(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out)
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, stream)
 
 
-@_document("the squared grid step")
+@_document("the squared grid step", on_device=False)
 def snic(
     image: _np.ndarray,
     n_segments: int = _N_SEGMENTS,

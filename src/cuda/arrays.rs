@@ -194,12 +194,27 @@ impl DeviceMemory {
         Ok(DeviceLabels { address, stride, geometry, kind, context, memory })
     }
 
+    /// Copies the bytes from `first` on into `out`; waits for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] where there are fewer; what the driver says.
+    pub fn read(&self, first: usize, out: &mut [u8]) -> Result<()> {
+        let (needed, got) = (first.saturating_add(out.len()), self.memory.len());
+        if got < needed {
+            return Err(Error::Plane { what: "results in device memory", needed, got });
+        }
+        let _current = CurrentContext::keep();
+        self.memory.read(&self.cuda, "results", first, out)
+    }
+
     /// Notes that all has been put on the stream which writes it.
     ///
     /// # Errors
     ///
     /// What the driver says.
     pub fn mark(&mut self) -> Result<()> {
+        let _current = CurrentContext::keep();
         self.cuda.mark(&self.ready)
     }
 
