@@ -173,10 +173,10 @@ impl DeviceArray {
         match stream.unwrap_or(1) {
             // The consumer sees to the order.
             -1 => {}
-            0 => return Err(PyValueError::new_err("stream=0 may mean either default stream; pass 1 or 2")),
             stream => {
                 let stream = usize::try_from(stream)
                     .map_err(|_| PyValueError::new_err("stream must be -1, 1, 2 or a handle"))?;
+                // 0 is not to be passed, but who does means the same as with 1.
                 let stream = if stream == 1 { streams::DEFAULT } else { stream };
                 // SAFETY: the consumer says that it is a stream of this device, and keeps it while it is in this call.
                 py.detach(|| unsafe { memory.precede(stream) }).map_err(exception)?;
