@@ -422,8 +422,16 @@ try_python() {
         "$environment/bin/python" --version
         "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
         # From another folder, so that the installed package is the one that is found.
-        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests")
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests")
     done
+}
+# The part of the package on a device, with the newest Python.
+try_python_emulated() {
+    local folder=$target_dir/superpixel-emulator environment
+    [ -e "$folder/libcuda.so.1" ] || tests/emulator/build.py "$folder"
+    for environment in "$python_target"/environment-*; do :; done
+    (cd "$python_target" && LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 \
+        "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root"/python/tests/test_device*.py)
 }
 mkdir -p "$python_target"
 if [ "$(uname -m)" != x86_64 ]; then
@@ -432,6 +440,7 @@ elif ! fetch_tool maturin 1.16.0 837db2f4d93d4899c3ac393fb3cc9eebf35b6002336e5d5
     skip "Python package" "pip could not install maturin, numpy, scipy and pytest"
 else
     section "Python package" try_python
+    section "Python package on an emulated device" try_python_emulated
 fi
 
 # Expects an exit status from a command.

@@ -2,6 +2,7 @@
 //! Arrays of other libraries on a device, by DLPack or `__cuda_array_interface__`. Nothing that they say is believed unchecked.
 
 use gstsuperpixel::cuda::owner_of;
+use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -35,17 +36,15 @@ pub struct Foreign<'py> {
 
 /// Whether an object is an array on a device, by what it says.
 pub fn is_on_device(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if array.cast::<PyUntypedArray>().is_ok() {
+        return Ok(false);
+    }
     let py = array.py();
-    if let Some(is_cuda) = array.getattr_opt(intern!(py, "is_cuda"))? {
-        // torch's arrays of the host have `__cuda_array_interface__`, which raises, too.
-        return is_cuda.is_truthy();
+    if let Some(device) = array.getattr_opt(intern!(py, "__dlpack_device__"))? {
+        let (kind, _): (i64, i64) = device.call0()?.extract()?;
+        return Ok([dlpack::CUDA, dlpack::CUDA_MANAGED].map(i64::from).contains(&kind));
     }
-    if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
-        return Ok(true);
-    }
-    let Some(device) = array.getattr_opt(intern!(py, "__dlpack_device__"))? else { return Ok(false) };
-    let (kind, _): (i64, i64) = device.call0()?.extract()?;
-    Ok([dlpack::CUDA, dlpack::CUDA_MANAGED].map(i64::from).contains(&kind))
+    array.hasattr(intern!(py, "__cuda_array_interface__"))
 }
 
 impl<'py> Foreign<'py> {

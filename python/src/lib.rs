@@ -12,8 +12,10 @@ mod foreign;
 mod library;
 mod parameters;
 mod pools;
+mod records;
 mod segmenter;
 mod single;
+mod state;
 mod streams;
 mod tables;
 

@@ -4,15 +4,10 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use gstsuperpixel::engine::Engine;
-use gstsuperpixel::error::Result;
-use gstsuperpixel::image::FrameInfo;
 use gstsuperpixel::params::{Outputs, Params};
-use gstsuperpixel::plan::Plan;
-use gstsuperpixel::regions::Regions;
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arrays::{Image, LabelArray, Order};
@@ -24,7 +19,9 @@ use crate::foreign::is_on_device;
 use crate::library::Library;
 use crate::parameters;
 use crate::pools::pool;
-use crate::tables::{self, Source};
+use crate::records::{MOTION, NEIGHBOR, REGION, records};
+use crate::state::State;
+use crate::tables;
 
 /// Segments frames one after another, and keeps what that needs from call to call.
 ///
@@ -87,110 +84,6 @@ pub struct Segmenter {
     order: Order,
     outputs: Outputs,
     threads: u32,
-}
-
-struct State {
-    params: Params,
-    engine: Option<AnyEngine>,
-    /// Where engines are; until the first frame it may be open.
-    place: Option<Place>,
-    /// Whose the last frame on a device was.
-    library: Library,
-    /// Whether `params` need another engine than the one that is there.
-    is_outdated: bool,
-    is_segmented: bool,
-    /// The next identity, where the engine that knew it is gone.
-    next_id: u32,
-}
-
-impl State {
-    /// Runs `segment` on an engine for such frames. Identities go on where that is a new one.
-    fn run(
-        &mut self,
-        info: FrameInfo,
-        make: impl FnOnce(Plan) -> Result<AnyEngine>,
-        segment: impl FnOnce(&mut AnyEngine) -> Result<()>,
-    ) -> Result<()> {
-        let is_other = |engine: &AnyEngine| engine.plan().frame() != info;
-        if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
-            self.remove()?;
-        }
-        let mut engine = match self.engine.take() {
-            Some(engine) => engine,
-            None => {
-                let mut engine = make(Plan::new(&self.params, info)?)?;
-                engine.set_next_id(self.next_id)?;
-                self.is_outdated = false;
-                engine
-            }
-        };
-        let result = segment(&mut engine);
-        self.is_segmented = result.is_ok();
-        self.engine = Some(engine);
-        result
-    }
-
-    /// Drops the engine and remembers the next identity.
-    fn remove(&mut self) -> Result<()> {
-        self.is_segmented = false;
-        if let Some(mut engine) = self.engine.take() {
-            self.next_id = engine.next_id()?;
-        }
-        Ok(())
-    }
-
-    fn change(&mut self, params: Params) -> Result<()> {
-        self.params = params;
-        if self.is_outdated {
-            return Ok(());
-        }
-        let Some(engine) = &mut self.engine else { return Ok(()) };
-        let plan = Plan::new(&self.params, engine.plan().frame())?;
-        match engine.change(&plan) {
-            Ok(is_done) => self.is_outdated = !is_done,
-            // It is of no use now.
-            Err(error) => {
-                self.remove()?;
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn segmented(&mut self) -> PyResult<&mut AnyEngine> {
-        match &mut self.engine {
-            Some(engine) if self.is_segmented => Ok(engine),
-            _ => Err(PyRuntimeError::new_err("no frame has been segmented; call segment(frame) first")),
-        }
-    }
-
-    fn regions(&mut self) -> PyResult<&Regions> {
-        self.segmented().map(|engine| engine.regions())
-    }
-
-    /// Where tables come from if the last frame was on a device.
-    fn on_device(&mut self) -> PyResult<Option<Source<'_>>> {
-        self.segmented()?;
-        let Self {
-            engine: Some(AnyEngine::Device(engine)), library, place: Some(Place::Cuda(ordinal)), ..
-        } = self
-        else {
-            return Ok(None);
-        };
-        Ok(engine.is_last_on_device().then_some(Source { library, ordinal: *ordinal, engine }))
-    }
-
-    /// Settles where a frame on the device of this number is segmented.
-    fn settle(&mut self, ordinal: i32) -> PyResult<()> {
-        match *self.place.get_or_insert(Place::Cuda(ordinal)) {
-            Place::Cuda(own) if own == ordinal => Ok(()),
-            place => Err(PyValueError::new_err(format!(
-                "the frame is on cuda:{ordinal} and this Segmenter on {}; make one with device='cuda:{ordinal}', or copy the \
-                 frame there first",
-                place.name()
-            ))),
-        }
-    }
 }
 
 impl Segmenter {
@@ -523,48 +416,4 @@ impl Segmenter {
         let values = values.iter().map(|(name, value)| Ok(format!(", {name}={}", value.repr()?)));
         Ok(format!("Segmenter('{nick}'{})", values.collect::<PyResult<String>>()?))
     }
-}
-
-/// A structure of the library as a dtype of numpy: names, formats, offsets, bytes of a record.
-struct Record {
-    names: &'static [&'static str],
-    formats: &'static [&'static str],
-    offsets: &'static [usize],
-    bytes: usize,
-    dtype: PyOnceLock<Py<PyAny>>,
-}
-
-static REGION: Record = Record {
-    names: &["track_id", "area", "centroid", "mean_rgb", "mean_lab", "bounds"],
-    formats: &["<u4", "<u4", "(2,)<f4", "(3,)u1", "(3,)<f4", "(4,)<u2"],
-    offsets: &[0, 4, 8, 16, 20, 32],
-    bytes: 40,
-    dtype: PyOnceLock::new(),
-};
-static MOTION: Record = Record {
-    names: &["velocity", "age"],
-    formats: &["(2,)<f4", "<u4"],
-    offsets: &[0, 8],
-    bytes: 12,
-    dtype: PyOnceLock::new(),
-};
-static NEIGHBOR: Record = Record {
-    names: &["a", "b", "length"],
-    formats: &["<u4", "<u4", "<u4"],
-    offsets: &[0, 4, 8],
-    bytes: 12,
-    dtype: PyOnceLock::new(),
-};
-
-/// A new array with a copy of records.
-fn records<'py>(py: Python<'py>, record: &Record, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let dtype = record.dtype.get_or_try_init(py, || {
-        let fields = PyDict::new(py);
-        fields.set_item("names", record.names.to_vec())?;
-        fields.set_item("formats", record.formats.to_vec())?;
-        fields.set_item("offsets", record.offsets.to_vec())?;
-        fields.set_item("itemsize", record.bytes)?;
-        py.import("numpy")?.call_method1("dtype", (fields,)).map(Bound::unbind)
-    })?;
-    PyArray1::from_slice(py, bytes).call_method1("view", (dtype,))
 }

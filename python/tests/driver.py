@@ -267,3 +267,11 @@ def taken(array, driver, stream=None, versioned=True):
 
 # Names of capsules are not copied.
 taken.names = []
+
+
+# How an array says where it is.
+KINDS = {
+    "interface": Interface,
+    "dlpack": Dlpack,
+    "dlpack 1": lambda driver, host, on=None, **more: Dlpack(driver, host, on, version=(1, 1), **more),
+}

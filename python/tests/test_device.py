@@ -6,9 +6,7 @@ set, the emulated device does its work when somebody waits for it: a missing wai
 """
 
 import gc
-import multiprocessing
 import os
-import subprocess
 import sys
 import threading
 
@@ -16,29 +14,9 @@ import driver as drivers
 import numpy as np
 import pytest
 import superpixels as sp
-from driver import Array, Dlpack, Interface, taken
+from driver import Dlpack, Interface, taken
 
 FUNCTIONS = [sp.slic, sp.lsc, sp.quickshift]
-KINDS = {
-    "interface": Interface,
-    "dlpack": Dlpack,
-    "dlpack 1": lambda driver, host, on=None, **more: Dlpack(driver, host, on, version=(1, 1), **more),
-}
-
-
-@pytest.fixture(scope="module")
-def driver():
-    return drivers.driver()
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return KINDS[request.param]
-
-
-@pytest.fixture
-def lazy(monkeypatch):
-    monkeypatch.setenv("EMULATOR_LAZY", "1")
 
 
 def frames(picture, count):
@@ -234,22 +212,6 @@ def test_a_stream_that_is_not_known(version, driver, picture, lazy):
     )
 
 
-@pytest.mark.parametrize(
-    "stream, error",
-    [("1", TypeError), (1.5, TypeError), (-1, ValueError), (2**64, ValueError), (Stream(ptr="x"), TypeError)],
-)
-def test_bad_streams(stream, error, driver, picture):
-    for call in (sp.slic, sp.Segmenter().segment):
-        with pytest.raises(error, match="stream"):
-            call(Interface(driver, picture), stream=stream)
-
-
-def test_streams_are_for_arrays_on_a_device(picture):
-    for call in (sp.slic, sp.Segmenter().segment):
-        with pytest.raises(ValueError, match="stream"):
-            call(picture, stream=1)
-
-
 def test_results_live_on(kind, driver, picture):
     segmenter = sp.Segmenter(n_segments=100, temporal=True)
     host = sp.Segmenter(n_segments=100, temporal=True)
@@ -326,177 +288,6 @@ def test_a_result_is_a_frame(driver, picture):
     assert np.array_equal(labels.numpy(), sp.slic(picture))
 
 
-def image(shape=(20, 30, 3), dtype=np.uint8):
-    return np.zeros(shape, dtype)
-
-
-@pytest.mark.parametrize(
-    "host, error, words",
-    [
-        (image(dtype=np.float32), TypeError, "uint8, got float32|<f4"),
-        (image(dtype=np.uint16), TypeError, "uint8, got uint16"),
-        (image(dtype=bool), TypeError, "uint8"),
-        (image(dtype=np.complex64), TypeError, "uint8"),
-        (image(()), ValueError, "shape"),
-        (image((20,)), ValueError, "shape"),
-        (image((20, 30, 2)), ValueError, "shape"),
-        (image((3, 20, 30)), ValueError, "permute"),
-        (image((0, 30, 3)), ValueError, "1x1 to 16384x16384"),
-        (image((16385, 1)), ValueError, "1x1 to 16384x16384"),
-        (image((60, 90, 3))[::-1], ValueError, "contiguous"),
-        (image()[:, ::-1], ValueError, "contiguous"),
-        (image()[:, :, ::-1], ValueError, "contiguous"),
-        (image()[:, ::2], ValueError, "contiguous"),
-        (image((3, 20, 30)).transpose(1, 2, 0), ValueError, "contiguous"),
-        (image((1, 1, 1, 1, 1, 1, 1, 1, 1)), ValueError, "dimensions|shape"),
-    ],
-)
-def test_bad_images(host, error, words, kind, driver):
-    for call in (sp.slic, sp.Segmenter().segment):
-        with pytest.raises(error, match=words):
-            call(kind(driver, host))
-
-
-@pytest.mark.parametrize(
-    "changes, error, words",
-    [
-        ({"data": (0, False)}, ValueError, "null"),
-        ({"data": (image().ctypes.data, False)}, ValueError, "driver knows"),
-        ({"data": None}, ValueError, "no data"),
-        ({"data": (-5, False)}, OverflowError, None),
-        ({"data": 5}, TypeError, None),
-        ({"shape": (2**62, 2**62, 3), "strides": None}, ValueError, "64 bits|1x1"),
-        ({"shape": (-1, 30, 3)}, ValueError, "below zero"),
-        ({"shape": [20, 30, 3]}, ValueError, "tuple"),
-        ({"shape": ("a",)}, TypeError, None),
-        ({"strides": (90, 3)}, ValueError, "as many strides"),
-        ({"strides": (89, 3, 1)}, ValueError, "contiguous"),
-        ({"strides": (2**40, 3, 1)}, ValueError, "too far"),
-        ({"strides": (2**70, 3, 1)}, OverflowError, None),
-        ({"strides": (0, 3, 1)}, ValueError, "contiguous"),
-        ({"strides": (-90, 3, 1)}, ValueError, "contiguous"),
-        ({"version": 1}, ValueError, "version 1"),
-        ({"version": None}, ValueError, "no version"),
-        ({"typestr": ">u2"}, TypeError, "uint8"),
-        ({"typestr": "|V3"}, TypeError, "uint8"),
-        ({"typestr": "\N{SNOWMAN}"}, TypeError, "uint8"),
-        ({"typestr": 5}, TypeError, None),
-        ({"mask": 1}, ValueError, "mask"),
-        ({"stream": 0}, ValueError, "stream 0"),
-        ({"stream": "x"}, TypeError, None),
-    ],
-)
-def test_bad_interfaces(changes, error, words, driver):
-    with pytest.raises(error, match=words):
-        sp.slic(Interface(driver, image(), **changes))
-
-
-@pytest.mark.parametrize(
-    "changes, error, words",
-    [
-        ({"data": 0}, ValueError, "null"),
-        ({"data": image().ctypes.data, "byte_offset": 0}, ValueError, "driver knows"),
-        ({"byte_offset": 2**64 - 1}, ValueError, "end of memory"),
-        ({"device_id": 1}, ValueError, "says that it is on device 1"),
-        ({"device_id": -1}, ValueError, "device"),
-        ({"ndim": -1}, ValueError, "dimensions"),
-        ({"ndim": 1000}, ValueError, "dimensions"),
-        ({"shape": None}, ValueError, "dimensions"),
-        ({"lanes": 3}, TypeError, "uint8"),
-        ({"bits": 4}, TypeError, "uint8"),
-        ({"code": 77}, TypeError, "uint8"),
-        ({"shape": (drivers.ctypes.c_int64 * 3)(2**62, 2**62, 3)}, ValueError, None),
-        ({"shape": (drivers.ctypes.c_int64 * 3)(-1, 2, 3)}, ValueError, "below zero"),
-        ({"strides": (drivers.ctypes.c_int64 * 3)(2**62, 3, 1)}, ValueError, "too far"),
-        ({"version": (2, 0)}, BufferError, "version 2"),
-    ],
-)
-def test_bad_capsules(changes, error, words, driver):
-    for version in (None, (1, 1)):
-        with pytest.raises(error, match=words):
-            sp.slic(Dlpack(driver, image(), **{"version": version, **changes}))
-
-
-def test_capsules_that_are_none(driver):
-    class Wrong(Dlpack):
-        def __dlpack__(self, stream=None, max_version=None):
-            return self.result
-
-    array = Wrong(driver, image(), version=(1, 0))
-    array.result = 5
-    with pytest.raises(TypeError, match="capsule"):
-        sp.slic(array)
-    array.result = array.capsule(1)
-    drivers._api.PyCapsule_SetName(array.result, b"used_dltensor_versioned")
-    with pytest.raises(ValueError, match="used before"):
-        sp.slic(array)
-
-
-@pytest.mark.parametrize(
-    "host, error",
-    [
-        (np.empty((20, 30), np.int16), TypeError),
-        (np.empty((20, 30), np.int64), TypeError),
-        (np.empty((20, 30), np.float32), TypeError),
-        (np.empty((30, 20), np.int32), ValueError),
-        (np.empty((20, 30, 1), np.int32), ValueError),
-        (np.empty((600,), np.int32), ValueError),
-        (np.empty((20, 60), np.int32)[:, ::2], ValueError),
-        (np.empty((20, 30), np.int32)[::-1], ValueError),
-        (np.empty((30, 20), np.int32).T, ValueError),
-        (np.zeros(2401, np.uint8)[1:].view(np.int32).reshape(20, 30), ValueError),
-    ],
-)
-def test_bad_outs(host, error, kind, driver):
-    for call in (sp.slic, sp.Segmenter().segment):
-        with pytest.raises(error, match="out|labels"):
-            call(kind(driver, image()), out=kind(driver, host))
-
-
-def test_outs_elsewhere(driver):
-    frame, labels = image(), np.empty((20, 30), np.int32)
-    with pytest.raises(TypeError, match="on the device"):
-        sp.slic(Interface(driver, frame), out=labels)
-    with pytest.raises(TypeError, match="out"):
-        sp.slic(frame, out=Interface(driver, labels))
-    with pytest.raises(ValueError, match="read-only"):
-        sp.slic(Interface(driver, frame), out=Dlpack(driver, labels, version=(1, 0), flags=1))
-    out = Interface(driver, labels)
-    out.changes["data"] = (out.address, True)
-    with pytest.raises(ValueError, match="read-only"):
-        sp.slic(Interface(driver, frame), out=out)
-    # A frame may be.
-    sp.slic(Dlpack(driver, frame, version=(1, 0), flags=1))
-    shared = Interface(driver, np.zeros(6000, np.uint8))
-    both = [Interface(driver, host, data=(shared.address, False)) for host in (frame, labels)]
-    with pytest.raises(ValueError, match="share"):
-        sp.slic(both[0], out=both[1])
-
-
-def test_places(driver, picture):
-    host = sp.Segmenter(device="cpu")
-    with pytest.raises(ValueError, match="device='cuda:0'"):
-        host.segment(Interface(driver, picture))
-    settled = sp.Segmenter()
-    settled.segment(picture)
-    with pytest.raises(ValueError, match="this Segmenter on cpu"):
-        settled.segment(Interface(driver, picture))
-    for name in ["gpu", "cuda:", "cuda:x", "cuda:-1", "CUDA", "", 5, "cuda:70000"]:
-        with pytest.raises(ValueError, match="device"):
-            sp.Segmenter(device=name)
-    with pytest.raises(RuntimeError, match="no device 999"):
-        sp.Segmenter(device="cuda:999")
-    with pytest.raises(RuntimeError, match="CPU only"):
-        sp.snic(Interface(driver, picture))
-    with pytest.raises(RuntimeError, match="CPU only"):
-        sp.Segmenter("snic", device="cuda").segment(picture)
-
-
-def test_hosts_arrays_of_the_protocols(driver):
-    with pytest.raises(TypeError, match="np.asarray"):
-        sp.slic(Dlpack(driver, image(), device_type=1))
-
-
 def test_the_current_context_stays(driver, picture):
     def work():
         for before in (None, driver.context.value):
@@ -535,102 +326,3 @@ def test_other_threads_run(driver, picture):
         steps += 1
     thread.join()
     assert steps > 3 or "SUPERPIXEL_EMULATED" not in os.environ
-
-
-def in_child(array, segmenter, labels, out):
-    found = []
-    for call in (
-        lambda: sp.slic(array),
-        lambda: segmenter.segment(array),
-        lambda: labels.numpy(),
-        lambda: labels.__dlpack__(),
-        lambda: sp.Segmenter(device="cuda"),
-    ):
-        try:
-            call()
-            found.append("not refused")
-        except RuntimeError as error:
-            found.append(str(error))
-    found.append(sp.slic(image()).max())
-    del segmenter, labels
-    gc.collect()
-    out.put(found)
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork(driver, picture):
-    segmenter = sp.Segmenter()
-    array = Interface(driver, picture)
-    labels = segmenter.segment(array)
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=in_child, args=(array, segmenter, labels, queue))
-    child.start()
-    *refused, most = queue.get(timeout=60)
-    child.join(60)
-    assert child.exitcode == 0 and all("fork" in text for text in refused), refused
-    assert most >= 0 and np.array_equal(labels.numpy(), segmenter.segment(array).numpy())
-
-
-def run(code, **environment):
-    """What a new interpreter prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=os.path.dirname(__file__),
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def test_the_driver_is_loaded_when_it_is_needed(driver):
-    code = """
-import numpy as np, superpixels as sp
-sp.Segmenter().segment(np.zeros((20, 30, 3), np.uint8)), sp.slic(np.zeros((20, 30), np.uint8))
-loaded = lambda: any("libcuda" in line for line in open("/proc/self/maps"))
-print(loaded())
-sp.Segmenter(device="cuda")
-print(loaded())"""
-    assert run(code).split() == ["False", "True"]
-
-
-def test_without_a_driver():
-    code = """
-import ctypes, numpy as np, superpixels as sp
-try:
-    ctypes.CDLL("libcuda.so.1")
-    print("driver")
-except OSError:
-    try:
-        sp.Segmenter(device="cuda")
-    except RuntimeError as error:
-        print(error)
-    print(sp.Segmenter().segment(np.zeros((20, 30, 3), np.uint8)).shape)"""
-    said = run(code, LD_LIBRARY_PATH="")
-    if said.strip() == "driver":
-        pytest.skip("a CUDA driver is installed")
-    assert "libcuda.so.1" in said and "(20, 30)" in said
-
-
-@pytest.mark.skipif("SUPERPIXEL_EMULATED" not in os.environ, reason="real devices do not fail on demand")
-def test_a_device_that_fails():
-    code = """
-import gc, numpy as np, superpixels as sp
-frame = np.zeros((40, 60, 3), np.uint8)
-segmenter = sp.Segmenter(device="cuda")
-try:
-    for _ in range(20):
-        segmenter.segment(frame)
-    print("no failure")
-except RuntimeError as error:
-    print(error)
-import os
-os.environ["EMULATOR_FAIL_AFTER"] = "0"
-del segmenter
-gc.collect()
-print(sp.Segmenter(device="cuda").segment(frame).max() >= 0)"""
-    said = run(code, EMULATOR_FAIL_AFTER="60").splitlines()
-    assert "CUDA failed" in said[0] and said[1] == "True", said
