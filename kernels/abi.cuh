@@ -102,11 +102,15 @@ struct SlicArgs : GridArgs {
   u32 color_shift;
   u32 initial;          // SLICO: M_k before the first round
   u32 position_weight;  // SLICO
+  u32 unused;
+  const u32 *seeds;     // [cells] where frames may have masks: column of a cell's seed, and row in the upper half; else null
 };
 ABI(SlicArgs, color_shift, 40);
 ABI(SlicArgs, initial, 44);
 ABI(SlicArgs, position_weight, 48);
-ABI_SIZE(SlicArgs, 52);
+ABI(SlicArgs, unused, 52);
+ABI(SlicArgs, seeds, 56);
+ABI_SIZE(SlicArgs, 64);
 
 // Members of a cluster of SLIC: count, three channels, scaled position relative to the cell column and row before the cluster's
 // own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
@@ -140,9 +144,13 @@ ABI_SIZE(SlicTemporal, 72);
 
 struct LscArgs : GridArgs {
   float position_weight;  // what products of positions are multiplied with
+  u32 unused;
+  const u32 *seeds;       // as in `SlicArgs`
 };
 ABI(LscArgs, position_weight, 40);
-ABI_SIZE(LscArgs, 44);
+ABI(LscArgs, unused, 44);
+ABI(LscArgs, seeds, 48);
+ABI_SIZE(LscArgs, 56);
 
 // Sum of a cluster's members in LSC: cosines and sines of L, a, b, then, in two's complement, of x and y. 32 bits hold them: see
 // src/algo/lsc/mod.rs. Behind the last cluster of the first set stands `LscMeans`.
@@ -248,7 +256,7 @@ ABI_SIZE(ComponentSums, 32);
 // Counters of a frame, at `Components::counters`. All but the two of the grid's barrier are zero when a frame starts; those of quick
 // shift's passes begin at FLATTEN_COUNTER of kernels/tuning.h.
 #define COUNTER_REGIONS 2
-#define FRAME_COUNTERS 40
+#define FRAME_COUNTERS 41
 enum Counter {
   COMPONENTS = 0,
   EDGES = 1,
@@ -259,6 +267,7 @@ enum Counter {
   LATE_SELECTORS = 31,
   SMALL = 32,           // pairs that something small is in
   REST = 33,            // rounds inside a grid, by turns of three
+  INSIDE = 40,          // samples inside of a mask
   ARRIVED = FRAME_COUNTERS,
   GENERATION
 };
@@ -301,6 +310,7 @@ struct ConnectArgs {
   u32 group_bits;        // how many of them form a group: a power of two, at least four
   u32 small_capacity;    // of the list of pairs that a small component is in
   float inverse_width;   // as in `Divisor`
+  u32 fits_later;        // whether `connect_fit` follows
 };
 ABI(ConnectArgs, width, 0);
 ABI(ConnectArgs, height, 4);
@@ -313,7 +323,8 @@ ABI(ConnectArgs, words, 28);
 ABI(ConnectArgs, group_bits, 32);
 ABI(ConnectArgs, small_capacity, 36);
 ABI(ConnectArgs, inverse_width, 40);
-ABI_SIZE(ConnectArgs, 44);
+ABI(ConnectArgs, fits_later, 44);
+ABI_SIZE(ConnectArgs, 48);
 
 // What components selected, ~0 if nothing, found by their keys, so that a selection names the position of the next one. Rounds take
 // turns with two of them, which lie side by side.
@@ -503,6 +514,8 @@ struct TemporalState {
   u32 pairs;      // in the list
   u32 tickets[3]; // blocks that are done: of the shifts, of the overlaps, of the names
   u32 discount;   // of a distance, for each eighth of a moved pixel's similarity
+  u32 inside;     // samples inside of this frame's mask
+  u32 unused;
 };
 ABI(TemporalState, residual_last, 0);
 ABI(TemporalState, residual_first, 8);
@@ -516,7 +529,9 @@ ABI(TemporalState, regions, 56);
 ABI(TemporalState, pairs, 60);
 ABI(TemporalState, tickets, 64);
 ABI(TemporalState, discount, 76);
-ABI_SIZE(TemporalState, 80);
+ABI(TemporalState, inside, 80);
+ABI(TemporalState, unused, 84);
+ABI_SIZE(TemporalState, 88);
 
 struct TemporalArgs {
   u32 square_log;    // of the side of a thumbnail's squares
@@ -556,7 +571,8 @@ struct Temporal {
   int2 *moves;               // [cells] motion in whole px
   u64 *claims;               // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
   u32 *wanted;               // [cells] what each slot claims
-  u32 *cells;                // [regions] of the last frame: column of its cluster's cell, and row in the upper half
+  u32 *cells;                // [regions] of the last frame: column of its cluster's cell, and row in the upper half; where frames
+                             // may have masks, that of NO_LABEL, too
   const u16 *labels;         // the last frame's, before merging, until this frame's are written
   const u32 *features_last;
   const u32 *features;

@@ -50,7 +50,7 @@ __device__ __forceinline__ Selected select_pair(const Components &c, const Selec
   ComponentSums sums_a, sums_b;
   load_pair(c, pair, at, sums_a, sums_b);
   const bool small_a = sums_a.count < min_region, small_b = sums_b.count < min_region;
-  if (pair.x == pair.y || !(small_a || small_b)) return selected;
+  if (pair.x == pair.y || !(small_a || small_b) || (sums_a.count | sums_b.count) & OUTSIDE_COUNT) return selected;
   i32 mean_a[3], mean_b[3];
   u32 distance = 0;
   means_of(sums_a, sums_b, mean_a, mean_b);

@@ -75,7 +75,8 @@ __device__ __forceinline__ Center update(const Cell &cell, const Turn &turn) {
 
 // Stage `slic/seed`: the center of a cell before the first round.
 __device__ __forceinline__ Center seed(const SlicArgs &args, const Positions &positions, const u32 *features, u32 x, u32 y) {
-  const u32 column = seed_position(x, args.nx, args.step, args.width), row = seed_position(y, args.ny, args.step, args.height);
+  const uint2 at = seed_of(args, x, y);
+  const u32 column = at.x, row = at.y;
   const u32 feature = features[(size_t)row * args.width + column];
   const Center center = {{(i32)(feature_0(feature) >> args.color_shift), (i32)(feature_1(feature) >> args.color_shift),
                           (i32)(feature_2(feature) >> args.color_shift), positions.px[column], positions.py[row],

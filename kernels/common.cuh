@@ -18,6 +18,10 @@ __device__ __forceinline__ u32 feature_0(u32 feature) { return feature & 0x3ffu;
 __device__ __forceinline__ u32 feature_1(u32 feature) { return feature >> 10 & 0x7ffu; }
 __device__ __forceinline__ u32 feature_2(u32 feature) { return feature >> 21; }
 
+// What stands for a pixel outside of a mask: a feature that no color has; `OUTSIDE` of src/color.rs. And its label.
+#define OUTSIDE (1400u << 10 | 400u << 21)
+#define NO_LABEL 0xffffu
+
 // Memory that other threads of the grid use at the same time. The emulated device of tests/emulator has its own.
 #ifndef EMULATED_DEVICE
 __device__ __forceinline__ u32 load_relaxed(const u32 *at) {
@@ -180,6 +184,12 @@ __device__ __forceinline__ u32 run_sum(u32 value, u32 start) {
   return value;
 }
 __device__ __forceinline__ u32 inclusive_sum(u32 value) { return run_sum<32>(value, 0); }
+
+// Least over a whole warp, in every lane.
+__device__ __forceinline__ u64 least_of_warp(u64 value) {
+  for (u32 step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(FULL_WARP, value, step));
+  return value;
+}
 
 __device__ __forceinline__ u32 warp_sum(u32 mask, u32 value) {
 #if __CUDA_ARCH__ >= 800

@@ -8,6 +8,10 @@
 // Above the first row of a warp: no tag, and above that of a tile no component.
 #define NO_CLUSTER 0xffffffffu
 #define NO_COMPONENT 0xffffu
+// Tag of pixels outside of a mask, whose cluster is NO_CLUSTER: above all that `cluster` reads. Of a component of such pixels this bit
+// stands in the count, which else has no more bits than pixels have.
+#define OUTSIDE_TAG 0xffeu
+#define OUTSIDE_COUNT (1u << 31)
 
 // Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists. Frames of few tiles are
 // small photographs as a rule, with up to 300 in a tile, and memory does not decide how many of these fit a multiprocessor.
@@ -191,6 +195,8 @@ struct RunFinder {
       const u32 own[4] = {value[0], value[1], value[2], value[3]};
       if (y + 4 < t.end) pixels.load(y + 4, value);
       pixels.assign(y, own, tag);
+#pragma unroll
+      for (u32 i = 0; i < 4; i++) tag[i] = own[i] == OUTSIDE ? OUTSIDE_TAG : tag[i];
       if (t.last_lane != TILE - 1) {
 #pragma unroll
         for (u32 i = 0; i < 4; i++) tag[i] = __shfl_sync(FULL_WARP, tag[i], min(t.lane, t.last_lane));
@@ -284,16 +290,18 @@ __device__ __forceinline__ void write_roots(const TileWarp<WARPS> &t, bool few, 
     if ((word & NODE_MASK) != n) continue;
     const u32 component = first + shared.component[n], pixel = word >> NODE_BITS & NODE_MASK;
     const u32 x = t.left + pixel % TILE, y = t.top + pixel / TILE;
+    const u32 cluster = pixels.cluster(word >> (2 * NODE_BITS), x, y), outside = cluster == NO_CLUSTER ? OUTSIDE_COUNT : 0;
     t.out.parent[component] = component;
-    t.out.cluster[component] = pixels.cluster(word >> (2 * NODE_BITS), x, y);
+    t.out.cluster[component] = cluster;
     if (few) {
       const u32 i = component - first;
       const u32 sum = shared.sums[0][i];
-      const ComponentSums own = {sum >> COUNT_SHIFT, y * t.width + x,
+      const ComponentSums own = {sum >> COUNT_SHIFT | outside, y * t.width + x,
                                  {below_count(sum), shared.sums[1][i], shared.sums[2][i]}};
       t.out.sums[component] = own;
     } else {
       t.out.sums[component].key = y * t.width + x;
+      if (outside) t.out.sums[component].count |= outside;
     }
   }
 }
@@ -327,7 +335,9 @@ __device__ __forceinline__ void write_tile(const TileWarp<WARPS> &t, u32 total, 
 //     load(y, value)               what rows y to y + 3 of the tile need, asked for one step ahead
 //     ready()                      once, when the first rows have been asked for: what the block has to wait for
 //     assign(y, value, tag)        tags, equal where clusters are, below 1024 if `cluster` reads them
-//     cluster(tag, x, y)           the cluster of a tag, at a pixel of it
+//     cluster(tag, x, y)           the cluster of a tag, at a pixel of it; NO_CLUSTER outside of a mask
+//
+// A value of OUTSIDE makes the tag OUTSIDE_TAG, whatever `assign` says.
 template <u32 WARPS, class Pixels>
 __device__ __forceinline__ void tile_components(const Components &out, u32 width, u32 height, const u32 *features,
                                                 Pixels &pixels) {

@@ -53,8 +53,10 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
     join_a = sets.load(a);
     join_b = sets.load(b);
     const bool differ = cluster_a != cluster_b;
-    edge = differ && (count_a < c.large || count_b < c.large);
-    join = !differ && args.connectivity;
+    // What is outside of a mask touches nothing, and need not be joined.
+    const bool inside = !((count_a | count_b) & OUTSIDE_COUNT);
+    edge = differ && inside && (count_a < c.large || count_b < c.large);
+    join = !differ && inside && args.connectivity;
   }
 
   const u32 edges = __ballot_sync(FULL_WARP, edge);
@@ -209,7 +211,8 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   // Last, since nothing waits for it.
   for (u32 i = FIRST; i < components; i += ALL) {
     const uint2 head = i == FIRST ? asked_head : load_head(c, i);
-    if (!args.connectivity || head.x != 0) mark(args, marks, mark_at(c, args, i, head.y), true);
+    const bool inside = !(head.x & OUTSIDE_COUNT);
+    if (inside && (!args.connectivity || head.x != 0)) mark(args, marks, mark_at(c, args, i, head.y), true);
     if (args.connectivity && head.x != 0) *selection(selections, head.y, round + 1) = ~0ull;
   }
 }
@@ -342,8 +345,8 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   number(shared, c, args, marks, labels, regions, components, root);
 }
 
-// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until they fit.
-// Returns at once if they do.
+// For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until they fit, or until
+// nothing can be absorbed that has a neighbor. Returns at once if they do.
 // Grid: cooperative, blocks of NUMBER_THREADS, all resident.
 // In and out: as `connect_number`.
 // Race-free: all blocks see the same number of regions, so that they go the same way; halves of rounds are between barriers of the
@@ -369,6 +372,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     u32 groups[GROUPS_A_THREAD];
     load_groups(marks, groups);
     total = sum_groups(shared, groups);
-  } while (total > args.max_regions);
+  } while (total > args.max_regions && min_region <= pixels(args));
+  args.fits_later = 0;
   number(shared, c, args, marks, labels, regions, c.counters[COMPONENTS], FIRST);
 }

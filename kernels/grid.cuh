@@ -11,6 +11,14 @@ __device__ __forceinline__ u32 seed_position(u32 cell, u32 cells, u32 step, u32 
   return min((begin + end) / 2, side - 1);
 }
 
+// Where the cluster of a cell starts: at the pixel in its middle, or where `seeds` says.
+template <class Args>
+__device__ __forceinline__ uint2 seed_of(const Args &args, u32 x, u32 y) {
+  if (!args.seeds) return make_uint2(seed_position(x, args.nx, args.step, args.width), seed_position(y, args.ny, args.step, args.height));
+  const u32 seed = args.seeds[y * args.nx + x];
+  return make_uint2(seed & 0xffffu, seed >> 16);
+}
+
 // The clusters in reach of a tile: a rectangle of cells with one more all around, as slots.
 struct Slots {
   u32 gx, gy, columns, rows;  // the inner rectangle; the slots are columns + 2 by rows + 2

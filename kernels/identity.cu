@@ -37,7 +37,12 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   if (largest != 0) {
     const u32 pixel = index_of(largest);
     label = label_at(c, component_label, grid, args, pixel % grid.width, pixel / grid.width);
-    atomicMax(&t.owners[label], key_of((u32)(largest >> 32), k));
+    // Of more regions than can be named the last have no label.
+    if (label == NO_LABEL) {
+      label = NONE;
+      t.largest[k] = 0;
+    }
+    if (label != NONE) atomicMax(&t.owners[label], key_of((u32)(largest >> 32), k));
   }
   t.largest_label[k] = label;
   t.reseed_claims[k] = 0;
@@ -154,9 +159,9 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   if (args.in_slots) wait_for_last_kernel();
   for (u32 base = FIRST / 32 * 32; base < samples; base += ALL) {
     const u32 i = base + lane_id(), sy = i / grid.sample_width, x = (i - sy * grid.sample_width) * step, y = sy * step;
-    u32 label = 0, earlier = NONE;
-    if (i < samples) {
-      label = i == FIRST ? asked : label_of(i);
+    u32 label = NO_LABEL, earlier = NONE;
+    if (i < samples) label = i == FIRST ? asked : label_of(i);
+    if (label != NO_LABEL) {
       const u32 k = owner_of(t, args, label);
       if (args.in_slots && k == NONE) {
         const u32 feature = t.features[(size_t)y * grid.width + x];
@@ -171,7 +176,8 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
         earlier = t.labels[(size_t)clamp_position((i32)y - move.y, grid.height) * grid.width +
                            clamp_position((i32)x - move.x, grid.width)];
         // Whose cluster owns a region has its identity still.
-        const u32 cell = t.cells[earlier];
+        if (earlier == NO_LABEL) earlier = NONE;
+        const u32 cell = earlier == NONE ? NONE : t.cells[earlier];
         if (cell != NONE && owns(t, (cell >> 16) * grid.nx + (cell & 0xffffu))) earlier = NONE;
       }
     }

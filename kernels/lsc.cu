@@ -35,15 +35,10 @@ __device__ __forceinline__ i32 norm_of(const MeanColor &mean) {
   return norm;
 }
 
-// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it.
-// Grid: any number of blocks of MEAN_THREADS, each with at most 2^20 samples.
-// In: samples [count], color [1024 + 2048] pairs.
-// Out: `means`, whose sum and ticket are zero before.
-// Race-free: sums are integers, added by atomics; the last block, which the ticket tells, reads them past its L1 cache when all
-// others have added theirs, and alone writes the mean.
-KERNEL __launch_bounds__(MEAN_THREADS)
-    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count) {
-  after_last_kernel(samples, count);
+// The mean of all samples, or `MASKED` of the `inside` that are not outside of a mask.
+template <bool MASKED>
+__device__ __forceinline__ void find_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means,
+                                          u32 count, u32 inside) {
   __shared__ u32 shared[6];
   if (threadIdx.x < 6) shared[threadIdx.x] = 0;
   __syncthreads();
@@ -59,6 +54,7 @@ KERNEL __launch_bounds__(MEAN_THREADS)
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
       if (first + i * all >= count) break;
+      if (MASKED && sample[i] == OUTSIDE) continue;
 #pragma unroll
       for (int j = 0; j < 3; j++) {
         sum[2 * j] += pair[i][j] & 0xffffu;
@@ -75,13 +71,39 @@ KERNEL __launch_bounds__(MEAN_THREADS)
   if (threadIdx.x < 6) atomicAdd(&means->total[threadIdx.x], (u64)shared[threadIdx.x]);
   if (!is_last_block(&means->ticket)) return;
   __shared__ Mean mean;
-  if (threadIdx.x < 6) mean.color[threadIdx.x] = (i32)rounded_mean(__ldcg(&means->total[threadIdx.x]), count);
+  if (MASKED && inside == 0) {
+    u32 pair[3];
+    color_pairs(color, OUTSIDE, pair);
+    if (threadIdx.x < 6) mean.color[threadIdx.x] = (i32)(threadIdx.x % 2 ? pair[threadIdx.x / 2] >> 16 : pair[threadIdx.x / 2] & 0xffffu);
+  } else if (threadIdx.x < 6) {
+    mean.color[threadIdx.x] = (i32)rounded_mean(__ldcg(&means->total[threadIdx.x]), inside);
+  }
   __syncthreads();
   if (threadIdx.x < 6) {
     const float scale = 1.0f / (float)norm_of(mean);
     means->mean.color[threadIdx.x] = mean.color[threadIdx.x];
     means->mean.weights[threadIdx.x] = (float)mean.color[threadIdx.x] * scale;
   }
+}
+
+// Stage `lsc/mean`: adds up the color of all samples; the last block makes the mean of it.
+// Grid: any number of blocks of MEAN_THREADS, each with at most 2^20 samples.
+// In: samples [count], color [1024 + 2048] pairs.
+// Out: `means`, whose sum and ticket are zero before.
+// Race-free: sums are integers, added by atomics; the last block, which the ticket tells, reads them past its L1 cache when all
+// others have added theirs, and alone writes the mean.
+KERNEL __launch_bounds__(MEAN_THREADS)
+    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count) {
+  after_last_kernel(samples, count);
+  find_mean<false>(samples, color, means, count, count);
+}
+
+// The same for a frame with a mask; `counters` are the frame's.
+KERNEL __launch_bounds__(MEAN_THREADS)
+    lsc_mean_masked(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means,
+                    const u32 *__restrict__ counters, u32 count) {
+  after_last_kernel(samples, count);
+  find_mean<true>(samples, color, means, count, counters[INSIDE]);
 }
 
 __device__ __forceinline__ MeanColor load_color(const Mean *from) {
@@ -146,7 +168,8 @@ __device__ __forceinline__ void store(Sums *to, const Sums &sums) {
 
 // Stage `lsc/seed`: a cluster before the first round has one member, the pixel at its cell's center.
 __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, const u32 *features, u32 x, u32 y) {
-  const u32 column = seed_position(x, args.nx, args.step, args.width), row = seed_position(y, args.ny, args.step, args.height);
+  const uint2 at = seed_of(args, x, y);
+  const u32 column = at.x, row = at.y;
   u32 color[3];
   color_pairs(pairs.color, features[(size_t)row * args.width + column], color);
   const u32 px = pairs.px[column], py = pairs.py[row];
@@ -301,7 +324,7 @@ struct Pixel {
   u32 gx, gy, x, y, feature;
   float f[6];  // cosines and sines of its color
   u32 position_x, position_y;
-  bool inside;  // the frame
+  bool inside;  // the frame, and its mask
 };
 
 // The numbers of three pairs, which have no sign.
@@ -374,12 +397,12 @@ __device__ __forceinline__ void assign_samples(const RoundShared &shared, const 
 }
 
 // Adds the thread's samples, whose pairs of color are given, to the sums of the block. Whole warps; no barrier.
-__device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const u32 (&pair)[ROUND_SAMPLES][3],
+__device__ __forceinline__ void add_samples(RoundShared &shared, const Pixel (&pixel)[ROUND_SAMPLES], const u32 (&pair)[ROUND_SAMPLES][3],
                                             u32 position_x, const u32 (&position_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
   SlotSums<10, ROUND_SLOTS> own(shared.sums);
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (!tile.inside(i)) continue;
+    if (!pixel[i].inside) continue;
     if (best[i] != own.target) own.go_to(best[i]);
 #pragma unroll
     for (int j = 0; j < 3; j++) {
@@ -430,11 +453,12 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
     const u32 y = tile.row(i) * st;
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, position_x, position_y[i], tile.inside(i)};
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], {}, position_x, position_y[i],
+                tile.inside(i) && feature[i] != OUTSIDE};
     floats_of(pair[i], pixel[i].f);
   }
   assign_samples(shared, slots, pixel, choice, best);
-  add_samples(shared, tile, pair, position_x, position_y, best);
+  add_samples(shared, pixel, pair, position_x, position_y, best);
   __syncthreads();
 
   // Neighboring threads add to neighboring words.
@@ -503,7 +527,8 @@ struct Labels : TilePlane {
       const u32 at = row(y + i);
       position_y[i] = __shfl_sync(FULL_WARP, row_position, y + i);
       slot[i] = __shfl_sync(FULL_WARP, row_slot, y + i) + gx - slots.gx + 1;
-      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], {}, position_x, position_y[i], inside(y + i)};
+      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], {}, position_x, position_y[i],
+                  inside(y + i) && value[i] != OUTSIDE};
       table.load(value[i], pixel[i].f);
 #pragma unroll
       for (int j = 0; j < 6; j++) f[i][j] = pixel[i].f[j];
@@ -514,7 +539,10 @@ struct Labels : TilePlane {
 #pragma unroll
     for (u32 i = 0; i < N; i++) tag[i] = best[i];
   }
-  __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : label_of(reach[tag]); }
+  __device__ u32 cluster(u32 tag, u32 x, u32 y) const {
+    if (tag == OUTSIDE_TAG) return NO_CLUSTER;
+    return args.identity ? y * args.width + x : label_of(reach[tag]);
+  }
 };
 
 // The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px, blocks of `WARPS`.

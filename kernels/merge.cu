@@ -44,6 +44,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; i < components; i += ALL) {
     const ComponentSums held = c.sums[i];
+    if (component_label[i] == NO_LABEL) continue;
     RegionSums *region = &regions[component_label[i]];
     atomicAdd(&region->area, held.count);
 #pragma unroll
@@ -100,8 +101,10 @@ KERNEL __launch_bounds__(MERGE_THREADS)
     if (pass > 0 && edge.x == edge.y) continue;
     const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
     const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
-    c.edges[i] = make_uint2(a, b);
-    if (a == b) continue;
+    // Nothing touches what is outside of a mask.
+    const bool inside = max(a, b) != NO_LABEL;
+    c.edges[i] = make_uint2(a, inside ? b : a);
+    if (a == b || !inside) continue;
     const u32 d = distance(m.mean[a], m.mean[b]);
     if (d < load_relaxed(&m.nearest[a])) atomicMin(&m.nearest[a], d);
     if (d < load_relaxed(&m.nearest[b])) atomicMin(&m.nearest[b], d);
@@ -189,6 +192,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   after_last_kernel(c, regions);
   const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
+    if (component_label[i] == NO_LABEL) continue;
     component_label[i] = (u16)m.number[find_root(LabelSets(m), component_label[i])];
   }
   for (u32 i = FIRST; i < count; i += ALL) {

@@ -90,6 +90,8 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
   ComponentSums sums;
   const auto find_mark = [&](u32 from) {
     sums = load_sums(c, from);
+    // What is outside of a mask has no mark, and is its own root.
+    if (sums.count & OUTSIDE_COUNT) return MarkPosition{from, 0, 0};
     uint2 head = make_uint2(sums.count, sums.key);
     const u32 root = root_of(c, args, from, head);
     return mark_position(c, args, marks, root, head);
@@ -98,9 +100,10 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
   const u32 total = sum_groups(shared, groups);
   for (u32 i = first; i < components; i += all) {
     if (i != first) position = find_mark(i);
-    const u32 label = shared.before[position.group] + position.before;
-    // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come.
-    labels[i] = (u16)min(label, args.max_regions - 1);
+    const bool inside = !(sums.count & OUTSIDE_COUNT);
+    const u32 label = inside ? shared.before[position.group] + position.before : NO_LABEL;
+    // Without connectivity clusters beyond the most share the last label; with it `connect_fit` is still to come, or they have none.
+    labels[i] = (u16)min(label, inside && !args.connectivity ? args.max_regions - 1 : NO_LABEL);
     // A root's sums are its own: nothing lies between.
     if (args.connectivity && label < args.max_regions && position.root == i) {
       store_region(regions + label, region_of(sums.count, sums.color));
@@ -110,5 +113,5 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
     const u64 none[3] = {0, 0, 0};
     for (u32 i = first; i < min(total, args.max_regions); i += all) regions[i] = region_of(0, none);
   }
-  if (first == 0) c.counters[REGIONS] = args.connectivity ? total : min(total, args.max_regions);
+  if (first == 0) c.counters[REGIONS] = args.fits_later ? total : min(total, args.max_regions);
 }

@@ -94,19 +94,22 @@ KERNEL __launch_bounds__(TILE_THREADS)
       if (x >= width || y >= height) continue;
       const bool on = line[row] >> lane & 1;
       u32 color[3] = {0, 0, 0};
-      if (args.fill != FILL_NONE) {
-        fill_color(frame, args, means, tracks, labels[(size_t)y * args.label_stride + x], color);
+      // What is outside of a mask stays.
+      const u32 label = args.fill != FILL_NONE ? labels[(size_t)y * args.label_stride + x] : NO_LABEL;
+      const bool filled = label != NO_LABEL;
+      if (filled) {
+        fill_color(frame, args, means, tracks, label, color);
         chroma[0] += color[1];
         chroma[1] += color[2];
+        pixels++;
       }
-      pixels++;
       on_chroma |= on;
-      if (args.fill == FILL_NONE && !on) continue;
+      if (!filled && !on) continue;
       u8 *pixel = frame.plane[0] + (size_t)y * frame.stride[0] + (size_t)x * frame.bytes;
       const u32 channels = frame.layout == LAYOUT_RGB ? 3 : 1;
       for (u32 c = 0; c < channels; c++) {
         u8 *sample = pixel + frame.offset[c];
-        const u32 below = args.fill != FILL_NONE ? color[c] : load_code(frame, sample);
+        const u32 below = filled ? color[c] : load_code(frame, sample);
         store_code(frame, sample, on ? blend(below, args.color[c], args.alpha) : below);
       }
     }
@@ -117,12 +120,12 @@ KERNEL __launch_bounds__(TILE_THREADS)
     pixels += __shfl_down_sync(FULL_WARP, pixels, 1);
     on_chroma |= __shfl_down_sync(FULL_WARP, (u32)on_chroma, 1);
     const i32 y = top + warp * 4 + i;
-    if (lane % 2 || x >= width || y >= height || (args.fill == FILL_NONE && !on_chroma)) continue;
+    if (lane % 2 || x >= width || y >= height || (pixels == 0 && !on_chroma)) continue;
     for (u32 c = 0; c < 2; c++) {
       u8 *sample = frame.layout == LAYOUT_I420
                        ? frame.plane[1 + c] + (size_t)(y / 2) * frame.stride[1 + c] + x / 2
                        : frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + (x / 2 * 2 + c) * frame.bytes;
-      const u32 below = args.fill != FILL_NONE ? (2 * chroma[c] + pixels) / (2 * pixels) : load_code(frame, sample);
+      const u32 below = pixels ? (2 * chroma[c] + pixels) / (2 * pixels) : load_code(frame, sample);
       store_code(frame, sample, on_chroma ? blend(below, args.color[1 + c], args.alpha) : below);
     }
   }

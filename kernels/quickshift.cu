@@ -12,7 +12,7 @@
 #define MOST_RADIUS 60
 // Rows of pixels that a thread works on.
 #define DENSITY_PIXELS (DENSITY_TILE_H / (DENSITY_THREADS / 32))
-// The square of a color that is none: no weight is left, whatever the color scale.
+// The square of a color that is none, outside of the frame or a mask: no weight is left, whatever the color scale.
 #define NOWHERE 1e30f
 
 // A pixel's color relative to mid gamut and the sum of its squares: integers below 2^23, so that sums of their products
@@ -20,6 +20,7 @@
 __device__ __forceinline__ float4 load_color(const QuickShiftArgs &args, const u32 *features, i32 x, i32 y) {
   if (x < 0 || y < 0 || x >= (i32)args.width || y >= (i32)args.height) return make_float4(0.0f, 0.0f, 0.0f, NOWHERE);
   const u32 feature = features[(size_t)y * args.width + x];
+  if (feature == OUTSIDE) return make_float4(0.0f, 0.0f, 0.0f, NOWHERE);
   const float a = (float)((i32)feature_0(feature) - 512), b = (float)((i32)feature_1(feature) - 1024);
   const float c = (float)((i32)feature_2(feature) - 1024);
   return make_float4(a, b, c, a * a + b * b + c * c);
@@ -165,7 +166,8 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
 #pragma unroll
   for (i32 i = 0; i < DENSITY_PIXELS; i++) {
     const i32 x = t.left + t.lane, y = t.top + t.own + i;
-    if (x < (i32)args.width && y < (i32)args.height) atomicAdd(&density[(size_t)y * args.width + x], sum[i]);
+    // Of no density, what is outside of a mask is higher than nothing inside.
+    if (x < (i32)args.width && y < (i32)args.height && p[i].w != NOWHERE) atomicAdd(&density[(size_t)y * args.width + x], sum[i]);
   }
 }
 
@@ -195,7 +197,7 @@ __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32
 // Stage `quickshift/link`: the nearest pixel of higher density, or the pixel itself.
 // Grid: tiles of 32 x LINK_THREADS / 32 px; block: LINK_THREADS, a thread a pixel.
 // In: features and density [height][width], offsets [offsets] in the order of their length.
-// Out: parents [height][width].
+// Out: parents [height * width + 1], of which the last is its own.
 // Race-free: a thread writes its own pixel's, and nobody reads them here.
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
@@ -213,6 +215,13 @@ KERNEL __launch_bounds__(LINK_THREADS)
                      top + LINK_THREADS / 32 + args.reach <= height;
   const i32 pixel = y * width + x;
   const u32 feature = features[pixel], own = density[pixel];
+  // What is outside of a mask has one root, behind all pixels.
+  const u32 pixels = args.width * args.height;
+  if (pixel == 0) parents[pixels] = pixels;
+  if (feature == OUTSIDE) {
+    parents[pixel] = pixels;
+    return;
+  }
   const float a = channel(feature_0(feature)), b = channel(feature_1(feature)), c = channel(feature_2(feature));
   float best = args.tau_sq;
   i32 parent = 0x7fffffff;
@@ -268,6 +277,8 @@ KERNEL __launch_bounds__(FLATTEN_THREADS)
 
 // The root of every pixel as its cluster: the tags.
 struct Roots : TilePlane {
+  u32 pixels;  // of the frame
+
   // Passes have come so far in all but the longest of trees.
   __device__ u32 root_of(u32 at) const { return find_root(FixedSets<false>{plane}, at); }
   __device__ void ready() const {}
@@ -275,7 +286,10 @@ struct Roots : TilePlane {
 #pragma unroll
     for (u32 i = 0; i < 4; i++) tag[i] = root_of(value[i]);
   }
-  __device__ u32 cluster(u32, u32 x, u32 y) const { return root_of(y * width + x); }
+  __device__ u32 cluster(u32, u32 x, u32 y) const {
+    const u32 root = root_of(y * width + x);
+    return root == pixels ? NO_CLUSTER : root;
+  }
 };
 
 // Stage `quickshift/label`: the components of equal root inside each tile.
@@ -288,6 +302,6 @@ KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args) {
   after_last_kernel(features, args);
-  Roots roots = {tile_plane(parents, args.width, args.height)};
+  Roots roots = {tile_plane(parents, args.width, args.height), args.width * args.height};
   tile_components<LABEL_THREADS / 32>(components, args.width, args.height, features, roots);
 }

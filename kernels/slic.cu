@@ -187,7 +187,7 @@ struct RoundShared {
 struct Pixel {
   u32 gx, gy, x, y, feature;
   i32 l, a, b, position_x, position_y;
-  bool inside;  // the frame
+  bool inside;  // the frame, and its mask
 };
 
 // A pixel belongs to the nearest cluster.
@@ -223,13 +223,13 @@ __device__ __forceinline__ void assign_samples(const RoundShared &shared, const 
 
 // Adds the thread's samples to the sums of the block, in which positions count from `shared.origin`. Whole warps; no barrier.
 template <bool ADAPTIVE>
-__device__ __forceinline__ void add_samples(RoundShared &shared, const RoundTile &tile, const Pixel (&pixel)[ROUND_SAMPLES],
+__device__ __forceinline__ void add_samples(RoundShared &shared, const Pixel (&pixel)[ROUND_SAMPLES],
                                             i32 position_x, const i32 (&position_y)[ROUND_SAMPLES], const u32 (&best)[ROUND_SAMPLES]) {
   SlotSums<6, ROUND_SLOTS + 4> own(shared.sums);
   u32 spread = 0;
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
-    if (!tile.inside(i)) continue;
+    if (!pixel[i].inside) continue;
     if (best[i] != own.target) {
       if (ADAPTIVE && own.target != NO_SLOT) atomicMax(&shared.sums[6][own.target], spread);
       own.go_to(best[i]);
@@ -307,10 +307,11 @@ __device__ __forceinline__ void assign(const u32 *samples, bool fresh, const i32
     const u32 y = tile.row(i) * st;
     const i32 l = (i32)(feature_0(feature[i]) >> args.color_shift), a = (i32)(feature_1(feature[i]) >> args.color_shift);
     const i32 b = (i32)(feature_2(feature[i]) >> args.color_shift);
-    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l, a, b, position_x - origin.x, position_y[i] - origin.y, tile.inside(i)};
+    pixel[i] = {gx, home(args, y, args.ny), x, y, feature[i], l, a, b, position_x - origin.x, position_y[i] - origin.y,
+                tile.inside(i) && feature[i] != OUTSIDE};
   }
   assign_samples<ADAPTIVE>(shared, slots, args, pixel, choice, best);
-  add_samples<ADAPTIVE>(shared, tile, pixel, position_x, position_y, best);
+  add_samples<ADAPTIVE>(shared, pixel, position_x, position_y, best);
   __syncthreads();
   add_to_clusters<ADAPTIVE>(shared, count, sums_out);
 }
@@ -398,14 +399,18 @@ struct Labels : TilePlane {
 #pragma unroll
     for (u32 i = 0; i < 4; i++) {
       const u32 at = row(y + i);
-      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], l[i], a[i], b[i], position_x, yy[i], inside(y + i)};
+      pixel[i] = {gx, home(args, at, args.ny), column(), at, value[i], l[i], a[i], b[i], position_x, yy[i],
+                  inside(y + i) && value[i] != OUTSIDE};
     }
     choice.load_previous(pixel, last);
     typename ScoreOf<ADAPTIVE>::type least[4];
     nearest_column<4>(reach, args, slots.stride(), slot, l, a, b, position_x, yy, tag, least);
     choice.choose(reach, slots, pixel, last, least, tag);
   }
-  __device__ u32 cluster(u32 tag, u32 x, u32 y) const { return args.identity ? y * args.width + x : reach[tag].label; }
+  __device__ u32 cluster(u32 tag, u32 x, u32 y) const {
+    if (tag == OUTSIDE_TAG) return NO_CLUSTER;
+    return args.identity ? y * args.width + x : reach[tag].label;
+  }
 };
 
 // The labels of all pixels, and the components inside each tile. Grid: tiles of 32 x 32 px, blocks of `WARPS`.

@@ -199,7 +199,7 @@ template <bool LINEAR>
 __device__ __forceinline__ void add_to_regions(const MeasureShared<LINEAR> &shared, const PairPosition &at, const Components &c,
                                                RegionSums *regions, u32 first, u32 base, u32 total, bool hold) {
   const u32 i = threadIdx.x;
-  if (base + i >= total) return;
+  if (base + i >= total || shared.label[base + i] == NO_LABEL) return;
   RegionSums *region = &regions[shared.label[base + i]];
   const u32 positions = shared.sums[SUM_POSITIONS][i], sum_first = shared.sums[SUM_FIRST][i];
   const u32 columns = shared.sums[SUM_COLUMNS][i], in_rows = shared.sums[SUM_ROWS][i];
@@ -399,6 +399,7 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 }
 
 __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u32 a, u32 b, u32 length) {
+  if (max(a, b) == NO_LABEL) return;
   const u32 key = min(a, b) << 16 | max(a, b);
   const Inserted pair = insert_key<NO_PAIR>(key, slots - 1, [&](u32 slot) { return keys + slot; });
   atomicAdd(&lengths[pair.slot], length);

@@ -11,21 +11,35 @@
 static_assert(CLAIM_ROUNDS == 2, "a claim finds cells that nobody claimed in one round or two");
 static_assert(TRACK_POINTS * 37 < 1 << 16, "an index divided by columns, at most 37");
 
-// What the frame starts with whatever is in it, and means of channel 0 over squares.
-// Grid: any number of blocks of TEMPORAL_THREADS; a warp takes a square.
-// In: the state and slots of the last frame, features [height][width].
-// Out: the state's counters; claims, largest [cells]; cells, owners [regions]; slots that a region has taken; thumbnail [squares].
-// Race-free: every entry has one thread that writes it: a slot is re-seeded by the region that its claim names alone; the state is
-// written by one thread, and read before by all only where that thread does not write.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
-  beside_last_kernel(t, warm);
+// A square of a thumbnail without a pixel inside of the mask, and the difference of thumbnails of which less than half the squares can
+// be compared: above that of any others. Those of src/temporal/motion.rs.
+#define NO_MEAN 0xffffu
+#define INCOMPARABLE (1ull << 40)
+
+// The last frame's residual as if of it `samples` had been inside of its mask instead of `last`; mirrors `residual_of` in
+// src/temporal/mod.rs.
+__device__ __forceinline__ u64 residual_of(const TemporalArgs &args, u64 residual, u64 last, u64 samples) {
+  const u64 unknown = (u64)args.samples << 32;
+  if (last == 0 || residual >= unknown) return unknown;
+  return residual / last * samples + residual % last * samples / last;
+}
+
+// What the next frame's residual and inertia start from, of whose samples `inside` are inside of its mask.
+__device__ __forceinline__ void begin_residual(TemporalState &state, const TemporalArgs &args, u32 inside) {
+  state.inside = inside;
+  const u64 discount = state.residual_last / max(inside, 1u) * (MOST_DISCOUNT * args.inertia) >> 8;
+  state.discount = (u32)min(discount, (u64)NONE / 2) / 8;
+}
+
+template <bool MASKED>
+__device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counters, const GridArgs &grid, const TemporalArgs &args,
+                                            u32 warm) {
   const u32 cells = grid.nx * grid.ny, regions = t.state->regions;
   if (FIRST == 0) {
     TemporalState &state = *t.state;
     state.residual_last = state.residual;
     state.residual_first = state.residual = 0;
-    const u64 discount = state.residual_last / args.samples * (MOST_DISCOUNT * args.inertia) >> 8;
-    state.discount = (u32)min(discount, (u64)NONE / 2) / 8;
+    if (!MASKED) begin_residual(state, args, args.samples);
     state.pairs = state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
       state.shift[0] = state.shift[1] = 0;
@@ -57,17 +71,49 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_begin(Temporal t, GridArgs g
     for (int i = 0; i < 6; i++) sums[i] = 0;
   }
   wait_for_last_kernel();
+  if (MASKED && FIRST == 0) {
+    const u32 inside = counters[INSIDE];
+    t.state->residual_last = residual_of(args, t.state->residual_last, t.state->inside, inside);
+    begin_residual(*t.state, args, inside);
+  }
   const u32 columns = args.thumbnail[0], squares = columns * args.thumbnail[1], pixels = 1u << 2 * args.square_log;
   for (u32 square = FIRST / 32; square < squares; square += ALL / 32) {
     const u32 v = square / columns, u = square - v * columns;
     const u32 *from = t.features + ((size_t)v * grid.width + u << args.square_log);
-    u32 sum = 0;
+    u32 sum = 0, inside = 0;
     for (u32 i = lane_id(); i < pixels; i += 32) {
-      sum += feature_0(from[(size_t)(i >> args.square_log) * grid.width + (i & ((1u << args.square_log) - 1))]);
+      const u32 feature = from[(size_t)(i >> args.square_log) * grid.width + (i & ((1u << args.square_log) - 1))];
+      // What is outside adds nothing to the sum.
+      sum += feature_0(feature);
+      if (MASKED) inside += feature != OUTSIDE;
     }
     sum = total_of_warp(sum);
-    if (lane_id() == 0) t.thumbnail[square] = (u16)(sum >> 2 * args.square_log);
+    if (MASKED) {
+      inside = total_of_warp(inside);
+      if (lane_id() == 0) t.thumbnail[square] = (u16)(inside == 0 ? NO_MEAN : sum / inside);
+    } else if (lane_id() == 0) {
+      t.thumbnail[square] = (u16)(sum >> 2 * args.square_log);
+    }
   }
+}
+
+// What the frame starts with whatever is in it, and means of channel 0 over squares.
+// Grid: any number of blocks of TEMPORAL_THREADS; a warp takes a square.
+// In: the state and slots of the last frame, features [height][width].
+// Out: the state's counters; claims, largest [cells]; cells, owners [regions]; slots that a region has taken; thumbnail [squares].
+// Race-free: every entry has one thread that writes it: a slot is re-seeded by the region that its claim names alone; the state is
+// written by one thread, and read before by all only where that thread does not write.
+KERNEL __launch_bounds__(TEMPORAL_THREADS)
+    temporal_begin(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm) {
+  beside_last_kernel(t, warm);
+  begin_frame<false>(t, counters, grid, args, warm);
+}
+
+// The same for frames that may have a mask; `counters` have the samples inside.
+KERNEL __launch_bounds__(TEMPORAL_THREADS)
+    temporal_begin_masked(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm) {
+  beside_last_kernel(t, warm);
+  begin_frame<true>(t, counters, grid, args, warm);
 }
 
 // How far the least of three differences in a row lies from the middle one, in 1/16 px.
@@ -78,24 +124,19 @@ __device__ __forceinline__ i32 vertex(const u64 *differences, u32 best, u32 step
   return bend > 0 ? (i32)(half * (before - after) / bend) : 0;
 }
 
-// The motion of the picture.
-// Grid: a block of SHIFT_THREADS for each shift, and one for the thumbnail's own measures; the last to end chooses.
-// In: both thumbnails.
-// Out: differences [shifts + 2]; of the state motion and what follows from it.
-// Race-free: a block writes its own difference; the last block, which the ticket tells, reads them past its L1 cache, and its first
-// thread alone writes the state.
-KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel(t, args);
-  __shared__ u64 total[2], least_of[SHIFT_THREADS / 32], differences[SHIFTS + 2];
+template <bool MASKED>
+__device__ __forceinline__ void find_shift(const Temporal &t, const GridArgs &grid, const TemporalArgs &args) {
+  // With masks sums of pairs of squares that both have a mean; then of pairs, and of squares of this frame that have one.
+  __shared__ u64 total[MASKED ? 4 : 2], least_of[SHIFT_THREADS / 32], differences[SHIFTS + 2];
   const u32 lane = lane_id(), warp = threadIdx.x / 32;
   const i32 columns = args.thumbnail[0], rows = args.thumbnail[1], rx = args.reach[0], ry = args.reach[1];
   const i32 across = 2 * rx + 1, w = max(columns - 2 * rx, 0), h = max(rows - 2 * ry, 0);
   const u32 shifts = across * (2 * ry + 1);
   const i32 dx = (i32)blockIdx.x % across - rx, dy = (i32)blockIdx.x / across - ry;
-  if (threadIdx.x < 2) total[threadIdx.x] = 0;
+  if (threadIdx.x < sizeof total / sizeof *total) total[threadIdx.x] = 0;
   __syncthreads();
   // 4096 squared differences, more than a warp has, fit a word.
-  u32 sum = 0, squares = 0;
+  u32 sum = 0, squares = 0, compared = 0, own_means = 0;
   for (i32 v = ry + (i32)warp; v < ry + h; v += SHIFT_THREADS / 32) {
     for (i32 from = rx + (i32)lane; from < rx + w; from += 4 * 32) {
       i32 own[4], last[4];
@@ -108,6 +149,12 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
       }
 #pragma unroll
       for (i32 j = 0; j < 4; j++) {
+        if (MASKED) {
+          const bool has_own = from + 32 * j < rx + w && own[j] != NO_MEAN, both = has_own && last[j] != NO_MEAN;
+          own_means += has_own;
+          compared += both;
+          if (!both) own[j] = last[j] = 0;
+        }
         sum += (u32)own[j];
         squares += (u32)((own[j] - last[j]) * (own[j] - last[j]));
       }
@@ -119,9 +166,23 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
     atomicAdd(&total[0], (u64)squares);
     atomicAdd(&total[1], (u64)sum);
   }
+  if (MASKED) {
+    compared = total_of_warp(compared);
+    own_means = total_of_warp(own_means);
+    if (lane == 0) {
+      atomicAdd(&total[2], (u64)compared);
+      atomicAdd(&total[3], (u64)own_means);
+    }
+  }
   __syncthreads();
+  // As if all squares could be compared that have something inside now.
+  const u64 count = MASKED ? total[3] : (u64)w * h;
   if (threadIdx.x == 0) {
-    t.differences[blockIdx.x] = total[0];
+    u64 difference = total[0];
+    if (MASKED && blockIdx.x != shifts) {
+      difference = total[2] == 0 || 2 * total[2] < count ? INCOMPARABLE : difference * count / total[2];
+    }
+    t.differences[blockIdx.x] = difference;
     if (blockIdx.x == shifts) t.differences[shifts + 1] = total[1];
   }
   if (!is_last_block(&t.state->tickets[0])) return;
@@ -147,7 +208,7 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
     shift[0] = whole * x + vertex(differences, best, 1, x == rx || x == -rx, whole / 2, least);
     shift[1] = whole * y + vertex(differences, best, across, y == ry || y == -ry, whole / 2, least);
   }
-  const u64 count = (u64)w * h, own = differences[shifts], mean = differences[shifts + 1];
+  const u64 own = differences[shifts], mean = differences[shifts + 1];
   state.unlike = 8 * least * count > args.unlike[0] * (count * own - mean * mean) + 8 * args.unlike[1] * count * count;
   const i32 cell = POSITION_UNIT * (i32)grid.step;
 #pragma unroll
@@ -158,6 +219,23 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
     state.along[i] = along;
     state.drift[i] = drift - along * cell;
   }
+}
+
+// The motion of the picture.
+// Grid: a block of SHIFT_THREADS for each shift, and one for the thumbnail's own measures; the last to end chooses.
+// In: both thumbnails.
+// Out: differences [shifts + 2]; of the state motion and what follows from it.
+// Race-free: a block writes its own difference; the last block, which the ticket tells, reads them past its L1 cache, and its first
+// thread alone writes the state.
+KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
+  after_last_kernel(t, args);
+  find_shift<false>(t, grid, args);
+}
+
+// The same for frames that may have a mask: squares without a pixel inside are not compared.
+KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift_masked(Temporal t, GridArgs grid, TemporalArgs args) {
+  after_last_kernel(t, args);
+  find_shift<true>(t, grid, args);
 }
 
 // Where a slot's cluster is now.

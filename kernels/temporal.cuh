@@ -33,12 +33,6 @@ __device__ __forceinline__ u32 total_of_warp(u32 value) {
 #endif
 }
 
-// Least over a whole warp, in every lane.
-__device__ __forceinline__ u64 least_of_warp(u64 value) {
-  for (u32 step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(FULL_WARP, value, step));
-  return value;
-}
-
 // Center of a cell in 1/16 px.
 __device__ __forceinline__ void center_of(const GridArgs &grid, u32 x, u32 y, i32 (&out)[2]) {
   const u32 right = x + 1 == grid.nx ? grid.width : (x + 1) * grid.step;
@@ -66,7 +60,7 @@ enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
 // thumbnails alone do.
 __device__ __forceinline__ bool is_cut(const TemporalState &state, const TemporalArgs &args) {
   if (!args.in_slots) return state.unlike;
-  return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + args.samples;
+  return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + state.inside;
 }
 
 __device__ __forceinline__ i32 clamp_position(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }

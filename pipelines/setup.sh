@@ -120,17 +120,10 @@ install_rust_tools() {
     rustup component add rustfmt clippy
 }
 
-# Puts the cargo features that this machine can serve into `all_features`.
-choose_features() {
-    all_features=gst,cuda
-    if pkg-config --atleast-version=1.26 gstreamer-analytics-1.0 2>/dev/null; then all_features=gst,cuda,v1_26; fi
-}
-
 # Builds the plugin in release, with what further arguments to `cargo build` name, and points GStreamer at it.
 build_plugin() {
-    choose_features
-    say "building the plugin (cargo build --release, features $all_features; some minutes the first time)"
-    (cd "$root" && cargo build --release --locked --lib --no-default-features --features "$all_features" \
+    say "building the plugin (cargo build --release; some minutes the first time)"
+    (cd "$root" && cargo build --release --locked --lib --no-default-features --features gst,cuda \
         --target-dir "$target_dir" "$@") || die "the build failed"
     mkdir -p "$plugin_dir"
     # A program that runs keeps the file that it has mapped.

@@ -124,7 +124,7 @@ pub trait Ingest<B: Backend>: Send {
 /// Packed colors to cluster labels: not yet connected, not yet dense.
 pub trait Segmenter<B: Backend>: Send {
     /// Writes every cluster label, below [`Plan::max_clusters`]: to the plane, or to the backend's memory where
-    /// [`Plan::clusters_are_pixels`].
+    /// [`Plan::clusters_are_pixels`]. Outside of a mask these are the largest number instead.
     fn segment(
         &mut self,
         buffers: &mut B::Buffers,

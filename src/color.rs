@@ -57,6 +57,10 @@ fn pack(channels: [i32; 3]) -> u32 {
     (a.clamp(0, 1023) | b.clamp(0, 2047) << 10) as u32 | (c.clamp(0, 2047) as u32) << 21
 }
 
+/// What stands for a pixel outside of a mask: a feature that no color has, in any space. It is not farther from colors than they
+/// are from each other, so that arithmetic which is exact for them stays so.
+pub(crate) const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
+
 /// Colors whose features are found together; an even number.
 pub(crate) const COLORS: usize = 32;
 /// Most bits of a code value.
@@ -424,6 +428,30 @@ mod tests {
             if t > 0.008856 { t.cbrt() } else { (903.3 * t + 16.0) / 116.0 }
         });
         [116.0 * f[1] - 16.0, 500.0 * (f[0] - f[1]), 200.0 * (f[1] - f[2])]
+    }
+
+    /// Of L only colors near black are 0, and what has no L has a and b of 11 bits no larger than white's; so few colors tell for all.
+    #[test]
+    fn no_color_is_that_of_outside() {
+        for (space, bits) in spaces().flat_map(|space| [(space, 8), (space, 10)]) {
+            let (tables, most) = (ColorTables::with_bits(space, bits), (1 << bits) - 1);
+            let dark = if cfg!(miri) { 2 } else { 9 << (bits - 8) };
+            let of = |codes: [u16; 3]| unpack(tables.feature_wide(codes));
+            match space {
+                ColorSpace::Lab | ColorSpace::LabGslicr => {
+                    let last = 9 << (bits - 8);
+                    assert!(
+                        [[last, 0, 0], [0, last, 0], [0, 0, last]].into_iter().all(|codes| of(codes)[0] > 0)
+                    );
+                    let all = (0..dark)
+                        .flat_map(|r| (0..dark).flat_map(move |g| (0..dark).map(move |b| [r, g, b])));
+                    assert!(all.into_iter().all(|codes| tables.feature_wide(codes) != OUTSIDE), "{space:?}");
+                }
+                ColorSpace::XyzGslicr | ColorSpace::Rgb => {
+                    assert!(of([most; 3])[1] < unpack(OUTSIDE)[1], "{space:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -214,7 +214,8 @@ impl<B: Backend> Engine<B> {
         self.statistics.keep(&self.buffers, self.outputs, copies, kept)
     }
 
-    /// Writes the label map of `frame`: values 0..n-1, each used, and measures what `outputs` asks for.
+    /// Writes the label map of `frame`: values 0..n-1, each used, and [`NO_LABEL`](crate::image::NO_LABEL) outside of its mask; measures
+    /// what `outputs` asks for.
     ///
     /// # Errors
     ///

@@ -230,12 +230,23 @@ impl fmt::Display for FrameInfo {
     }
 }
 
-/// A readable frame: up to three planes, each with its own stride in bytes.
+/// Label of pixels that belong to no region: those outside of a mask.
+pub const NO_LABEL: u16 = u16::MAX;
+
+/// A readable frame: up to three planes, each with its own stride in bytes, and at will a mask.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     info: FrameInfo,
     planes: [&'a [u8]; 3],
     strides: [usize; 3],
+    mask: Option<Mask<'a>>,
+}
+
+/// One byte a pixel, which is inside where that is not zero.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mask<'a> {
+    pub bytes: &'a [u8],
+    pub stride: usize,
 }
 
 /// A frame that can be drawn on.
@@ -276,12 +287,30 @@ impl<'a> Frame<'a> {
     ///
     /// [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short.
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
-        let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3] };
+        let mut frame = Self { info, planes: [&[]; 3], strides: [0; 3], mask: None };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(3).enumerate() {
             (frame.planes[i], frame.strides[i]) = (plane, stride);
         }
         check_planes(&info, frame.planes.map(<[u8]>::len), frame.strides)?;
         Ok(frame)
+    }
+
+    /// The same frame of which only some pixels are segmented, see [`Params::masked`](crate::params::Params::masked).
+    ///
+    /// Shapes: `mask`: one byte a pixel, not 0 inside; rows of `stride` bytes, the last row may end at its last pixel.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] or [`Error::Stride`] where the mask or its stride is too short.
+    pub fn with_mask(self, mask: &'a [u8], stride: usize) -> Result<Self> {
+        let Geometry { width, height } = self.info.geometry;
+        check_rows("mask", mask.len(), stride, width as usize, height as usize)?;
+        Ok(Self { mask: Some(Mask { bytes: mask, stride }), ..self })
+    }
+
+    /// What says which pixels are inside; without one all are.
+    pub(crate) fn mask(&self) -> Option<Mask<'a>> {
+        self.mask
     }
 
     /// Size and format.
@@ -338,6 +367,7 @@ impl<'a> FrameMut<'a> {
             info: self.info,
             planes: [&*self.planes[0], &*self.planes[1], &*self.planes[2]],
             strides: self.strides,
+            mask: None,
         }
     }
 

@@ -65,11 +65,15 @@ mod stages;
 pub mod temporal;
 
 #[cfg(feature = "gst")]
+mod analytics;
+#[cfg(feature = "gst")]
 mod bad_buffers;
 #[cfg(feature = "gst")]
 mod element;
 #[cfg(feature = "gst")]
 mod label_element;
+#[cfg(feature = "gst")]
+mod lazy_memory;
 #[cfg(feature = "gst")]
 pub mod meta;
 #[cfg(feature = "gst")]

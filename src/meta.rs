@@ -173,8 +173,6 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     if let Ok(earlier) = CustomMeta::from_mut_buffer(buffer, NAME) {
         earlier.remove()?;
     }
-    #[cfg(feature = "v1_26")]
-    attach_segmentation(buffer, labels.clone(), geometry, regions)?;
     let mut meta = CustomMeta::add(buffer, NAME)?;
     let fields = meta.mut_structure();
     // The first field, so that a serializer stops before it has turned the label map into text.
@@ -191,47 +189,6 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
         }
     }
     Ok(())
-}
-
-/// Attaches the same label buffer as a standard instance segmentation, next to what other analyzers attached.
-#[cfg(feature = "v1_26")]
-fn attach_segmentation(
-    buffer: &mut gst::BufferRef,
-    labels: gst::Buffer,
-    geometry: Geometry,
-    regions: u32,
-) -> Result<(), glib::BoolError> {
-    use glib::translate::IntoGlibPtr;
-    use gst_analytics::ffi;
-
-    let mut ids: Vec<u32> = (0..regions).collect();
-    let mut segmentation = std::mem::MaybeUninit::<ffi::GstAnalyticsSegmentationMtd>::uninit();
-    // SAFETY: the buffer is valid and writable, the label buffer has a video meta and passes its reference on, the list
-    // has the announced length and is copied, the result is written and not read.
-    let added: bool = unsafe {
-        let mut relations = ffi::gst_buffer_get_analytics_relation_meta(buffer.as_mut_ptr());
-        if relations.is_null() {
-            relations = ffi::gst_buffer_add_analytics_relation_meta(buffer.as_mut_ptr());
-        }
-        !relations.is_null()
-            && from_glib(ffi::gst_analytics_relation_meta_add_segmentation_mtd(
-                relations,
-                labels.into_glib_ptr(),
-                ffi::GST_SEGMENTATION_TYPE_INSTANCE,
-                ids.len(),
-                ids.as_mut_ptr(),
-                0,
-                0,
-                geometry.width,
-                geometry.height,
-                segmentation.as_mut_ptr(),
-            ))
-    };
-    if added {
-        Ok(())
-    } else {
-        Err(glib::bool_error!("cannot add the segmentation to the analytics metadata"))
-    }
 }
 
 /// The metadata of a buffer, for reading.

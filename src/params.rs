@@ -43,6 +43,9 @@ pub struct Params {
     pub temporal: bool,
     /// How strongly a pixel keeps its region, 0 to 0.9.
     pub temporal_inertia: f32,
+    /// Frames may have masks, see [`Frame::with_mask`](crate::image::Frame::with_mask): what is outside gets
+    /// [`NO_LABEL`](crate::image::NO_LABEL). Takes time and memory also for frames without one, whose labels stay the same.
+    pub masked: bool,
     /// The algorithm and what is its own.
     pub algorithm: AlgorithmParams,
 }
@@ -57,6 +60,7 @@ impl Default for Params {
             merge: merge::Params::default(),
             temporal: false,
             temporal_inertia: INERTIA.default,
+            masked: false,
             algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
         }
     }

@@ -37,6 +37,7 @@ pub struct Plan {
     pub(crate) connectivity: bool,
     pub(crate) min_region: u32,
     pub(crate) merge: Option<merge::Plan>,
+    pub(crate) masked: bool,
     pub(crate) raised_from: Option<u32>,
 }
 
@@ -67,11 +68,15 @@ impl Plan {
             temporal: params.temporal.then(|| {
                 let in_slots = warm_start && grid.step > 1;
                 let reach = params.algorithm.claim_reach(&grid);
-                temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
+                temporal::Plan {
+                    masked: params.masked,
+                    ..temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
+                }
             }),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
+            masked: params.masked,
             raised_from: (in_cells && grid.step != wanted).then_some(wanted),
         })
     }
@@ -116,6 +121,11 @@ impl Plan {
         self.merge.as_ref()
     }
 
+    /// Whether frames may have masks.
+    pub fn masked(&self) -> bool {
+        self.masked
+    }
+
     /// The grid step that was asked for, where it had to be raised to keep labels in 16 bits.
     pub fn raised_from(&self) -> Option<u32> {
         self.raised_from
@@ -132,6 +142,7 @@ impl Plan {
             && self.connectivity == last.connectivity
             && self.min_region == last.min_region
             && self.merge.is_some() == last.merge.is_some()
+            && self.masked == last.masked
     }
 
     /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.
@@ -141,7 +152,10 @@ impl Plan {
 
     /// Most regions that a frame can have.
     pub fn max_regions(&self) -> usize {
-        let most = if self.connectivity {
+        let most = if self.masked {
+            // What has no neighbor stays, however small it is.
+            self.frame.geometry.pixels()
+        } else if self.connectivity {
             self.frame.geometry.pixels() / self.min_region.max(1) as usize
         } else {
             self.max_clusters()
@@ -150,7 +164,6 @@ impl Plan {
     }
 
     /// Whether a map of the smallest regions could have more than labels can name.
-    #[cfg(feature = "cuda")]
     pub(crate) fn may_overflow(&self) -> bool {
         self.connectivity && self.frame.geometry.pixels() / self.min_region as usize > MAX_REGIONS
     }

@@ -56,7 +56,7 @@ const _: () = assert!(size_of::<Motion>() == 12);
 /// What one frame gave beside the label map; kept by the engine and overwritten by the next frame.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Regions {
-    /// Number of labels n; the label map holds 0..n-1, each at least once.
+    /// Number of labels n; the label map holds 0..n-1, each at least once, beside what is outside of a mask.
     pub count: u32,
     /// One record a label, in label order; empty unless asked for.
     pub table: Vec<Region>,

@@ -319,7 +319,7 @@ fn clips_of_a_folder_match_cpu() {
                 let geometry = Geometry::new(picture.width(), picture.height()).unwrap();
                 let info = FrameInfo::new(geometry, PixelFormat::Rgb);
                 let strides = vec![3 * picture.width() as usize];
-                let buffer = Buffer { info, planes: vec![picture.into_raw()], strides };
+                let buffer = Buffer { info, planes: vec![picture.into_raw()], strides, mask: None };
                 pair.get_or_insert_with(|| Pair::new(&cuda, &params, info, &path.display().to_string()))
                     .compare(&buffer);
                 seen += 1;

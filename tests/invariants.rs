@@ -153,6 +153,7 @@ fn any_params() -> impl Strategy<Value = Params> {
             connectivity,
             min_region,
             algorithm,
+            masked: false,
         },
     )
 }
@@ -209,7 +210,7 @@ proptest! {
             AlgorithmPlan::QuickShift(_) => unreachable!("an algorithm on the grid was asked for"),
         };
         let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
-        prop_assert!(raw == oracle::numbered(&clusters), "cluster labels differ from the specification");
+        prop_assert!(raw == oracle::numbered(&clusters, &features), "cluster labels differ from the specification");
         if matches!(plan.algorithm(), AlgorithmPlan::Snic(_)) {
             let pieces = oracle::connect(plan.frame().geometry, &clusters, &features, 1);
             prop_assert_eq!(pieces.iter().max(), raw.iter().max(), "a cluster is in pieces");
@@ -266,7 +267,7 @@ proptest! {
         let AlgorithmPlan::QuickShift(own) = plan.algorithm() else { unreachable!("quick shift was asked for") };
         let clusters = oracle::quickshift(plan.frame().geometry, own, &features);
         let (raw, _, _) = segment(&CPU[1], &Params { connectivity: false, ..params.clone() }, &buffer);
-        prop_assert!(raw == oracle::numbered(&clusters), "trees differ from the specification");
+        prop_assert!(raw == oracle::numbered(&clusters, &features), "trees differ from the specification");
         if params.connectivity {
             let want = oracle::connect(plan.frame().geometry, &clusters, &features, plan.min_region());
             prop_assert!(map == want, "connectivity differs from the specification");
@@ -409,9 +410,10 @@ fn lsc_is_what_the_paper_prints_but_for_near_ties() {
             let params =
                 Params { superpixel_size: size, connectivity: false, algorithm, ..Params::default() };
             let (map, _, plan) = segment(&CPU[1], &params, &buffer);
-            let printed =
-                oracle::lsc_as_printed(plan.grid(), 2, f64::from(ratio), &buffer.features(ColorSpace::Lab));
-            let equal = map.iter().zip(oracle::numbered(&printed)).filter(|(a, b)| **a == *b).count();
+            let features = buffer.features(ColorSpace::Lab);
+            let printed = oracle::lsc_as_printed(plan.grid(), 2, f64::from(ratio), &features);
+            let equal =
+                map.iter().zip(oracle::numbered(&printed, &features)).filter(|(a, b)| **a == *b).count();
             let share = equal as f64 / map.len() as f64;
             assert!(share >= 0.985, "{w}x{h} S {size} {picture:?}: {share}");
         }

@@ -347,6 +347,7 @@ fn drawn_params(seed: u64) -> Params {
         merge: merge::Params::default(),
         temporal: false,
         temporal_inertia: 0.2,
+        masked: false,
         algorithm,
     }
 }

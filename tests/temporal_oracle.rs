@@ -14,7 +14,7 @@ use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::merge;
 use oracle::temporal::{Seen, Stream};
-use pictures::{Buffer, PICTURES, Picture, clip, hash};
+use pictures::{Buffer, PICTURES, Picture, SHAPES, Shape, clip, hash};
 use proptest::prelude::*;
 
 const TABLE: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
@@ -222,6 +222,43 @@ fn cuts_are_where_the_specification_has_them() {
     }
 }
 
+/// A clip whose frames have a mask that moves, and every fourth another; some have none.
+fn masked(clip: Vec<Buffer>, shape: Shape, seed: u64, motion: [i32; 2]) -> Vec<Buffer> {
+    let mask = |(i, buffer): (usize, Buffer)| match i % 5 {
+        2 => buffer,
+        4 => buffer.with_mask(SHAPES[seed as usize % SHAPES.len()], seed, [0, 0]),
+        _ => buffer.with_mask(shape, seed, motion.map(|v| v * i as i32)),
+    };
+    clip.into_iter().enumerate().map(mask).collect()
+}
+
+/// What is inside of a mask, where that moves, grows, vanishes and comes again.
+#[test]
+fn moving_masks_equal_the_specification() {
+    let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
+    for algorithm in [
+        slic(10.0, false),
+        slic(10.0, true),
+        lsc(0.1),
+        AlgorithmParams::Snic(snic::Params::default()),
+        AlgorithmParams::QuickShift(small),
+    ] {
+        for (i, shape) in SHAPES.into_iter().enumerate() {
+            // Half of them merged.
+            let ratio = [0.0, 2.0][i % 2];
+            let merge = merge::Params { ratio, ..Default::default() };
+            let params = Params { merge, masked: true, ..params(7, algorithm.clone()) };
+            let scene = clip(size(71, 50), PixelFormat::Rgb, 5, 7, [2, -1], Some(6));
+            let scene = masked(scene, shape, i as u64, [3, -2]);
+            let layers = masked(layers(size(62, 49), 4, [0, 0], [3, 1]), shape, 2, [0, 0]);
+            for (clip, reset) in [(scene, Some(5)), (layers, None)] {
+                differ(&params, &clip, reset)
+                    .unwrap_or_else(|what| panic!("{shape:?}, merge {ratio}, {algorithm:?}: {what}"));
+            }
+        }
+    }
+}
+
 fn any_params() -> impl Strategy<Value = Params> {
     let algorithm = (0usize..5, prop_oneof![3 => 1.0f32..22.0, 1 => 22.0f32..200.0], 0usize..4, 0.01f32..0.5)
         .prop_map(|(kind, compactness, space, ratio)| {
@@ -260,12 +297,16 @@ proptest! {
     #[test]
     fn any_clip_equals_the_specification(
         params in any_params(), w in 1u32..120, h in 1u32..90, seed in any::<u64>(), dx in -9i32..10, dy in -9i32..10,
-        kind in 0usize..3
+        kind in 0usize..3, shape in prop_oneof![Just(None), (0usize..SHAPES.len()).prop_map(Some)]
     ) {
         let clip = match kind {
             0 => layers(size(w, h), 5, [dx / 3, dy / 3], [dy, dx]),
             1 => clip(size(w, h), PixelFormat::Rgb, seed, 5, [dx, dy], Some(3)),
             _ => clip(size(w, h), PixelFormat::Rgb, seed, 5, [dx, dy], None),
+        };
+        let (clip, params) = match shape {
+            Some(shape) => (masked(clip, SHAPES[shape], seed, [dy, dx]), Params { masked: true, ..params }),
+            None => (clip, params),
         };
         if let Err(what) = differ(&params, &clip, None) {
             prop_assert!(false, "{what}");

@@ -15,11 +15,16 @@ use gstsuperpixel::regions::Regions;
 
 /// An engine where a Segmenter works.
 pub enum AnyEngine {
-    Cpu(Engine<Cpu>),
-    Device(DeviceEngine),
+    Cpu(Box<Engine<Cpu>>),
+    Device(Box<DeviceEngine>),
 }
 
 impl AnyEngine {
+    /// A new one on a device.
+    pub fn on_device(cuda: &Cuda, plan: Plan) -> Result<Self> {
+        DeviceEngine::new(cuda, plan).map(|engine| Self::Device(Box::new(engine)))
+    }
+
     pub fn plan(&self) -> &Plan {
         match self {
             Self::Cpu(engine) => engine.plan(),

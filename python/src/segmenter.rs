@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::arrays::{Image, LabelArray, Order};
 use crate::device::Call;
 use crate::devices::{self, Place};
-use crate::engines::{AnyEngine, DeviceEngine};
+use crate::engines::AnyEngine;
 use crate::error::exception;
 use crate::foreign::is_on_device;
 use crate::library::Library;
@@ -119,7 +119,7 @@ impl Segmenter {
         let ((frame, to, streams), outputs) = (call.parts(), self.outputs);
         let mut memory = None;
         let done = py.detach(|| {
-            let make = |plan| DeviceEngine::new(&cuda, plan).map(AnyEngine::Device);
+            let make = |plan| AnyEngine::on_device(&cuda, plan);
             state.run(frame.info, make, |engine| {
                 if let Some(engine) = engine.device() {
                     memory = engine.segment(frame, to, streams, outputs)?;
@@ -245,12 +245,12 @@ impl Segmenter {
         match *state.place.get_or_insert(Place::Cpu) {
             Place::Cpu => {
                 let cpu = pool(py, self.threads)?;
-                let make = |plan| Engine::new(cpu, plan).map(AnyEngine::Cpu);
+                let make = |plan| Engine::new(cpu, plan).map(|engine| AnyEngine::Cpu(Box::new(engine)));
                 py.detach(|| state.run(info, make, segment)).map_err(exception)?;
             }
             Place::Cuda(ordinal) => {
                 let cuda = devices::cuda(py, ordinal)?;
-                let make = |plan| DeviceEngine::new(&cuda, plan).map(AnyEngine::Device);
+                let make = |plan| AnyEngine::on_device(&cuda, plan);
                 let done = py.detach(|| state.run(info, make, segment));
                 done.map_err(|error| devices::failed(py, ordinal, error))?;
             }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::color::OUTSIDE;
 use crate::image::{Geometry, MAX_SIDE};
 use crate::range;
 
@@ -112,6 +113,20 @@ impl Grid {
             ((columns.start + columns.end) / 2).min(self.geometry.width as usize - 1),
             ((rows.start + rows.end) / 2).min(self.geometry.height as usize - 1),
         )
+    }
+
+    /// Where the cluster of a cell starts: the pixel at its center, or if that is outside of a mask, the one inside that is nearest to
+    /// it, of equally near ones the first in raster order. Without any it is the center.
+    #[inline]
+    pub(crate) fn seed_inside(&self, features: &[u32], gx: usize, gy: usize) -> (usize, usize) {
+        let (center, width) = (self.seed(gx, gy), self.geometry.width as usize);
+        let inside = |(x, y): (usize, usize)| features[y * width + x] != OUTSIDE;
+        if inside(center) {
+            return center;
+        }
+        let pixels = self.rows(gy).flat_map(|y| self.columns(gx).map(move |x| (x, y)));
+        let distance = |&(x, y): &(usize, usize)| x.abs_diff(center.0).pow(2) + y.abs_diff(center.1).pow(2);
+        pixels.filter(|&at| inside(at)).min_by_key(distance).unwrap_or(center)
     }
 
     /// Clusters that a pixel of a cell may join: the 3x3 cells around it, in raster order, without those outside.

@@ -7,9 +7,12 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::temporal::state::State;
 
+/// Cluster of pixels outside of a mask, where clusters are named by pixels.
+pub(crate) const NO_CLUSTER: u32 = u32::MAX;
+
 /// What the stages of a frame hand on.
 pub struct FrameBuffers {
-    /// The packed color plane, see [`crate::color`]; rows without padding.
+    /// The packed color plane, see [`crate::color`], `OUTSIDE` of a mask; rows without padding.
     pub(crate) features: Array<u32>,
     /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
     /// Empty where clusters are cells of the grid: then the label plane holds them.

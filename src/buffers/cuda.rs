@@ -57,6 +57,8 @@ pub struct FrameBuffers {
     /// What lasts from frame to frame, with the color planes of the last frame and this.
     pub(crate) temporal: Option<State>,
     pub(crate) samples: Memory<u32>,
+    /// Where the clusters of cells start, where frames may have masks.
+    pub(crate) seeds: Option<Memory<u32>>,
     /// SLIC's accumulators in the first round, or quick shift's densities, with the counters behind them, all of which
     /// ingest clears; then SLIC's two more sets.
     pub(crate) sums: [Memory<u32>; 3],
@@ -122,6 +124,10 @@ impl FrameBuffers {
                 None => None,
             },
             samples: Memory::new(cuda, what, n)?,
+            seeds: match plan.masked {
+                true => Some(Memory::new(cuda, what, plan.grid.cells())?),
+                false => None,
+            },
             sums: [
                 Memory::new(cuda, what, first_words + FRAME_COUNTERS + 2)?,
                 Memory::new(cuda, what, sums_words)?,
@@ -160,6 +166,11 @@ impl FrameBuffers {
     pub(crate) fn features(&self) -> Address<u32> {
         let plane = self.temporal.as_ref().map(State::features).or(self.features.as_ref());
         plane.map_or(Address::NULL, Memory::address)
+    }
+
+    /// Where the clusters of cells start; null where that is their middle.
+    pub(crate) fn seeds(&self) -> Address<u32> {
+        self.seeds.as_ref().map_or(Address::NULL, Memory::address)
     }
 
     /// The label plane of this frame.

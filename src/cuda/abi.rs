@@ -233,6 +233,8 @@ arguments! {
         color_shift: u32,
         initial: u32,
         position_weight: u32,
+        unused: u32,
+        seeds: Address<u32>,
     }
 
     struct SlicTemporal {
@@ -245,6 +247,8 @@ arguments! {
 
     struct LscArgs: GridArgs {
         position_weight: f32,
+        unused: u32,
+        seeds: Address<u32>,
     }
 
     struct LscTemporal {
@@ -297,6 +301,7 @@ arguments! {
         group_bits: u32,
         small_capacity: u32,
         inverse_width: f32,
+        fits_later: u32,
     }
 
     struct Selections {
@@ -493,6 +498,8 @@ records! {
         pairs: u32,
         tickets: [u32; 3],
         discount: u32,
+        inside: u32,
+        unused: u32,
     }
 }
 
@@ -533,7 +540,7 @@ impl SpaceArgs {
 pub(crate) const SLIC_REACH_BYTES: usize = number("SLIC_REACH_BYTES");
 pub(crate) const LSC_REACH_BYTES: usize = number("LSC_REACH_BYTES");
 
-/// Counters that a frame starts with as zero, the last four quick shift's; then come the two of the grid's barrier.
+/// Counters that a frame starts with as zero, the last five quick shift's and that of masks; then come the two of the grid's barrier.
 pub(crate) const FRAME_COUNTERS: usize = number("FRAME_COUNTERS");
 /// Where the number of regions stands.
 pub(crate) const COUNTER_REGIONS: usize = number("COUNTER_REGIONS");

@@ -16,7 +16,7 @@ use super::memory::{Memory, Rows, copy_rows};
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameInfo, FrameMut, PixelFormat};
+use crate::image::{Frame, FrameInfo, FrameMut, Geometry, PixelFormat};
 
 /// A frame in device memory, borrowed from whoever holds that. Reading and drawing are told apart by the call.
 ///
@@ -66,6 +66,8 @@ pub(crate) struct Planes {
     pub info: FrameInfo,
     pub addresses: [u64; 3],
     pub strides: [u32; 3],
+    /// Address and distance of rows of the mask, where there is one.
+    pub mask: Option<(u64, u32)>,
 }
 
 impl Planes {
@@ -113,8 +115,25 @@ impl<'a> DeviceFrame<'a> {
                 return Err(Error::Plane { what, needed: row, got: stride as usize });
             }
         }
-        let planes = Planes { info, addresses: planes, strides };
+        let planes = Planes { info, addresses: planes, strides, mask: None };
         Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, memory: PhantomData })
+    }
+
+    /// The same frame of which only some pixels are segmented: one byte a pixel, not 0 inside, in rows of `stride` bytes; see
+    /// [`Params::masked`](crate::params::Params::masked).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stride`] where rows would overlap.
+    ///
+    /// # Safety
+    /// The mask is memory like that of the planes of [`DeviceFrame::from_planes`], which nobody draws on.
+    pub unsafe fn with_mask(self, mask: u64, stride: u32) -> Result<Self> {
+        let width = self.planes.info.geometry.width;
+        if stride < width {
+            return Err(Error::Stride { what: "mask", least: width as usize, got: stride as usize });
+        }
+        Ok(Self { planes: Planes { mask: Some((mask, stride)), ..self.planes }, ..self })
     }
 
     /// Size and format.
@@ -144,7 +163,7 @@ impl<'a> DeviceFrame<'a> {
     }
 
     pub(crate) fn args(&self) -> FrameArgs {
-        let Planes { info, addresses, strides } = self.planes;
+        let Planes { info, addresses, strides, .. } = self.planes;
         let packed = info.format.packed_rgb();
         let (neutral, luma_offset, to_rgb, to_yuv) = self.yuv.fixed_point();
         FrameArgs {
@@ -176,9 +195,11 @@ pub struct Staging {
     yuv: Yuv,
     accesses: Accesses,
     traffic: std::sync::Arc<Traffic>,
+    /// Taken when the first mask comes.
+    mask: Option<Memory<u8>>,
     /// What `planes` point to.
     memory: Memory<u8>,
-    /// For frames of the host, taken with the first.
+    /// For frames and masks of the host, taken with the first.
     buffer: Option<StagingBuffer>,
     /// Last: it may hold the context.
     cuda: Cuda,
@@ -201,7 +222,8 @@ impl Staging {
         Ok(Self {
             buffer: None,
             cuda: cuda.clone(),
-            planes: Planes { info, addresses, strides },
+            planes: Planes { info, addresses, strides, mask: None },
+            mask: None,
             yuv: Yuv::new(&info),
             accesses: Accesses::new(cuda),
             traffic: cuda.traffic.clone(),
@@ -215,12 +237,25 @@ impl Staging {
         DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), memory: PhantomData }
     }
 
-    /// Copies a frame that is in device memory already, on the stream of `cuda`: once that has passed, the frame's owner may do
-    /// with it what he likes.
+    /// Takes room for a mask, here and on the way.
+    fn prepare_mask(&mut self) -> Result<()> {
+        if self.mask.is_none() {
+            let pixels = self.planes.info.geometry.pixels();
+            self.mask = Some(Memory::new(&self.cuda, "mask memory", pixels)?);
+            self.buffer = None;
+        }
+        Ok(())
+    }
+
+    /// Copies a frame that is in device memory already, with its mask, on the stream of `cuda`: once that has passed, the frame's owner
+    /// may do with it what he likes.
     pub(crate) fn copy(&mut self, cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<DeviceFrame<'_>> {
         let stage = "copy of a frame";
-        let Self { planes, accesses, .. } = self;
-        planes.info.check(frame.info())?;
+        self.planes.info.check(frame.info())?;
+        if frame.planes.mask.is_some() {
+            self.prepare_mask()?;
+        }
+        let Self { planes, accesses, mask, .. } = self;
         let _source = frame.access(cuda, Kind::Read)?;
         let access = accesses.begin(cuda, Kind::Write)?;
         check(stage, cuda.device.context.bind_to_thread())?;
@@ -231,20 +266,43 @@ impl Staging {
             // size, and the stream waits for all earlier accesses.
             unsafe { copy_rows(stage, &cuda.stream, at(&frame.planes), at(planes), row, rows)? };
         }
+        planes.mask = None;
+        if let (Some((address, stride)), Some(mask)) = (frame.planes.mask, mask) {
+            let Geometry { width, height } = planes.info.geometry;
+            let from = Rows { address, stride: stride as usize };
+            let to = Rows { address: mask.address().raw(), stride: width as usize };
+            // SAFETY: as for the planes; ours has a byte a pixel.
+            unsafe { copy_rows(stage, &cuda.stream, from, to, width as usize, height as usize)? };
+            planes.mask = Some((to.address, width));
+        }
         drop(access);
         Ok(self.frame())
     }
 
     /// Copies a frame of the host up; returns once the host's memory is free again.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
-        let Self { planes, accesses, buffer, memory, cuda, .. } = self;
-        planes.info.check(frame.info())?;
-        let buffer = pinned(buffer, cuda, memory)?;
+        self.planes.info.check(frame.info())?;
+        if frame.mask().is_some() {
+            self.prepare_mask()?;
+        }
+        let Self { planes, accesses, mask, buffer, memory, cuda, .. } = self;
+        let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
+        let buffer = pinned(buffer, cuda, bytes)?;
         buffer.ready()?;
         let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
             unsafe { buffer.up(frame.plane(i), frame.stride(i), planes.rows(i, row, rows))? };
+        }
+        planes.mask = None;
+        if let (Some(from), Some(mask)) = (frame.mask(), mask) {
+            let Geometry { width, height } = planes.info.geometry;
+            let (row, rows) = (width as usize, height as usize);
+            let offset = buffer.len() - row * rows;
+            let to = DeviceRows { address: mask.address().raw(), stride: row, row, rows, offset };
+            // SAFETY: the memory holds a byte a pixel, and the stream waits for all earlier accesses.
+            unsafe { buffer.up(from.bytes, from.stride, to)? };
+            planes.mask = Some((to.address, width));
         }
         drop(access);
         Ok(self.frame())
@@ -259,7 +317,7 @@ impl Staging {
     pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut HostFrame, layout: &HostLayout) -> Result<()> {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
-        let Planes { info, addresses, strides } = self.planes;
+        let Planes { info, addresses, strides, .. } = self.planes;
         for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
             let (offset, stride) = layout.plane(i);
             let plane = &mut to.pinned().writable()[offset..][..stride * (rows - 1) + row];
@@ -291,9 +349,10 @@ impl Staging {
 
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
-        let Self { planes, accesses, buffer, memory, traffic, cuda, .. } = self;
+        let Self { planes, accesses, mask, buffer, memory, traffic, cuda, .. } = self;
         planes.info.check(frame.info())?;
-        let buffer = pinned(buffer, cuda, memory)?;
+        let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
+        let buffer = pinned(buffer, cuda, bytes)?;
         let _access = accesses.begin(buffer.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let (host, host_stride) = frame.plane_mut(i);
@@ -316,10 +375,10 @@ impl Drop for Staging {
 fn pinned<'a>(
     buffer: &'a mut Option<StagingBuffer>,
     cuda: &Cuda,
-    memory: &Memory<u8>,
+    bytes: usize,
 ) -> Result<&'a mut StagingBuffer> {
     match buffer {
         Some(buffer) => Ok(buffer),
-        none => Ok(none.insert(StagingBuffer::new(cuda, memory.len())?)),
+        none => Ok(none.insert(StagingBuffer::new(cuda, bytes)?)),
     }
 }

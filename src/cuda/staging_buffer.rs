@@ -68,6 +68,11 @@ impl StagingBuffer {
         if std::mem::take(&mut self.busy) { check("upload", self.read.synchronize()) } else { Ok(()) }
     }
 
+    /// Bytes of the pinned memory.
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
     /// Whose stream the copies are on.
     pub fn cuda(&self) -> &Cuda {
         &self.cuda

@@ -60,6 +60,7 @@ pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
 pub(crate) const MARK_GROUPS: u32 = value("MARK_GROUPS");
 pub(crate) const LATE_CAPACITY: u32 = value("LATE_CAPACITY");
 pub(crate) const LATE_SELECTOR_CAPACITY: u32 = value("LATE_SELECTOR_CAPACITY");
+pub(crate) const MASK_THREADS: u32 = value("MASK_THREADS");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
 pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
 pub(crate) const TEMPORAL_THREADS: u32 = value("TEMPORAL_THREADS");

@@ -4,6 +4,7 @@
 use gst::glib;
 
 use crate::algo::{self, algorithms};
+use crate::analytics::Detail;
 use crate::color;
 use crate::post::merge;
 
@@ -161,4 +162,36 @@ pub enum Overlay {
     /// Regions in false colors.
     #[enum_value(name = "Labels: one false color for each region", nick = "labels")]
     Labels,
+}
+
+/// The standard metadata of GStreamer 1.26 and newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[repr(i32)]
+#[enum_type(name = "GstSuperpixelAnalytics")]
+#[non_exhaustive]
+pub enum Analytics {
+    /// None.
+    #[enum_value(name = "None: no standard metadata", nick = "none")]
+    None,
+    /// The label map.
+    #[default]
+    #[enum_value(name = "Segmentation: the label map as an instance segmentation", nick = "segmentation")]
+    Segmentation,
+    /// The label map and every region.
+    #[enum_value(
+        name = "Objects: the same, and every region as an object with a track id; at most 1000 regions",
+        nick = "objects"
+    )]
+    Objects,
+}
+
+impl Analytics {
+    /// What is to be attached, if anything.
+    pub(super) fn detail(self) -> Option<Detail> {
+        match self {
+            Self::None => None,
+            Self::Segmentation => Some(Detail::Segmentation),
+            Self::Objects => Some(Detail::Objects),
+        }
+    }
 }

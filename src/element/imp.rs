@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, Once};
 
 use gst::glib;
 use gst::prelude::*;
@@ -22,6 +22,7 @@ use super::properties::PROPERTIES;
 use super::settings::Settings;
 use super::stats::Stats;
 use super::task::Stream;
+use crate::analytics;
 use crate::bad_buffers::BadBuffers;
 
 /// The element.
@@ -130,6 +131,12 @@ impl BaseTransformImpl for Superpixel {
         self.show_backend(Some(&backend));
         *self.stats.lock().unwrap() = Stats::default();
         self.bad_buffers.reset();
+        static SAY_ONCE: Once = Once::new();
+        SAY_ONCE.call_once(|| {
+            if let Some(reason) = analytics::unavailable() {
+                gst::debug!(CAT, imp = self, "no standard metadata, which GStreamer 1.26 brings: {reason}");
+            }
+        });
         *self.state.lock().unwrap() = Some(State::new(backend));
         Ok(())
     }

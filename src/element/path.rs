@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::prelude::*;
@@ -18,6 +19,7 @@ use super::log::CAT;
 use super::settings::Settings;
 use super::task::{Found, Stream, Task, library_error};
 use crate::algo::Algorithm;
+use crate::analytics;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
 use crate::image::{FrameInfo, Geometry};
@@ -59,7 +61,10 @@ pub(super) struct State {
     pub last: Option<(gst::ClockTime, gst::ClockTime)>,
     /// The identity that the next engine begins with.
     pub next_id: u32,
+    /// Standard metadata.
+    pub analytics: analytics::Writer,
     pub warned_of_step: bool,
+    pub warned_of_objects: bool,
 }
 
 impl State {
@@ -71,7 +76,9 @@ impl State {
             started: None,
             last: None,
             next_id: 1,
+            analytics: analytics::Writer::default(),
             warned_of_step: false,
+            warned_of_objects: false,
         }
     }
 
@@ -284,7 +291,7 @@ impl Superpixel {
         };
         let algo = params.algorithm.nick();
         match engine.run(buffer, stream, task)? {
-            Progress::Done(found) => Ok(self.attach(buffer, found, frame.geometry, algo, began, engine)?),
+            Progress::Done(found) => Ok(self.attach(state, buffer, found, frame.geometry, algo, began)?),
             Progress::Started(pending) => {
                 *started = Some(Started { pending, info: stream.info.clone(), algo, began });
                 Ok(())
@@ -298,8 +305,7 @@ impl Superpixel {
         let frame = frame::frame_info(&info).ok_or_else(restart)?;
         let found =
             ActiveEngine::finish(state.engine.as_mut().map(|(_, engine)| engine), pending, buffer, &info)?;
-        let Some((_, engine)) = &state.engine else { return Err(restart().into()) };
-        Ok(self.attach(buffer.make_mut(), found, frame.geometry, algo, began, engine)?)
+        Ok(self.attach(state, buffer.make_mut(), found, frame.geometry, algo, began)?)
     }
 
     /// Finishes the oldest frame in flight, if more than `depth` are; no buffer comes of a bad one.
@@ -365,40 +371,56 @@ impl Superpixel {
     /// Attaches what was found and counts the frame.
     fn attach(
         &self,
+        state: &mut State,
         buffer: &mut gst::BufferRef,
         found: Found,
         geometry: Geometry,
         algo: &'static str,
         began: Instant,
-        engine: &ActiveEngine,
     ) -> Result<(), gst::ErrorMessage> {
+        let regions = found.regions;
         if let Some(labels) = found.labels {
-            let attached = meta::attach(
-                buffer,
-                meta::Attachment {
-                    labels,
-                    geometry,
-                    algo,
-                    regions: found.regions,
-                    table: found.table,
-                    motion: found.motion,
-                    neighbors: found.neighbors,
-                },
-            );
-            attached.map_err(|e| {
+            let refuse = |e: glib::BoolError| {
                 gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
-            })?;
+            };
+            let described =
+                analytics::Found { labels: &labels, geometry, regions, table: found.table.as_ref() };
+            self.describe(state, buffer, &described).map_err(refuse)?;
+            let Found { table, motion, neighbors, .. } = found;
+            let attachment = meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors };
+            meta::attach(buffer, attachment).map_err(refuse)?;
         }
+        let Some((_, engine)) = &state.engine else { return Err(restart()) };
         let mut stats = self.stats.lock().unwrap();
         self.bad_buffers.note_used();
         stats.frames += 1;
-        stats.regions = found.regions;
+        stats.regions = regions;
         stats.last = began.elapsed();
         stats.total += began.elapsed();
         stats.stages.clear();
         stats.stages.extend(engine.times().into_iter().flat_map(|times| times.iter()));
         stats.traffic = engine.traffic();
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
+        Ok(())
+    }
+
+    /// Attaches the standard metadata that is wanted.
+    fn describe(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+        found: &analytics::Found<'_>,
+    ) -> Result<(), glib::BoolError> {
+        let Some(detail) = self.settings.lock().unwrap().analytics.detail() else { return Ok(()) };
+        let complete = state.analytics.attach(buffer, found, detail)?;
+        if !complete && !state.warned_of_objects {
+            state.warned_of_objects = true;
+            let reason = analytics::unavailable().map_or_else(
+                || format!("they need region-table=true and at most {} regions", analytics::MOST_OBJECTS),
+                String::from,
+            );
+            gst::warning!(CAT, imp = self, "analytics=objects: no objects are attached, {reason}");
+        }
         Ok(())
     }
 }

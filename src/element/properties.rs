@@ -193,6 +193,14 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Neighbors",
             "Attach the list of touching regions with their shared boundary lengths to the metadata",
         ),
+        glib::ParamSpecEnum::builder_with_default("analytics", default.analytics)
+            .nick("Analytics")
+            .blurb(
+                "With GStreamer 1.26 or newer: standard metadata attached beside GstSuperpixelMeta, where labels=true; objects \
+                 needs region-table=true",
+            )
+            .mutable_playing()
+            .build(),
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")
             .blurb(

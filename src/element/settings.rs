@@ -14,7 +14,7 @@ use crate::post::merge;
 use crate::temporal;
 
 use super::cuda::DeviceSettings;
-use super::enums::{Algorithm, Backend, ColorSpace, MergeRule, Overlay};
+use super::enums::{Algorithm, Analytics, Backend, ColorSpace, MergeRule, Overlay};
 
 /// The values of all properties; copied once a frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,7 @@ pub(super) struct Settings {
     pub labels: bool,
     pub region_table: bool,
     pub neighbors: bool,
+    pub analytics: Analytics,
     pub superpixel_size: u32,
     pub superpixels: u32,
     pub connectivity: bool,
@@ -55,6 +56,7 @@ impl Default for Settings {
             labels: true,
             region_table: true,
             neighbors: false,
+            analytics: Analytics::default(),
             superpixel_size,
             superpixels,
             connectivity,
@@ -89,6 +91,7 @@ impl Settings {
             merge: self.merge.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
+            masked: false,
             algorithm: self.own.of(self.algorithm()),
         }
     }
@@ -160,6 +163,7 @@ impl Settings {
             "labels" => self.labels = of(value),
             "region-table" => self.region_table = of(value),
             "neighbors" => self.neighbors = of(value),
+            "analytics" => self.analytics = of(value),
             _ => {
                 if !self.device.set(name, value) {
                     unimplemented!("property {name}")
@@ -200,6 +204,7 @@ impl Settings {
             "labels" => self.labels.to_value(),
             "region-table" => self.region_table.to_value(),
             "neighbors" => self.neighbors.to_value(),
+            "analytics" => self.analytics.to_value(),
             _ => self.device.get(name).unwrap_or_else(|| unimplemented!("property {name}")),
         }
     }

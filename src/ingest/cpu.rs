@@ -5,11 +5,11 @@ use rayon::prelude::*;
 
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
-use crate::color::{COLORS, ColorTables, Yuv};
+use crate::color::{COLORS, ColorTables, OUTSIDE, Yuv};
 use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
 use crate::error::Result;
-use crate::image::{Frame, FrameInfo, PixelFormat, p010_code};
+use crate::image::{Frame, FrameInfo, Mask, PixelFormat, p010_code};
 use crate::plan::Plan;
 
 pub(crate) struct Ingest {
@@ -120,12 +120,14 @@ impl backend::Ingest<Cpu> for Ingest {
     fn ingest(&mut self, frame: &Frame<'_>, buffers: &mut FrameBuffers) -> Result<()> {
         let width = self.info.geometry.width as usize;
         self.cpu.run(|| {
-            buffers
-                .features
-                .par_chunks_mut(width)
-                .enumerate()
-                .with_min_len(16)
-                .for_each(|(y, out)| ingest_row(self, frame, y, out));
+            buffers.features.par_chunks_mut(width).enumerate().with_min_len(16).for_each(|(y, out)| {
+                ingest_row(self, frame, y, out);
+                if let Some(Mask { bytes, stride }) = frame.mask() {
+                    for (feature, _) in out.iter_mut().zip(&bytes[y * stride..]).filter(|(_, m)| **m == 0) {
+                        *feature = OUTSIDE;
+                    }
+                }
+            });
         });
         Ok(())
     }

@@ -4,18 +4,57 @@
 use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
 use crate::color::ColorTables;
-use crate::cuda::abi::{IngestArgs, SpaceArgs};
+use crate::cuda::abi::{Address, GridArgs, IngestArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Kernel, args};
-use crate::cuda::tuning::INGEST_THREADS;
+use crate::cuda::tuning::{INGEST_THREADS, MASK_THREADS};
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::plan::Plan;
 
 const MODULE: ModuleCode = module_code!("color");
+const MASK: ModuleCode = module_code!("mask");
+
+/// Launches that take away what is outside of masks.
+struct Masking {
+    outside: Kernel,
+    seeds: Kernel,
+    grid: GridArgs,
+    blocks: u32,
+}
+
+impl Masking {
+    fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+        let most = 8 * cuda.device.multiprocessors;
+        Ok(Self {
+            outside: cuda.device.kernel(&MASK, "mask_outside", "ingest")?,
+            seeds: cuda.device.kernel(&MASK, "mask_seeds", "ingest")?,
+            grid: GridArgs::new(&plan.grid),
+            blocks: (plan.frame.geometry.pixels() as u32).div_ceil(MASK_THREADS).min(most),
+        })
+    }
+
+    fn launch(&self, frame: &DeviceFrame<'_>, buffers: &FrameBuffers) -> Result<()> {
+        let (mask, stride) = frame.planes.mask.unwrap_or((0, 0));
+        let (mask, grid) = (Address::<u8>::new(mask), self.grid);
+        let (features, samples) = (buffers.features(), buffers.samples.address());
+        let (counters, seeds) = (buffers.counters(), buffers.seeds());
+        let cells = grid.nx * grid.ny;
+        // SAFETY: the parameters of the kernels of kernels/mask.cu. `FrameBuffers::new` has made features, samples, counters and, as
+        // masks were planned, seeds; whoever made the frame has promised that the mask has its size.
+        unsafe {
+            let outside = &mut args![mask, features, samples, counters, stride, grid];
+            buffers.queue.launch(&self.outside, (self.blocks, 1), MASK_THREADS, outside)?;
+            let blocks = (cells.div_ceil(MASK_THREADS / 32), 1);
+            buffers.queue.launch(&self.seeds, blocks, MASK_THREADS, &mut args![features, seeds, grid])
+        }
+    }
+}
 
 pub(crate) struct Ingest {
     kernel: Kernel,
+    /// Where frames may have masks.
+    masking: Option<Masking>,
     args: IngestArgs,
     blocks: u32,
 }
@@ -35,6 +74,7 @@ impl Ingest {
                 clear_words: (buffers.sums[0].len() - 2) as u32,
             },
             blocks: resident.min((width.div_ceil(128) * height).div_ceil(INGEST_THREADS / 32)).max(1),
+            masking: plan.masked.then(|| Masking::new(cuda, plan)).transpose()?,
             kernel,
         })
     }
@@ -54,7 +94,8 @@ impl backend::Ingest<Cuda> for Ingest {
                 (self.blocks, 1),
                 INGEST_THREADS,
                 &mut args![tables, features, samples, clear, frame.args(), self.args],
-            )
+            )?;
         }
+        self.masking.as_ref().map_or(Ok(()), |masking| masking.launch(frame, buffers))
     }
 }

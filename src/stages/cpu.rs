@@ -128,6 +128,9 @@ impl Backend for Cpu {
             return Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() });
         }
         plan.frame.check(frame.info())?;
+        if frame.mask().is_some() && !plan.masked {
+            return Err(Error::Mask);
+        }
         labels.check(plan.frame.geometry)
     }
 

@@ -145,6 +145,9 @@ impl Backend for Cuda {
 
     fn check(&self, plan: &Plan, frame: &DeviceFrame<'_>, _: &()) -> Result<()> {
         plan.frame.check(frame.info())?;
+        if frame.planes.mask.is_some() && !plan.masked {
+            return Err(Error::Mask);
+        }
         frame.check_context(self)
     }
 

@@ -23,6 +23,7 @@ impl backend::Temporal<Cpu> for Temporal {
     fn begin(&mut self, buffers: &mut FrameBuffers, times: &mut StageTimes) -> Result<()> {
         let FrameBuffers { features, temporal: Some(state), .. } = buffers else { return Ok(()) };
         times.time("temporal/motion", || {
+            state.count_inside(features);
             state.take_thumbnail(&self.cpu, features);
             (state.shift, state.unlike) = ([0; 2], false);
             if state.warm {

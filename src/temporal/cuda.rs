@@ -35,6 +35,7 @@ impl Temporal {
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
         let kernel = |name, stage| cuda.device.kernel(&TEMPORAL, name, stage);
         let identity = |name| cuda.device.kernel(&IDENTITY, name, "temporal/identify");
+        let masked = |usual, masked| if temporal.masked { masked } else { usual };
         let most = 4 * cuda.device.multiprocessors;
         let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
         let points = super::track_points(&plan.grid, plan.frame.geometry);
@@ -42,8 +43,8 @@ impl Temporal {
         // Two words a sample.
         let track_bytes = 8 * points * (TRACK_THREADS / 32) as usize;
         Ok(Self {
-            begin: kernel("temporal_begin", "temporal/motion")?,
-            shift: kernel("temporal_shift", "temporal/motion")?,
+            begin: kernel(masked("temporal_begin", "temporal_begin_masked"), "temporal/motion")?,
+            shift: kernel(masked("temporal_shift", "temporal_shift_masked"), "temporal/motion")?,
             track: kernel("temporal_track", "temporal/track")?.with_shared(track_bytes),
             claim: kernel("temporal_claim", "temporal/reassign")?,
             reassign: kernel("temporal_reassign", "temporal/reassign")?,
@@ -103,7 +104,9 @@ impl backend::Temporal<Cuda> for Temporal {
         // kernels/abi.cuh names, for this grid; labels of the last frame are below its number of regions.
         unsafe {
             let begin_blocks = (self.begin_blocks, 1);
-            buffers.queue.launch(&self.begin, begin_blocks, threads, &mut args![all, grid, shape, warm])?;
+            let counters = buffers.counters();
+            let begin = &mut args![all, counters, grid, shape, warm];
+            buffers.queue.launch(&self.begin, begin_blocks, threads, begin)?;
             if !state.warm {
                 return Ok(());
             }

@@ -17,6 +17,7 @@ use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
 use crate::cuda::tuning::{IDENTIFY_THREADS, TEMPORAL_THREADS, TILE};
 use crate::error::Result;
+use crate::image::NO_LABEL;
 use crate::regions::Motion;
 
 /// Kernels of the motion of pictures and clusters.
@@ -53,6 +54,7 @@ impl Merged {
 const STATE_WORDS: usize = size_of::<TemporalState>() / size_of::<u32>();
 const RESIDUAL: usize = offset_of!(TemporalState, residual) / size_of::<u32>();
 const NEXT_ID: usize = offset_of!(TemporalState, next_id) / size_of::<u32>();
+const INSIDE: usize = offset_of!(TemporalState, inside) / size_of::<u32>();
 
 /// Device memory of what a frame leaves to the next.
 pub(crate) struct State {
@@ -106,7 +108,13 @@ impl State {
         let samples = (temporal.samples as usize).max(votes);
         let pairs = (2 * samples).next_power_of_two();
         let mut first = [0; STATE_WORDS];
-        first[NEXT_ID] = 1;
+        (first[NEXT_ID], first[INSIDE]) = (1, temporal.samples as u32);
+        let region_cells = if temporal.masked {
+            // What was outside, whose label is above all others, is in none.
+            Memory::with(cuda, what, &vec![u32::MAX; usize::from(NO_LABEL) + 1])?
+        } else {
+            Memory::new(cuda, what, max_regions)?
+        };
         Ok(Self {
             grid: GridArgs::new(&plan.grid),
             args: TemporalArgs {
@@ -135,7 +143,7 @@ impl State {
             moves: Memory::new(cuda, what, cells)?,
             claims: Memory::new(cuda, what, (1 + CLAIM_ROUNDS) * cells)?,
             wanted: Memory::new(cuda, what, cells)?,
-            region_cells: Memory::new(cuda, what, max_regions)?,
+            region_cells,
             features: [Memory::new(cuda, what, n)?, Memory::new(cuda, what, n)?],
             labels: match plan.merge {
                 Some(_) => None,

@@ -73,7 +73,8 @@ impl State {
             let row = labels.row(y);
             for x in grid.samples(&(0..width)) {
                 let label = usize::from(row[x]);
-                if owners[label] == 0 {
+                // What is outside of a mask has none.
+                if owners.get(label) == Some(&0) {
                     let [a, b, c] = unpack(features[y * width + x]).map(u64::from);
                     for (sum, v) in sums[label].iter_mut().zip([1, x as u64, y as u64, a, b, c]) {
                         *sum += v;
@@ -133,14 +134,14 @@ impl State {
             let (row, gy) = (labels.row(y), (y / step).min(grid.ny as usize - 1));
             for x in grid.samples(&(0..width)) {
                 let label = usize::from(row[x]);
-                if tracks[label].id != 0 {
+                if tracks.get(label).is_none_or(|track| track.id != 0) {
                     continue;
                 }
                 let [move_x, move_y] = moves[gy * nx + (x / step).min(nx - 1)];
                 let from_x = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
                 let from_y = (y as i32 - move_y).clamp(0, height as i32 - 1) as usize;
                 let earlier = usize::from(before[from_y * width + from_x]);
-                if !used[earlier] {
+                if used.get(earlier) == Some(&false) {
                     overlaps.add(label as u32, earlier as u32, 1);
                 }
             }

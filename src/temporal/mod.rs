@@ -168,6 +168,8 @@ pub struct Plan {
     pub(crate) claim_reach: u32,
     /// From which on no shift makes two thumbnails alike: in eighths of the variance, and by square.
     pub(crate) unlike: [u32; 2],
+    /// Whether frames may have masks.
+    pub(crate) masked: bool,
 }
 
 impl Plan {
@@ -193,6 +195,7 @@ impl Plan {
             in_slots,
             claim_reach,
             unlike: if in_slots { [UNLIKE[0], 0] } else { [UNLIKE[1], UNLIKE_NOISE] },
+            masked: false,
         }
     }
 
@@ -217,14 +220,22 @@ impl Plan {
         }
     }
 
-    /// Whether a frame is not what its predecessor led to.
-    pub(crate) fn is_cut(&self, residual: u64, last: u64, unlike: bool) -> bool {
-        residual > if unlike { 2 } else { 4 } * last + self.samples
+    /// The last frame's residual as if of it `samples` had been inside of its mask instead of `last`: unknown, if none was.
+    pub(crate) fn residual_of(&self, residual: u64, last: u64, samples: u64) -> u64 {
+        if last == 0 || residual >= self.unknown_residual() {
+            return self.unknown_residual();
+        }
+        residual / last * samples + residual % last * samples / last
     }
 
-    /// The inertia in a frame after one with that residual.
-    pub(crate) fn inertia(&self, residual: u64) -> Inertia {
-        let most = (residual / self.samples * u64::from(MOST_DISCOUNT * self.inertia)) >> 8;
+    /// Whether a frame is not what its predecessor led to, of which `samples` are inside of its mask, as in `last`.
+    pub(crate) fn is_cut(&self, residual: u64, last: u64, samples: u64, unlike: bool) -> bool {
+        residual > if unlike { 2 } else { 4 } * last + samples
+    }
+
+    /// The inertia in a frame after one with that residual, of that many samples.
+    pub(crate) fn inertia(&self, residual: u64, samples: u64) -> Inertia {
+        let most = (residual / samples.max(1) * u64::from(MOST_DISCOUNT * self.inertia)) >> 8;
         // Even fifteen eighths fit.
         let eighth = most.min(u64::from(u32::MAX / 2)) as u32 / 8;
         Inertia { usual: self.inertia, sure: self.sure, eighth }
@@ -339,7 +350,7 @@ mod tests {
         let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true, u32::MAX);
         assert_eq!((plan.inertia, plan.sure), (51, 252));
         // The mean distance is 1000, so that an eighth of similarity discounts 1000 * 30 * 51 / 256 / 8.
-        let inertia = plan.inertia(1000 * plan.samples + 1);
+        let inertia = plan.inertia(1000 * plan.samples + 1, plan.samples);
         for (distance, similarity, discounted) in [
             (5120, STAYS, 5040),
             (5120, 8, 5040),
@@ -367,7 +378,7 @@ mod tests {
         }
         assert_eq!(
             Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true, u32::MAX)
-                .inertia(u64::MAX)
+                .inertia(u64::MAX, plan.samples)
                 .discounted(77, 15 << 4),
             77
         );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Predictions on the CPU: which region every pixel comes from, and how similar it is to what was there.
 
-use super::state::State;
+use super::state::{NONE, State};
 use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
 use crate::color::unpack;
 use crate::cpu::level::LANES;
@@ -118,12 +118,18 @@ impl Predictor<'_> {
         if labels.iter().fold(0, |others, label| others | (label ^ labels[0])) == 0 {
             return [self.candidate(labels[0]); LANES];
         }
-        let cells = labels.map(|label| self.cells[usize::from(label)]);
+        let cells = labels.map(|label| self.cell(label));
         let mut candidates = [NO_CANDIDATE; LANES];
         for lane in 0..LANES {
             candidates[lane] = self.of_cell(cells[lane]);
         }
         candidates
+    }
+
+    /// The cell that a label's cluster is in; none of what was outside of a mask.
+    #[inline(always)]
+    fn cell(&self, label: u16) -> u32 {
+        self.cells.get(usize::from(label)).copied().unwrap_or(NONE)
     }
 
     /// The candidate that a cell is, given as column, and row in the upper half.
@@ -140,7 +146,7 @@ impl Predictor<'_> {
         match self.known {
             Some((known, candidate)) if known == label => candidate,
             _ => {
-                let candidate = self.of_cell(self.cells[usize::from(label)]);
+                let candidate = self.of_cell(self.cell(label));
                 self.known = Some((label, candidate));
                 candidate
             }

@@ -5,6 +5,7 @@ use super::matching::Matching;
 use super::merged::Merged;
 use super::{CLAIM_ROUNDS, Inertia, POSITION_UNIT, Plan, Track};
 use crate::algo::grid::Grid;
+use crate::color::OUTSIDE;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
@@ -140,8 +141,10 @@ pub(crate) struct State {
     pub features: Array<u32>,
     /// Motion of the picture since the slots moved with it, in 1/16 px.
     pub(super) drift: [i32; 2],
-    /// The last frame's residual.
+    /// The last frame's residual, or once this one has begun, what it would be of as many samples.
     residual: u64,
+    /// Samples inside of the mask: of the last frame, or of this one once it has begun.
+    inside: u64,
     pub(super) next_id: u32,
     /// Names of merged regions, where regions are merged: those are then the ones that a reader sees.
     pub merged: Option<Merged>,
@@ -175,6 +178,7 @@ impl State {
             features: memory::zeroed("last colors", pixels)?,
             drift: [0; 2],
             residual: 0,
+            inside: temporal.samples,
             next_id: 1,
             merged: plan.merge.map(|_| Merged::default()),
             largest: Array::new(),
@@ -197,7 +201,7 @@ impl State {
 
     /// The discount for a predicted cluster, as part of its distance.
     pub fn inertia(&self) -> Inertia {
-        self.plan.inertia(self.residual)
+        self.plan.inertia(self.residual, self.inside)
     }
 
     /// One for each region that a reader sees.
@@ -211,6 +215,20 @@ impl State {
             velocity: track.velocity.map(|v| v as f32 / POSITION_UNIT as f32),
             age: track.age,
         })
+    }
+
+    /// Counts the samples inside of the frame's mask.
+    pub(super) fn count_inside(&mut self, features: &[u32]) {
+        let Self { plan, grid, residual, inside, .. } = self;
+        if !plan.masked {
+            return;
+        }
+        let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
+        let row =
+            |y: usize| grid.samples(&(0..width)).filter(move |x| features[y * width + x] != OUTSIDE).count();
+        let now = grid.samples(&(0..height)).map(row).sum::<usize>() as u64;
+        *residual = plan.residual_of(*residual, *inside, now);
+        *inside = now;
     }
 
     /// The next frame is the first.
@@ -230,7 +248,7 @@ impl State {
 
     /// Whether the first warm round's residual tells of a cut; then nothing is carried over.
     pub fn cut(&mut self, residual: u64) -> bool {
-        if self.plan.is_cut(residual, self.residual, self.unlike) {
+        if self.plan.is_cut(residual, self.residual, self.inside, self.unlike) {
             self.warm = false;
         }
         !self.warm

@@ -14,6 +14,27 @@ use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
 use gstsuperpixel::post::merge;
 
+/// What a pixel outside of a mask has as color: L 0, a +47, b -78.
+pub const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
+/// Its label.
+pub const NO_LABEL: u16 = 65_535;
+
+/// Where the cluster of a cell starts: at the center or, if that is outside, at the nearest pixel inside, the first of several.
+pub fn seed(grid: &Grid, features: &[u32], k: usize) -> (usize, usize) {
+    let (gx, gy, w) = (k % grid.nx() as usize, k / grid.nx() as usize, grid.geometry().width() as usize);
+    let center = grid.seed(gx, gy);
+    let mut best = (usize::MAX, center);
+    for y in grid.rows(gy) {
+        for x in grid.columns(gx) {
+            let far = x.abs_diff(center.0).pow(2) + y.abs_diff(center.1).pow(2);
+            if features[y * w + x] != OUTSIDE && far < best.0 {
+                best = (far, (x, y));
+            }
+        }
+    }
+    best.1
+}
+
 pub struct Cluster {
     pub mean: [i64; 5],
     pub spread: i64,
@@ -31,11 +52,11 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
         ((x / s).min(grid.nx() as usize - 1), (y / s).min(grid.ny() as usize - 1))
     };
     if grid.step() == 1 {
-        return (0..w * h).map(|i| i as u16).collect();
+        return own_labels(features);
     }
     let mut clusters: Vec<Cluster> = (0..grid.cells())
         .map(|k| {
-            let (x, y) = grid.seed(k % grid.nx() as usize, k / grid.nx() as usize);
+            let (x, y) = seed(grid, features, k);
             Cluster { mean: point(x, y), spread: plan.adaptive.map_or(1, |a| i64::from(a.initial)) }
         })
         .collect();
@@ -73,6 +94,9 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
         let mut sums = vec![([0i64; 5], 0i64, 0i64); clusters.len()];
         for y in (0..h).step_by(grid.sample_step() as usize) {
             for x in (0..w).step_by(grid.sample_step() as usize) {
+                if features[y * w + x] == OUTSIDE {
+                    continue;
+                }
                 let (k, p) = (nearest(&clusters, x, y), point(x, y));
                 for j in 0..5 {
                     sums[k].0[j] += p[j];
@@ -88,14 +112,23 @@ pub fn slic(grid: &Grid, plan: &slic::Plan, features: &[u32]) -> Vec<u16> {
             }
         }
     }
-    (0..w * h).map(|i| nearest(&clusters, i % w, i / w) as u16).collect()
+    inside_only(features, |i| nearest(&clusters, i % w, i / w) as u16)
+}
+
+/// A label for every pixel inside.
+fn inside_only(features: &[u32], label: impl Fn(usize) -> u16) -> Vec<u16> {
+    (0..features.len()).map(|i| if features[i] == OUTSIDE { NO_LABEL } else { label(i) }).collect()
+}
+
+fn own_labels(features: &[u32]) -> Vec<u16> {
+    inside_only(features, |i| i as u16)
 }
 
 /// LSC by the definition of its arithmetic: sums in i64, then single roundings in the order that is written down.
 pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
     let (w, h) = (grid.geometry().width() as usize, grid.geometry().height() as usize);
     if grid.step() == 1 {
-        return (0..w * h).map(|i| i as u16).collect();
+        return own_labels(features);
     }
     let signed = |pair: u32| [i64::from(pair as u16 as i16), i64::from((pair >> 16) as u16 as i16)];
     let point = |x: usize, y: usize| -> Vec<i64> {
@@ -107,18 +140,23 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
         .step_by(grid.sample_step() as usize)
         .flat_map(|y| (0..w).step_by(grid.sample_step() as usize).map(move |x| (x, y)))
         .collect();
+    let lattice: Vec<_> = lattice.into_iter().filter(|&(x, y)| features[y * w + x] != OUTSIDE).collect();
     let n = lattice.len() as i64;
     let mean: Vec<i64> = (0..6)
         .map(|j| lattice.iter().map(|&(x, y)| point(x, y)[j]).sum::<i64>())
-        .map(|sum| (2 * sum + n).div_euclid(2 * n))
+        .map(|sum| (2 * sum + n).div_euclid(2 * n.max(1)))
         .collect();
+    // Without samples that of what is outside.
+    let nothing = || {
+        let [l, a, b] = unpack(OUTSIDE).map(|v| v as usize);
+        [plan.color.l[l], plan.color.ab[a], plan.color.ab[b]].into_iter().flat_map(signed).collect()
+    };
+    let mean: Vec<i64> = if n == 0 { nothing() } else { mean };
     let norm: i64 = mean.iter().map(|m| m * m).sum();
     let inverse = 1.0f32 / norm as f32;
     let weights: Vec<f32> = mean.iter().map(|&m| m as f32 * inverse).collect();
-    let seeds: Vec<Vec<i64>> = (0..grid.cells())
-        .map(|k| grid.seed(k % grid.nx() as usize, k / grid.nx() as usize))
-        .map(|(x, y)| point(x, y))
-        .collect();
+    let seeds: Vec<Vec<i64>> =
+        (0..grid.cells()).map(|k| seed(grid, features, k)).map(|(x, y)| point(x, y)).collect();
     let mut state = seeds;
     let nearest = |state: &[Vec<i64>], x: usize, y: usize| -> usize {
         let p: Vec<f32> = point(x, y).iter().map(|&v| v as f32).collect();
@@ -175,7 +213,7 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
             }
         }
     }
-    (0..w * h).map(|i| nearest(&state, i % w, i / w) as u16).collect()
+    inside_only(features, |i| nearest(&state, i % w, i / w) as u16)
 }
 
 /// LSC as GLSC prints it (Eq. 1, 2, 4, 5), in f64: features divided by their weights, weighted means, distances in full.
@@ -293,7 +331,7 @@ pub fn connect<T: PartialEq>(
     let mut root = components(geometry, labels);
     for round in 0.. {
         let mut sums: BTreeMap<usize, (u64, [u64; 3])> = BTreeMap::new();
-        for i in 0..n {
+        for i in (0..n).filter(|&i| features[i] != OUTSIDE) {
             let entry = sums.entry(root[i]).or_default();
             entry.0 += 1;
             for (sum, v) in entry.1.iter_mut().zip(unpack(features[i])) {
@@ -302,14 +340,13 @@ pub fn connect<T: PartialEq>(
         }
         let small: BTreeSet<usize> =
             sums.iter().filter(|(_, s)| s.0 < u64::from(min_region)).map(|(&r, _)| r).collect();
-        if small.is_empty() || sums.len() == 1 {
-            let number: BTreeMap<usize, u16> = sums.keys().enumerate().map(|(i, &r)| (r, i as u16)).collect();
-            return root.iter().map(|r| number[r]).collect();
-        }
         let mean = |r: usize| sums[&r].1.map(|s| (32 * s + sums[&r].0) / (2 * sums[&r].0));
         let mut pick: BTreeMap<usize, (bool, u64, usize)> = BTreeMap::new();
         for i in 0..n {
             for j in neighbors(i, w, n).filter(|&j| root[j] != root[i] && small.contains(&root[i])) {
+                if features[j] == OUTSIDE {
+                    continue;
+                }
                 let (a, b) = (mean(root[i]), mean(root[j]));
                 let distance: u64 = a.iter().zip(b).map(|(&a, b)| a.abs_diff(b).pow(2)).sum();
                 let small = small.contains(&root[j]);
@@ -323,22 +360,27 @@ pub fn connect<T: PartialEq>(
                 *entry = (*entry).min(key);
             }
         }
+        if pick.is_empty() {
+            let number: BTreeMap<usize, u16> = sums.keys().enumerate().map(|(i, &r)| (r, i as u16)).collect();
+            return inside_only(features, |i| number[&root[i]]);
+        }
         let mut name: BTreeMap<usize, usize> = sums.keys().map(|&r| (r, r)).collect();
         for (&a, &(_, _, b)) in &pick {
             let (a, b) = (name[&a], name[&b]);
             let low = a.min(b);
             name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
         }
-        root.iter_mut().for_each(|r| *r = name[r]);
+        root.iter_mut().for_each(|r| *r = name.get(r).copied().unwrap_or(*r));
     }
     unreachable!("rounds end when nothing is small")
 }
 
 /// Labels without connectivity: clusters numbered in their order.
-pub fn numbered<T: Ord + Copy>(clusters: &[T]) -> Vec<u16> {
-    let used: BTreeSet<T> = clusters.iter().copied().collect();
+pub fn numbered<T: Ord + Copy>(clusters: &[T], features: &[u32]) -> Vec<u16> {
+    let inside = clusters.iter().zip(features).filter(|(_, feature)| **feature != OUTSIDE);
+    let used: BTreeSet<T> = inside.map(|(&cluster, _)| cluster).collect();
     let number: BTreeMap<T, u16> = used.into_iter().enumerate().map(|(i, k)| (k, i as u16)).collect();
-    clusters.iter().map(|k| number[k]).collect()
+    inside_only(features, |i| number[&clusters[i]])
 }
 
 /// SNIC by its definition: the queue is an ordered set of (distance, pixel, cluster).
@@ -350,9 +392,10 @@ pub fn snic(grid: &Grid, plan: &snic::Plan, features: &[u32]) -> Vec<u16> {
     };
     let mut queue: BTreeSet<(i128, usize, usize)> = (0..grid.cells())
         .map(|k| {
-            let (x, y) = grid.seed(k % grid.nx() as usize, k / grid.nx() as usize);
+            let (x, y) = seed(grid, features, k);
             (0, y * w + x, k)
         })
+        .filter(|&(_, i, _)| features[i] != OUTSIDE)
         .collect();
     let mut labels = vec![None; w * h];
     let mut members = vec![Vec::new(); grid.cells()];
@@ -378,13 +421,19 @@ pub fn snic(grid: &Grid, plan: &snic::Plan, features: &[u32]) -> Vec<u16> {
                 continue;
             }
             let neighbor = y as usize * w + x as usize;
-            if labels[neighbor].is_none() {
+            if labels[neighbor].is_none() && features[neighbor] != OUTSIDE {
                 let p = point(neighbor);
                 queue.insert(((0..5).map(|j| (16 * p[j] - mean[j]).pow(2)).sum(), neighbor, k));
             }
         }
     }
-    labels.into_iter().map(|label| label.unwrap()).collect()
+    let home = |i: usize| {
+        let s = grid.step() as usize;
+        let (gx, gy) = ((i % w / s).min(grid.nx() as usize - 1), (i / w / s).min(grid.ny() as usize - 1));
+        (gy * grid.nx() as usize + gx) as u16
+    };
+    // What no seed has reached belongs to its cell.
+    inside_only(features, |i| labels[i].unwrap_or_else(|| home(i)))
 }
 
 /// Quick shift by its definition, with the weights' chain of operations: every pair in full, one after the other. The root
@@ -399,6 +448,7 @@ pub fn quickshift(geometry: Geometry, plan: &quickshift::Plan, features: &[u32])
         let (x, y) = (p % w, p / w);
         ((y - reach).max(0)..(y + reach + 1).min(h))
             .flat_map(move |v| ((x - reach).max(0)..(x + reach + 1).min(w)).map(move |u| v * w + u))
+            .filter(|&q| features[q as usize] != OUTSIDE)
     };
     let weight = |p: i64, q: i64| -> u64 {
         let g = &plan.weight;
@@ -435,7 +485,7 @@ pub fn quickshift(geometry: Geometry, plan: &quickshift::Plan, features: &[u32])
         }
         p as u32
     };
-    (0..w * h).map(root).collect()
+    (0..w * h).map(|p| if features[p as usize] == OUTSIDE { u32::MAX } else { root(p) }).collect()
 }
 
 /// Region merging by its definition: one pass after the other, every pair of pixels that touch, in wide integers.
@@ -452,7 +502,7 @@ pub fn merge(
     let mut labels = labels.to_vec();
     for _ in 0..params.passes {
         let mut sums: BTreeMap<u16, (u64, [u64; 3])> = BTreeMap::new();
-        for i in 0..n {
+        for i in (0..n).filter(|&i| labels[i] != NO_LABEL) {
             let entry = sums.entry(labels[i]).or_default();
             entry.0 += 1;
             for (sum, v) in entry.1.iter_mut().zip(unpack(features[i])) {
@@ -463,6 +513,9 @@ pub fn merge(
         let mut apart: BTreeMap<(u16, u16), u128> = BTreeMap::new();
         for i in 0..n {
             for j in neighbors(i, w, n).filter(|&j| labels[j] != labels[i]) {
+                if labels[i] == NO_LABEL || labels[j] == NO_LABEL {
+                    continue;
+                }
                 let (a, b) = (mean(labels[i]), mean(labels[j]));
                 let d = (0..3).map(|k| u128::from(a[k].abs_diff(b[k])).pow(2)).sum();
                 apart.insert((labels[i], labels[j]), d);
@@ -486,9 +539,9 @@ pub fn merge(
                 name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
             }
         }
-        labels.iter_mut().for_each(|l| *l = name[l]);
+        labels.iter_mut().filter(|l| **l != NO_LABEL).for_each(|l| *l = name[l]);
     }
-    let used: BTreeSet<u16> = labels.iter().copied().collect();
+    let used: BTreeSet<u16> = labels.iter().copied().filter(|&l| l != NO_LABEL).collect();
     let number: BTreeMap<u16, u16> = used.into_iter().enumerate().map(|(i, l)| (l, i as u16)).collect();
-    labels.iter().map(|l| number[l]).collect()
+    labels.iter().map(|l| number.get(l).copied().unwrap_or(NO_LABEL)).collect()
 }

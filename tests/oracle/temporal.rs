@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
 
+use super::{NO_LABEL, OUTSIDE};
 use gstsuperpixel::algo::grid::Grid;
 use gstsuperpixel::algo::{AlgorithmPlan, lsc, slic};
 use gstsuperpixel::color::{ColorSpace, unpack};
@@ -211,8 +212,10 @@ impl Stream {
         (0..h).step_by(step).flat_map(|y| (0..w).step_by(step).map(move |x| [x, y])).collect()
     }
 
-    fn samples(&self) -> Vec<Pair> {
-        self.lattice(self.grid().sample_step() as usize)
+    /// Those of the sample lattice that are inside.
+    fn samples(&self, features: &[u32]) -> Vec<Pair> {
+        let all = self.lattice(self.grid().sample_step() as usize);
+        all.into_iter().filter(|&at| features[self.pixel(at)] != OUTSIDE).collect()
     }
 
     /// Segments the next frame.
@@ -248,9 +251,9 @@ impl Stream {
         let labels = if self.plan.connectivity() {
             super::connect(geometry, &map, features, self.plan.min_region())
         } else {
-            super::numbered(&map)
+            super::numbered(&map, features)
         };
-        let count = labels.iter().max().map_or(0, |&l| usize::from(l) + 1);
+        let count = labels.iter().filter(|l| **l != NO_LABEL).max().map_or(0, |&l| usize::from(l) + 1);
 
         let mut ways = vec![Way { motion: last.as_ref().map_or([0; 2], |_| shift), ..Way::default() }; count];
         let mut used = vec![false; last.as_ref().map_or(0, |before| before.ways.len())];
@@ -283,7 +286,7 @@ impl Stream {
         self.seen.cuts += u32::from(was_warm && last.is_none());
         if let Some(before) = &last {
             let named = ways.iter().filter(|way| way.id != 0).count();
-            self.adopt(before, &labels, &moves, &mut ways, &mut used);
+            self.adopt(before, features, &labels, &moves, &mut ways, &mut used);
             self.seen.adopted += (ways.iter().filter(|way| way.id != 0).count() - named) as u32;
         }
         let next = if self.plan.merge().is_some() { &mut self.next_hidden } else { &mut self.next_id };
@@ -322,20 +325,24 @@ impl Stream {
         square
     }
 
-    /// Means of channel 0 over whole squares, cut to integers.
+    /// Means of channel 0 over what is inside of whole squares, cut to integers; -1 where nothing is.
     fn thumbnail(&self, features: &[u32]) -> Vec<i64> {
         let side = self.square();
         let [columns, rows] = self.sides().map(|s| s / side);
         let mut means = Vec::new();
         for v in 0..rows {
             for u in 0..columns {
-                let mut sum = 0;
+                let (mut sum, mut n) = (0, 0);
                 for y in 0..side {
                     for x in 0..side {
-                        sum += i64::from(unpack(features[self.pixel([u * side + x, v * side + y])])[0]);
+                        let feature = features[self.pixel([u * side + x, v * side + y])];
+                        if feature != OUTSIDE {
+                            sum += i64::from(unpack(feature)[0]);
+                            n += 1;
+                        }
                     }
                 }
-                means.push(sum / (side * side));
+                means.push(if n == 0 { -1 } else { sum / n });
             }
         }
         means
@@ -350,12 +357,23 @@ impl Stream {
         let inner = || {
             (reach[1]..rows - reach[1]).flat_map(move |v| (reach[0]..columns - reach[0]).map(move |u| [u, v]))
         };
+        let own: Vec<i64> =
+            inner().map(|[u, v]| now[(v * columns + u) as usize]).filter(|&mean| mean >= 0).collect();
+        let n = own.len() as i64;
+        // As if all squares could be compared that have something inside now; half of them have to.
         let difference = |[dx, dy]: Pair| -> i64 {
-            inner()
+            let pairs: Vec<(i64, i64)> = inner()
                 .map(|[u, v]| {
-                    (now[(v * columns + u) as usize] - before[((v - dy) * columns + u - dx) as usize]).pow(2)
+                    (now[(v * columns + u) as usize], before[((v - dy) * columns + u - dx) as usize])
                 })
-                .sum()
+                .filter(|&(a, b)| a >= 0 && b >= 0)
+                .collect();
+            let m = pairs.len() as i64;
+            let masked = self.params.masked && (m == 0 || 2 * m < n);
+            if masked {
+                return 1 << 40;
+            }
+            pairs.iter().map(|(a, b)| (a - b).pow(2)).sum::<i64>() * n / m.max(1)
         };
         // Least difference; ties: the shorter, then the first in raster order.
         let mut best = (i64::MAX, i64::MAX, [0; 2]);
@@ -390,9 +408,8 @@ impl Stream {
             shift[axis] = ONE_PX * side * at[axis] + vertex;
         }
         // Squared differences against the variance: both times the number of squares, squared.
-        let (n, sum) =
-            (inner().count() as i64, inner().map(|[u, v]| now[(v * columns + u) as usize]).sum::<i64>());
-        let squares: i64 = inner().map(|[u, v]| now[(v * columns + u) as usize].pow(2)).sum();
+        let sum: i64 = own.iter().sum();
+        let squares: i64 = own.iter().map(|mean| mean.pow(2)).sum();
         let (eighths, noise) = if self.has_slots() { (10, 0) } else { (9, 64) };
         (shift, 8 * least * n > eighths * (n * squares - sum * sum) + 8 * noise * n * n)
     }
@@ -540,9 +557,15 @@ impl Stream {
         features: &[u32],
         unlike: bool,
     ) -> (Vec<Cluster>, Vec<u32>, u128) {
-        let samples = self.samples();
+        let samples = self.samples(features);
         let pixels = self.lattice(1);
-        let measure = Measure::new(self, features, last.as_ref().map_or(0, |before| before.residual));
+        // The last residual as if it were of as many samples, and one that nothing exceeds if there were none.
+        let residual_of = |before: &Last| match self.samples(&before.features).len() as u128 {
+            0 => (self.lattice(self.grid().sample_step() as usize).len() as u128) << 32,
+            n => before.residual * samples.len() as u128 / n,
+        };
+        let last_residual = last.as_ref().map_or(0, residual_of);
+        let measure = Measure::new(self, features, last_residual);
         let mut predictions = vec![None; pixels.len()];
         let mut clusters = self.every_cell(|k| measure.seed(k));
         let mut rounds = measure.rounds();
@@ -558,9 +581,9 @@ impl Stream {
         }
         for round in 0..rounds {
             let (mut members, residual) = measure.assign(&clusters, &samples, &predictions);
-            if let (Some(before), 0) = (last.as_ref(), round) {
+            if let (Some(_), 0) = (last.as_ref(), round) {
                 let most = if unlike { 2 } else { 4 };
-                if residual > most * before.residual + samples.len() as u128 {
+                if residual > most * last_residual + samples.len() as u128 {
                     *last = None;
                     predictions = vec![None; pixels.len()];
                     clusters = self.every_cell(|k| measure.seed(k));
@@ -571,7 +594,8 @@ impl Stream {
         }
         let (map, _) = measure.assign(&clusters, &pixels, &predictions);
         let (_, residual) = measure.assign(&clusters, &samples, &predictions);
-        (clusters, map.into_iter().map(|k| k as u32).collect(), residual)
+        let inside = |(k, &feature): (usize, &u32)| if feature == OUTSIDE { u32::MAX } else { k as u32 };
+        (clusters, map.into_iter().zip(features).map(inside).collect(), residual)
     }
 
     /// What every pixel is predicted to belong to.
@@ -657,7 +681,7 @@ impl Stream {
         let mut mains = vec![None; self.grid().cells()];
         if !self.plan.connectivity() {
             // All of a cluster is its region: sizes do not matter.
-            for (&k, &label) in map.iter().zip(labels) {
+            for (&k, &label) in map.iter().zip(labels).filter(|(_, label)| **label != NO_LABEL) {
                 mains[k as usize] = Some((1, usize::from(label)));
             }
             return mains;
@@ -666,7 +690,7 @@ impl Stream {
         for root in super::components(self.grid().geometry(), map) {
             *sizes.entry(root).or_default() += 1;
         }
-        for (root, size) in sizes {
+        for (root, size) in sizes.into_iter().filter(|&(root, _)| labels[root] != NO_LABEL) {
             let main = &mut mains[map[root] as usize];
             if main.is_none_or(|(most, _)| size > most) {
                 *main = Some((size, usize::from(labels[root])));
@@ -676,13 +700,23 @@ impl Stream {
     }
 
     /// Regions without an identity take over free ones.
-    fn adopt(&self, last: &Last, labels: &[u16], moves: &[Pair], ways: &mut [Way], used: &mut [bool]) {
+    fn adopt(
+        &self,
+        last: &Last,
+        features: &[u32],
+        labels: &[u16],
+        moves: &[Pair],
+        ways: &mut [Way],
+        used: &mut [bool],
+    ) {
         let mut overlaps: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-        for at in self.samples() {
+        for at in self.samples(features) {
             let by = moves[self.index(self.cell_of(at))];
             let region = usize::from(labels[self.pixel(at)]);
             let earlier = usize::from(last.labels[self.pixel([at[0] - by[0], at[1] - by[1]])]);
-            *overlaps.entry((region, earlier)).or_default() += 1;
+            if earlier != usize::from(NO_LABEL) {
+                *overlaps.entry((region, earlier)).or_default() += 1;
+            }
         }
         unite(&overlaps, ways, &last.ways, used);
     }
@@ -705,7 +739,7 @@ impl Stream {
         let mut claims: BTreeMap<usize, Claim> = BTreeMap::new();
         for region in (0..owners.len()).filter(|&region| owners[region].is_none()) {
             let own: Vec<Pair> = self
-                .samples()
+                .samples(features)
                 .into_iter()
                 .filter(|&at| usize::from(labels[self.pixel(at)]) == region)
                 .collect();
@@ -755,7 +789,7 @@ impl Stream {
         let quanta = if self.plan.color_space() == ColorSpace::Rgb { 4.0 } else { 8.0 };
         let merged = super::merge(self.grid().geometry(), labels, features, &self.params.merge, quanta);
         let mut parts = vec![(0, 0i64); ways.len()];
-        for (&label, &to) in labels.iter().zip(&merged) {
+        for (&label, &to) in labels.iter().zip(&merged).filter(|(_, to)| **to != NO_LABEL) {
             let part = &mut parts[usize::from(label)];
             *part = (usize::from(to), part.1 + 1);
         }
@@ -871,19 +905,23 @@ struct Measure<'a> {
 
 impl<'a> Measure<'a> {
     fn new(stream: &'a Stream, features: &'a [u32], residual: u128) -> Self {
-        let samples = stream.samples();
+        let samples = stream.samples(features);
         let usual = (f64::from(stream.params.temporal_inertia) * 256.0).round() as u128;
         let mut all = Self {
             stream,
             features,
             usual,
             sure: (5 * usual).min(252).max(usual),
-            eighth: residual / samples.len() as u128 * 30 * usual / 256 / 8,
+            eighth: residual / samples.len().max(1) as u128 * 30 * usual / 256 / 8,
             mean: [0; 6],
         };
         if let AlgorithmPlan::Lsc(_) = stream.plan.algorithm() {
             let n = samples.len() as i64;
-            all.mean = std::array::from_fn(|j| mean(samples.iter().map(|&at| all.numbers(at)[j]).sum(), n));
+            let nothing = all.numbers_of(unpack(OUTSIDE).map(i64::from), [0, 0]);
+            all.mean = std::array::from_fn(|j| match n {
+                0 => nothing[j],
+                _ => mean(samples.iter().map(|&at| all.numbers(at)[j]).sum(), n),
+            });
         }
         all
     }
@@ -935,8 +973,7 @@ impl<'a> Measure<'a> {
     }
 
     fn seed(&self, k: usize) -> Cluster {
-        let [gx, gy] = self.stream.cell(k);
-        let (x, y) = self.stream.grid().seed(gx as usize, gy as usize);
+        let (x, y) = super::seed(self.stream.grid(), self.features, k);
         self.cluster_of(&self.numbers([x as i64, y as i64]))
     }
 

@@ -57,6 +57,64 @@ pub struct Buffer {
     pub info: FrameInfo,
     pub planes: Vec<Vec<u8>>,
     pub strides: Vec<usize>,
+    /// With rows of `width + MASK_PADDING` bytes.
+    pub mask: Option<Vec<u8>>,
+}
+
+const MASK_PADDING: usize = 3;
+
+/// What is inside of a mask.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    Full,
+    Empty,
+    /// Every second pixel, by chance.
+    Grains,
+    /// A pixel here and there.
+    Pixels,
+    /// No two that touch.
+    Checker,
+    /// A disk, or all but one.
+    Disk,
+    Hole,
+    /// Lines of a pixel's width.
+    Lines,
+    /// From a column on.
+    Half,
+}
+
+pub const SHAPES: [Shape; 9] = [
+    Shape::Full,
+    Shape::Empty,
+    Shape::Grains,
+    Shape::Pixels,
+    Shape::Checker,
+    Shape::Disk,
+    Shape::Hole,
+    Shape::Lines,
+    Shape::Half,
+];
+
+impl Shape {
+    /// Whether a pixel is inside of the shape, which has been moved by `motion`.
+    pub fn holds(self, (x, y): (i32, i32), g: Geometry, seed: u64, motion: [i32; 2]) -> bool {
+        let (w, h) = (g.width() as i32, g.height() as i32);
+        let (x, y) = (x - motion[0], y - motion[1]);
+        let chance = hash(seed ^ hash((i64::from(y) * 70_000 + i64::from(x)) as u64));
+        let (u, v) = (2 * x - w, 2 * y - h);
+        let in_disk = 4 * (u * u + v * v) < w.min(h).pow(2) * 2;
+        match self {
+            Self::Full => true,
+            Self::Empty => false,
+            Self::Grains => chance.is_multiple_of(2),
+            Self::Pixels => chance.is_multiple_of(23),
+            Self::Checker => (x + y).rem_euclid(2) == 0,
+            Self::Disk => in_disk,
+            Self::Hole => !in_disk,
+            Self::Lines => x.rem_euclid(5) == 0 || y.rem_euclid(11) == 3,
+            Self::Half => 3 * x > w,
+        }
+    }
 }
 
 impl Buffer {
@@ -105,12 +163,14 @@ impl Buffer {
                 }
             }
         }
-        Self { info, planes, strides }
+        Self { info, planes, strides, mask: None }
     }
 
     pub fn frame(&self) -> Frame<'_> {
         let planes: Vec<&[u8]> = self.planes.iter().map(Vec::as_slice).collect();
-        Frame::new(self.info, &planes, &self.strides).unwrap()
+        let frame = Frame::new(self.info, &planes, &self.strides).unwrap();
+        let stride = self.info.geometry.width() as usize + MASK_PADDING;
+        self.mask.as_ref().map_or(frame, |mask| frame.with_mask(mask, stride).unwrap())
     }
 
     /// The frame's own channels at a pixel, then its R'G'B'.
@@ -133,10 +193,33 @@ impl Buffer {
         (yuv, Yuv::new(&self.info).rgb_wide(yuv))
     }
 
+    /// Packed colors; what is outside of the mask has none of them.
     pub fn features(&self, space: ColorSpace) -> Vec<u32> {
         let tables = ColorTables::with_bits(space, self.info.format.bits());
         let (w, h) = (self.info.geometry.width() as usize, self.info.geometry.height() as usize);
-        (0..w * h).map(|i| tables.feature_wide(self.sample(i % w, i / w).1)).collect()
+        let color = |i: usize| tables.feature_wide(self.sample(i % w, i / w).1);
+        (0..w * h).map(|i| if self.is_inside(i) { color(i) } else { 1400 << 10 | 400 << 21 }).collect()
+    }
+
+    /// Gives the frame a mask.
+    pub fn with_mask(mut self, shape: Shape, seed: u64, motion: [i32; 2]) -> Self {
+        let g = self.info.geometry;
+        let (w, h) = (g.width() as usize, g.height() as usize);
+        let mut mask = vec![1; (w + MASK_PADDING) * h];
+        for i in 0..w * h {
+            let (x, y) = (i % w, i / w);
+            let inside = shape.holds((x as i32, y as i32), g, seed, motion);
+            // Any byte but 0 is inside.
+            mask[y * (w + MASK_PADDING) + x] = if inside { hash(i as u64) as u8 | 4 } else { 0 };
+        }
+        self.mask = Some(mask);
+        self
+    }
+
+    /// Whether a pixel is inside of the mask.
+    pub fn is_inside(&self, i: usize) -> bool {
+        let w = self.info.geometry.width() as usize;
+        self.mask.as_ref().is_none_or(|mask| mask[i / w * (w + MASK_PADDING) + i % w] != 0)
     }
 }
 

@@ -13,10 +13,11 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cpu::FrameBuffers;
+use crate::color::OUTSIDE;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{LabelBand, Labels};
+use crate::image::{LabelBand, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::State;
 use crate::temporal::{Inertia, WARM_ROUNDS};
@@ -96,6 +97,8 @@ pub(crate) struct Band<C: Clusters> {
 pub(crate) struct Clustering<C: Clusters> {
     cpu: Cpu,
     grid: Grid,
+    /// Whether frames may have masks.
+    masked: bool,
     clusters: C,
     bands: Vec<Band<C>>,
 }
@@ -109,7 +112,7 @@ impl<C: Clusters> Clustering<C> {
             Ok(Band { samples, sums })
         };
         let bands = clusters.samples(plan)?.into_iter().map(band).collect::<Result<_>>()?;
-        Ok(Self { cpu: cpu.clone(), grid, clusters, bands })
+        Ok(Self { cpu: cpu.clone(), grid, masked: plan.masked, clusters, bands })
     }
 
     fn gather(&mut self, features: &[u32]) {
@@ -117,18 +120,18 @@ impl<C: Clusters> Clustering<C> {
     }
 
     fn carry(&mut self, features: &[u32], state: &State) {
-        let Self { cpu, grid, clusters, bands } = self;
+        let Self { cpu, grid, clusters, bands, .. } = self;
         clusters.carry(grid, features, state);
         cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
     }
 
     fn assign(&mut self, inertia: Option<Inertia>) -> u64 {
-        let Self { cpu, grid, clusters, bands } = self;
+        let Self { cpu, grid, clusters, bands, .. } = self;
         cpu.run(|| bands.par_iter_mut().map(|band| clusters.assign_band(grid, band, inertia)).sum())
     }
 
     fn update(&mut self) {
-        let Self { cpu, grid, clusters, bands } = self;
+        let Self { cpu, grid, clusters, bands, .. } = self;
         let nx = grid.nx as usize;
         clusters.update(cpu, nx, |gx, gy| {
             let own = gy / BAND;
@@ -145,9 +148,16 @@ impl<C: Clusters> Clustering<C> {
     }
 
     fn label(&mut self, features: &[u32], labels: &mut Labels<'_>, state: Option<&State>) -> u64 {
-        let Self { cpu, grid, clusters, .. } = self;
+        let Self { cpu, grid, clusters, masked, .. } = self;
         let bands = labels.bands_mut(grid.step as usize);
-        cpu.run(|| bands.map(|mut band| clusters.label_band(grid, &mut band, features, state)).sum())
+        let label = |mut band: LabelBand<'_>| {
+            let residual = clusters.label_band(grid, &mut band, features, state);
+            if *masked {
+                leave_outside(&mut band, grid, features);
+            }
+            residual
+        };
+        cpu.run(|| bands.map(label).sum())
     }
 
     /// The rounds of a frame that is segmented independently.
@@ -187,6 +197,9 @@ impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
         let FrameBuffers { features, temporal, .. } = buffers;
         if self.grid.step == 1 {
             labels.identity();
+            if self.masked {
+                labels.bands_mut(1).for_each(|mut band| leave_outside(&mut band, &self.grid, features));
+            }
             return Ok(());
         }
         let warm = temporal.as_mut().filter(|state| state.is_warm());
@@ -213,6 +226,17 @@ impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
     }
 }
 
+/// Takes away the labels of pixels outside of a mask.
+fn leave_outside(band: &mut LabelBand<'_>, grid: &Grid, features: &[u32]) {
+    let width = grid.geometry.width as usize;
+    for y in 0..band.rows() {
+        let features = &features[(band.first_row + y) * width..];
+        for (label, &feature) in band.row_mut(y).iter_mut().zip(features) {
+            *label = if feature == OUTSIDE { NO_LABEL } else { *label };
+        }
+    }
+}
+
 /// Some pixels of a row, all of one cell.
 pub(crate) struct Piece<'a> {
     /// Row in the frame.
@@ -229,7 +253,8 @@ impl Piece<'_> {
     #[inline(always)]
     pub fn residual<T: Copy + Into<u64>>(&self, columns: Range<usize>, least: &[T]) -> u64 {
         let Some(grid) = self.sampled else { return 0 };
-        grid.samples(&columns).map(|x| least[x - columns.start].into()).sum()
+        let inside = |&x: &usize| self.features[x - self.columns.start] != OUTSIDE;
+        grid.samples(&columns).filter(inside).map(|x| least[x - columns.start].into()).sum()
     }
 }
 

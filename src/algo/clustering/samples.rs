@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::algo::grid::Grid;
+use crate::color::OUTSIDE;
 use crate::cpu::level::LANES;
 use crate::cpu::memory;
 use crate::cpu::memory::Array;
@@ -22,6 +23,9 @@ pub(crate) const BAND: usize = 4;
 /// Most clusters a pixel can choose from.
 pub(crate) const CANDIDATES: usize = 9;
 
+/// What memory is for, in errors.
+const WHAT: &str = "samples";
+
 /// The samples of some rows of cells. Every cell's are padded to whole vectors, so that lanes fill.
 pub(crate) struct Samples<T> {
     /// First cell row.
@@ -38,18 +42,33 @@ pub(crate) struct Samples<T> {
     pub x: Array<T>,
     /// Place in a column.
     pub y: Array<T>,
+    /// What all samples are, where a mask may leave some out.
+    whole: Option<Whole<T>>,
+}
+
+/// Every cell's samples, whether they are inside of a mask or not.
+struct Whole<T> {
+    counts: Array<usize>,
+    x: Array<T>,
+    y: Array<T>,
 }
 
 impl<T: Copy + Default> Samples<T> {
-    /// Cuts a grid into bands, with room for predictions if there will be some. `x` and `y` make a position from the first column or row of a cell and the sample's.
+    /// Cuts a grid into bands, with room for predictions if there will be some, and for masks. `x` and `y` make a position from the first column or row of a cell and the sample's.
     pub fn bands(
         grid: &Grid,
-        predicts: bool,
+        (predicts, masked): (bool, bool),
         x: impl Fn(usize, usize) -> T,
         y: impl Fn(usize, usize) -> T,
     ) -> Result<Vec<Self>> {
         let ny = grid.ny as usize;
-        let band = |first| Self::new(grid, predicts, first, BAND.min(ny - first), &x, &y);
+        let band = |first| {
+            let mut samples = Self::new(grid, predicts, first, BAND.min(ny - first), &x, &y)?;
+            if masked {
+                samples.whole = Some(samples.as_whole()?);
+            }
+            Ok(samples)
+        };
         (0..ny).step_by(BAND).map(band).collect()
     }
 
@@ -61,7 +80,6 @@ impl<T: Copy + Default> Samples<T> {
         position_x: &impl Fn(usize, usize) -> T,
         position_y: &impl Fn(usize, usize) -> T,
     ) -> Result<Self> {
-        const WHAT: &str = "samples";
         let nx = grid.nx as usize;
         let sampled = |range: Range<usize>| grid.samples(&range).count();
         let across: Vec<usize> = (0..nx).map(|gx| sampled(grid.columns(gx))).collect();
@@ -96,7 +114,16 @@ impl<T: Copy + Default> Samples<T> {
         y.resize(len, T::default());
         let features = memory::zeroed(WHAT, len)?;
         let predicted = memory::filled("predictions", if predicts { len } else { 0 }, NO_CANDIDATE)?;
-        Ok(Self { first, rows, cells, features, predicted, x, y })
+        Ok(Self { first, rows, cells, features, predicted, x, y, whole: None })
+    }
+
+    fn as_whole(&self) -> Result<Whole<T>> {
+        let mut whole = Whole { counts: Array::new(), x: Array::new(), y: Array::new() };
+        memory::append(&mut whole.x, WHAT, &self.x)?;
+        memory::append(&mut whole.y, WHAT, &self.y)?;
+        memory::reserve(&mut whole.counts, WHAT, self.cells.len())?;
+        whole.counts.extend(self.cells.iter().map(|&(_, count)| count));
+        Ok(whole)
     }
 
     /// Takes the samples of a frame.
@@ -110,6 +137,20 @@ impl<T: Copy + Default> Samples<T> {
                     *out = row[x];
                 }
             }
+        }
+        self.leave_out();
+    }
+
+    /// Puts the samples inside of the mask first in their cells, which have only these then.
+    fn leave_out(&mut self) {
+        let Self { cells, features, x, y, whole: Some(whole), .. } = self else { return };
+        for ((start, count), &all) in cells.iter_mut().zip(&whole.counts) {
+            let mut end = *start;
+            for i in *start..*start + all {
+                (features[end], x[end], y[end]) = (features[i], whole.x[i], whole.y[i]);
+                end += usize::from(features[i] != OUTSIDE);
+            }
+            *count = end - *start;
         }
     }
 
@@ -125,6 +166,16 @@ impl<T: Copy + Default> Samples<T> {
                 let (row, rest) = out.split_at_mut(count);
                 state.predict((gx, gy), y, grid.samples(&columns), features, row);
                 out = rest;
+            }
+            if self.whole.is_some() {
+                let row = |y: usize| &features[y * grid.geometry.width as usize..];
+                let samples =
+                    grid.samples(&grid.rows(gy)).flat_map(|y| grid.samples(&columns).map(move |x| row(y)[x]));
+                let mut end = start;
+                for (i, feature) in (start..).zip(samples) {
+                    self.predicted[end] = self.predicted[i];
+                    end += usize::from(feature != OUTSIDE);
+                }
             }
         }
     }

@@ -21,6 +21,7 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cpu::{self as clustering, Clustering, Clusters, Stages};
 use crate::algo::clustering::samples::{BAND, CANDIDATES, Samples};
 use crate::algo::grid::Grid;
+use crate::color::OUTSIDE;
 use crate::cpu::level::{LANES, by_level};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -89,7 +90,7 @@ impl Clusters for Means {
 
     fn samples(&self, plan: &plan::Plan) -> Result<Vec<Samples<u32>>> {
         let Plan { px, py, .. } = &self.plan;
-        Samples::bands(&plan.grid, plan.temporal.is_some(), |_, x| px[x], |_, y| py[y])
+        Samples::bands(&plan.grid, (plan.temporal.is_some(), plan.masked), |_, x| px[x], |_, y| py[y])
     }
 
     /// Also the mean of all samples, which weighs them.
@@ -104,14 +105,18 @@ impl Clusters for Means {
             (a, n + m)
         };
         let (sums, count) = cpu.run(|| bands.par_iter_mut().map(one).reduce(|| ([0; 6], 0), add));
-        self.mean = Mean::new(sums, count);
+        self.mean = match count {
+            // No sample is inside of the mask.
+            0 => Mean::of_color(color_pairs(color, OUTSIDE)),
+            _ => Mean::new(sums, count),
+        };
     }
 
     fn seed(&mut self, grid: &Grid, features: &[u32]) {
         let Self { plan, mean, sums, clusters, .. } = self;
         let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
         for (k, (sums, cluster)) in sums.iter_mut().zip(clusters).enumerate() {
-            let (x, y) = grid.seed(k % nx, k / nx);
+            let (x, y) = grid.seed_inside(features, k % nx, k / nx);
             let color = color_pairs(&plan.color, features[y * width + x]);
             set_sums(sums, color, [plan.px[x], plan.py[y]]);
             *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();

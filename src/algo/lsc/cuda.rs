@@ -40,6 +40,8 @@ pub(crate) struct Lsc {
     /// Between rounds a cluster is the sums of the last round in which it had members.
     clustering: Clustering<LscSums, LscSums, LscArgs>,
     mean: Kernel,
+    /// Whether frames may have masks.
+    masked: bool,
     /// Behind the first set of sums.
     means: Address<LscMeans>,
     color: Memory<u32>,
@@ -79,7 +81,12 @@ impl Lsc {
             label_threads,
             reach: LSC_REACH_BYTES,
         };
-        let args = LscArgs { grid: GridArgs::new(&grid), position_weight: lsc.position_weight };
+        let args = LscArgs {
+            grid: GridArgs::new(&grid),
+            position_weight: lsc.position_weight,
+            unused: 0,
+            seeds: buffers.seeds(),
+        };
         let clustering = Clustering::new(cuda, plan, &kernels, args, lsc.iterations)?;
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
         let follow = || -> Result<Follow> {
@@ -91,7 +98,12 @@ impl Lsc {
             })
         };
         Ok(Self {
-            mean: cuda.device.kernel(&MODULE, "lsc_mean", "lsc/mean")?,
+            mean: cuda.device.kernel(
+                &MODULE,
+                if plan.masked { "lsc_mean_masked" } else { "lsc_mean" },
+                "lsc/mean",
+            )?,
+            masked: plan.masked,
             means: buffers.sums[0].address().cast::<LscSums>().item(grid.cells()).cast(),
             px: Memory::with(cuda, what, &lsc.px)?,
             py: Memory::with(cuda, what, &lsc.py)?,
@@ -106,8 +118,13 @@ impl Lsc {
         let (samples, color, means) = (buffers.samples.address(), self.color.address(), self.means);
         let count = self.clustering.samples();
         let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
-        let list = &mut args![samples, color, means, count];
-        // SAFETY: the parameters of `lsc_mean`. `FrameBuffers::new` has made a sample for every pixel, of which `count` are used, and
+        let counters = buffers.counters();
+        let list: &mut [_] = if self.masked {
+            &mut args![samples, color, means, counters, count]
+        } else {
+            &mut args![samples, color, means, count]
+        };
+        // SAFETY: the parameters of `lsc_mean`, or with masks of `lsc_mean_masked`. `FrameBuffers::new` has made a sample for every pixel, of which `count` are used, and
         // `sums_words` has asked it for the `LscMeans` behind the sums; `color` has an entry for each value of a channel.
         unsafe { buffers.queue.launch(&self.mean, (blocks, 1), MEAN_THREADS, list) }
     }

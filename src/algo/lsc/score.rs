@@ -31,6 +31,12 @@ impl Mean {
         let scale = 1.0 / norm as f32;
         Self { color, norm, weights: color.map(|v| v as f32 * scale) }
     }
+
+    /// That of one color, as pairs.
+    pub fn of_color(pairs: [u32; 3]) -> Self {
+        let [l, a, b] = pairs.map(|pair| unpack_pair(pair).map(i64::from));
+        Self::new([l[0], l[1], a[0], a[1], b[0], b[1]], 1)
+    }
 }
 
 /// `S_k`: the sum of a cluster's members, color before position. It is all that the next round, or the next frame, needs

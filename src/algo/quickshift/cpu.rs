@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use super::{EXP2, Plan};
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
-use crate::buffers::cpu::FrameBuffers;
-use crate::color::unpack;
+use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER};
+use crate::color::{OUTSIDE, unpack};
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -26,7 +26,8 @@ use crate::image::{Geometry, Labels};
 const LANES: usize = 16;
 /// Rows that one task works on.
 const BAND: usize = 4;
-/// A color so far off that no weight and no link reaches it, whatever the color scale.
+/// A color so far off that no weight and no link reaches it, whatever the color scale: that of what is outside of the frame or a
+/// mask.
 const NOWHERE: f32 = 1e15;
 
 type Lanes<T> = [T; LANES];
@@ -75,6 +76,8 @@ fn lanes<T: Copy + Default>(plane: &[T], at: usize) -> Lanes<T> {
 pub(crate) struct QuickShift {
     cpu: Cpu,
     plan: Plan,
+    /// Whether frames may have masks.
+    masked: bool,
     planes: Planes,
     /// The higher pixel that each pixel is linked to, or itself; rows without margin.
     parents: Array<AtomicU32>,
@@ -90,6 +93,7 @@ impl QuickShift {
             cpu: cpu.clone(),
             planes: Planes::new(geometry, quickshift.reach())?,
             plan: quickshift.clone(),
+            masked: plan.masked,
             parents,
         })
     }
@@ -103,7 +107,9 @@ impl QuickShift {
             let rows = a.par_chunks_mut(stride).zip(b.par_chunks_mut(stride)).zip(c.par_chunks_mut(stride));
             features.par_chunks(width).zip(rows).with_min_len(BAND).for_each(|(features, ((a, b), c))| {
                 for (x, &feature) in features.iter().enumerate() {
-                    [a[margin + x], b[margin + x], c[margin + x]] = unpack(feature).map(|v| v as f32);
+                    let color = unpack(feature).map(|v| v as f32);
+                    let color = if feature == OUTSIDE { [NOWHERE; 3] } else { color };
+                    [a[margin + x], b[margin + x], c[margin + x]] = color;
                 }
             });
         });
@@ -118,7 +124,7 @@ impl QuickShift {
     }
 
     fn link(&mut self) {
-        let Self { cpu, plan, planes, parents } = self;
+        let Self { cpu, plan, planes, parents, .. } = self;
         let width = planes.geometry.width as usize;
         cpu.run(|| {
             parents.par_chunks_mut(width).enumerate().with_min_len(BAND).for_each(|(y, out)| {
@@ -164,6 +170,11 @@ impl Segmenter<Cpu> for QuickShift {
         times.time("quickshift/density", || self.density(&buffers.features));
         times.time("quickshift/link", || self.link());
         times.time("quickshift/flatten", || self.flatten(&mut buffers.clusters));
+        if self.masked {
+            let pixels = buffers.clusters.par_iter_mut().zip(&buffers.features[..]);
+            let outside = pixels.filter(|(_, feature)| **feature == OUTSIDE);
+            self.cpu.run(|| outside.for_each(|(cluster, _)| *cluster = NO_CLUSTER));
+        }
         Ok(())
     }
 

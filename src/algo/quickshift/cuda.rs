@@ -78,7 +78,8 @@ impl QuickShift {
             column: Memory::with(cuda, what, &weight.column)?,
             row: Memory::with(cuda, what, &weight.row)?,
             offsets: Memory::with(cuda, what, &offsets)?,
-            parents: Memory::new(cuda, what, geometry.pixels())?,
+            // One more stands for what is outside of a mask.
+            parents: Memory::new(cuda, what, geometry.pixels() + 1)?,
         })
     }
 }
@@ -100,7 +101,7 @@ impl Segmenter<Cuda> for QuickShift {
         let pixels = shape.width * shape.height;
         let tiles = |rows: u32| (shape.width.div_ceil(32), shape.height.div_ceil(rows));
         // SAFETY: the parameters of the kernels of kernels/quickshift.cu. `FrameBuffers::new` and `new` have made planes with a word a
-        // pixel for the same plan, and ingest has cleared the densities and the counters; the tables have an
+        // pixel for the same plan, and parents one more, and ingest has cleared the densities and the counters; the tables have an
         // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
         // edges two.
         unsafe {

@@ -123,7 +123,7 @@ impl Clusters for Centers {
         let Plan { px, py, .. } = &self.plan;
         Samples::bands(
             &plan.grid,
-            plan.temporal.is_some(),
+            (plan.temporal.is_some(), plan.masked),
             |from, x| px[x] - px[from],
             |from, y| py[y] - py[from],
         )
@@ -134,7 +134,7 @@ impl Clusters for Centers {
         let width = grid.geometry.width as usize;
         for gy in 0..grid.ny as usize {
             for gx in 0..grid.nx as usize {
-                let (x, y) = grid.seed(gx, gy);
+                let (x, y) = grid.seed_inside(features, gx, gy);
                 centers[gy * grid.nx as usize + gx] = Center {
                     color: unpack(features[y * width + x]).map(|v| (v >> plan.color_shift) as i32),
                     position: [plan.px[x], plan.py[y]],

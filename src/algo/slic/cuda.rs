@@ -59,6 +59,8 @@ impl Slic {
             color_shift: slic.color_shift,
             initial: slic.adaptive.map_or(0, |a| a.initial),
             position_weight: slic.adaptive.map_or(0, |a| a.position),
+            unused: 0,
+            seeds: buffers.seeds(),
         };
         Ok(Self {
             clustering: Clustering::new(cuda, plan, &kernels, args, slic.iterations)?,

@@ -193,7 +193,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::color::{ColorTables, unpack};
+    use crate::color::{ColorTables, OUTSIDE, unpack};
 
     /// Nine steps of each channel: the largest differences are between corners of the cube, all of which are among them.
     #[test]
@@ -203,6 +203,7 @@ mod tests {
             let level = |i: usize| (255 * i / 8) as u8;
             let colors: Vec<[u32; 3]> = (0..9 * 9 * 9)
                 .map(|i| unpack(tables.feature([level(i % 9), level(i / 9 % 9), level(i / 81)])))
+                .chain([unpack(OUTSIDE)])
                 .collect();
             let differ = |a: &[u32; 3], b: &[u32; 3]| (0..3).map(|i| a[i].abs_diff(b[i])).sum::<u32>();
             let most = colors.iter().flat_map(|a| colors.iter().map(|b| differ(a, b))).max();

@@ -9,14 +9,14 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cpu::FrameBuffers;
-use crate::color::unpack;
+use crate::color::{OUTSIDE, unpack};
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::{Error, Result};
-use crate::image::Labels;
+use crate::image::{Labels, NO_LABEL};
 
-/// A pixel without a label; no cell has this number.
-const FREE: u16 = u16::MAX;
+/// A pixel without a label; no cell has this number. Those outside of a mask stay so.
+const FREE: u16 = NO_LABEL;
 /// What memory is for, in errors.
 const QUEUE: &str = "pixels in the queue";
 
@@ -55,6 +55,8 @@ fn distance(values: [u32; 5], means: [u32; 5]) -> u64 {
 pub(crate) struct Snic {
     grid: Grid,
     plan: Plan,
+    /// Whether frames may have masks.
+    masked: bool,
     sums: Array<Sums>,
     queue: BinaryHeap<Reverse<Offer>>,
 }
@@ -64,13 +66,14 @@ impl Snic {
         Ok(Self {
             grid: plan.grid,
             plan: snic.clone(),
+            masked: plan.masked,
             sums: memory::filled("clusters", plan.grid.cells(), Sums::default())?,
             queue: BinaryHeap::new(),
         })
     }
 
     fn grow(&mut self, features: &[u32], labels: &mut Labels<'_>) -> Result<()> {
-        let Self { grid, plan, sums, queue, .. } = self;
+        let Self { grid, plan, masked, sums, queue } = self;
         let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
         let values = |x: usize, y: usize| {
             let [a, b, c] = unpack(features[y * width + x]);
@@ -81,7 +84,10 @@ impl Snic {
         queue.clear();
         reserve(queue, grid.cells())?;
         for cluster in 0..grid.cells() {
-            let (x, y) = grid.seed(cluster % grid.nx as usize, cluster / grid.nx as usize);
+            let (x, y) = grid.seed_inside(features, cluster % grid.nx as usize, cluster / grid.nx as usize);
+            if features[y * width + x] == OUTSIDE {
+                continue;
+            }
             queue.push(Reverse(Offer { distance: 0, pixel: position(x, y), cluster: cluster as u16 }));
         }
         while let Some(Reverse(Offer { pixel, cluster, .. })) = queue.pop() {
@@ -94,7 +100,7 @@ impl Snic {
             let means = sums[usize::from(cluster)].add(values(x, y));
             reserve(queue, 4)?;
             let mut offer = |x: usize, y: usize| {
-                if labels.row(y)[x] == FREE {
+                if labels.row(y)[x] == FREE && features[y * width + x] != OUTSIDE {
                     let distance = distance(values(x, y), means);
                     queue.push(Reverse(Offer { distance, pixel: position(x, y), cluster }));
                 }
@@ -112,7 +118,28 @@ impl Snic {
                 offer(x, y + 1);
             }
         }
+        if *masked {
+            take_rest(grid, features, labels);
+        }
         Ok(())
+    }
+}
+
+/// Gives what no seed has reached inside of a mask to the clusters of its cells.
+fn take_rest(grid: &Grid, features: &[u32], labels: &mut Labels<'_>) {
+    let width = grid.geometry.width as usize;
+    for gy in 0..grid.ny as usize {
+        for y in grid.rows(gy) {
+            for gx in 0..grid.nx as usize {
+                let columns = grid.columns(gx);
+                let features = &features[y * width..][columns.clone()];
+                for (label, &feature) in labels.row_mut(y)[columns].iter_mut().zip(features) {
+                    if *label == FREE && feature != OUTSIDE {
+                        *label = (gy * grid.nx as usize + gx) as u16;
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -9,16 +9,19 @@ use super::components::{COMPONENTS, EDGES, Sums, distance, find, unite};
 use super::strip::{Roots, Strip, StripBorder, overlaps};
 use super::{MAX_REGIONS, cost};
 use crate::backend;
-use crate::buffers::cpu::FrameBuffers;
+use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{Geometry, Labels};
+use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::Largest;
 
 /// Rows that one task works on.
 const STRIP: usize = 32;
+/// Size of a component that is outside; no other is so large.
+const OUTSIDE: u32 = u32::MAX;
+
 /// Writes the label of a run, and at will over the runs behind it, which come next: most are short, and one store does.
 #[inline(always)]
 fn write_run(row: &mut [u16], columns: Range<usize>, label: u16) {
@@ -36,6 +39,10 @@ pub(crate) struct Connectivity {
     geometry: Geometry,
     clusters: usize,
     min_region: u32,
+    /// Whether there may be more of the smallest regions than labels can name.
+    may_overflow: bool,
+    /// The cluster of what is outside, where frames may have masks.
+    outside: Option<u32>,
     strips: Vec<Strip>,
     borders: Vec<StripBorder>,
     /// Union-find over the components of all strips; ids are in raster order of first pixels.
@@ -57,6 +64,12 @@ impl Connectivity {
             geometry: plan.frame.geometry,
             clusters: plan.max_clusters(),
             min_region: plan.min_region,
+            may_overflow: plan.may_overflow(),
+            outside: plan.masked.then_some(if plan.clusters_are_pixels() {
+                NO_CLUSTER
+            } else {
+                u32::from(NO_LABEL)
+            }),
             strips: (0..strips).map(|_| Strip::default()).collect(),
             borders: (0..strips).map(|_| StripBorder::default()).collect(),
             parents: Array::new(),
@@ -118,6 +131,7 @@ impl Connectivity {
             });
         }
         self.flatten();
+        self.set_outside_apart();
         memory::refill(&mut self.means, COMPONENTS, self.sums.len(), None)
     }
 
@@ -126,7 +140,9 @@ impl Connectivity {
         memory::refill(largest, COMPONENTS, clusters, Largest::default())?;
         for strip in &self.strips {
             for (i, &cluster) in strip.clusters.iter().enumerate() {
-                let (component, main) = (strip.offset + i as u32, &mut largest[cluster as usize]);
+                // What is outside has none.
+                let Some(main) = largest.get_mut(cluster as usize) else { continue };
+                let component = strip.offset + i as u32;
                 // What has been joined holds nothing; of equal ones the first stays.
                 if self.sums[component as usize].count > main.size {
                     *main = Largest { size: self.sums[component as usize].count, label: component };
@@ -148,6 +164,16 @@ impl Connectivity {
         }
     }
 
+    /// Makes the components outside of a mask known by their size, which lets them neither join others nor be joined.
+    fn set_outside_apart(&mut self) {
+        let Self { strips, parents, sums, outside: Some(outside), .. } = self else { return };
+        for strip in &*strips {
+            for (i, _) in strip.clusters.iter().enumerate().filter(|(_, cluster)| *cluster == outside) {
+                sums[parents[strip.offset as usize + i] as usize].count = OUTSIDE;
+            }
+        }
+    }
+
     fn list_edges(&mut self, min_region: u32) -> Result<()> {
         let Self { cpu, strips, borders, parents, sums, edges, .. } = self;
         let width = self.geometry.width as usize;
@@ -162,6 +188,10 @@ impl Connectivity {
         memory::reserve(edges, EDGES, strips.iter().map(|strip| strip.edges.len()).sum())?;
         for strip in strips {
             edges.extend_from_slice(&strip.edges);
+        }
+        if self.outside.is_some() {
+            let inside = |component: u32| sums[component as usize].count != OUTSIDE;
+            edges.retain(|&(a, b)| inside(a) && inside(b));
         }
         Ok(())
     }
@@ -216,9 +246,10 @@ impl Connectivity {
         Ok(!small.is_empty())
     }
 
-    /// Absorbs components until none is small and labels can name all; returns how many there are.
+    /// Absorbs components until none is small that has a neighbor, and labels can name all, as far as that is a matter of sizes;
+    /// returns how many they name.
     fn absorb_all(&mut self) -> Result<usize> {
-        let mut min_region = self.min_region;
+        let (mut min_region, pixels) = (self.min_region, self.geometry.pixels());
         loop {
             if min_region > 1 {
                 self.list_edges(min_region)?;
@@ -228,28 +259,31 @@ impl Connectivity {
                 }
             }
             let count = self.number()?;
-            if count <= MAX_REGIONS {
-                return Ok(count);
+            if count <= MAX_REGIONS || !self.may_overflow || min_region as usize > pixels {
+                return Ok(count.min(MAX_REGIONS));
             }
             min_region *= 2;
         }
     }
 
-    /// Numbers the roots in raster order; returns how many there are.
+    /// Numbers the roots in raster order, but for what is outside; returns how many there are.
     fn number(&mut self) -> Result<usize> {
-        let Self { parents, labels, .. } = self;
+        let Self { parents, labels, sums, .. } = self;
         labels.clear();
         memory::reserve(labels, COMPONENTS, parents.len())?;
         let mut next = 0usize;
         for i in 0..parents.len() {
             let root = parents[parents[i] as usize];
             parents[i] = root;
-            if root as usize == i {
-                labels.push(next as u16);
-                next += 1;
-            } else {
+            if root as usize != i {
                 let label = labels[root as usize];
                 labels.push(label);
+            } else if sums[i].count == OUTSIDE {
+                labels.push(NO_LABEL);
+            } else {
+                // Of more than can be named the last have no label.
+                labels.push(next.min(MAX_REGIONS) as u16);
+                next += 1;
             }
         }
         Ok(next)
@@ -294,7 +328,9 @@ impl backend::Connectivity<Cpu> for Connectivity {
         }
         let count = self.absorb_all()?;
         for main in largest.into_iter().flatten().filter(|main| main.size > 0) {
-            main.label = u32::from(self.labels[main.label as usize]);
+            let label = self.labels[main.label as usize];
+            *main =
+                if label == NO_LABEL { Largest::default() } else { Largest { label: label.into(), ..*main } };
         }
         self.write_labels(labels);
         buffers.count = count as u32;

@@ -133,6 +133,7 @@ impl Connectivity {
                 group_bits: group_bits(words),
                 small_capacity: small_pair_capacity(plan.frame.geometry.pixels()) as u32,
                 inverse_width: inverse(width),
+                fits_later: u32::from(plan.may_overflow()),
             },
             launched_rounds: if plan.connectivity {
                 // A component that is still small has doubled in each.

@@ -21,7 +21,7 @@
 //!
 //! Differs from Achanta's clean-up, which hands a fragment to whichever neighbor its scan met last: color decides here.
 //! Two or three rounds are what fragments of a thin thing take to become a region of their own instead of parts of what is
-//! around them (docs/quality.md). Should more than 65535 regions be left, M doubles and the rounds begin anew until they fit.
+//! around them (docs/quality.md). Of a frame with a mask only what is inside takes part, and what has no neighbor stays (docs/masks.md). Should more than 65535 regions be left, M doubles and the rounds begin anew until they fit.
 
 pub(crate) mod components;
 pub(crate) mod cpu;

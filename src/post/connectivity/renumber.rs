@@ -9,7 +9,7 @@ use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
-use crate::image::{Geometry, Labels};
+use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::Largest;
 
@@ -48,7 +48,10 @@ impl backend::Connectivity<Cpu> for Renumber {
                 used.fill(false);
                 for y in 0..band.rows() {
                     for &label in band.row_mut(y).iter() {
-                        used[usize::from(label)] = true;
+                        // What is outside has none.
+                        if let Some(used) = used.get_mut(usize::from(label)) {
+                            *used = true;
+                        }
                     }
                 }
             });
@@ -73,7 +76,7 @@ impl backend::Connectivity<Cpu> for Renumber {
             labels.bands_mut(rows).for_each(|mut band| {
                 for y in 0..band.rows() {
                     for label in band.row_mut(y) {
-                        *label = numbers[usize::from(*label)];
+                        *label = numbers.get(usize::from(*label)).copied().unwrap_or(NO_LABEL);
                     }
                 }
             });
@@ -120,7 +123,7 @@ impl backend::Connectivity<Cpu> for RenumberPixels {
                 for y in 0..band.rows() {
                     let clusters = &clusters[(band.first_row + y) * width..][..width];
                     for (label, &cluster) in band.row_mut(y).iter_mut().zip(clusters) {
-                        *label = numbers[cluster as usize];
+                        *label = numbers.get(cluster as usize).copied().unwrap_or(NO_LABEL);
                     }
                 }
             });

@@ -10,10 +10,10 @@ use crate::color::unpack;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{Geometry, Labels};
+use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::post::connectivity::components::{Sums, distance, find, unite};
 use crate::post::runs::{RowSums, for_each_run, packed};
-use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
+use crate::post::statistics::cpu::{add_equal_pairs, label_span, list_pairs};
 use crate::temporal::merged::Part;
 
 /// What memory is for, in errors.
@@ -32,17 +32,19 @@ struct Band {
 impl Band {
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: std::ops::Range<usize>) -> Result<()> {
         let width = labels.geometry().width as usize;
-        let all = || rows.clone().flat_map(|y| labels.row(y)).copied();
-        self.lowest = all().min().unwrap_or(0);
-        let highest = all().max().unwrap_or(0);
-        memory::refill(&mut self.sums, "sums", usize::from(highest - self.lowest) + 1, Sums::default())?;
+        let occurring = label_span(labels, rows.clone());
+        self.lowest = occurring.start;
+        memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
         for y in rows.clone() {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
             self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
             for_each_run(row, |columns| {
-                let label = usize::from(row[columns.start] - self.lowest);
+                // What is outside of a mask has none.
+                let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {
+                    return;
+                };
                 let color = self.row_sums.over(columns.clone());
-                self.sums[label].add(&Sums { count: columns.len() as u32, color });
+                sum.add(&Sums { count: columns.len() as u32, color });
             });
         }
         list_pairs(labels, rows, &mut self.pairs)
@@ -102,7 +104,7 @@ impl Merge {
         pairs.clear();
         for (_, band) in bands.iter().enumerate().filter(|(i, _)| !span(*i).is_empty()) {
             let first = usize::from(band.lowest);
-            sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
+            sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
             memory::append(pairs, "pairs of labels", &band.pairs)?;
         }
         add_equal_pairs(pairs);
@@ -194,7 +196,7 @@ impl backend::Merge<Cpu> for Merge {
             labels.bands_mut(rows).for_each(|mut band| {
                 for y in 0..band.rows() {
                     for label in band.row_mut(y) {
-                        *label = numbers[usize::from(*label)];
+                        *label = numbers.get(usize::from(*label)).copied().unwrap_or(NO_LABEL);
                     }
                 }
             });

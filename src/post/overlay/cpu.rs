@@ -12,7 +12,7 @@ use crate::color::Yuv;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{FrameInfo, FrameMut, Labels, PixelFormat, RowPair, p010_bytes, p010_code};
+use crate::image::{FrameInfo, FrameMut, Labels, NO_LABEL, PixelFormat, RowPair, p010_bytes, p010_code};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
 
@@ -64,6 +64,10 @@ impl Overlay {
         let (bytes, offsets) = (self.pixel_bytes(), layout.map_or([0; 3], |layout| layout.offsets));
         let mut x = 0;
         for run in labels.chunk_by(|a, b| a == b) {
+            if run[0] == NO_LABEL {
+                x += run.len();
+                continue;
+            }
             let color = color(run[0]);
             let pixels = &mut out[x * bytes..(x + run.len()) * bytes];
             if layout.is_some() {
@@ -87,16 +91,16 @@ impl Overlay {
         let rows = [2 * i, 2 * i + 1];
         let rows = &rows[..if pair.luma[1].is_empty() { 1 } else { 2 }];
         self.update_chroma(pair, 0..self.info.geometry.width as usize, |x, width, _| {
-            let mut sum = [0u32; 2];
+            let (mut sum, mut n) = ([0u32; 2], 0);
             for &y in rows {
-                for &label in &labels.row(y)[x..x + width] {
+                for &label in labels.row(y)[x..x + width].iter().filter(|label| **label != NO_LABEL) {
                     let [_, u, v] = color(label);
                     sum[0] += u32::from(u);
                     sum[1] += u32::from(v);
+                    n += 1;
                 }
             }
-            let n = (rows.len() * width) as u32;
-            Some(sum.map(|s| ((2 * s + n) / (2 * n)) as u16))
+            (n > 0).then(|| sum.map(|s| ((2 * s + n) / (2 * n)) as u16))
         });
     }
 

@@ -9,7 +9,7 @@ use crate::color::{ColorSpace, ColorTables, LinearLight, Yuv, lab_of_sums, narro
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{Frame, FrameInfo, Labels, PackedRgb, PixelFormat, p010_code};
+use crate::image::{Frame, FrameInfo, Labels, NO_LABEL, PackedRgb, PixelFormat, p010_code};
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::post::runs::{RowSums, for_each_change, for_each_run, packed};
@@ -158,11 +158,9 @@ impl Band {
         rows: std::ops::Range<usize>,
     ) -> Result<()> {
         let width = labels.geometry().width as usize;
-        let lowest = |row: &[u16]| row.iter().copied().min().unwrap_or(0);
-        let highest = |row: &[u16]| row.iter().copied().max().unwrap_or(0);
-        self.lowest = rows.clone().map(|y| lowest(labels.row(y))).min().unwrap_or(0);
-        let end = rows.clone().map(|y| highest(labels.row(y))).max().unwrap_or(0);
-        memory::refill(&mut self.sums, "sums", usize::from(end - self.lowest) + 1, Sums::default())?;
+        let occurring = label_span(labels, rows.clone());
+        self.lowest = occurring.start;
+        memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
         for y in rows {
             let row = labels.row(y);
             let pixels = &features[y * width..][..width];
@@ -172,8 +170,12 @@ impl Band {
                 take_samples(samples, frame, y);
             }
             for_each_run(row, |columns| {
+                // What is outside of a mask has none.
+                let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {
+                    return;
+                };
                 let (x0, x1) = (columns.start as u64, columns.end as u64);
-                self.sums[usize::from(row[columns.start] - self.lowest)].add(&Sums {
+                sum.add(&Sums {
                     area: (x1 - x0) as u32,
                     x: (x0 + x1 - 1) * (x1 - x0) / 2,
                     y: y as u64 * (x1 - x0),
@@ -188,6 +190,15 @@ impl Band {
         }
         Ok(())
     }
+}
+
+/// From the lowest label in some rows to behind the highest; empty where all is outside of a mask.
+pub(crate) fn label_span(labels: &Labels<'_>, rows: std::ops::Range<usize>) -> std::ops::Range<u16> {
+    let lowest = |row: &[u16]| row.iter().copied().min().unwrap_or(NO_LABEL);
+    // Behind a label is the next; behind none is 0.
+    let end = |row: &[u16]| row.iter().map(|label| label.wrapping_add(1)).max().unwrap_or(0);
+    let start = rows.clone().map(|y| lowest(labels.row(y))).min().unwrap_or(NO_LABEL);
+    start..rows.map(|y| end(labels.row(y))).max().unwrap_or(0)
 }
 
 /// Lists the pairs of labels across boundaries whose upper or left pixel is in `rows`, each as `a | b | length`.
@@ -217,6 +228,7 @@ pub(crate) fn list_pairs(
         }
     }
     add_equal_pairs(pairs);
+    pairs.retain(|pair| (pair >> 32) as u16 != NO_LABEL);
     Ok(())
 }
 
@@ -321,7 +333,7 @@ impl backend::Statistics<Cpu> for Statistics {
             for (i, band) in self.bands.iter().enumerate() {
                 if !span(i).is_empty() {
                     let first = usize::from(band.lowest);
-                    self.sums[first..].iter_mut().zip(&band.sums).for_each(|(sum, part)| sum.add(part));
+                    self.sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
                 }
             }
             let Self { sums, light, info, yuv, .. } = self;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MPL-2.0
+//! GStreamer's analytics library, opened at run time: one build serves GStreamer without it and, from 1.26 on, with it.
+//!
+//! Only functions that 1.26 has are looked up, and only fields that are public in it are read.
+
+use std::ffi::{CStr, c_float, c_int};
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::LazyLock;
+
+use gst::glib;
+use gst::glib::translate::{IntoGlib, IntoGlibPtr, from_glib};
+
+const LIBRARY: &str = "libgstanalytics-1.0.so.0";
+/// `GST_SEGMENTATION_TYPE_INSTANCE`: every region is an object of its own.
+const INSTANCE: c_int = 1;
+
+/// `GstAnalyticsRelationMeta`, of which nothing is looked at.
+#[repr(C)]
+struct RelationMeta {
+    _private: [u8; 0],
+}
+
+type Meta = *mut RelationMeta;
+
+/// `GstAnalyticsMtd`: one entry of the metadata.
+#[repr(C)]
+struct Mtd {
+    id: u32,
+    meta: Meta,
+}
+
+/// `GstAnalyticsRelationMetaInitParams`.
+#[repr(C)]
+struct InitParams {
+    entries: usize,
+    bytes: usize,
+}
+
+/// How one entry relates to another; values of `GstAnalyticsRelTypes`.
+#[derive(Debug, Clone, Copy)]
+#[repr(i32)]
+pub(super) enum Relation {
+    /// It is part of the other.
+    IsPartOf = 1 << 1,
+    /// It contains the other.
+    Contains = 1 << 2,
+    /// It belongs with the other.
+    RelatesTo = 1 << 3,
+}
+
+/// A rectangle in px.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rectangle {
+    pub x: u32,
+    pub y: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+/// The functions of the library.
+pub(super) struct Library {
+    get: unsafe extern "C" fn(*mut gst::ffi::GstBuffer) -> Meta,
+    add: unsafe extern "C" fn(*mut gst::ffi::GstBuffer, *const InitParams) -> Meta,
+    add_segmentation: unsafe extern "C" fn(
+        Meta,
+        *mut gst::ffi::GstBuffer,
+        c_int,
+        usize,
+        *mut u32,
+        c_int,
+        c_int,
+        u32,
+        u32,
+        *mut Mtd,
+    ) -> glib::ffi::gboolean,
+    add_object: unsafe extern "C" fn(
+        Meta,
+        glib::ffi::GQuark,
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+        c_float,
+        *mut Mtd,
+    ) -> glib::ffi::gboolean,
+    add_tracking: unsafe extern "C" fn(Meta, u64, gst::ffi::GstClockTime, *mut Mtd) -> glib::ffi::gboolean,
+    set_last_seen: unsafe extern "C" fn(*mut Mtd, gst::ffi::GstClockTime) -> glib::ffi::gboolean,
+    relate: unsafe extern "C" fn(Meta, c_int, u32, u32) -> glib::ffi::gboolean,
+}
+
+impl Library {
+    fn open() -> Result<Self, String> {
+        // SAFETY: a library of GStreamer, whose initialisers are those of any program that links it.
+        let library = unsafe { libloading::Library::new(LIBRARY) }.map_err(|e| e.to_string())?;
+        // SAFETY: the names have had these signatures since 1.26, before which the first is not there; the library stays loaded,
+        // see below.
+        let opened = unsafe {
+            Self {
+                add_segmentation: symbol(&library, c"gst_analytics_relation_meta_add_segmentation_mtd")?,
+                get: symbol(&library, c"gst_buffer_get_analytics_relation_meta")?,
+                add: symbol(&library, c"gst_buffer_add_analytics_relation_meta_full")?,
+                add_object: symbol(&library, c"gst_analytics_relation_meta_add_od_mtd")?,
+                add_tracking: symbol(&library, c"gst_analytics_relation_meta_add_tracking_mtd")?,
+                set_last_seen: symbol(&library, c"gst_analytics_tracking_mtd_update_last_seen")?,
+                relate: symbol(&library, c"gst_analytics_relation_meta_set_relation")?,
+            }
+        };
+        // Types that it has registered with GObject cannot be unloaded.
+        std::mem::forget(library);
+        Ok(opened)
+    }
+
+    /// The library, or why there is none; looked for once.
+    pub(super) fn get() -> Result<&'static Self, &'static str> {
+        static LIBRARY: LazyLock<Result<Library, String>> = LazyLock::new(Library::open);
+        LIBRARY.as_ref().map_err(String::as_str)
+    }
+}
+
+/// Finds a function.
+///
+/// # Safety
+/// `F` is its signature; the library stays loaded while it is called.
+unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &CStr) -> Result<F, String> {
+    // SAFETY: the caller gives the function's signature, and never closes the library.
+    unsafe { library.get::<F>(name) }.map(|found| *found).map_err(|e| e.to_string())
+}
+
+/// The analytics metadata of a buffer, to add to.
+pub(super) struct Relations<'a> {
+    library: &'static Library,
+    meta: NonNull<RelationMeta>,
+    buffer: PhantomData<&'a mut gst::BufferRef>,
+}
+
+impl<'a> Relations<'a> {
+    /// The metadata that earlier analyzers have attached, or new with room for so many entries.
+    pub(super) fn of(
+        library: &'static Library,
+        buffer: &'a mut gst::BufferRef,
+        entries: usize,
+    ) -> Option<Self> {
+        // Entries are of a few dozen bytes; it grows where they are not.
+        let room = InitParams { entries, bytes: 64 * entries };
+        // SAFETY: the buffer is valid and writable, `room` is read during the call.
+        let meta = unsafe {
+            let found = (library.get)(buffer.as_mut_ptr());
+            if found.is_null() { (library.add)(buffer.as_mut_ptr(), &room) } else { found }
+        };
+        Some(Self { library, meta: NonNull::new(meta)?, buffer: PhantomData })
+    }
+
+    fn add(&mut self, add: impl FnOnce(&Library, Meta, *mut Mtd) -> glib::ffi::gboolean) -> Option<Mtd> {
+        let mut entry = Mtd { id: 0, meta: ptr::null_mut() };
+        let added = add(self.library, self.meta.as_ptr(), &mut entry) != glib::ffi::GFALSE;
+        added.then_some(entry)
+    }
+
+    /// Adds a mask with a video meta, whose values are `ids`; returns the number of the entry.
+    pub(super) fn add_segmentation(
+        &mut self,
+        mask: gst::Buffer,
+        ids: &mut [u32],
+        place: Rectangle,
+    ) -> Option<u32> {
+        let Rectangle { x, y, width, height } = place;
+        // SAFETY: the metadata lives while its buffer is borrowed; the mask passes its reference on; the list has the announced
+        // length and is copied; the entry is written.
+        let added = self.add(|library, meta, entry| unsafe {
+            (library.add_segmentation)(
+                meta,
+                mask.into_glib_ptr(),
+                INSTANCE,
+                ids.len(),
+                ids.as_mut_ptr(),
+                x as c_int,
+                y as c_int,
+                width,
+                height,
+                entry,
+            )
+        })?;
+        Some(added.id)
+    }
+
+    /// Adds an object of a kind with its bounding box; returns the number of the entry.
+    pub(super) fn add_object(&mut self, kind: glib::Quark, place: Rectangle) -> Option<u32> {
+        let [x, y, width, height] = [place.x, place.y, place.width, place.height].map(|n| n as c_int);
+        // SAFETY: the metadata lives while its buffer is borrowed; the entry is written.
+        let added = self.add(|library, meta, entry| unsafe {
+            (library.add_object)(meta, kind.into_glib(), x, y, width, height, 1.0, entry)
+        })?;
+        Some(added.id)
+    }
+
+    /// Adds an identity that lasts; returns the number of the entry.
+    pub(super) fn add_tracking(
+        &mut self,
+        identity: u32,
+        first: Option<gst::ClockTime>,
+        last: Option<gst::ClockTime>,
+    ) -> Option<u32> {
+        // SAFETY: the metadata lives while its buffer is borrowed; the entry is written.
+        let mut added = self.add(|library, meta, entry| unsafe {
+            (library.add_tracking)(meta, identity.into(), first.into_glib(), entry)
+        })?;
+        // SAFETY: the entry is of this metadata and has just been written.
+        let seen: bool = unsafe { from_glib((self.library.set_last_seen)(&mut added, last.into_glib())) };
+        seen.then_some(added.id)
+    }
+
+    /// Says how one entry relates to another.
+    pub(super) fn relate(&mut self, one: u32, relation: Relation, other: u32) -> Option<()> {
+        // SAFETY: the metadata lives while its buffer is borrowed; entries that are not there are refused.
+        let done: bool =
+            unsafe { from_glib((self.library.relate)(self.meta.as_ptr(), relation as c_int, one, other)) };
+        done.then_some(())
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The mask of a segmentation: the label map, or a copy in 8 bits that is made when somebody maps it.
+
+use std::sync::{Arc, OnceLock};
+
+use gst::glib;
+
+use crate::image::Geometry;
+use crate::lazy_memory::{self, Source};
+use crate::video_map::{Reason, VideoMap, label_shape};
+
+/// Most regions that a mask of 8 bits holds, as 0 is none.
+const MOST_IN_8_BITS: u32 = u8::MAX as u32;
+
+/// A label map in 8 bits, each label one higher.
+struct Mask {
+    labels: gst::Buffer,
+    geometry: Geometry,
+    bytes: OnceLock<Result<Box<[u8]>, Reason>>,
+}
+
+// SAFETY: the bytes are made once, as many as `len` says, and stay in their box; nobody may write to them.
+unsafe impl Source for Mask {
+    fn len(&self) -> usize {
+        self.geometry.pixels()
+    }
+
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn address(&self) -> Result<*mut u8, String> {
+        match self.bytes.get_or_init(|| narrow(&self.labels, self.geometry)) {
+            Ok(bytes) => Ok(bytes.as_ptr().cast_mut()),
+            Err(reason) => Err(format!("cannot make the mask: {reason}")),
+        }
+    }
+}
+
+/// Labels of less than 8 bits as bytes, each one higher.
+fn narrow(labels: &gst::BufferRef, geometry: Geometry) -> Result<Box<[u8]>, Reason> {
+    let info =
+        gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, geometry.width, geometry.height);
+    let info = info.build().map_err(|e| e.to_string())?;
+    let map = VideoMap::read(labels, &info, std::iter::once(label_shape(geometry)))?;
+    let (row, stride) = (label_shape(geometry).0, map.strides()[0]);
+    let rows = map.slices()[0].chunks(stride).take(geometry.height as usize);
+    // The upper byte is 0.
+    Ok(rows.flat_map(|bytes| bytes[..row].chunks_exact(2)).map(|label| label[0].wrapping_add(1)).collect())
+}
+
+/// The mask of a label buffer with so many regions, and the value that label 0 has in it.
+pub(super) fn of(
+    labels: &gst::Buffer,
+    geometry: Geometry,
+    regions: u32,
+) -> Result<(gst::Buffer, u32), glib::BoolError> {
+    if regions > MOST_IN_8_BITS {
+        return Ok((labels.clone(), 0));
+    }
+    let source: Arc<dyn Source> = Arc::new(Mask { labels: labels.clone(), geometry, bytes: OnceLock::new() });
+    let mut mask = lazy_memory::buffer(&source);
+    let (Geometry { width, height }, flags) = (geometry, gst_video::VideoFrameFlags::empty());
+    let writable = mask.get_mut().ok_or_else(|| glib::bool_error!("a new buffer is shared"))?;
+    let stride = [width as i32];
+    gst_video::VideoMeta::add_full(
+        writable,
+        flags,
+        gst_video::VideoFormat::Gray8,
+        width,
+        height,
+        &[0],
+        &stride,
+    )?;
+    Ok((mask, 1))
+}

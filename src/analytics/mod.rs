@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Regions as standard analytics metadata, which readers know that know nothing of this plugin: from GStreamer 1.26 on.
+//!
+//! The label map is an instance segmentation. Its mask is GRAY8 with values 1 to n where these fit, and 0 stands for no region,
+//! as drawing elements expect; else it is the label map itself, GRAY16_LE with values 0 to n-1. Regions are listed in label order.
+//! On request every region is an object with its bounding box, and an identity that lasts, first and last seen.
+
+mod library;
+mod mask;
+
+use std::collections::HashMap;
+
+use gst::glib;
+
+use crate::image::Geometry;
+use crate::regions::Region;
+use library::{Library, Rectangle, Relation, Relations};
+
+/// What is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// The mask.
+    Segmentation,
+    /// The mask, and an object and an identity for every region.
+    Objects,
+}
+
+/// Most regions that are described one by one: the library keeps a square table of how entries relate.
+pub(crate) const MOST_OBJECTS: u32 = 1000;
+
+/// Why nothing can be attached, if so.
+pub(crate) fn unavailable() -> Option<&'static str> {
+    Library::get().err()
+}
+
+/// What a frame gave.
+pub(crate) struct Found<'a> {
+    /// GRAY16_LE with a video meta.
+    pub labels: &'a gst::Buffer,
+    pub geometry: Geometry,
+    /// Number of labels.
+    pub regions: u32,
+    /// [`Region`]s, where they were asked for.
+    pub table: Option<&'a gst::Buffer>,
+}
+
+/// Attaches the metadata to the frames of a stream.
+#[derive(Default)]
+pub(crate) struct Writer {
+    /// When the regions of the last frame were first seen, by identity.
+    seen: HashMap<u32, Option<gst::ClockTime>>,
+    next_seen: HashMap<u32, Option<gst::ClockTime>>,
+    ids: Vec<u32>,
+}
+
+impl Writer {
+    /// Describes a frame, as far as that can be: returns whether every region is described that was to be. Where the library
+    /// is missing, nothing is attached.
+    ///
+    /// # Errors
+    ///
+    /// No memory, a label map or table that cannot be read, a refusal of the library.
+    pub(crate) fn attach(
+        &mut self,
+        buffer: &mut gst::BufferRef,
+        found: &Found<'_>,
+        detail: Detail,
+    ) -> Result<bool, glib::BoolError> {
+        let is_complete = |described| detail == Detail::Segmentation || described;
+        let Ok(library) = Library::get() else { return Ok(is_complete(false)) };
+        let refused = || glib::bool_error!("GStreamer's analytics library refuses an entry");
+        let table = match (detail, found.table) {
+            (Detail::Objects, Some(table)) if found.regions <= MOST_OBJECTS => Some(table.map_readable()?),
+            _ => None,
+        };
+        let (mask, first) = mask::of(found.labels, found.geometry, found.regions)?;
+        let now = buffer.pts();
+        let objects = if table.is_some() { found.regions as usize } else { 0 };
+        let mut relations = Relations::of(library, buffer, 1 + 2 * objects).ok_or_else(refused)?;
+        self.ids.clear();
+        self.ids.extend(first..first + found.regions);
+        let Geometry { width, height } = found.geometry;
+        let whole = Rectangle { x: 0, y: 0, width, height };
+        let mask = relations.add_segmentation(mask, &mut self.ids, whole).ok_or_else(refused)?;
+        let Some(table) = table else { return Ok(is_complete(false)) };
+        self.next_seen.clear();
+        for record in table.chunks_exact(size_of::<Region>()) {
+            let region: Region = bytemuck::pod_read_unaligned(record);
+            let first_seen = self.seen.get(&region.track_id).copied().unwrap_or(now);
+            self.next_seen.insert(region.track_id, first_seen);
+            describe(&mut relations, mask, &region, first_seen, now).ok_or_else(refused)?;
+        }
+        std::mem::swap(&mut self.seen, &mut self.next_seen);
+        Ok(true)
+    }
+}
+
+/// Adds a region as an object and an identity, both related to the mask and to each other.
+fn describe(
+    relations: &mut Relations<'_>,
+    mask: u32,
+    region: &Region,
+    first_seen: Option<gst::ClockTime>,
+    now: Option<gst::ClockTime>,
+) -> Option<()> {
+    let [x0, y0, x1, y1] = region.bounds.map(u32::from);
+    let place = Rectangle { x: x0, y: y0, width: x1 - x0, height: y1 - y0 };
+    let object = relations.add_object(glib::Quark::from_static_str(glib::gstr!("superpixel")), place)?;
+    let identity = relations.add_tracking(region.track_id, first_seen, now)?;
+    relations.relate(mask, Relation::Contains, object)?;
+    relations.relate(object, Relation::IsPartOf, mask)?;
+    relations.relate(object, Relation::RelatesTo, identity)?;
+    relations.relate(identity, Relation::RelatesTo, object)
+}
