@@ -19,6 +19,8 @@ pub struct Foreign<'py> {
     what: &'static str,
     wanted: &'static str,
     pub address: u64,
+    /// The `CUcontext` that the memory is of; 0 where it is of none.
+    context: usize,
     pub ordinal: i32,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
@@ -115,6 +117,7 @@ impl<'py> Foreign<'py> {
             what,
             wanted,
             address: imported.address,
+            context: 0,
             ordinal: imported.device.id,
             dtype,
             shape,
@@ -179,6 +182,7 @@ impl<'py> Foreign<'py> {
             what,
             wanted,
             address,
+            context: 0,
             ordinal,
             dtype,
             shape,
@@ -192,7 +196,7 @@ impl<'py> Foreign<'py> {
     }
 
     /// Asks the driver whether it knows the memory.
-    fn check_address(&self) -> PyResult<()> {
+    fn check_address(&mut self) -> PyResult<()> {
         let what = self.what;
         if self.address == 0 {
             // Which is right for an array of nothing, whose shape is refused later.
@@ -211,6 +215,7 @@ impl<'py> Foreign<'py> {
                 self.ordinal, owner.ordinal
             )));
         }
+        self.context = owner.context;
         Ok(())
     }
 
@@ -221,16 +226,14 @@ impl<'py> Foreign<'py> {
 
     /// Refuses memory of another context than the one in use.
     pub fn check_context(&self, context: usize) -> PyResult<()> {
-        match owner_of(self.address).map_err(exception)? {
-            Some(owner) if owner.context != 0 && owner.context != context => {
-                Err(PyValueError::new_err(format!(
-                    "{} is in another CUDA context than the device's primary one, which torch, CuPy and this package use; \
-                 copy it with one of them",
-                    self.what
-                )))
-            }
-            _ => Ok(()),
+        if self.context == 0 || self.context == context {
+            return Ok(());
         }
+        Err(PyValueError::new_err(format!(
+            "{} is in another CUDA context than the device's primary one, which torch, CuPy and this package use; copy it with one of \
+             them",
+            self.what
+        )))
     }
 
     /// Bytes from row to row of an array (H, W, ...) whose rows go down and hold their items together; nothing for others.

@@ -195,3 +195,20 @@ def test_streams_are_for_arrays_on_a_device(picture):
     for call in (sp.slic, sp.Segmenter().segment):
         with pytest.raises(ValueError, match="stream"):
             call(picture, stream=1)
+
+
+def test_memory_of_another_context(driver):
+    context, address = drivers.ctypes.c_void_p(), drivers.ctypes.c_uint64()
+    driver.check(driver.lib.cuCtxCreate_v2(drivers.ctypes.byref(context), 0, 0))
+    try:
+        driver.check(driver.lib.cuMemAlloc_v2(drivers.ctypes.byref(address), drivers.ctypes.c_size_t(2400)))
+        driver.lib.cuCtxPopCurrent_v2(None)
+        labels = np.empty((20, 30), np.int32)
+        for arguments in [
+            dict(image=Interface(driver, image(), data=(address.value, False))),
+            dict(image=Interface(driver, image()), out=Interface(driver, labels, data=(address.value, False))),
+        ]:
+            with pytest.raises(ValueError, match="another CUDA context"):
+                sp.slic(**arguments)
+    finally:
+        driver.lib.cuCtxDestroy_v2(context)
