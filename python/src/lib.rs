@@ -2,7 +2,10 @@
 //! The native module `superpixels._native`: what Python sees of the library. `superpixels/__init__.py` is its face.
 
 mod arrays;
+mod batch;
 mod error;
+mod floats;
+mod layout;
 mod mask;
 mod parameters;
 mod pools;

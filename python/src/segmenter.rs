@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Result;
-use gstsuperpixel::image::FrameInfo;
+use gstsuperpixel::image::{FrameInfo, Labels};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Image, LabelArray, Order};
-use crate::error::exception;
+use crate::arrays::{Images, LabelArray, Order};
+use crate::error::{Failure, exception};
 use crate::mask::Mask;
 use crate::parameters;
 use crate::pools::pool;
@@ -90,6 +90,8 @@ struct State {
     is_segmented: bool,
     /// The next identity, where the engine that knew it is gone.
     next_id: u32,
+    /// Where frames of floats are converted.
+    codes: Vec<u16>,
 }
 
 impl State {
@@ -224,6 +226,7 @@ impl Segmenter {
                 is_outdated: false,
                 is_segmented: false,
                 next_id: 1,
+                codes: Vec::new(),
             }),
             process: std::process::id(),
             order: Order::new(order)?,
@@ -232,29 +235,32 @@ impl Segmenter {
         })
     }
 
-    /// Segments a frame.
+    /// Segments a frame, or the frames of a clip in their order.
     ///
     /// Parameters
     /// ----------
-    /// frame : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-    ///     The frame: gray, or color of sRGB. Rows may be at any distance, the pixels of a row are together.
-    /// out : ndarray of uint16, shape (H, W), optional
+    /// frame : ndarray of uint8, uint16 or float32, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
+    ///     The frame: gray, or color of sRGB; floats are in [0, 1]. Rows may be at any distance, the pixels of a row are together.
+    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls.
+    /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
     ///     Where labels are written. Rows may be at any distance.
-    /// mask : ndarray of bool or uint8, shape (H, W), optional
+    /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
     ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
     ///     Segmenter start anew, as another size does; later frames may have masks or not.
     ///
     /// Returns
     /// -------
-    /// labels : ndarray of uint16, shape (H, W)
-    ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given.
+    /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
+    ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given. `regions` and what else is known about a frame is that
+    ///     of the last one.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     `frame`, `out` or `mask` of another type or dtype.
+    ///     `frame`, `out` or `mask` of another type or dtype, or a masked array.
     /// ValueError
-    ///     A shape or layout that is not taken, or `out` shares memory with `frame`.
+    ///     A shape or layout that is not taken, a float that is not in [0, 1], or `out` shares memory with `frame`. Frames of a clip
+    ///     before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, or it is of a parent process.
     #[pyo3(signature = (frame, out = None, mask = None))]
@@ -266,19 +272,31 @@ impl Segmenter {
         mask: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
-        let image = Image::new(frame, self.order)?;
-        let mut plane = LabelArray::<u16>::new(py, out, &image)?;
+        let images = Images::new(frame, self.order)?;
+        let mask = mask.map(|mask| Mask::new(mask, &images)).transpose()?;
+        let mut array = LabelArray::<u16>::new(py, out, &images)?;
         let cpu = pool(py, self.threads)?;
-        let (info, mut labels) = (image.info(), plane.labels()?);
-        let mask = mask.map(|mask| Mask::new(mask, info)).transpose()?;
-        let frame = Mask::on(mask.as_ref(), image.frame()?)?;
+        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let frames: Vec<_> = sources.iter().zip(array.planes()).collect();
         let (state, outputs) = (&mut *guard, self.outputs);
         if mask.is_some() && !state.params.masked {
             (state.params.masked, state.is_outdated) = (true, true);
         }
-        py.detach(|| state.run(info, cpu, |engine| engine.segment(&frame, &mut labels, outputs).map(drop)))
-            .map_err(exception)?;
-        Ok(plane.into_array())
+        let mut codes = std::mem::take(&mut state.codes);
+        py.detach(|| {
+            for (i, (source, plane)) in frames.into_iter().enumerate() {
+                source.with(&mut codes, |frame| {
+                    let frame = &Mask::on(mask.as_ref().map(|mask| mask.of(i)), frame)?;
+                    let mut labels = Labels::new(info.geometry, plane, stride)?;
+                    state.run(info, cpu.clone(), |engine| {
+                        engine.segment(frame, &mut labels, outputs).map(drop)
+                    })
+                })?;
+            }
+            state.codes = codes;
+            Ok::<_, Failure>(())
+        })?;
+        Ok(array.into_array())
     }
 
     /// Forgets the frames before: the next one is segmented as if it were the first, with new track ids.

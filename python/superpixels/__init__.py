@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MPL-2.0
 """Superpixels of pictures and video.
 
-Functions segment one picture: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
+Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
 its memory from call to call, and knows the regions, their neighbors and, in video, their track ids and motion. Arrays are
 numpy's, and results do not depend on the number of threads.
 
-Images are uint8 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), read where they are: rows may be at any distance, the
-pixels of a row are together. A fourth channel is ignored. Do not write to an array in another thread while a call reads it.
+Images are uint8, uint16 or float32 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); a fourth channel is ignored. Arrays of
+integers are read where they are: rows may be at any distance, the pixels of a row are together. Floats are in [0, 1] and
+become codes of 16 bits, round(65535 x) with halves up. Do not write to an array in another thread while a call reads it.
 
-Label maps are uint16 of shape (H, W), labels 0 to n - 1, each used, and 65535 outside of a `mask`. Equal distances: the
-lower cluster; docs/python.md names where each method is specified.
+An array with three axes is always one image. With four, (N, H, W, C), the functions take it as a batch of independent images
+and `Segmenter` as a clip, frame by frame; gray ones have C = 1.
+
+Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each used, and 65535 outside of a
+`mask`. Equal distances: the lower cluster; docs/python.md names where each method is specified.
 """
 
 from __future__ import annotations
@@ -17,16 +21,20 @@ from __future__ import annotations
 import numpy as _np
 
 from . import _native
-from ._helpers import adjacency, boundaries, mean_color, rle, to_png16
+from ._contours import contours
+from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
 from ._native import Segmenter, __version__
 
 __all__ = [
+    "RegionAt",
     "Segmenter",
     "adjacency",
     "boundaries",
+    "contours",
     "lsc",
     "mean_color",
     "quickshift",
+    "region_at",
     "rle",
     "slic",
     "snic",
@@ -58,24 +66,24 @@ _COMMON = """connectivity : bool
         Threads; 0 is one for each core. The result is the same.
     start_label : int
         The lowest label. With another than 0 the result is int32.
-    out : ndarray of shape (H, W), optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance.
-    mask : ndarray of bool or uint8, shape (H, W), optional
+    out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of
-        the whole picture.
+        the whole picture. Not for a list.
 
     Returns
     -------
-    labels : ndarray of uint16 (or int32), shape (H, W)
-        Labels from `start_label` on, without gaps; `out` where that is given. Outside of the mask 65535, or `start_label` - 1
-        where that is not 0.
+    labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
+        `start_label` - 1 where that is not 0.
 
     Raises
     ------
     TypeError
-        `image`, `out` or `mask` of another type or dtype.
+        `image`, `out` or `mask` of another type or dtype, or a masked array.
     ValueError
-        A shape, a layout or a parameter out of range."""
+        A shape, a layout, a parameter out of range, or a float that is not in [0, 1]."""
 
 
 def _document(square):
@@ -92,7 +100,7 @@ def _document(square):
 
 @_document("the squared grid step")
 def slic(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,
     compactness: float = _SLIC["compactness"],
     *,
@@ -111,13 +119,14 @@ def slic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     n_segments : int
         Wanted number of superpixels, about.
     compactness : float
@@ -164,7 +173,7 @@ def slic(
 
 @_document("the squared grid step")
 def lsc(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,
     ratio: float = _LSC["ratio"],
     *,
@@ -181,13 +190,14 @@ def lsc(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     n_segments : int
         Wanted number of superpixels, about.
     ratio : float
@@ -220,7 +230,7 @@ def lsc(
 
 @_document("the square of `tau`")
 def quickshift(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     sigma: float = _QUICKSHIFT["sigma"],
     tau: float = _QUICKSHIFT["tau"],
     color_scale: float = _QUICKSHIFT["color_scale"],
@@ -237,13 +247,14 @@ def quickshift(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     sigma : float
         Width of the density's Gaussian in px, 0.5 to 20. Time grows with its square.
     tau : float
@@ -276,7 +287,7 @@ def quickshift(
 
 @_document("the squared grid step")
 def snic(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,
     compactness: float = _native.defaults("snic")["compactness"],
     *,
@@ -293,13 +304,14 @@ def snic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     n_segments : int
         Wanted number of superpixels, about.
     compactness : float

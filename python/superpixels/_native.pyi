@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MPL-2.0
 # Types of the native module.
 
-from typing import Any, Optional
+from collections.abc import Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
+
+_Image = Union[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.float32]]
 
 __version__: str
 
@@ -12,14 +15,14 @@ def defaults(name: str) -> dict[str, Any]: ...
 def ranges() -> dict[str, tuple[float, float, str]]: ...
 def segment(
     algorithm: str,
-    image: npt.NDArray[np.uint8],
+    image: Union[_Image, Sequence[_Image]],
     values: dict[str, Any],
     order: str,
     threads: int,
     start_label: int,
     out: Optional[npt.NDArray[Any]],
     mask: Optional[npt.NDArray[Any]],
-) -> npt.NDArray[Any]: ...
+) -> Union[npt.NDArray[Any], list[npt.NDArray[Any]]]: ...
 
 class Segmenter:
     def __new__(
@@ -52,7 +55,7 @@ class Segmenter:
     ) -> "Segmenter": ...
     def segment(
         self,
-        frame: npt.NDArray[np.uint8],
+        frame: _Image,
         out: Optional[npt.NDArray[np.uint16]] = None,
         mask: Optional[npt.NDArray[Any]] = None,
     ) -> npt.NDArray[np.uint16]: ...
