@@ -57,6 +57,7 @@
 #define OVERLAY_THREADS 256
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
+#define EXPORT_THREADS 256
 #define TEMPORAL_THREADS 256
 // A slot without a cell asks for fifty words at once: small blocks, which spread over the device. Others were not compared.
 #define CLAIM_THREADS 64

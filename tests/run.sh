@@ -209,11 +209,11 @@ run_emulated() {
     export GST_REGISTRY=$folder/registry.bin LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_SHORT=1
     # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test parity_stages --test cuda_temporal --test cuda_masks --test cuda_memory --test cuda_ownership --test kept --test cuda_context --test cuda_element \
+    cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test parity_stages --test cuda_temporal --test cuda_masks --test cuda_memory --test cuda_ownership --test cuda_arrays --test kept --test cuda_context --test cuda_element \
         --test cuda_zero_copy --test cuda_bad_buffers --test cuda_async --test cuda_decoder --test cuda_cycles --test cuda_faults
     # Once more as a device whose grids overlap, with all work put off until somebody waits for it.
     # shellcheck disable=SC2046  # words on purpose
-    EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test cuda_memory --test cuda_ownership --test kept --test cuda_context \
+    EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test cuda_memory --test cuda_ownership --test cuda_arrays --test kept --test cuda_context \
         --test cuda_zero_copy --test cuda_bad_buffers --test cuda_async --test cuda_decoder
     # And as one with as many multiprocessors as large devices have, whose grids are larger than small frames, which puts branches of
     # graphs off, and sets some blocks up before the grid before has begun.
@@ -421,7 +421,7 @@ try_python() {
         "$environment/bin/python" --version
         "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
         # From another folder, so that the installed package is the one that is found.
-        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
     done
     # The newest Python takes part in the rest.
     (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
@@ -444,6 +444,14 @@ try_wheel() {
     python_with_gi tests/python/same_as_element.py
     python_with_gi python/examples/video_file.py | grep '^frame 23: '
 }
+# The part of the package on a device, with the newest Python.
+try_python_emulated() {
+    local folder=$target_dir/superpixel-emulator environment
+    [ -e "$folder/libcuda.so.1" ] || tests/emulator/build.py "$folder"
+    for environment in "$python_target"/environment-*; do :; done
+    (cd "$python_target" && LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 \
+        "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root"/python/tests/test_device*.py)
+}
 mkdir -p "$python_target"
 if [ "$(uname -m)" != x86_64 ]; then
     skip "Python package" "the pinned maturin is a program for x86-64"
@@ -451,6 +459,7 @@ elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
     skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pillow, pytest and hypothesis"
 else
     section "Python package" try_python
+    section "Python package on an emulated device" try_python_emulated
     section "Python wheel" try_wheel
 fi
 

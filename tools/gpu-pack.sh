@@ -37,7 +37,7 @@ if [ -n "$(ls -A "$folder" 2>/dev/null)" ] && [ ! -e "$folder/gpu-suite.sh" ]; t
     exit 2
 fi
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,gst,kernels,lib,lib-spare,media,plugin,tests}
+mkdir -p "$folder"/{bin,gst,kernels,lib,lib-spare,media,plugin,python/superpixels,python/tests/gpu,tests}
 cp tools/gpu-suite.sh "$folder/"
 
 say "building ($profile)"
@@ -69,6 +69,13 @@ cp "$target/release/examples/soak" "$folder/bin/superpixel-soak"
 cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
 [ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
+
+# What the wheel holds. In a folder of its own: Cargo would put a library without the elements where the plugin is taken from.
+CARGO_TARGET_DIR=$target/superpixel-python cargo build --locked --release --package superpixels
+cp python/superpixels/*.py "$folder/python/superpixels/"
+cp "$target/superpixel-python/release/lib_native.so" "$folder/python/superpixels/_native.abi3.so"
+cp python/tests/picture.py "$folder/python/tests/"
+cp python/tests/gpu/run.py "$folder/python/tests/gpu/"
 
 say "GStreamer"
 plugins_from=$(pkg-config --variable=pluginsdir gstreamer-1.0)

@@ -12,6 +12,8 @@
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
 #   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus; also of the
 #             clips of $SUPERPIXEL_CLIPS, H.264 or H.265 in MP4
+#   python    the package superpixels with torch and CuPy, which $SUPERPIXEL_PYTHON (python3) has to have: labels, tables and streams
+#             against numpy on the CPU, and figures
 #   cycles    many starts, stops and elements leave no memory, files or threads behind
 #   first     time to the first frame, with an empty and a warm cache of the driver's compiler
 #   bench     superpixel-bench on every backend
@@ -23,7 +25,7 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-all=(parity jit element clips memcheck racecheck initcheck synccheck pipelines zero-copy cycles first bench fps toolkit)
+all=(parity jit element clips memcheck racecheck initcheck synccheck pipelines zero-copy python cycles first bench fps toolkit)
 sections=("$@")
 [ $# -gt 0 ] || sections=("${all[@]}")
 for name in "${sections[@]}"; do
@@ -42,6 +44,8 @@ if [ -e "$here/pack.tar.xz" ]; then
     here=$scratch/pack
 fi
 [ -e "$here/env.sh" ] || { echo "gpu-suite.sh: run the copy in the folder that tools/gpu-pack.sh makes" >&2; exit 2; }
+# The host's Python is to find the host's libraries.
+host_libraries=${LD_LIBRARY_PATH:-}
 # shellcheck source=/dev/null  # written by gpu-pack.sh
 . "$here/env.sh"
 for name in OUT SUPERPIXEL_CLIPS SUPERPIXEL_IMAGES; do
@@ -247,6 +251,24 @@ pipelines() {
     return $status
 }
 
+# Pixels as numpy reads them: $1 is the file, the rest decodes.
+raw_rgb() {
+    local file=$1
+    shift
+    timeout 120 gst-launch-1.0 -q filesrc location="$1" ! "${@:2}" ! videoconvert ! video/x-raw,format=RGB ! \
+        identity eos-after=61 ! filesink location="$file" && [ -s "$file" ] && return
+    echo "$1: not decoded, FAILED"
+    return 1
+}
+python() {
+    raw_rgb clip.rgb media/bigbuckbunny.mp4 qtdemux ! h264parse ! openh264dec && raw_rgb picture.rgb "$picture" pngdec || return 1
+    # It needs the libraries here, and Python the host's.
+    printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$LD_LIBRARY_PATH" "$here/bin/superpixel-bench" >bench
+    chmod +x bench
+    LD_LIBRARY_PATH=$host_libraries PYTHONPATH=$here/python PYTHONDONTWRITEBYTECODE=1 SUPERPIXEL_BENCH=$scratch/bench \
+        SUPERPIXEL_BENCH_PICTURE=$picture timeout 900 "${SUPERPIXEL_PYTHON:-python3}" "$here/python/tests/gpu/run.py" \
+        --clip clip.rgb 1280 720 --picture picture.rgb 1920 1080
+}
 zero-copy() { "$here/tests/cuda_decoder" --nocapture --test-threads=1; }
 cycles() { "$here/tests/cuda_cycles" --nocapture; }
 
@@ -374,10 +396,10 @@ for name in "${sections[@]}"; do
     esac
     printf '%s %-10s %4d s  %s\n' "$verdict" "$name" $((SECONDS - start)) "$(grep -cE '^test .*\.\.\. ok|: same|: plays' "$out/$name.log") checks"
     case $verdict:$name in
-        PASS:first | PASS:bench | PASS:fps | PASS:soak) cat "$out/$name.log" ;;
+        PASS:python | PASS:first | PASS:bench | PASS:fps | PASS:soak) cat "$out/$name.log" ;;
         PASS:*) ;;
         SKIP:*) tail -n 1 "$out/$name.log" ;;
-        FAIL:*) grep -nE 'FAILED|panicked|error|DIFFERENT|ERROR|HAZARD|Invalid' "$out/$name.log" | head -n 30; tail -n 15 "$out/$name.log" ;;
+        FAIL:*) grep -nE 'FAILED|panicked|error|Error|skipped|DIFFERENT|ERROR|HAZARD|Invalid' "$out/$name.log" | head -n 30; tail -n 15 "$out/$name.log" ;;
     esac
 done
 echo "${#sections[@]} sections, $failures failed, $skips skipped"

@@ -2,7 +2,7 @@
 //! Arrays of numpy as frames and label planes, one or a batch, without copies but for floats.
 
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::{Frame, FrameInfo, Geometry};
+use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
 use numpy::{
     Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
     PyUntypedArray, PyUntypedArrayMethods,
@@ -269,10 +269,28 @@ fn dtype_error(array: &Bound<'_, PyUntypedArray>) -> PyErr {
     PyTypeError::new_err(format!("{DTYPE}, got {dtype}{advice}"))
 }
 
+/// Size and format of an image by its shape.
+pub fn frame_info(shape: &[usize], order: Order) -> PyResult<FrameInfo> {
+    let (height, width, channels) = match *shape {
+        [height, width] => (height, width, 1),
+        [height, width, channels] => (height, width, channels),
+        _ => return Err(shape_error(shape)),
+    };
+    let format = match (channels, order) {
+        (1, _) => PixelFormat::Gray8,
+        (3, Order::Rgb) => PixelFormat::Rgb,
+        (3, Order::Bgr) => PixelFormat::Bgr,
+        (4, Order::Rgb) => PixelFormat::Rgba,
+        (4, Order::Bgr) => PixelFormat::Bgra,
+        _ => return Err(shape_error(shape)),
+    };
+    Ok(FrameInfo::new(geometry(height, width)?, format))
+}
+
 fn shape_error(shape: &[usize]) -> PyErr {
     let advice = match shape {
         [3 | 4, height, width] if *height > 4 && *width > 4 => {
-            "; for channels first: image.transpose(1, 2, 0).copy()"
+            "; for channels first: image.transpose(1, 2, 0).copy(), of torch image.permute(1, 2, 0).contiguous()"
         }
         [_, 3 | 4, height, width] if *height > 4 && *width > 4 => {
             "; for channels first: image.transpose(0, 2, 3, 1).copy()"

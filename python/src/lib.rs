@@ -3,14 +3,25 @@
 
 mod arrays;
 mod batch;
+mod device;
+mod device_array;
+mod devices;
+mod dlpack;
+mod engines;
 mod error;
 mod floats;
+mod foreign;
 mod layout;
+mod library;
 mod mask;
 mod parameters;
 mod pools;
+mod records;
 mod segmenter;
 mod single;
+mod state;
+mod streams;
+mod tables;
 
 use pyo3::prelude::*;
 
@@ -20,6 +31,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<segmenter::Segmenter>()?;
+    module.add_class::<device_array::DeviceArray>()?;
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::ranges, module)?)

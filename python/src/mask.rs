@@ -68,3 +68,11 @@ impl Masks {
         masks.map_or(Ok(frame), |masks| frame.with_mask(masks.plane(i), masks.width))
     }
 }
+
+/// Refuses a mask for an array on a device.
+pub fn refuse_mask(mask: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if mask.is_none() {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("mask is for arrays of numpy; copy the array to the host, or pass no mask"))
+}

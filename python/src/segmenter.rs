@@ -3,24 +3,27 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
-use gstsuperpixel::error::Result;
-use gstsuperpixel::image::{FrameInfo, Labels};
+use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::{Outputs, Params};
-use gstsuperpixel::plan::Plan;
-use gstsuperpixel::regions::Regions;
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyRuntimeError;
+use numpy::{IntoPyArray, PyArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::arrays::{Images, LabelArray, Order};
+use crate::device::Call;
+use crate::devices::{self, Place};
+use crate::engines::AnyEngine;
 use crate::error::{Failure, exception};
-use crate::mask::Masks;
+use crate::foreign::is_on_device;
+use crate::library::Library;
+use crate::mask::{Masks, refuse_mask};
 use crate::parameters;
 use crate::pools::pool;
+use crate::records::{MOTION, NEIGHBOR, REGION, records};
+use crate::state::State;
+use crate::tables;
 
 /// Segments frames one after another, and keeps what that needs from call to call.
 ///
@@ -28,6 +31,9 @@ use crate::pools::pool;
 /// ----------
 /// algorithm : {"slic", "lsc", "quickshift", "snic"}
 ///     The algorithm.
+/// device : {"cpu", "cuda", "cuda:0", ...}, optional
+///     Where frames are segmented: "cuda" is the first device that works. By default the first frame settles it: its device, or the
+///     CPU for an array of numpy. On a device, frames of numpy go up and their labels come down.
 /// order : {"rgb", "bgr"}
 ///     Order of the channels; OpenCV has "bgr".
 /// threads : int
@@ -82,80 +88,6 @@ pub struct Segmenter {
     threads: u32,
 }
 
-struct State {
-    params: Params,
-    engine: Option<Engine<Cpu>>,
-    /// Whether `params` need another engine than the one that is there.
-    is_outdated: bool,
-    is_segmented: bool,
-    /// The next identity, where the engine that knew it is gone.
-    next_id: u32,
-    /// Where frames of floats are converted.
-    codes: Vec<u16>,
-}
-
-impl State {
-    /// Runs `segment` on an engine for such frames. Identities go on where that is a new one.
-    fn run(
-        &mut self,
-        info: FrameInfo,
-        cpu: Cpu,
-        segment: impl FnOnce(&mut Engine<Cpu>) -> Result<()>,
-    ) -> Result<()> {
-        let is_other = |engine: &Engine<Cpu>| engine.plan().frame() != info;
-        if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
-            self.remove()?;
-        }
-        let mut engine = match self.engine.take() {
-            Some(engine) => engine,
-            None => {
-                let mut engine = Engine::new(cpu, Plan::new(&self.params, info)?)?;
-                engine.set_next_id(self.next_id)?;
-                self.is_outdated = false;
-                engine
-            }
-        };
-        let result = segment(&mut engine);
-        self.is_segmented = result.is_ok();
-        self.engine = Some(engine);
-        result
-    }
-
-    /// Drops the engine and remembers the next identity.
-    fn remove(&mut self) -> Result<()> {
-        self.is_segmented = false;
-        if let Some(mut engine) = self.engine.take() {
-            self.next_id = engine.next_id()?;
-        }
-        Ok(())
-    }
-
-    fn change(&mut self, params: Params) -> Result<()> {
-        self.params = params;
-        if self.is_outdated {
-            return Ok(());
-        }
-        let Some(engine) = &mut self.engine else { return Ok(()) };
-        let plan = Plan::new(&self.params, engine.plan().frame())?;
-        match engine.change(&plan) {
-            Ok(is_done) => self.is_outdated = !is_done,
-            // It is of no use now.
-            Err(error) => {
-                self.remove()?;
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn regions(&self) -> PyResult<&Regions> {
-        match &self.engine {
-            Some(engine) if self.is_segmented => Ok(engine.regions()),
-            _ => Err(PyRuntimeError::new_err("no frame has been segmented; call segment(frame) first")),
-        }
-    }
-}
-
 impl Segmenter {
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
         if self.process != std::process::id() {
@@ -171,6 +103,34 @@ impl Segmenter {
                 TryLockError::Poisoned(_) => "this Segmenter failed in an earlier call; make another one",
             })
         })
+    }
+
+    fn segment_on_device<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        frame: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let call = Call::new(frame, out, stream, self.order, 0)?;
+        state.settle(call.ordinal())?;
+        let cuda = devices::cuda(py, call.ordinal())?;
+        call.check_context(&cuda)?;
+        state.library = call.library(py);
+        let ((frame, to, streams), outputs) = (call.parts(), self.outputs);
+        let mut memory = None;
+        let done = py.detach(|| {
+            let make = |plan| AnyEngine::on_device(&cuda, plan);
+            state.run(frame.info, make, |engine| {
+                if let Some(engine) = engine.device() {
+                    memory = engine.segment(frame, to, streams, outputs)?;
+                }
+                Ok(())
+            })
+        });
+        done.map_err(|error| devices::failed(py, call.ordinal(), error))?;
+        call.finish(py, memory)
     }
 
     fn needs(&self, is_there: bool, name: &str) -> PyResult<()> {
@@ -196,12 +156,13 @@ impl Drop for Segmenter {
 #[pymethods]
 impl Segmenter {
     #[new]
-    #[pyo3(signature = (algorithm = None, *, order = "rgb", threads = None, regions = true, neighbors = true,
-        linear_light = false, **values), text_signature = "(algorithm='slic', *, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, **parameters)")]
+    #[pyo3(signature = (algorithm = None, *, device = None, order = "rgb", threads = None, regions = true, neighbors = true,
+        linear_light = false, **values), text_signature = "(algorithm='slic', *, device=None, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, **parameters)")]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         algorithm: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
         order: &str,
         threads: Option<&Bound<'_, PyAny>>,
         regions: bool,
@@ -223,6 +184,8 @@ impl Segmenter {
             state: Mutex::new(State {
                 params,
                 engine: None,
+                place: Place::new(py, device)?,
+                library: Library::Other,
                 is_outdated: false,
                 is_segmented: false,
                 next_id: 1,
@@ -241,60 +204,84 @@ impl Segmenter {
     /// ----------
     /// frame : ndarray of uint8, uint16 or float32, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
     ///     The frame: gray, or color of sRGB; floats are in [0, 1]. Rows may be at any distance, the pixels of a row are together.
-    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls.
+    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or one frame of uint8 on a CUDA
+    ///     device: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
     /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
-    ///     Where labels are written. Rows may be at any distance.
+    ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
     /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
     ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
-    ///     Segmenter start anew, as another size does; later frames may have masks or not.
+    ///     Segmenter start anew, as another size does; later frames may have masks or not. Not for frames on a device.
+    /// stream : int or object, optional
+    ///     For frames on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+    ///     (torch) or `ptr` (CuPy). Default: the stream that the frame's library is on.
     ///
     /// Returns
     /// -------
     /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
     ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given. `regions` and what
-    ///     else is known about a frame is that of the last one.
+    ///     else is known about a frame is that of the last one. Of a frame on a device: int32 there, an array of torch or CuPy
+    ///     where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait.
     ///
     /// Raises
     /// ------
     /// TypeError
     ///     `frame`, `out` or `mask` of another type or dtype, or a masked array.
     /// ValueError
-    ///     A shape or layout that is not taken, a float that is not in [0, 1], or `out` shares memory with `frame`. Frames of a clip
-    ///     before such a float have been segmented.
+    ///     A shape or layout that is not taken, a float that is not in [0, 1], `out` shares memory with `frame`, or they are not
+    ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
-    ///     Another thread uses this Segmenter, or it is of a parent process.
-    #[pyo3(signature = (frame, out = None, mask = None))]
+    ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
+    #[pyo3(signature = (frame, out = None, mask = None, stream = None))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
         frame: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
         mask: Option<&Bound<'py, PyAny>>,
+        stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
+        if is_on_device(frame)? {
+            refuse_mask(mask)?;
+            return self.segment_on_device(py, &mut guard, frame, out, stream);
+        }
+        if stream.is_some() {
+            return Err(PyValueError::new_err("stream is for frames on a device"));
+        }
         let images = Images::new(frame, self.order)?;
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
-        let cpu = pool(py, self.threads)?;
         let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
-        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
-        let frames: Vec<_> = sources.iter().zip(array.planes()).enumerate().collect();
         let (state, outputs) = (&mut *guard, self.outputs);
         if masks.is_some() && !state.params.masked {
             (state.params.masked, state.is_outdated) = (true, true);
         }
+        let place = *state.place.get_or_insert(Place::Cpu);
+        let cuda = match place {
+            Place::Cpu => None,
+            Place::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
+        };
+        let cpu = pool(py, self.threads)?;
+        let make = |plan| match &cuda {
+            Some(cuda) => AnyEngine::on_device(cuda, plan),
+            None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
+        };
+        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let frames: Vec<_> = sources.iter().zip(array.planes()).enumerate().collect();
         let mut codes = std::mem::take(&mut state.codes);
-        py.detach(|| {
+        let done = py.detach(|| {
             for (i, (source, plane)) in frames {
                 source.with(&mut codes, |frame| {
                     let frame = Masks::on(masks.as_ref(), i, *frame)?;
                     let mut labels = Labels::new(info.geometry, plane, stride)?;
-                    state.run(info, cpu.clone(), |engine| {
-                        engine.segment(&frame, &mut labels, outputs).map(drop)
-                    })
+                    state.run(info, make, |engine| engine.segment(&frame, &mut labels, outputs))
                 })?;
             }
             state.codes = codes;
             Ok::<_, Failure>(())
+        });
+        done.map_err(|failure| match (place, failure) {
+            (Place::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
+            (_, failure) => failure.into(),
         })?;
         Ok(array.into_array())
     }
@@ -346,6 +333,12 @@ impl Segmenter {
         Ok(self.lock()?.params.algorithm.nick())
     }
 
+    /// str or None: where frames are segmented, "cpu", "cuda:0" and so on; None until the first frame settles it.
+    #[getter]
+    fn device(&self) -> PyResult<Option<String>> {
+        Ok(self.lock()?.place.map(Place::name))
+    }
+
     /// str: order of the channels, "rgb" or "bgr".
     #[getter]
     fn order(&self) -> &'static str {
@@ -363,13 +356,19 @@ impl Segmenter {
     fn next_id(&self) -> PyResult<u32> {
         let mut state = self.lock()?;
         let next_id = state.next_id;
-        state.engine.as_mut().map_or(Ok(next_id), Engine::next_id).map_err(exception)
+        state.engine.as_mut().map_or(Ok(next_id), AnyEngine::next_id).map_err(exception)
     }
 
-    /// int: number of regions of the last frame.
+    /// int: number of regions of the last frame. Waits for a frame on a device.
     #[getter]
-    fn n_regions(&self) -> PyResult<u32> {
-        Ok(self.lock()?.regions()?.count)
+    fn n_regions(&self, py: Python<'_>) -> PyResult<u32> {
+        let mut guard = self.lock()?;
+        match guard.on_device()? {
+            Some(source) => {
+                py.detach(|| source.engine.counts()).map(|counts| counts.regions).map_err(exception)
+            }
+            None => Ok(guard.regions()?.count),
+        }
     }
 
     /// ndarray of shape (n_regions,): the regions of the last frame in the order of labels, a copy.
@@ -377,45 +376,59 @@ impl Segmenter {
     /// Fields: `track_id` (uint32; the label if not `temporal`), `area` (uint32, px), `centroid` (2 float32: x, y), `mean_rgb`
     /// (3 uint8, rounded half up; red first whatever the order), `mean_lab` (3 float32: CIE L, a, b), `bounds` (4 uint16: x0,
     /// y0, x1, y1, the latter two exclusive).
+    ///
+    /// Of a frame on a device: a dict of arrays there by these names, (n_regions,) or (n_regions, columns), with int32 for uint32
+    /// and int16 for uint16. Waits for the frame, as its number of regions is not known before, and for nothing else.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.table, "regions")?;
-        records(py, &REGION, bytemuck::cast_slice(&self.lock()?.regions()?.table))
+        let mut guard = self.lock()?;
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::REGIONS),
+            None => records(py, &REGION, bytemuck::cast_slice(&guard.regions()?.table)),
+        }
     }
 
     /// ndarray of shape (n_regions,): how the regions of the last frame came to their places, a copy. Needs `temporal`.
     ///
     /// Fields: `velocity` (2 float32: x, y in px since the last frame, 0 in the first one), `age` (uint32: number of frames
-    /// before this one with a region of the same track id).
+    /// before this one with a region of the same track id). Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn motion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.table, "regions")?;
-        let guard = self.lock()?;
-        let regions = guard.regions()?;
-        self.needs(
-            guard.engine.as_ref().is_some_and(|engine| engine.plan().temporal().is_some()),
-            "temporal",
-        )?;
-        records(py, &MOTION, bytemuck::cast_slice(&regions.motion))
+        let mut guard = self.lock()?;
+        self.needs(guard.segmented()?.plan().temporal().is_some(), "temporal")?;
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::MOTION),
+            None => records(py, &MOTION, bytemuck::cast_slice(&guard.regions()?.motion)),
+        }
     }
 
     /// ndarray of shape (E,): pairs of regions of the last frame that touch, sorted by (a, b), a copy.
     ///
     /// Fields: `a`, `b` (uint32: the lower and the higher label), `length` (uint32: length of the boundary that they share, in pairs
-    /// of pixels side by side or one above the other).
+    /// of pixels side by side or one above the other). Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn neighbors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.neighbors, "neighbors")?;
-        records(py, &NEIGHBOR, bytemuck::cast_slice(&self.lock()?.regions()?.neighbors))
+        let mut guard = self.lock()?;
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::NEIGHBORS),
+            None => records(py, &NEIGHBOR, bytemuck::cast_slice(&guard.regions()?.neighbors)),
+        }
     }
 
     /// ndarray of int64, shape (2, 2E): the same pairs as PyTorch Geometric takes them, a copy.
     ///
-    /// Each pair in both directions: columns 0 to E - 1 from a to b in the order of `neighbors`, then as many from b to a.
+    /// Each pair in both directions: columns 0 to E - 1 from a to b in the order of `neighbors`, then as many from b to a. Of a
+    /// frame on a device: there, an array of its library; waits for the frame, for E.
     #[getter]
     fn edge_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.neighbors, "neighbors")?;
-        let guard = self.lock()?;
+        let mut guard = self.lock()?;
+        if let Some(mut source) = guard.on_device()? {
+            return source.edges(py);
+        }
         let pairs = &guard.regions()?.neighbors;
         let (lower, higher) = (pairs.iter().map(|pair| pair.a), pairs.iter().map(|pair| pair.b));
         let sources = lower.clone().chain(higher.clone());
@@ -431,48 +444,4 @@ impl Segmenter {
         let values = values.iter().map(|(name, value)| Ok(format!(", {name}={}", value.repr()?)));
         Ok(format!("Segmenter('{nick}'{})", values.collect::<PyResult<String>>()?))
     }
-}
-
-/// A structure of the library as a dtype of numpy: names, formats, offsets, bytes of a record.
-struct Record {
-    names: &'static [&'static str],
-    formats: &'static [&'static str],
-    offsets: &'static [usize],
-    bytes: usize,
-    dtype: PyOnceLock<Py<PyAny>>,
-}
-
-static REGION: Record = Record {
-    names: &["track_id", "area", "centroid", "mean_rgb", "mean_lab", "bounds"],
-    formats: &["<u4", "<u4", "(2,)<f4", "(3,)u1", "(3,)<f4", "(4,)<u2"],
-    offsets: &[0, 4, 8, 16, 20, 32],
-    bytes: 40,
-    dtype: PyOnceLock::new(),
-};
-static MOTION: Record = Record {
-    names: &["velocity", "age"],
-    formats: &["(2,)<f4", "<u4"],
-    offsets: &[0, 8],
-    bytes: 12,
-    dtype: PyOnceLock::new(),
-};
-static NEIGHBOR: Record = Record {
-    names: &["a", "b", "length"],
-    formats: &["<u4", "<u4", "<u4"],
-    offsets: &[0, 4, 8],
-    bytes: 12,
-    dtype: PyOnceLock::new(),
-};
-
-/// A new array with a copy of records.
-fn records<'py>(py: Python<'py>, record: &Record, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let dtype = record.dtype.get_or_try_init(py, || {
-        let fields = PyDict::new(py);
-        fields.set_item("names", record.names.to_vec())?;
-        fields.set_item("formats", record.formats.to_vec())?;
-        fields.set_item("offsets", record.offsets.to_vec())?;
-        fields.set_item("itemsize", record.bytes)?;
-        py.import("numpy")?.call_method1("dtype", (fields,)).map(Bound::unbind)
-    })?;
-    PyArray1::from_slice(py, bytes).call_method1("view", (dtype,))
 }

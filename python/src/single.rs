@@ -3,7 +3,8 @@
 //! segmented beside each other.
 
 use gstsuperpixel::cpu::Cpu;
-use gstsuperpixel::params::Params;
+use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::plan::Plan;
 use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +12,11 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::arrays::{Images, LabelArray, Order};
 use crate::batch::{self, Job, Plane};
-use crate::mask::Masks;
+use crate::device;
+use crate::devices;
+use crate::engines::DeviceEngine;
+use crate::foreign::is_on_device;
+use crate::mask::{Masks, refuse_mask};
 use crate::parameters;
 use crate::pools::pool;
 
@@ -27,7 +32,7 @@ struct Call {
 /// `start_label` where that is another. Outside of the mask 65535, or one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -38,14 +43,23 @@ pub fn segment<'py>(
     start_label: &Bound<'py, PyAny>,
     out: Option<&Bound<'py, PyAny>>,
     mask: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
     // Images of a batch do not follow each other.
     params.temporal = false;
-    let cpu = pool(py, parameters::threads(threads)?)?;
+    let (start, order) = (first_label(start_label)?, Order::new(order)?);
+    let threads = parameters::threads(threads)?;
+    if is_on_device(image)? {
+        refuse_mask(mask)?;
+        return on_device(py, &params, device::Call::new(image, out, stream, order, start)?);
+    }
+    if stream.is_some() {
+        return Err(PyValueError::new_err("stream is for images on a device"));
+    }
     params.masked = mask.is_some();
-    let call = Call { params, cpu, order: Order::new(order)?, start: first_label(start_label)? };
+    let call = Call { params, cpu: pool(py, threads)?, order, start };
     if let Some(list) = arrays(image) {
         if out.is_some() || mask.is_some() {
             return Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"));
@@ -124,6 +138,19 @@ impl Call {
         drop(sources);
         Ok(arrays.into_iter().map(LabelArray::into_array).collect())
     }
+}
+
+/// Labels of an image on a device, complete when this returns.
+fn on_device<'py>(py: Python<'py>, params: &Params, call: device::Call<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let cuda = devices::cuda(py, call.ordinal())?;
+    call.check_context(&cuda)?;
+    let (frame, to, streams) = call.parts();
+    let memory = py.detach(|| {
+        let mut engine = DeviceEngine::new(&cuda, Plan::new(params, frame.info)?)?;
+        engine.segment(frame, to, streams, Outputs::default())
+    });
+    let memory = memory.map_err(|error| devices::failed(py, call.ordinal(), error))?;
+    call.finish(py, memory)
 }
 
 /// A number to which every label can be added in 32 bits.

@@ -3,7 +3,8 @@
 
 Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
 its memory from call to call, and knows the regions, their neighbors and, in video, their track ids and motion. Arrays are
-numpy's, and results do not depend on the number of threads.
+numpy's, and results do not depend on the number of threads. Arrays on a CUDA device (torch's, CuPy's, or any with `__dlpack__` or
+`__cuda_array_interface__`) are segmented there, with the same labels, and results are arrays of the same library.
 
 Images are uint8, uint16 or float32 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); a fourth channel is ignored. Arrays of
 integers are read where they are: rows may be at any distance, the pixels of a row are together. Floats are in [0, 1] and
@@ -23,9 +24,10 @@ import numpy as _np
 from . import _native
 from ._contours import contours
 from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
-from ._native import Segmenter, __version__
+from ._native import DeviceArray, Segmenter, __version__
 
 __all__ = [
+    "DeviceArray",
     "RegionAt",
     "Segmenter",
     "adjacency",
@@ -70,13 +72,13 @@ _COMMON = """connectivity : bool
         Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of
-        the whole picture. Not for a list.
+        the whole picture. Not for a list.{stream}
 
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
-        `start_label` - 1 where that is not 0.
+        `start_label` - 1 where that is not 0.{device}
 
     Raises
     ------
@@ -86,13 +88,24 @@ _COMMON = """connectivity : bool
         A shape, a layout, a parameter out of range, or a float that is not in [0, 1]."""
 
 
-def _document(square):
+_STREAM = """
+    stream : int or object, optional
+        For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on."""
+
+_DEVICE = """
+        Of an image of uint8 on a device, which has no mask: int32 there, an array of the same library (`out`: int32 or uint16)."""
+
+
+def _document(square, on_device=True):
     """Puts the part of the documentation that all functions share into that of one."""
+    stream, device = (_STREAM, _DEVICE) if on_device else ("", "")
 
     def decorate(function):
         # Under -OO there is none.
         if function.__doc__:
-            function.__doc__ = function.__doc__.replace("{common}", _COMMON.format(square=square))
+            common = _COMMON.format(square=square, stream=stream, device=device)
+            function.__doc__ = function.__doc__.replace("{common}", common)
         return function
 
     return decorate
@@ -119,6 +132,7 @@ def slic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    stream: object = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
 
@@ -168,7 +182,7 @@ def slic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out, mask)
+    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream)
 
 
 @_document("the squared grid step")
@@ -190,6 +204,7 @@ def lsc(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    stream: object = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
 
@@ -225,7 +240,7 @@ def lsc(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out, mask)
+    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream)
 
 
 @_document("the square of `tau`")
@@ -247,6 +262,7 @@ def quickshift(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    stream: object = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
@@ -282,10 +298,10 @@ def quickshift(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask)
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream)
 
 
-@_document("the squared grid step")
+@_document("the squared grid step", on_device=False)
 def snic(
     image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MPL-2.0
 # Types of the native module.
 
-from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +14,43 @@ def defaults(name: str) -> dict[str, Any]: ...
 def ranges() -> dict[str, tuple[float, float, str]]: ...
 def segment(
     algorithm: str,
-    image: Union[_Image, Sequence[_Image]],
+    image: Any,
     values: dict[str, Any],
     order: str,
     threads: int,
     start_label: int,
-    out: Optional[npt.NDArray[Any]],
+    out: Any,
     mask: Optional[npt.NDArray[Any]],
-) -> Union[npt.NDArray[Any], list[npt.NDArray[Any]]]: ...
+    stream: Any = None,
+) -> Any: ...
+
+class DeviceArray:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    def numpy(self) -> npt.NDArray[Any]: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Optional[int] = None,
+        max_version: Optional[tuple[int, int]] = None,
+        dl_device: Optional[tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> Any: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __len__(self) -> int: ...
 
 class Segmenter:
     def __new__(
         cls,
         algorithm: str = "slic",
         *,
+        device: Any = None,
         order: str = "rgb",
         threads: int = 0,
         regions: bool = True,
@@ -53,12 +75,17 @@ class Segmenter:
         temporal: bool = ...,
         temporal_inertia: float = ...,
     ) -> "Segmenter": ...
+    @overload
     def segment(
         self,
         frame: _Image,
         out: Optional[npt.NDArray[np.uint16]] = None,
         mask: Optional[npt.NDArray[Any]] = None,
+        stream: None = None,
     ) -> npt.NDArray[np.uint16]: ...
+    # Of a frame on a device: an array of its library, or a DeviceArray.
+    @overload
+    def segment(self, frame: Any, out: Any = None, mask: None = None, stream: Any = None) -> Any: ...
     def reset(self) -> None: ...
     def set(
         self,
@@ -87,6 +114,8 @@ class Segmenter:
     @property
     def algorithm(self) -> str: ...
     @property
+    def device(self) -> Optional[str]: ...
+    @property
     def order(self) -> str: ...
     @property
     def threads(self) -> int: ...
@@ -95,10 +124,10 @@ class Segmenter:
     @property
     def n_regions(self) -> int: ...
     @property
-    def regions(self) -> npt.NDArray[np.void]: ...
+    def regions(self) -> Union[npt.NDArray[np.void], dict[str, Any]]: ...
     @property
-    def motion(self) -> npt.NDArray[np.void]: ...
+    def motion(self) -> Union[npt.NDArray[np.void], dict[str, Any]]: ...
     @property
-    def neighbors(self) -> npt.NDArray[np.void]: ...
+    def neighbors(self) -> Union[npt.NDArray[np.void], dict[str, Any]]: ...
     @property
-    def edge_index(self) -> npt.NDArray[np.int64]: ...
+    def edge_index(self) -> Any: ...

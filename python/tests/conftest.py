@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MPL-2.0
 """What all tests use."""
 
+import driver as drivers
 import pytest
 from picture import rgba
 
@@ -11,3 +12,21 @@ def picture():
     image = rgba(163, 122)[..., :3].copy()
     image.flags.writeable = False
     return image
+
+
+@pytest.fixture(scope="session")
+def driver():
+    """A CUDA device."""
+    return drivers.driver()
+
+
+@pytest.fixture(params=drivers.KINDS)
+def kind(request):
+    """How arrays say where they are."""
+    return drivers.KINDS[request.param]
+
+
+@pytest.fixture
+def lazy(monkeypatch):
+    """The emulated device does its work when somebody waits for it."""
+    monkeypatch.setenv("EMULATOR_LAZY", "1")

@@ -76,6 +76,23 @@ def test_tables_are_of_what_is_inside(picture, mask):
     assert np.array_equal(segmenter.segment(picture), sp.slic(picture, superpixel_size=9, n_segments=0))
 
 
+def test_batches_and_clips(picture, mask):
+    batch = np.stack([picture, picture[::-1], 255 - picture])
+    masks = np.stack([mask, mask[::-1], ~mask])
+    for own in (mask, masks):
+        want = [sp.slic(image, mask=each) for image, each in zip(batch, np.broadcast_to(own, masks.shape))]
+        assert np.array_equal(sp.slic(batch, mask=own), want)
+        assert np.array_equal(sp.Segmenter(n_segments=100).segment(batch, mask=own), want)
+        shifted = sp.slic(batch, mask=own, start_label=1)
+        assert shifted.dtype == np.int32 and np.array_equal(shifted == 0, np.array(want) == 65535)
+    floats = (picture / 255).astype(np.float32)
+    assert np.array_equal(sp.slic(floats, mask=mask) != 65535, mask)
+    with pytest.raises(ValueError, match="mask must be of shape"):
+        sp.slic(batch, mask=masks[:2])
+    with pytest.raises(TypeError, match="mask must be None where image is a list"):
+        sp.slic([picture, picture], mask=mask)
+
+
 def test_a_mask_that_moves(picture):
     segmenter = sp.Segmenter(superpixel_size=9, temporal=True)
     ids = []

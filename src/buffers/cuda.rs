@@ -5,7 +5,9 @@ use std::sync::Mutex;
 
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, result};
+use once_cell::sync::OnceCell;
 
+use super::export::Exports;
 use crate::color::{ColorSpace, ColorTables};
 use crate::cuda::abi::{
     Address, COUNTER_REGIONS, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track,
@@ -82,6 +84,7 @@ pub struct FrameBuffers {
     edges: Memory<[u32; 2]>,
     graphs: Vec<Recorded>,
     buffer: Mutex<Option<StagingBuffer>>,
+    pub(super) exports: OnceCell<Exports>,
     /// Last: it may hold the context.
     pub(crate) queue: Queue,
 }
@@ -155,6 +158,7 @@ impl FrameBuffers {
             component_sums: Memory::new(cuda, what, n)?,
             edges: Memory::new(cuda, what, 2 * n)?,
             graphs: Vec::new(),
+            exports: OnceCell::new(),
         })
     }
 
@@ -341,10 +345,15 @@ impl FrameBuffers {
     /// next frames may then run. `counts` are that frame's; without them all that there could be is kept, and
     /// [`Results::finalize`] says later what there is. Nothing is waited for.
     pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
-        let row = 2 * self.geometry.width as usize;
         // As GStreamer lays out a plane of 16-bit gray by default.
-        let label_stride = row.next_multiple_of(4);
-        let sources = Sources {
+        let label_stride = (2 * self.geometry.width as usize).next_multiple_of(4);
+        let sources = self.sources(outputs, label_stride);
+        self.results.keep(&self.queue.cuda, &sources, counts, outputs)
+    }
+
+    /// Where the results of the frame that was submitted last stand.
+    pub(super) fn sources(&self, outputs: Outputs, label_stride: usize) -> Sources {
+        Sources {
             parts: [
                 self.labels().address().raw(),
                 self.records.address().raw(),
@@ -352,11 +361,10 @@ impl FrameBuffers {
                 self.temporal.as_ref().map_or(0, |state| state.motion.address().raw()),
             ],
             most: self.most_kept(label_stride, outputs),
-            row,
+            row: 2 * self.geometry.width as usize,
             label_stride,
             rows: self.geometry.height as usize,
-        };
-        self.results.keep(&self.queue.cuda, &sources, counts, outputs)
+        }
     }
 
     /// Keeps results in the slots of `other`, which is of the same plan.

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -212,15 +213,61 @@ fn driver_version() -> Result<i32> {
     Ok(version)
 }
 
+/// Where memory is that another library gives an address of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Number of the device.
+    pub ordinal: usize,
+    /// The `CUcontext` that it was taken in; 0 where it is of no single one, as memory of the driver's pools.
+    pub context: usize,
+}
+
+/// Who holds the memory at an address; nothing where the driver does not know it, as ordinary memory of the host.
+///
+/// # Errors
+///
+/// [`Error::Backend`] without a driver, or in a process that was forked from one which the driver serves.
+pub fn owner_of(address: u64) -> Result<Option<Owner>> {
+    use sys::CUpointer_attribute::{CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    check_driver()?;
+    guarded("address", || {
+        let (mut ordinal, mut context) = (-1i32, std::ptr::null_mut::<std::ffi::c_void>());
+        let to = std::ptr::from_mut(&mut ordinal).cast();
+        // SAFETY: writes a number of 32 bits to where it is told; the address is only looked up.
+        let known = unsafe { sys::cuPointerGetAttribute(to, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) };
+        let Ok(ordinal) = usize::try_from(ordinal) else { return Ok(None) };
+        if known != sys::CUresult::CUDA_SUCCESS {
+            return Ok(None);
+        }
+        let to = std::ptr::from_mut(&mut context).cast();
+        // SAFETY: writes a pointer to where it is told; the address is only looked up. Where there is no context, it stays null.
+        let _ = unsafe { sys::cuPointerGetAttribute(to, CU_POINTER_ATTRIBUTE_CONTEXT, address) };
+        Ok(Some(Owner { ordinal, context: context as usize }))
+    })
+}
+
+/// Refuses a machine without a driver, and a process that it does not serve.
+fn check_driver() -> Result<()> {
+    // Every frame of another library asks, and the driver is looked for in many places.
+    static PASSED: AtomicU32 = AtomicU32::new(0);
+    let process = std::process::id();
+    if PASSED.load(Ordering::Relaxed) == process {
+        return Ok(());
+    }
+    if !driver_present() {
+        return Err(unavailable(
+            "the NVIDIA driver (libcuda.so.1) is not installed; install it or use the cpu backend",
+        ));
+    }
+    check_process()?;
+    PASSED.store(process, Ordering::Relaxed);
+    Ok(())
+}
+
 impl Device {
     /// The device, opened by the first who asks.
     pub fn open(ordinal: i32) -> Result<Arc<Self>> {
-        if !driver_present() {
-            return Err(unavailable(
-                "the NVIDIA driver (libcuda.so.1) is not installed; install it or use the cpu backend",
-            ));
-        }
-        check_process()?;
+        check_driver()?;
         let count = guarded("device count", CudaContext::device_count)?;
         if count <= 0 {
             return Err(unavailable("the driver finds no device; check nvidia-smi or use the cpu backend"));

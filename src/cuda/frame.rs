@@ -11,9 +11,8 @@ use super::access::{Accesses, Guard, Kind};
 use super::handle::{Cuda, Traffic};
 #[cfg(feature = "gst")]
 use super::host_frames::{HostFrame, HostLayout};
-#[cfg(feature = "gst")]
 use super::launch::check;
-use super::memory::Memory;
+use super::memory::{Memory, Rows, copy_rows};
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
@@ -198,10 +197,12 @@ pub struct Staging {
     traffic: std::sync::Arc<Traffic>,
     /// Taken when the first mask comes.
     mask: Option<Memory<u8>>,
-    /// Holds what `planes` point to.
-    _memory: Memory<u8>,
+    /// What `planes` point to.
+    memory: Memory<u8>,
+    /// For frames and masks of the host, taken with the first.
+    buffer: Option<StagingBuffer>,
     /// Last: it may hold the context.
-    buffer: StagingBuffer,
+    cuda: Cuda,
 }
 
 impl Staging {
@@ -219,13 +220,14 @@ impl Staging {
         let memory = Memory::new(cuda, "frame memory", end)?;
         let addresses = offsets.map(|offset| memory.address().raw() + offset);
         Ok(Self {
-            buffer: StagingBuffer::new(cuda, end)?,
+            buffer: None,
+            cuda: cuda.clone(),
             planes: Planes { info, addresses, strides, mask: None },
             mask: None,
             yuv: Yuv::new(&info),
             accesses: Accesses::new(cuda),
             traffic: cuda.traffic.clone(),
-            _memory: memory,
+            memory,
         })
     }
 
@@ -235,17 +237,58 @@ impl Staging {
         DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), memory: PhantomData }
     }
 
+    /// Takes room for a mask, here and on the way.
+    fn prepare_mask(&mut self) -> Result<()> {
+        if self.mask.is_none() {
+            let pixels = self.planes.info.geometry.pixels();
+            self.mask = Some(Memory::new(&self.cuda, "mask memory", pixels)?);
+            self.buffer = None;
+        }
+        Ok(())
+    }
+
+    /// Copies a frame that is in device memory already, with its mask, on the stream of `cuda`: once that has passed, the frame's owner
+    /// may do with it what he likes.
+    pub(crate) fn copy(&mut self, cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<DeviceFrame<'_>> {
+        let stage = "copy of a frame";
+        self.planes.info.check(frame.info())?;
+        if frame.planes.mask.is_some() {
+            self.prepare_mask()?;
+        }
+        let Self { planes, accesses, mask, .. } = self;
+        let _source = frame.access(cuda, Kind::Read)?;
+        let access = accesses.begin(cuda, Kind::Write)?;
+        check(stage, cuda.device.context.bind_to_thread())?;
+        for (i, (row, rows)) in planes.info.format.planes(planes.info.geometry).enumerate() {
+            let at =
+                |planes: &Planes| Rows { address: planes.addresses[i], stride: planes.strides[i] as usize };
+            // SAFETY: who made `frame` keeps its planes until the stream has passed; ours are laid out for the same format and
+            // size, and the stream waits for all earlier accesses.
+            unsafe { copy_rows(stage, &cuda.stream, at(&frame.planes), at(planes), row, rows)? };
+        }
+        planes.mask = None;
+        if let (Some((address, stride)), Some(mask)) = (frame.planes.mask, mask) {
+            let Geometry { width, height } = planes.info.geometry;
+            let from = Rows { address, stride: stride as usize };
+            let to = Rows { address: mask.address().raw(), stride: width as usize };
+            // SAFETY: as for the planes; ours has a byte a pixel.
+            unsafe { copy_rows(stage, &cuda.stream, from, to, width as usize, height as usize)? };
+            planes.mask = Some((to.address, width));
+        }
+        drop(access);
+        Ok(self.frame())
+    }
+
     /// Copies a frame of the host up; returns once the host's memory is free again.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
-        let Self { planes, accesses, mask, buffer, .. } = self;
-        planes.info.check(frame.info())?;
-        buffer.ready()?;
-        if frame.mask().is_some() && mask.is_none() {
-            let pixels = planes.info.geometry.pixels();
-            let with_mask = StagingBuffer::new(buffer.cuda(), buffer.len() + pixels)?;
-            *mask = Some(Memory::new(buffer.cuda(), "mask memory", pixels)?);
-            *buffer = with_mask;
+        self.planes.info.check(frame.info())?;
+        if frame.mask().is_some() {
+            self.prepare_mask()?;
         }
+        let Self { planes, accesses, mask, buffer, memory, cuda, .. } = self;
+        let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
+        let buffer = pinned(buffer, cuda, bytes)?;
+        buffer.ready()?;
         let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
@@ -306,8 +349,10 @@ impl Staging {
 
     /// Copies the frame back; waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
-        let Self { planes, accesses, buffer, traffic, .. } = self;
+        let Self { planes, accesses, mask, buffer, memory, traffic, cuda, .. } = self;
         planes.info.check(frame.info())?;
+        let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
+        let buffer = pinned(buffer, cuda, bytes)?;
         let _access = accesses.begin(buffer.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
             let (host, host_stride) = frame.plane_mut(i);
@@ -322,6 +367,18 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // The stream that the memory is freed on, in its order.
-        self.accesses.synchronize(&self.buffer.cuda().stream);
+        self.accesses.synchronize(&self.cuda.stream);
+    }
+}
+
+/// The pinned memory of a [`Staging`].
+fn pinned<'a>(
+    buffer: &'a mut Option<StagingBuffer>,
+    cuda: &Cuda,
+    bytes: usize,
+) -> Result<&'a mut StagingBuffer> {
+    match buffer {
+        Some(buffer) => Ok(buffer),
+        none => Ok(none.insert(StagingBuffer::new(cuda, bytes)?)),
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cudarc::driver::{CudaEvent, CudaStream, sys};
+use cudarc::driver::{CudaEvent, CudaStream, DriverError, sys};
 
 use super::device::Device;
 use super::launch::check;
@@ -95,7 +95,11 @@ impl Cuda {
     }
 
     /// The same device with a stream of its own, on which work overlaps with that on the others.
-    pub(crate) fn lane(&self) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
         self.on_stream(stream)
     }
@@ -129,6 +133,16 @@ impl Cuda {
         Self::on(device, self.pool.clone(), self.traffic.clone())
     }
 
+    /// Number of the device, as the driver counts.
+    pub fn ordinal(&self) -> usize {
+        self.device.ordinal
+    }
+
+    /// Our `CUstream`, for other libraries to wait for. It lives as long as `self` and what was made with it.
+    pub fn stream_handle(&self) -> usize {
+        self.stream.cu_stream() as usize
+    }
+
     /// The `CUcontext` in use, to tell it from others.
     pub fn context_handle(&self) -> usize {
         self.device.context.cu_ctx() as usize
@@ -154,6 +168,25 @@ impl Cuda {
         let recorded = unsafe { sys::cuEventRecord(produced.cu_event(), stream as sys::CUstream) };
         check(stage, recorded.result())?;
         check(stage, self.stream.wait(&produced))
+    }
+
+    /// Lets what comes on another library's stream from now on wait for what is on ours by now; the host does not wait. 0 is
+    /// the context's default stream.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    ///
+    /// # Safety
+    /// `stream` is a `CUstream` of the same context, or 0.
+    pub unsafe fn precede(&self, stream: usize) -> Result<()> {
+        let stage = "let the consumer wait";
+        check(stage, self.device.context.bind_to_thread())?;
+        // Clones share the event; who waits for it waits for what it notes now.
+        let produced = self.produced.lock().unwrap();
+        check(stage, produced.record(&self.stream))?;
+        // SAFETY: `stream` is one of this context, or 0, says the caller, who keeps it while this call lasts.
+        check(stage, unsafe { wait_on(stream, &produced) })
     }
 
     /// Counter of the bytes that went over the bus; shared by all that came from one [`Cuda::new`].
@@ -207,4 +240,14 @@ impl Cuda {
     pub fn details(&self) -> String {
         self.device.details()
     }
+}
+
+/// Lets another library's stream wait for an event of ours.
+///
+/// # Safety
+/// `stream` is a `CUstream` of the current context, or 0.
+pub(super) unsafe fn wait_on(stream: usize, event: &CudaEvent) -> std::result::Result<(), DriverError> {
+    let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT as u32;
+    // SAFETY: the caller keeps the stream; the event is ours and of the current context.
+    unsafe { sys::cuStreamWaitEvent(stream as sys::CUstream, event.cu_event(), flags) }.result()
 }

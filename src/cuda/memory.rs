@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Arrays in device memory.
 
-use cudarc::driver::{CudaSlice, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys};
 
 use super::abi::Address;
 use super::handle::Cuda;
@@ -98,4 +98,46 @@ impl<T> Memory<T> {
         )?;
         check(what, cuda.stream.synchronize())
     }
+}
+
+/// Rows in device memory: the address of the first, and the bytes from one to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows {
+    pub address: u64,
+    pub stride: usize,
+}
+
+/// Puts a copy of `rows` rows of `bytes` from one place in device memory to another on a stream.
+///
+/// # Safety
+/// The context is current. `from` holds the rows and `to` has room for them; both stay until the stream has passed, and nobody
+/// writes to either or reads `to` meanwhile but in the order of the stream.
+pub(crate) unsafe fn copy_rows(
+    what: &'static str,
+    stream: &CudaStream,
+    from: Rows,
+    to: Rows,
+    bytes: usize,
+    rows: usize,
+) -> Result<()> {
+    let copy = sys::CUDA_MEMCPY2D {
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcDevice: from.address,
+        srcPitch: from.stride,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstDevice: to.address,
+        dstPitch: to.stride,
+        WidthInBytes: bytes,
+        Height: rows,
+        srcXInBytes: 0,
+        srcY: 0,
+        srcHost: std::ptr::null(),
+        srcArray: std::ptr::null_mut(),
+        dstXInBytes: 0,
+        dstY: 0,
+        dstHost: std::ptr::null_mut(),
+        dstArray: std::ptr::null_mut(),
+    };
+    // SAFETY: the caller keeps both ends valid and in order until the stream has passed the copy.
+    check(what, unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.cu_stream()) }.result())
 }

@@ -6,9 +6,12 @@
 
 pub(crate) mod abi;
 pub(crate) mod access;
+mod arrays;
 pub(crate) mod device;
 pub(crate) mod frame;
 mod handle;
+mod intake;
+mod keeps_context;
 mod kept;
 // Only the element sends frames back in memory that they keep.
 #[cfg(feature = "gst")]
@@ -22,7 +25,11 @@ pub(crate) mod results;
 pub(crate) mod staging_buffer;
 pub(crate) mod tuning;
 
+pub use arrays::{DeviceBytes, DeviceLabels, DeviceMemory, DevicePool, LabelType};
+pub use device::{Owner, owner_of};
 pub use frame::{DeviceFrame, Staging};
 pub use handle::{Cuda, ForeignContext, Traffic, TrafficCount};
+pub use intake::Intake;
+pub use keeps_context::KeepsContext;
 pub use kept::Kept;
 pub use results::{Counts, Part, Results};

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaEvent, sys};
 use super::device::CurrentContext;
 use super::handle::Cuda;
 use super::launch::check;
-use super::memory::Memory;
+use super::memory::{Memory, Rows, copy_rows};
 use super::pinned::Pinned;
 use super::pool::{Lent, Pool};
 use crate::cpu::memory;
@@ -46,7 +46,7 @@ impl Counts {
     }
 
     /// Bytes of each [`Part`], where `most` have room.
-    fn lengths(self, most: [usize; PARTS], outputs: Outputs) -> [usize; PARTS] {
+    pub(crate) fn lengths(self, most: [usize; PARTS], outputs: Outputs) -> [usize; PARTS] {
         let found = [
             most[0],
             if outputs.table { self.regions as usize * size_of::<Region>() } else { 0 },
@@ -159,28 +159,12 @@ impl Slot {
         let Sources { parts, row, label_stride, rows, .. } = *sources;
         let to = |part: usize| self.memory.address().byte(starts[part]).raw();
         let stream = cuda.stream.cu_stream();
-        let labels = sys::CUDA_MEMCPY2D {
-            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-            srcDevice: parts[0],
-            srcPitch: row,
-            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-            dstDevice: to(0),
-            dstPitch: label_stride,
-            WidthInBytes: row,
-            Height: rows,
-            srcXInBytes: 0,
-            srcY: 0,
-            srcHost: std::ptr::null(),
-            srcArray: std::ptr::null_mut(),
-            dstXInBytes: 0,
-            dstY: 0,
-            dstHost: std::ptr::null_mut(),
-            dstArray: std::ptr::null_mut(),
-        };
+        let (from, here) =
+            (Rows { address: parts[0], stride: row }, Rows { address: to(0), stride: label_stride });
         // SAFETY: the caller has made the slot large enough, and `FrameBuffers::keep` names the sources with what they hold at
         // most; the stream orders the copies before the next frame's stages and before whoever uses the slot next.
         unsafe {
-            check(STAGE, sys::cuMemcpy2DAsync_v2(&labels, stream).result())?;
+            copy_rows(STAGE, &cuda.stream, from, here, row, rows)?;
             for part in 1..PARTS {
                 if lengths[part] > 0 {
                     let copied = sys::cuMemcpyDtoDAsync_v2(to(part), parts[part], lengths[part], stream);

@@ -70,6 +70,7 @@ pub(crate) const TRACK_THREADS: u32 = value("TRACK_THREADS");
 pub(crate) const TRACK_POINTS: u32 = value("TRACK_POINTS");
 pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
+pub(crate) const EXPORT_THREADS: u32 = value("EXPORT_THREADS");
 
 // The kernels divide these without a rest.
 const _: () =

@@ -388,7 +388,9 @@ bool holds(uint64_t address, size_t bytes, const Context *context) {
   return address + bytes <= after->first + after->second.bytes && after->second.context == context;
 }
 
-Stream &stream_of(void *handle) { return handle ? *(Stream *)handle : default_stream; }
+// 1 and 2 name default streams, too, of which there is one here.
+bool is_default(const void *handle) { return (uintptr_t)handle <= 2; }
+Stream &stream_of(void *handle) { return is_default(handle) ? default_stream : *(Stream *)handle; }
 
 Result usable() {
   if (broken) return ILLEGAL_ADDRESS;
@@ -399,7 +401,7 @@ Result usable() {
 Result submit(void *handle, std::function<Result()> call, std::function<void()> early = nullptr) {
   if (const Result refused = usable()) return refused;
   Stream &stream = stream_of(handle);
-  if (handle && stream.context != bound()) return INVALID_CONTEXT;
+  if (!is_default(handle) && stream.context != bound()) return INVALID_CONTEXT;
   if (stream.recording) {
     const bool late = stream.branch && setting("EMULATOR_BACKWARDS", 0);
     (late ? stream.aside : stream.recording->calls).push_back({std::move(call), std::move(early)});
@@ -917,6 +919,19 @@ API cuMemGetInfo_v2(size_t *free, size_t *total) {
   *total = memory_size();
   *free = *total > memory_used ? *total - memory_used : 0;
   return SUCCESS;
+}
+// The device and the context of memory.
+API cuPointerGetAttribute(void *out, int attribute, uint64_t address) {
+  std::lock_guard<std::mutex> guard(lock);
+  auto after = memory.upper_bound(address);
+  if (after == memory.begin()) return INVALID_VALUE;
+  --after;
+  if (address >= after->first + after->second.bytes) return INVALID_VALUE;
+  switch (attribute) {
+    case 1: *(Context **)out = after->second.context; return SUCCESS;
+    case 9: *(int *)out = 0; return SUCCESS;
+    default: return INVALID_VALUE;
+  }
 }
 API cuMemHostAlloc(void **start, size_t bytes, unsigned) {
   UNLESS_UNUSABLE;

@@ -13,14 +13,13 @@ use crate::backend::Backend as _;
 use crate::bad_buffers::Failure;
 use crate::cpu::memory;
 use crate::cuda::host_frames::{HostFrame, HostFrames, HostLayout};
-use crate::cuda::{Cuda, DeviceFrame, Kept, Part, Results, Staging};
+use crate::cuda::{Cuda, DeviceFrame, KeepsContext, Kept, Part, Results, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo};
 use crate::plan::Plan;
 use crate::video_map::{Layout, Reason};
 
-use super::context::KeepsContext;
 use super::memory::{DeviceContext, DeviceMap, Producers};
 use super::results;
 use super::settings::DeviceSettings;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The path of frames on a CUDA device; `no_cuda.rs` stands in its place in builds without.
 
-mod context;
 mod frames;
 mod memory;
 mod results;

@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Leaves the current CUDA context of a thread as it was: the elements before and after ours may have made one current.
+//! Leaves the current CUDA context of a thread as it was: others on the thread, such as the elements before and after ours, may
+//! have made one current.
 
 use std::mem::{self, ManuallyDrop};
 
-use crate::cuda::device::CurrentContext;
+use super::device::CurrentContext;
 
 /// A value whose use and end may make another context current on the thread. Each method puts back what was current.
-pub(super) struct KeepsContext<T>(ManuallyDrop<T>);
+pub struct KeepsContext<T>(ManuallyDrop<T>);
 
 impl<T> KeepsContext<T> {
     /// Makes a value.
-    pub(super) fn make<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
+    pub fn make<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let _current = CurrentContext::keep();
         make().map(Self::of)
     }
 
     /// Takes a value.
-    pub(super) fn of(value: T) -> Self {
+    pub fn of(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
 
     /// The value, for what touches no context.
-    pub(super) fn get(&self) -> &T {
+    pub fn get(&self) -> &T {
         &self.0
     }
 
     /// The same, to change it.
-    pub(super) fn get_mut(&mut self) -> &mut T {
+    pub fn get_mut(&mut self) -> &mut T {
         &mut self.0
     }
 
     /// Uses the value.
-    pub(super) fn with<R>(&self, work: impl FnOnce(&T) -> R) -> R {
+    pub fn with<R>(&self, work: impl FnOnce(&T) -> R) -> R {
         let _current = CurrentContext::keep();
         work(&self.0)
     }
 
     /// Uses and changes the value.
-    pub(super) fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with_mut<R>(&mut self, work: impl FnOnce(&mut T) -> R) -> R {
         let _current = CurrentContext::keep();
         work(&mut self.0)
     }
 
     /// Ends the value with what is left of it.
-    pub(super) fn end<R>(mut self, work: impl FnOnce(T) -> R) -> R {
+    pub fn end<R>(mut self, work: impl FnOnce(T) -> R) -> R {
         let _current = CurrentContext::keep();
         // SAFETY: `self` is forgotten at once, so that nobody uses or drops the value again.
         let value = unsafe { ManuallyDrop::take(&mut self.0) };

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Arrays of other libraries on a device, by DLPack or `__cuda_array_interface__`. Nothing that they say is believed unchecked.
+
+use gstsuperpixel::cuda::owner_of;
+use numpy::PyUntypedArray;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::dlpack::{self, DataType};
+use crate::error::exception;
+use crate::library::{Dtype, Library};
+use crate::streams;
+
+/// An array in device memory.
+pub struct Foreign<'py> {
+    /// What it is for, and the types that it may have, in errors.
+    what: &'static str,
+    wanted: &'static str,
+    pub address: u64,
+    /// The `CUcontext` that the memory is of; 0 where it is of none.
+    context: usize,
+    pub ordinal: i32,
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    /// In bytes.
+    pub strides: Vec<i64>,
+    pub is_read_only: bool,
+    pub library: Library,
+    /// Streams that have it once they have passed what is on them now.
+    pub ready_on: Vec<usize>,
+    /// The stream that it is used on, where that is known.
+    pub stream: Option<usize>,
+    /// Keeps the memory.
+    _holder: Bound<'py, PyAny>,
+}
+
+/// Whether an object is an array on a device, by what it says.
+pub fn is_on_device(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if array.cast::<PyUntypedArray>().is_ok() {
+        return Ok(false);
+    }
+    let py = array.py();
+    if let Some(device) = array.getattr_opt(intern!(py, "__dlpack_device__"))? {
+        let (kind, _): (i64, i64) = device.call0()?.extract()?;
+        return Ok([dlpack::CUDA, dlpack::CUDA_MANAGED].map(i64::from).contains(&kind));
+    }
+    array.hasattr(intern!(py, "__cuda_array_interface__"))
+}
+
+impl<'py> Foreign<'py> {
+    /// Describes an array that [`is_on_device`]. `stream` is the caller's.
+    pub fn new(
+        array: &Bound<'py, PyAny>,
+        what: &'static str,
+        wanted: &'static str,
+        stream: Option<usize>,
+    ) -> PyResult<Self> {
+        let py = array.py();
+        let library = Library::of(array)?;
+        let is_known = !matches!(library, Library::Other);
+        let mut found = if is_known || array.hasattr(intern!(py, "__dlpack__"))? {
+            // torch and CuPy are on streams that they name; others let the stream wait that they are told.
+            let asked = if is_known {
+                -1
+            } else {
+                stream.filter(|&stream| stream != 0).map_or(1, |stream| stream as i64)
+            };
+            Self::from_dlpack(array, (what, wanted), library, asked)?
+        } else {
+            Self::from_interface(array, (what, wanted), library)?
+        };
+        found.check_address()?;
+        found.stream = match stream.or(found.stream) {
+            None => streams::current(py, &found.library, found.ordinal)?,
+            known => known,
+        };
+        found.ready_on.extend(found.stream);
+        Ok(found)
+    }
+
+    fn from_dlpack(
+        array: &Bound<'py, PyAny>,
+        (what, wanted): (&'static str, &'static str),
+        library: Library,
+        stream: i64,
+    ) -> PyResult<Self> {
+        let imported = dlpack::import(array, stream)?;
+        if ![dlpack::CUDA, dlpack::CUDA_MANAGED].contains(&imported.device.kind) {
+            return Err(PyValueError::new_err(format!("{what} is not on a CUDA device")));
+        }
+        let DataType { code, bits, lanes } = imported.dtype;
+        let dtype = match (code, bits, lanes) {
+            (1, 8, 1) => Some(Dtype::U8),
+            (1, 16, 1) => Some(Dtype::U16),
+            (0, 16, 1) => Some(Dtype::I16),
+            (0, 32, 1) => Some(Dtype::I32),
+            (0, 64, 1) => Some(Dtype::I64),
+            (2, 32, 1) => Some(Dtype::F32),
+            _ => None,
+        };
+        let dtype = dtype.ok_or_else(|| {
+            let kind = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"].get(usize::from(code));
+            dtype_error(what, wanted, &format!("{}{bits}", kind.unwrap_or(&"type ")))
+        })?;
+        let shape = sizes(what, &imported.shape)?;
+        let strides = match imported.strides {
+            Some(strides) => strides
+                .iter()
+                .map(|stride| stride.checked_mul(dtype.bytes() as i64))
+                .collect::<Option<Vec<_>>>()
+                .ok_or_else(|| PyValueError::new_err(format!("{what} has strides beyond 64 bits")))?,
+            None => together(what, &shape, dtype)?,
+        };
+        Ok(Self {
+            what,
+            wanted,
+            address: imported.address,
+            context: 0,
+            ordinal: imported.device.id,
+            dtype,
+            shape,
+            strides,
+            is_read_only: imported.read_only,
+            library,
+            ready_on: if stream == 1 { vec![streams::DEFAULT] } else { Vec::new() },
+            stream: None,
+            _holder: imported.capsule,
+        })
+    }
+
+    fn from_interface(
+        array: &Bound<'py, PyAny>,
+        (what, wanted): (&'static str, &'static str),
+        library: Library,
+    ) -> PyResult<Self> {
+        let py = array.py();
+        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
+        let wrong =
+            |reason: &str| PyValueError::new_err(format!("{what}.__cuda_array_interface__: {reason}"));
+        let interface = interface.cast::<PyDict>().map_err(|_| wrong("not a dict"))?;
+        let item = |name: &str| interface.get_item(name).map(|item| item.filter(|item| !item.is_none()));
+        let needed = |name: &str| item(name)?.ok_or_else(|| wrong(&format!("no {name}")));
+        let version: i64 = needed("version")?.extract()?;
+        if version < 2 {
+            return Err(wrong(&format!("version {version}; 2 and 3 are taken")));
+        }
+        if item("mask")?.is_some() {
+            return Err(wrong("masked arrays are not taken"));
+        }
+        let typestr: String = needed("typestr")?.extract()?;
+        let all = [Dtype::U8, Dtype::U16, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F32];
+        let dtype = all.into_iter().find(|dtype| {
+            typestr == dtype.typestr() || (dtype.bytes() == 1 && typestr.get(1..) == dtype.typestr().get(1..))
+        });
+        let dtype = dtype.ok_or_else(|| dtype_error(what, wanted, &typestr))?;
+        let shape: Vec<i64> =
+            needed("shape")?.cast::<PyTuple>().map_err(|_| wrong("shape is no tuple"))?.extract()?;
+        let shape = sizes(what, &shape)?;
+        let strides = match item("strides")? {
+            Some(strides) => strides.extract::<Vec<i64>>()?,
+            None => together(what, &shape, dtype)?,
+        };
+        if strides.len() != shape.len() {
+            return Err(wrong("as many strides as sizes are needed"));
+        }
+        let (address, is_read_only): (u64, bool) = needed("data")?.extract()?;
+        let stream = match item("stream")? {
+            Some(stream) => match stream.extract::<i64>()? {
+                0 => return Err(wrong("stream 0 may mean either default stream; 1 and 2 name them")),
+                _ => Some(streams::handle(&stream)?),
+            },
+            None => None,
+        };
+        let ordinal = match owner_of(address).map_err(exception)? {
+            Some(owner) => owner.ordinal as i32,
+            // Refused below.
+            None => 0,
+        };
+        Ok(Self {
+            what,
+            wanted,
+            address,
+            context: 0,
+            ordinal,
+            dtype,
+            shape,
+            strides,
+            is_read_only,
+            library,
+            ready_on: vec![stream.unwrap_or(streams::DEFAULT)],
+            stream,
+            _holder: array.clone(),
+        })
+    }
+
+    /// Asks the driver whether it knows the memory.
+    fn check_address(&mut self) -> PyResult<()> {
+        let what = self.what;
+        if self.address == 0 {
+            // Which is right for an array of nothing, whose shape is refused later.
+            return if self.shape.contains(&0) {
+                Ok(())
+            } else {
+                Err(PyValueError::new_err(format!("{what} is null")))
+            };
+        }
+        let Some(owner) = owner_of(self.address).map_err(exception)? else {
+            return Err(PyValueError::new_err(format!("{what} is not in memory that the CUDA driver knows")));
+        };
+        if i32::try_from(owner.ordinal) != Ok(self.ordinal) {
+            return Err(PyValueError::new_err(format!(
+                "{what} says that it is on device {}, but its memory is on device {}",
+                self.ordinal, owner.ordinal
+            )));
+        }
+        self.context = owner.context;
+        Ok(())
+    }
+
+    /// The error of an array of another type than is wanted.
+    pub fn dtype_error(&self) -> PyErr {
+        dtype_error(self.what, self.wanted, self.dtype.name())
+    }
+
+    /// Refuses memory of another context than the one in use.
+    pub fn check_context(&self, context: usize) -> PyResult<()> {
+        if self.context == 0 || self.context == context {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "{} is in another CUDA context than the device's primary one, which torch, CuPy and this package use; copy it with one of \
+             them",
+            self.what
+        )))
+    }
+
+    /// Bytes from row to row of an array (H, W, ...) whose rows go down and hold their items together; nothing for others.
+    pub fn rows(&self) -> Option<usize> {
+        let item = self.dtype.bytes() as i64;
+        let mut expected = item;
+        for (&size, &stride) in self.shape.iter().zip(&self.strides).skip(1).rev() {
+            // What there is one of has no distance to the next.
+            if size != 1 && stride != expected {
+                return None;
+            }
+            expected = expected.checked_mul(i64::try_from(size).ok()?)?;
+        }
+        match (self.shape.first()?, self.strides.first()?) {
+            (1, _) => usize::try_from(expected).ok(),
+            (_, &stride) if stride >= expected => usize::try_from(stride).ok(),
+            _ => None,
+        }
+    }
+
+    /// First byte and the one behind the last, of rows that are this far apart.
+    pub fn span(&self, stride: usize) -> PyResult<(u64, u64)> {
+        let beyond = || PyValueError::new_err(format!("{} ends beyond the end of memory", self.what));
+        let row = self.shape.iter().skip(1).product::<usize>() * self.dtype.bytes();
+        let rows = self.shape.first().copied().unwrap_or(0).saturating_sub(1);
+        let bytes = stride.checked_mul(rows).and_then(|bytes| bytes.checked_add(row)).ok_or_else(beyond)?;
+        let end = self.address.checked_add(bytes as u64).ok_or_else(beyond)?;
+        Ok((self.address, end))
+    }
+}
+
+fn dtype_error(what: &str, wanted: &str, got: &str) -> PyErr {
+    PyTypeError::new_err(format!("{what} must be an array of {wanted}, got {got}"))
+}
+
+fn sizes(what: &str, shape: &[i64]) -> PyResult<Vec<usize>> {
+    let shape: Option<Vec<usize>> = shape.iter().map(|&size| usize::try_from(size).ok()).collect();
+    shape.ok_or_else(|| PyValueError::new_err(format!("{what} has a size below zero")))
+}
+
+/// Strides in bytes of an array without gaps.
+fn together(what: &str, shape: &[usize], dtype: Dtype) -> PyResult<Vec<i64>> {
+    let mut strides = vec![0; shape.len()];
+    let mut next = dtype.bytes() as i64;
+    for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+        *stride = next;
+        next = i64::try_from(size)
+            .ok()
+            .and_then(|size| next.checked_mul(size))
+            .ok_or_else(|| PyValueError::new_err(format!("{what} is larger than 64 bits count")))?;
+    }
+    Ok(strides)
+}

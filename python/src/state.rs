@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What a Segmenter keeps from frame to frame.
+
+use gstsuperpixel::error::Result;
+use gstsuperpixel::image::FrameInfo;
+use gstsuperpixel::params::Params;
+use gstsuperpixel::plan::Plan;
+use gstsuperpixel::regions::Regions;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::devices::Place;
+use crate::engines::AnyEngine;
+use crate::library::Library;
+use crate::tables::Source;
+
+/// Parameters, and the engine for them once there is one.
+pub struct State {
+    pub params: Params,
+    pub engine: Option<AnyEngine>,
+    /// Where engines are; until the first frame it may be open.
+    pub place: Option<Place>,
+    /// Whose the last frame on a device was.
+    pub library: Library,
+    /// Whether `params` need another engine than the one that is there.
+    pub is_outdated: bool,
+    pub is_segmented: bool,
+    /// The next identity, where the engine that knew it is gone.
+    pub next_id: u32,
+    /// Where frames of floats are converted.
+    pub codes: Vec<u16>,
+}
+
+impl State {
+    /// Runs `segment` on an engine for such frames. Identities go on where that is a new one.
+    pub fn run(
+        &mut self,
+        info: FrameInfo,
+        make: impl FnOnce(Plan) -> Result<AnyEngine>,
+        segment: impl FnOnce(&mut AnyEngine) -> Result<()>,
+    ) -> Result<()> {
+        let is_other = |engine: &AnyEngine| engine.plan().frame() != info;
+        if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
+            self.remove()?;
+        }
+        let mut engine = match self.engine.take() {
+            Some(engine) => engine,
+            None => {
+                let mut engine = make(Plan::new(&self.params, info)?)?;
+                engine.set_next_id(self.next_id)?;
+                self.is_outdated = false;
+                engine
+            }
+        };
+        let result = segment(&mut engine);
+        self.is_segmented = result.is_ok();
+        self.engine = Some(engine);
+        result
+    }
+
+    /// Drops the engine and remembers the next identity.
+    pub fn remove(&mut self) -> Result<()> {
+        self.is_segmented = false;
+        if let Some(mut engine) = self.engine.take() {
+            self.next_id = engine.next_id()?;
+        }
+        Ok(())
+    }
+
+    pub fn change(&mut self, params: Params) -> Result<()> {
+        self.params = params;
+        if self.is_outdated {
+            return Ok(());
+        }
+        let Some(engine) = &mut self.engine else { return Ok(()) };
+        let plan = Plan::new(&self.params, engine.plan().frame())?;
+        match engine.change(&plan) {
+            Ok(is_done) => self.is_outdated = !is_done,
+            // It is of no use now.
+            Err(error) => {
+                self.remove()?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn segmented(&mut self) -> PyResult<&mut AnyEngine> {
+        match &mut self.engine {
+            Some(engine) if self.is_segmented => Ok(engine),
+            _ => Err(PyRuntimeError::new_err("no frame has been segmented; call segment(frame) first")),
+        }
+    }
+
+    pub fn regions(&mut self) -> PyResult<&Regions> {
+        self.segmented().map(|engine| engine.regions())
+    }
+
+    /// Where tables come from if the last frame was on a device.
+    pub fn on_device(&mut self) -> PyResult<Option<Source<'_>>> {
+        self.segmented()?;
+        let Self {
+            engine: Some(AnyEngine::Device(engine)), library, place: Some(Place::Cuda(ordinal)), ..
+        } = self
+        else {
+            return Ok(None);
+        };
+        Ok(engine.is_last_on_device().then_some(Source { library, ordinal: *ordinal, engine }))
+    }
+
+    /// Settles where a frame on the device of this number is segmented.
+    pub fn settle(&mut self, ordinal: i32) -> PyResult<()> {
+        match *self.place.get_or_insert(Place::Cuda(ordinal)) {
+            Place::Cuda(own) if own == ordinal => Ok(()),
+            place => Err(PyValueError::new_err(format!(
+                "the frame is on cuda:{ordinal} and this Segmenter on {}; make one with device='cuda:{ordinal}', or copy the \
+                 frame there first",
+                place.name()
+            ))),
+        }
+    }
+}
