@@ -204,7 +204,10 @@ def test_functions():
     def calls(draw):
         function = getattr(sp, draw(st.sampled_from(ALGORITHMS)))
         names = sorted(set(inspect.signature(function).parameters) - {"image", "threads"})
-        return function, draw(images()), {**draw(parameters(names)), "threads": draw(threads())}
+        image, named = draw(images()), draw(parameters(names))
+        if isinstance(image, np.ndarray) and draw(st.integers(0, 9)) > 6:
+            named["mask"] = np.random.default_rng(draw(st.integers(0, 20))).random(image.shape[:2]) < 0.7
+        return function, image, {**named, "threads": draw(threads())}
 
     @PROFILE
     @given(calls())
