@@ -5,9 +5,10 @@
 
 enum Space { SPACE_LAB = 0, SPACE_XYZ = 1, SPACE_RGB = 2 };
 
-// 16385 entries of the Lab curve, padded to whole words, then those of the codes: 256, or 1024 for codes of 10 bits; all padded to
-// whole quads of words.
+// 16385 entries of the Lab curve, padded to whole words, then those of the codes: 256, or as many as codes of 10 or 16 bits have; all
+// padded to whole quads of words.
 #define CURVE_WORDS 8193
+#define CURVE_QUADS ((CURVE_WORDS + 3) / 4)
 #define TABLE_QUADS ((CURVE_WORDS + 128 + 3) / 4)
 #define WIDE_TABLE_QUADS ((CURVE_WORDS + 512 + 3) / 4)
 
@@ -17,8 +18,7 @@ __device__ __forceinline__ u32 pack_clamped(i32 a, i32 b, i32 c) {
 
 // Nothing in Lab needs a bound: the rows of its matrix sum to one, and no color is out of a channel's range (a test of src/color.rs
 // goes through all).
-__device__ __forceinline__ u32 lab_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
-  const u16 *curve = tables, *codes = tables + 2 * CURVE_WORDS;
+__device__ __forceinline__ u32 lab_of(const SpaceArgs &args, const u16 *curve, const u16 *codes, const u32 (&rgb)[3]) {
   const i32 r = codes[rgb[0]], g = codes[rgb[1]], b = codes[rgb[2]];
   const i32 *m = args.matrix;
   const i32 fx = curve[(m[0] * r + m[1] * g + m[2] * b + (1 << 15)) >> 16];
@@ -30,9 +30,8 @@ __device__ __forceinline__ u32 lab_of(const SpaceArgs &args, const u16 *tables, 
   return (u32)l + ((u32)from_red << 10) + ((u32)from_blue << 21);
 }
 
-__device__ __forceinline__ u32 feature_of(const SpaceArgs &args, const u16 *tables, const u32 (&rgb)[3]) {
-  if (args.space == SPACE_LAB) return lab_of(args, tables, rgb);
-  const u16 *codes = tables + 2 * CURVE_WORDS;
+__device__ __forceinline__ u32 feature_of(const SpaceArgs &args, const u16 *curve, const u16 *codes, const u32 (&rgb)[3]) {
+  if (args.space == SPACE_LAB) return lab_of(args, curve, codes, rgb);
   const i32 r = codes[rgb[0]], g = codes[rgb[1]], b = codes[rgb[2]];
   if (args.space == SPACE_RGB) return pack_clamped(r, g, b);
   const i32 *m = args.matrix;

@@ -3,8 +3,14 @@
 #pragma once
 #include "abi.cuh"
 
-// How a frame's planes are read: `FrameArgs::layout`. The order is that of `DeviceFrame::args` in src/cuda/frame.rs.
+// How a frame's planes are read: `FrameArgs::layout`; with pixels of six or eight bytes, or gray ones of two, samples have 16 bits. The order is that of `DeviceFrame::args` in src/cuda/frame.rs.
 enum Layout { LAYOUT_RGB = 0, LAYOUT_GRAY = 1, LAYOUT_NV12 = 2, LAYOUT_I420 = 3, LAYOUT_P010 = 4 };
+
+// Whether samples have 16 bits that count.
+__device__ constexpr bool is_wide(u32 layout, u32 bytes) {
+  return (layout == LAYOUT_RGB && bytes >= 6) || (layout == LAYOUT_GRAY && bytes == 2);
+}
+__device__ __forceinline__ bool is_wide(const FrameArgs &frame) { return is_wide(frame.layout, frame.bytes); }
 
 __device__ __forceinline__ i32 clamp(i32 v, i32 low, i32 high) { return min(max(v, low), high); }
 
@@ -36,7 +42,14 @@ struct Row {
       return;
     }
     if (LAYOUT == LAYOUT_RGB) {
-      if (BYTES == 4) {
+      if (BYTES == 8) {
+        const u64 pixel = ((const u64 *)first)[BESIDE];
+#pragma unroll
+        for (int i = 0; i < 3; i++) out[i] = (u32)(pixel >> 8 * frame.offset[i]) & 0xffffu;
+      } else if (BYTES == 6) {
+#pragma unroll
+        for (int i = 0; i < 3; i++) out[i] = *(const u16 *)(first + 6 * BESIDE + frame.offset[i]);
+      } else if (BYTES == 4) {
         const u32 pixel = ((const u32 *)first)[BESIDE];
 #pragma unroll
         for (int i = 0; i < 3; i++) out[i] = __byte_perm(pixel, 0, 0x4440u | frame.offset[i]);
@@ -44,6 +57,11 @@ struct Row {
 #pragma unroll
         for (int i = 0; i < 3; i++) out[i] = first[3 * BESIDE + frame.offset[i]];
       }
+      return;
+    }
+    if (is_wide(LAYOUT, BYTES)) {
+      out[0] = ((const u16 *)first)[BESIDE];
+      out[1] = out[2] = 1u << 15;
       return;
     }
     out[0] = first[BESIDE];
@@ -63,7 +81,7 @@ __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 
   Row<LAYOUT, BYTES>(frame, x, y).template load<0>(frame, out);
 }
 
-// Calls `function<layout, bytes>(...)` for a frame's layout.
+// Calls `function<layout, bytes>(...)` for the layout of a frame of at most 10 bits.
 #define WITH_LAYOUT(frame, function, ...)                                   \
   do {                                                                      \
     if ((frame).layout == LAYOUT_NV12) function<LAYOUT_NV12, 1>(__VA_ARGS__); \
@@ -74,10 +92,26 @@ __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 
     else function<LAYOUT_RGB, 3>(__VA_ARGS__);                              \
   } while (0)
 
+// The same for a frame of 16 bits.
+#define WITH_WIDE_LAYOUT(frame, function, ...)                              \
+  do {                                                                      \
+    if ((frame).layout == LAYOUT_GRAY) function<LAYOUT_GRAY, 2>(__VA_ARGS__); \
+    else if ((frame).bytes == 8) function<LAYOUT_RGB, 8>(__VA_ARGS__);      \
+    else function<LAYOUT_RGB, 6>(__VA_ARGS__);                              \
+  } while (0)
+
+// WIDE: codes of 16 bits, whose products have more than 32.
+template <bool WIDE>
 __device__ __forceinline__ void to_rgb(const FrameArgs &frame, u32 layout, const u32 (&in)[3], u32 (&out)[3]) {
   if (layout == LAYOUT_RGB) {
 #pragma unroll
     for (int i = 0; i < 3; i++) out[i] = in[i];
+    return;
+  }
+  if (WIDE) {
+    // Gray alone: no chroma.
+    const i64 y = (i64)((i32)in[0] - frame.luma_offset) * frame.to_rgb[0] + (1 << 15);
+    out[0] = out[1] = out[2] = clamp((i32)(y >> 16), 0, 2 * frame.neutral - 1);
     return;
   }
   const i32 y = ((i32)in[0] - frame.luma_offset) * frame.to_rgb[0] + (1 << 15);
@@ -95,8 +129,8 @@ __device__ __forceinline__ void from_codes(const FrameArgs &frame, const u32 (&i
       out[i] = in[i];
     } else {
       const i32 *row = frame.to_yuv + 3 * i;
-      const i32 sum = row[0] * (i32)in[0] + row[1] * (i32)in[1] + row[2] * (i32)in[2] + (1 << 15);
-      out[i] = clamp((sum >> 16) + (i == 0 ? frame.luma_offset : frame.neutral), 0, 2 * frame.neutral - 1);
+      const i64 sum = (i64)row[0] * (i32)in[0] + (i64)row[1] * (i32)in[1] + (i64)row[2] * (i32)in[2] + (1 << 15);
+      out[i] = clamp((i32)(sum >> 16) + (i == 0 ? frame.luma_offset : frame.neutral), 0, 2 * frame.neutral - 1);
     }
   }
 }
@@ -105,16 +139,19 @@ __device__ __forceinline__ void from_codes(const FrameArgs &frame, const u32 (&i
 __device__ __forceinline__ void from_rgb(const FrameArgs &frame, const u32 (&rgb)[3], u32 (&out)[3]) {
   u32 in[3];
 #pragma unroll
-  for (int i = 0; i < 3; i++) in[i] = frame.layout == LAYOUT_P010 ? (2 * 1023 * rgb[i] + 255) / 510 : rgb[i];
+  for (int i = 0; i < 3; i++) in[i] = (2 * (2 * frame.neutral - 1) * rgb[i] + 255) / 510;
   from_codes(frame, in, out);
 }
 
 // A sample of the frame as it is drawn on.
 __device__ __forceinline__ u32 load_code(const FrameArgs &frame, const u8 *at) {
+  if (is_wide(frame)) return *(const u16 *)at;
   return frame.layout == LAYOUT_P010 ? *(const u16 *)at >> 6 : *at;
 }
 __device__ __forceinline__ void store_code(const FrameArgs &frame, u8 *at, u32 code) {
-  if (frame.layout == LAYOUT_P010) {
+  if (is_wide(frame)) {
+    *(u16 *)at = (u16)code;
+  } else if (frame.layout == LAYOUT_P010) {
     *(u16 *)at = (u16)(code << 6);
   } else {
     *at = (u8)code;

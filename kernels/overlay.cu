@@ -19,12 +19,12 @@ __device__ __forceinline__ void false_color(u32 identity, u32 (&rgb)[3]) {
   for (int i = 0; i < 3; i++) rgb[i] = 48 + (h >> 8 * i & 255u) * 207 / 255;
 }
 
-__device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArgs &args, const u32 *means,
+__device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArgs &args, const u64 *means,
                                            const Track *tracks, u32 label, u32 (&out)[3]) {
   if (args.fill == FILL_MEAN) {
-    const u32 mean = means[label];
+    const u64 mean = means[label];
 #pragma unroll
-    for (int i = 0; i < 3; i++) out[i] = mean >> 10 * i & 1023u;
+    for (int i = 0; i < 3; i++) out[i] = (u32)(mean >> 16 * i) & 0xffffu;
   } else {
     u32 rgb[3];
     false_color(identity_of(tracks, label), rgb);
@@ -42,7 +42,7 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
 // Race-free: tiles begin at even rows and columns, so that a chroma sample has all its pixels in one tile and one thread that writes
 // it; no thread reads a sample of the frame but those it writes.
 KERNEL __launch_bounds__(TILE_THREADS)
-    draw(const u16 *__restrict__ labels, const u32 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
+    draw(const u16 *__restrict__ labels, const u64 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
          DrawArgs args) {
   after_last_kernel(labels, args);
   // Bit b: the thin boundary passes the pixel in column left + b - REACH; the second array: the line covers it.

@@ -33,7 +33,7 @@ __device__ __forceinline__ void load_pairs(const FrameArgs &frame, const u16 *li
       load_samples<LAYOUT, BYTES>(frame, x + j, y, samples);
       if (linear) {
         u32 rgb[3];
-        to_rgb(frame, LAYOUT, samples, rgb);
+        to_rgb<is_wide(LAYOUT, BYTES)>(frame, LAYOUT, samples, rgb);
 #pragma unroll
         for (u32 k = 0; k < 3; k++) samples[k] = linear[rgb[k]];
       }
@@ -71,7 +71,7 @@ __device__ __forceinline__ void load_packed_pairs(const FrameArgs &frame, bool w
 
 // What is added up for a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
 // sample, which 21 bits hold; the other samples; columns and rows that it has pixels in, as bits, which hold both ends of its
-// box. Linear RGB is larger, so that pixels have a word of their own.
+// box. Linear RGB and codes of 16 bits are larger, so that pixels have a word of their own.
 enum TileSums { SUM_POSITIONS, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
 static_assert(TILE * TILE * (TILE - 1) / 2 < 1 << 16, "positions in a tile");
 
@@ -258,7 +258,11 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
     if (!LINEAR && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
       load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, at.x, at.y, own);
     } else {
-      WITH_LAYOUT(frame, load_pairs, frame, LINEAR ? linear : 0, at.x, at.y, own);
+      if (LINEAR && is_wide(frame)) {
+        WITH_WIDE_LAYOUT(frame, load_pairs, frame, linear, at.x, at.y, own);
+      } else {
+        WITH_LAYOUT(frame, load_pairs, frame, LINEAR ? linear : 0, at.x, at.y, own);
+      }
     }
   }
   // Beside the kernel that makes the labels of components.
@@ -292,7 +296,7 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
   measure_tile<false>(c, component_label, labels, regions, frame, 0, args);
 }
 
-// The same, with samples as linear RGB; `linear` has one value for each code.
+// The same, with samples as linear RGB; `linear` has one value for each code. Or as codes of 16 bits, where it is null.
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                   RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {
@@ -300,26 +304,33 @@ KERNEL __launch_bounds__(TILE_THREADS)
   measure_tile<true>(c, component_label, labels, regions, frame, linear, args);
 }
 
-// The code of nearest linear value, of two the lower; mirrors `Light::code` in src/color.rs.
-__device__ __forceinline__ u32 code_of(const u16 *linear, u32 codes, u32 value) {
-  u32 below = 0, above = codes - 1;
-  while (above - below > 1) {
-    const u32 middle = (below + above) / 2;
-    if (linear[middle] <= value) below = middle;
-    else above = middle;
+// The first code, but for the last one, whose linear value is not below this.
+__device__ __forceinline__ u32 first_code(const u16 *linear, u32 codes, u32 value) {
+  u32 first = 0, last = codes - 1;
+  while (first < last) {
+    const u32 middle = (first + last) / 2;
+    if (linear[middle] < value) first = middle + 1;
+    else last = middle;
   }
-  return linear[above] <= value || linear[above] - value < value - linear[below] ? above : below;
+  return first;
+}
+
+// The code of nearest linear value, of several the lowest; mirrors `LinearLight::code` in src/color.rs.
+__device__ __forceinline__ u32 code_of(const u16 *linear, u32 codes, u32 value) {
+  const u32 at = first_code(linear, codes, value), above = linear[at], below = linear[at ? at - 1 : 0];
+  const u32 up = above > value ? above - value : value - above, down = below > value ? below - value : value - below;
+  return first_code(linear, codes, up < down ? above : below);
 }
 
 // Stage `statistics/table`: the records of regions.
 // Grid: a thread a region; block: TABLE_THREADS.
 // In: regions, tracks or null [regions]; `linear_codes`, if not 0, says that samples are linear RGB, and how many codes there are.
-// Out: means [regions], samples packed in 10 bits each from the lowest; records [regions].
+// Out: means [regions], samples packed in 16 bits each from the lowest; records [regions].
 // Race-free: a thread writes its own region's.
 KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
                  const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ linear,
-                 u32 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
+                 u64 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
                  u32 linear_codes) {
   beside_last_kernel(counters, linear_codes);
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[REGIONS];
@@ -327,8 +338,8 @@ KERNEL __launch_bounds__(TABLE_THREADS)
   if (label >= count) return;
   const RegionSums sums = regions[label];
   u32 mean[3], rgb[3];
-  // Codes have 10 bits, so that the sums of nearly all regions have 32.
-  if (!linear_codes && sums.area <= 1u << 21) {
+  // Codes have 10 bits, so that the sums of nearly all regions have 32; or 16.
+  if (!linear_codes && sums.area <= 1u << (is_wide(frame) ? 14 : 21)) {
     const Divisor twice_area = divisor_of(2 * sums.area);
 #pragma unroll
     for (int i = 0; i < 3; i++) mean[i] = quotient(2 * (u32)sums.samples[i] + sums.area, twice_area);
@@ -341,18 +352,18 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     for (int i = 0; i < 3; i++) rgb[i] = code_of(linear, linear_codes, mean[i]);
     from_codes(frame, rgb, mean);
   } else {
-    to_rgb(frame, frame.layout, mean, rgb);
+    if (is_wide(frame)) to_rgb<true>(frame, frame.layout, mean, rgb);
+    else to_rgb<false>(frame, frame.layout, mean, rgb);
   }
-  means[label] = mean[0] | mean[1] << 10 | mean[2] << 20;
-  if (frame.layout == LAYOUT_P010) {
+  means[label] = mean[0] | (u64)mean[1] << 16 | (u64)mean[2] << 32;
+  const u32 white = 2 * frame.neutral - 1;
 #pragma unroll
-    for (int i = 0; i < 3; i++) rgb[i] = (510 * rgb[i] + 1023) / 2046;
-  }
+  for (int i = 0; i < 3; i++) rgb[i] = (510 * rgb[i] + white) / (2 * white);
   u64 color[3] = {sums.color[0], sums.color[1], sums.color[2]};
   const double area = sums.area, inverse = 1.0 / area;
   double n = area, inverse_n = inverse;
   if (!lab_features) {
-    const u32 feature = feature_of(lab, (const u16 *)tables, rgb);
+    const u32 feature = feature_of(lab, (const u16 *)tables, (const u16 *)tables + 2 * CURVE_WORDS, rgb);
     color[0] = feature_0(feature);
     color[1] = feature_1(feature);
     color[2] = feature_2(feature);

@@ -64,7 +64,7 @@ pub(crate) const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
 /// Colors whose features are found together; an even number.
 pub(crate) const COLORS: usize = 32;
 /// Most bits of a code value.
-const MAX_BITS: u32 = 10;
+const MAX_BITS: u32 = 16;
 /// Fewest bits of a code.
 const LEAST_BITS: u32 = 8;
 /// Numbers of bits that a code may have.
@@ -81,8 +81,9 @@ const XYZ: [[f64; 3]; 3] =
 /// The tables that turn R', G', B' codes into features.
 pub struct ColorTables {
     space: ColorSpace,
-    /// Code value of 8 or 10 bits to light, 65535 at white; in `rgb` to a channel of the feature.
-    linear: [u16; 1 << MAX_BITS],
+    /// Code value to light, 65535 at white; in `rgb` to a channel of the feature. Behind the last code there is nothing: what nobody
+    /// looks at takes no memory.
+    linear: Box<[u16; 1 << MAX_BITS]>,
     #[cfg(feature = "cuda")]
     bits: u32,
     /// Rows in 1/16384, each summing to exactly that in the Lab spaces, so that gray has no chroma.
@@ -92,7 +93,7 @@ pub struct ColorTables {
 }
 
 impl ColorTables {
-    /// The tables of a color space for code values of 8 or 10 bits, computed once in a process. Threads that need them first at
+    /// The tables of a color space for code values of 8 to 16 bits, computed once in a process. Threads that need them first at
     /// the same time each compute them, and one result stays: another thread could hold a lock while the process forks.
     pub fn shared(space: ColorSpace, bits: u32) -> &'static Self {
         static SHARED: [[OnceBox<ColorTables>; WIDTHS]; ColorSpace::ALL.len()] =
@@ -107,11 +108,12 @@ impl ColorTables {
         Self::with_bits(space, 8)
     }
 
-    /// Computes the tables of a color space for code values of 8 or 10 bits.
+    /// Computes the tables of a color space for code values of 8 to 16 bits.
     pub fn with_bits(space: ColorSpace, bits: u32) -> Self {
-        let white = f64::from((1u32 << bits.min(MAX_BITS)) - 1);
-        let linear = std::array::from_fn(|code| {
-            let v = (code as f64 / white).min(1.0);
+        let bits = bits.clamp(LEAST_BITS, MAX_BITS);
+        let white = f64::from((1u32 << bits) - 1);
+        let linear_of = |code: usize| {
+            let v = code as f64 / white;
             let value = match space {
                 ColorSpace::Lab if v <= 0.04045 => v / 12.92 * LINEAR_ONE,
                 ColorSpace::Lab => ((v + 0.055) / 1.055).powf(2.4) * LINEAR_ONE,
@@ -119,7 +121,9 @@ impl ColorTables {
                 _ => v * LINEAR_ONE,
             };
             value.round() as u16
-        });
+        };
+        let mut linear = zeroed_table();
+        linear[..1 << bits].iter_mut().enumerate().for_each(|(code, value)| *value = linear_of(code));
         let matrix = XYZ.map(|row| {
             let white: f64 = match space {
                 ColorSpace::XyzGslicr => 1.0,
@@ -201,7 +205,7 @@ impl ColorTables {
     /// The light of a code, 65535 at white; in `rgb` the channel of the feature.
     #[inline(always)]
     pub(crate) fn light(&self, code: u16) -> i32 {
-        i32::from(self.linear[usize::from(code) % (1 << MAX_BITS)])
+        i32::from(self.linear[usize::from(code)])
     }
 
     /// In 1/16384, rounded.
@@ -214,6 +218,11 @@ impl ColorTables {
     fn curved(&self, light: i32) -> i32 {
         i32::from(self.curve[(light as usize).min(CURVE_LEN - 1)])
     }
+}
+
+/// A table of the heap: pages that nothing is written to take no memory.
+fn zeroed_table() -> Box<[u16; 1 << MAX_BITS]> {
+    vec![0; 1 << MAX_BITS].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; 1 << MAX_BITS]))
 }
 
 /// L, a, b in quanta from the curve's X, Y, Z.
@@ -252,14 +261,14 @@ impl ColorTables {
 /// Linear light of codes and back, by the curve that Lab is made with: sRGB's.
 #[derive(Debug, Clone)]
 pub struct LinearLight {
-    /// That of each code, 65535 at white; rises with every code.
-    of_code: Vec<u16>,
+    /// That of each code, 65535 at white; never falls, and rises with every code of 8 or 10 bits.
+    of_code: &'static [u16],
 }
 
 impl LinearLight {
-    /// For code values of 8 or 10 bits.
+    /// For code values of 8 to 16 bits.
     pub fn new(bits: u32) -> Self {
-        Self { of_code: ColorTables::shared(ColorSpace::Lab, bits).linear[..1 << bits].to_vec() }
+        Self { of_code: &ColorTables::shared(ColorSpace::Lab, bits).linear[..1 << bits] }
     }
 
     /// That of a code.
@@ -268,13 +277,13 @@ impl LinearLight {
         self.of_code[usize::from(code)]
     }
 
-    /// The code of nearest light; of two the lower.
+    /// The code of nearest light; of several the lowest.
     pub fn code(&self, light: u16) -> u16 {
-        let above = self.of_code.partition_point(|&l| l <= light).min(self.of_code.len() - 1);
-        // Code 0 is no light at all, so there is one below.
-        let below = above - 1;
-        let up = self.of_code[above].abs_diff(light) < self.of_code[below].abs_diff(light);
-        (below + usize::from(up)) as u16
+        let first = |light: u16| self.of_code.partition_point(|&l| l < light);
+        let above = first(light).min(self.of_code.len() - 1);
+        let [below, above] = [self.of_code[above.saturating_sub(1)], self.of_code[above]];
+        // Dark codes of 16 bits share their light with others.
+        first(if above.abs_diff(light) < below.abs_diff(light) { above } else { below }) as u16
     }
 
     /// The light of all codes, as words in the device's byte order.
@@ -317,7 +326,7 @@ impl Yuv {
     /// The conversion that belongs to a frame's matrix and range.
     pub fn new(frame: &FrameInfo) -> Self {
         // Gray carries no chroma, so only the luma weights matter, and those are BT.601's by convention.
-        let matrix = if frame.format == PixelFormat::Gray8 { YuvMatrix::Bt601 } else { frame.matrix };
+        let matrix = if frame.format.is_gray() { YuvMatrix::Bt601 } else { frame.matrix };
         let (kr, kb) = matrix.kr_kb();
         let kg = 1.0 - kr - kb;
         let bits = frame.format.bits();
@@ -362,6 +371,7 @@ impl Yuv {
         (self.neutral, self.luma_offset, self.to_rgb, self.to_yuv)
     }
 
+    /// For codes of at most 12 bits, whose products have 32.
     #[inline(always)]
     fn to_rgb(self, yuv: [i32; 3], neutral: i32) -> [i32; 3] {
         let [scale, rv, gu, gv, bu] = self.to_rgb;
@@ -376,10 +386,19 @@ impl Yuv {
         self.to_rgb(yuv.map(i32::from), 128).map(|c| c as u8)
     }
 
-    /// Clamped R', G', B' of a Y', Cb, Cr triple.
+    /// The same as [`Self::rgb_wide`], for formats of at most 12 bits.
     #[inline(always)]
-    pub fn rgb_wide(&self, yuv: [u16; 3]) -> [u16; 3] {
+    pub(crate) fn rgb_of_few_bits(&self, yuv: [u16; 3]) -> [u16; 3] {
         self.to_rgb(yuv.map(i32::from), self.neutral).map(|c| c as u16)
+    }
+
+    /// Clamped R', G', B' of a Y', Cb, Cr triple.
+    pub fn rgb_wide(&self, yuv: [u16; 3]) -> [u16; 3] {
+        let [scale, rv, gu, gv, bu] = self.to_rgb.map(i64::from);
+        let [y, u, v] = yuv.map(i64::from);
+        let neutral = i64::from(self.neutral);
+        let (y, u, v) = ((y - i64::from(self.luma_offset)) * scale + (1 << 15), u - neutral, v - neutral);
+        [y + rv * v, y + gu * u + gv * v, y + bu * u].map(|c| (c >> 16).clamp(0, 2 * neutral - 1) as u16)
     }
 
     /// Y', Cb, Cr of an R', G', B' triple; for formats of 8 bits.
@@ -394,12 +413,12 @@ impl Yuv {
 
     /// Y', Cb, Cr of an R', G', B' triple.
     pub fn yuv_wide(&self, rgb: [u16; 3]) -> [u16; 3] {
-        let rgb = rgb.map(i32::from);
-        let offsets = [self.luma_offset, self.neutral, self.neutral];
+        let rgb = rgb.map(i64::from);
+        let offsets = [self.luma_offset, self.neutral, self.neutral].map(i64::from);
         std::array::from_fn(|i| {
-            let row = self.to_yuv[i];
+            let row = self.to_yuv[i].map(i64::from);
             let sum = row[0] * rgb[0] + row[1] * rgb[1] + row[2] * rgb[2] + (1 << 15);
-            ((sum >> 16) + offsets[i]).clamp(0, 2 * self.neutral - 1) as u16
+            ((sum >> 16) + offsets[i]).clamp(0, 2 * i64::from(self.neutral) - 1) as u16
         })
     }
 }
@@ -478,13 +497,46 @@ mod tests {
         assert!(sum / count < 0.3, "{}", sum / count);
     }
 
+    /// A code of 16 bits that is 257 times one of 8 is the same color, and the same feature.
+    #[test]
+    fn sixteen_bits_hold_the_colors_of_eight_exactly() {
+        for space in spaces() {
+            let (narrow, wide) = (ColorTables::new(space), ColorTables::with_bits(space, 16));
+            for code in (0..=255u16).step_by(SPARSE) {
+                assert_eq!(wide.light(257 * code), narrow.light(code), "{space:?} {code}");
+                assert_eq!(widen(code as u8, 16), 257 * code);
+                assert_eq!(
+                    (super::narrow(257 * code, 16), super::narrow((257 * code).saturating_add(128), 16)),
+                    (code as u8, code as u8)
+                );
+                assert_eq!(
+                    u16::from(super::narrow((257 * code).saturating_add(129), 16)),
+                    (code + 1).min(255)
+                );
+            }
+        }
+        let geometry = Geometry::new(2, 2).unwrap();
+        for (full_range, black, white) in [(true, 0, 65_535), (false, 4096, 60_160)] {
+            let format = PixelFormat::Gray16Le;
+            let yuv = Yuv::new(&FrameInfo { geometry, format, matrix: YuvMatrix::Bt2020, full_range });
+            assert_eq!((yuv.yuv_wide([65_535; 3])[0], yuv.yuv_wide([0; 3])[0]), (white, black));
+            assert_eq!(yuv.rgb_wide([white, 32_768, 32_768]), [65_535; 3]);
+            assert_eq!(yuv.rgb_wide([black, 32_768, 32_768]), [0; 3]);
+            for luma in (0..=65_535).step_by(SPARSE) {
+                let [r, g, b] = yuv.rgb_wide([luma, 32_768, 32_768]);
+                assert!(r == g && g == b && (!full_range || r == luma));
+            }
+        }
+    }
+
     #[test]
     fn features_of_many_are_those_of_each() {
-        for bits in [8, 10].into_iter().skip(usize::from(cfg!(miri))) {
+        for bits in [8, 10, 16].into_iter().skip(usize::from(cfg!(miri))) {
             for space in spaces() {
                 let tables = ColorTables::with_bits(space, bits);
                 for start in (0..1u32 << 16).step_by(COLORS * SPARSE * if cfg!(miri) { 4 } else { 1 }) {
-                    let code = |i: u32, step: u32| ((start + i).wrapping_mul(step) >> 7) as u16 % (1 << bits);
+                    let code =
+                        |i: u32, step: u32| ((start + i).wrapping_mul(step) >> 7 & ((1 << bits) - 1)) as u16;
                     let rgb = [40_503, 12_289, 769].map(|step| std::array::from_fn(|i| code(i as u32, step)));
                     let light = rgb.map(|codes: [u16; COLORS]| codes.map(|code| tables.light(code)));
                     let wanted =
@@ -501,9 +553,9 @@ mod tests {
     #[cfg_attr(miri, ignore = "arithmetic alone, and a lot of it")]
     fn no_color_leaves_the_channels_of_lab() {
         let spaces = [ColorSpace::Lab, ColorSpace::LabGslicr];
-        for (space, bits) in spaces.into_iter().flat_map(|space| [(space, 8), (space, 10)]) {
+        for (space, bits) in spaces.into_iter().flat_map(|space| [(space, 8), (space, 10), (space, 16)]) {
             let tables = ColorTables::with_bits(space, bits);
-            assert!(tables.linear.is_sorted() && tables.curve.is_sorted());
+            assert!(tables.linear[..1 << bits].is_sorted() && tables.curve.is_sorted());
             assert!(tables.matrix.as_flattened().iter().all(|&weight| weight >= 0));
             let axes = |codes: [usize; 3]| {
                 let light = codes.map(|code| i32::from(tables.linear[code]));
@@ -562,6 +614,10 @@ mod tests {
             for luma in (0..1024).step_by(SPARSE) {
                 let [r, g, b] = yuv.rgb_wide([luma, 512, 512]);
                 assert!(r == g && g == b);
+                for chroma in [[0, 1023], [1023, 0], [512, luma]] {
+                    let codes = [luma, chroma[0], chroma[1]];
+                    assert_eq!(yuv.rgb_of_few_bits(codes), yuv.rgb_wide(codes));
+                }
             }
         }
     }
@@ -579,6 +635,12 @@ mod tests {
                 let nearest = (0..=white).min_by_key(|&code| (light.of(code).abs_diff(value), code));
                 assert_eq!(Some(light.code(value)), nearest, "{bits} bits, light {value}");
             }
+        }
+        // Where codes share their light, of several the lowest.
+        let light = LinearLight::new(16);
+        for value in (0..=65_535u16).step_by(257) {
+            let nearest = (0..=65_535u16).min_by_key(|&code| (light.of(code).abs_diff(value), code));
+            assert_eq!(Some(light.code(value)), nearest, "16 bits, light {value}");
         }
         // Half of the light is far more than half of the code.
         assert_eq!(LinearLight::new(8).code(32_768), 188);

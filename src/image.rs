@@ -65,7 +65,8 @@ impl fmt::Display for Geometry {
 }
 
 /// Pixel formats, named as GStreamer names them: bytes in memory order. `P010Le` is P010_10LE: NV12 with 16-bit little
-/// endian samples, of which the upper 10 bits count.
+/// endian samples, of which the upper 10 bits count. `Gray16Le` and those with 48 and 64 bits a pixel have 16-bit little endian
+/// samples, all bits of which count; the elements do not offer them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum PixelFormat {
@@ -83,6 +84,13 @@ pub enum PixelFormat {
     Nv12,
     I420,
     P010Le,
+    Gray16Le,
+    Rgb48Le,
+    Bgr48Le,
+    Rgba64Le,
+    Bgra64Le,
+    Argb64Le,
+    Abgr64Le,
 }
 
 /// Where the bytes of a packed RGB format stand.
@@ -94,9 +102,40 @@ pub struct PackedRgb {
     pub offsets: [usize; 3],
 }
 
+/// How the samples of a format stand in memory, in little endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Bytes of a sample: 1 or 2.
+    pub bytes: usize,
+    /// Bits that count, the upper ones: 8, 10 or 16.
+    pub bits: u32,
+}
+
+impl Sample {
+    /// The code of the sample at the front of `bytes`.
+    #[inline(always)]
+    pub fn code(self, bytes: &[u8]) -> u16 {
+        if self.bytes == 1 {
+            u16::from(bytes[0])
+        } else {
+            u16::from_le_bytes([bytes[0], bytes[1]]) >> (16 - self.bits)
+        }
+    }
+
+    /// Writes a code to the front of `bytes`; bits that do not count become zero.
+    #[inline(always)]
+    pub fn set(self, bytes: &mut [u8], code: u16) {
+        if self.bytes == 1 {
+            bytes[0] = code as u8;
+        } else {
+            bytes[..2].copy_from_slice(&(code << (16 - self.bits)).to_le_bytes());
+        }
+    }
+}
+
 impl PixelFormat {
-    /// Every format, in the order in which the elements offer them.
-    pub const ALL: [Self; 14] = [
+    /// Every format, those that the elements offer first and in that order.
+    pub const ALL: [Self; 21] = [
         Self::Rgba,
         Self::Bgra,
         Self::Rgbx,
@@ -111,6 +150,13 @@ impl PixelFormat {
         Self::Nv12,
         Self::I420,
         Self::P010Le,
+        Self::Gray16Le,
+        Self::Rgb48Le,
+        Self::Bgr48Le,
+        Self::Rgba64Le,
+        Self::Bgra64Le,
+        Self::Argb64Le,
+        Self::Abgr64Le,
     ];
 
     /// Byte layout of a packed RGB format; `None` for gray and 4:2:0.
@@ -122,14 +168,40 @@ impl PixelFormat {
             Self::Abgr | Self::Xbgr => (4, [3, 2, 1]),
             Self::Rgb => (3, [0, 1, 2]),
             Self::Bgr => (3, [2, 1, 0]),
-            Self::Gray8 | Self::Nv12 | Self::I420 | Self::P010Le => return None,
+            Self::Rgba64Le => (8, [0, 2, 4]),
+            Self::Bgra64Le => (8, [4, 2, 0]),
+            Self::Argb64Le => (8, [2, 4, 6]),
+            Self::Abgr64Le => (8, [6, 4, 2]),
+            Self::Rgb48Le => (6, [0, 2, 4]),
+            Self::Bgr48Le => (6, [4, 2, 0]),
+            Self::Gray8 | Self::Gray16Le | Self::Nv12 | Self::I420 | Self::P010Le => return None,
         };
         Some(PackedRgb { bytes, offsets })
     }
 
-    /// Bits of a sample that count: 8 or 10.
+    /// Whether there is luma alone.
+    pub fn is_gray(self) -> bool {
+        matches!(self, Self::Gray8 | Self::Gray16Le)
+    }
+
+    /// How samples stand in memory.
+    pub fn sample(self) -> Sample {
+        match self {
+            Self::P010Le => Sample { bytes: 2, bits: 10 },
+            Self::Gray16Le
+            | Self::Rgb48Le
+            | Self::Bgr48Le
+            | Self::Rgba64Le
+            | Self::Bgra64Le
+            | Self::Argb64Le
+            | Self::Abgr64Le => Sample { bytes: 2, bits: 16 },
+            _ => Sample { bytes: 1, bits: 8 },
+        }
+    }
+
+    /// Bits of a sample that count: 8, 10 or 16.
     pub fn bits(self) -> u32 {
-        if self == Self::P010Le { 10 } else { 8 }
+        self.sample().bits
     }
 
     /// Bytes of a row without padding and number of rows, for each plane.
@@ -139,6 +211,7 @@ impl PixelFormat {
         let none = (0, 0);
         let (planes, count) = match self {
             Self::Gray8 => ([(w, h), none, none], 1),
+            Self::Gray16Le => ([(2 * w, h), none, none], 1),
             Self::Nv12 => ([(w, h), (2 * cw, ch), none], 2),
             Self::I420 => ([(w, h), (cw, ch), (cw, ch)], 3),
             Self::P010Le => ([(2 * w, h), (4 * cw, ch), none], 2),
@@ -151,13 +224,7 @@ impl PixelFormat {
 /// The sample at the front of P010 bytes, in 10 bits.
 #[inline(always)]
 pub(crate) fn p010_code(bytes: &[u8]) -> u16 {
-    u16::from_le_bytes([bytes[0], bytes[1]]) >> 6
-}
-
-/// The bytes of a P010 sample of 10 bits; those that do not count are zero.
-#[inline(always)]
-pub(crate) fn p010_bytes(code: u16) -> [u8; 2] {
-    (code << 6).to_le_bytes()
+    PixelFormat::P010Le.sample().code(bytes)
 }
 
 /// Matrix between R'G'B' and Y'CbCr.
@@ -194,7 +261,7 @@ pub struct FrameInfo {
     pub format: PixelFormat,
     /// Matrix of 4:2:0 formats; unused for the others.
     pub matrix: YuvMatrix,
-    /// Luma 0..255 instead of 16..235, or the same in 10 bits (4:2:0 and gray); unused for RGB.
+    /// Luma 0..255 instead of 16..235, or the same in more bits (4:2:0 and gray); unused for RGB.
     pub full_range: bool,
 }
 

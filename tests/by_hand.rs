@@ -34,7 +34,9 @@ use gstsuperpixel::plan::Plan;
 /// The colors A, of `p`, and B, and what the distance is measured in.
 struct Row {
     step: usize,
-    colors: [[u8; 3]; 3],
+    colors: [[u16; 3]; 3],
+    /// Of 8 bits or of 16.
+    format: PixelFormat,
     color_space: ColorSpace,
     adaptive_compactness: bool,
 }
@@ -48,9 +50,12 @@ impl Row {
             _ if x < step => a,
             _ => b,
         };
-        let pixels: Vec<u8> = (0..width).flat_map(color).collect();
+        let sample = self.format.sample();
+        let mut pixels = vec![0; 3 * width * sample.bytes];
+        let codes = (0..width).flat_map(color);
+        pixels.chunks_exact_mut(sample.bytes).zip(codes).for_each(|(bytes, code)| sample.set(bytes, code));
         let geometry = Geometry::new(width as u32, 1).unwrap();
-        let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+        let info = FrameInfo::new(geometry, self.format);
         let [one, five] = [1, 5].map(|iterations| {
             let Self { color_space, adaptive_compactness, .. } = *self;
             let slic = slic::Params { iterations, compactness, color_space, adaptive_compactness };
@@ -63,7 +68,7 @@ impl Row {
             let mut engine = Engine::new(Cpu::new(1).unwrap(), Plan::new(&params, info).unwrap()).unwrap();
             let mut map = vec![0; width];
             let mut labels = Labels::new(geometry, &mut map, width).unwrap();
-            let frame = Frame::new(info, &[&pixels], &[3 * width]).unwrap();
+            let frame = Frame::new(info, &[&pixels], &[pixels.len()]).unwrap();
             engine.segment(&frame, &mut labels, Outputs::default()).unwrap();
             map
         });
@@ -92,9 +97,32 @@ fn a_step_weighs_as_much_as_m_units_of_color() {
         [[100, 50, 50], [108, 54, 54], [133, 58, 58]],
         [[58, 100, 58], [54, 92, 54], [50, 67, 50]],
     ] {
-        let row = Row { step: 8, colors, color_space: ColorSpace::Rgb, adaptive_compactness: false };
+        let row = Row {
+            step: 8,
+            colors,
+            format: PixelFormat::Rgb,
+            color_space: ColorSpace::Rgb,
+            adaptive_compactness: false,
+        };
         row.changes_between(20.0, 21.0);
     }
+}
+
+/// Codes of 16 bits have what lies between those of 8, 257 for each: p is 116.75, so that a = 16.75 codes of 8 bits = 8.375 units,
+/// b = 32.25 codes = 16.125 units and m² > 2 (260.0 - 70.1), which is 19.49². As 117 it would be 19.17, as 116 20.41.
+#[test]
+fn codes_of_sixteen_bits_count_as_what_they_are() {
+    let colors = [[25_700, 9, 9], [30_005, 9, 9], [38_293, 9, 9]];
+    let row = Row {
+        step: 8,
+        colors,
+        format: PixelFormat::Rgb48Le,
+        color_space: ColorSpace::Rgb,
+        adaptive_compactness: false,
+    };
+    row.changes_between(19.3, 19.7);
+    let colors = colors.map(|[r, g, b]| [b, g, r]);
+    Row { colors, format: PixelFormat::Bgr48Le, ..row }.changes_between(19.3, 19.7);
 }
 
 /// Above m = 22 quanta are halved, and with S = 16 the same m is half as much a pixel.
@@ -103,11 +131,23 @@ fn a_step_weighs_as_much_as_m_units_of_color() {
 #[test]
 fn a_longer_step_and_coarser_quanta_weigh_the_same() {
     let colors = [[100, 50, 50], [116, 50, 50], [170, 50, 50]];
-    let row = Row { step: 16, colors, color_space: ColorSpace::Rgb, adaptive_compactness: false };
+    let row = Row {
+        step: 16,
+        colors,
+        format: PixelFormat::Rgb,
+        color_space: ColorSpace::Rgb,
+        adaptive_compactness: false,
+    };
     row.changes_between(40.0, 44.0);
     // The first row of the test before, twice as far apart: a = 16, b = 33, m² > 2 (1089 - 256), which is 40.82².
     let colors = [[100, 50, 50], [132, 50, 50], [198, 50, 50]];
-    let row = Row { step: 8, colors, color_space: ColorSpace::Rgb, adaptive_compactness: false };
+    let row = Row {
+        step: 8,
+        colors,
+        format: PixelFormat::Rgb,
+        color_space: ColorSpace::Rgb,
+        adaptive_compactness: false,
+    };
     row.changes_between(40.0, 42.0);
 }
 
@@ -122,7 +162,13 @@ fn slico_begins_with_m_and_squares_each_channel() {
         ([[100, 50, 50], [116, 50, 50], [149, 50, 50]], 20.0, 21.0),
         ([[100, 50, 50], [108, 54, 54], [133, 58, 58]], 16.0, 17.0),
     ] {
-        let row = Row { step: 8, colors, color_space: ColorSpace::Rgb, adaptive_compactness: true };
+        let row = Row {
+            step: 8,
+            colors,
+            format: PixelFormat::Rgb,
+            color_space: ColorSpace::Rgb,
+            adaptive_compactness: true,
+        };
         row.changes_between(below, above);
     }
 }
@@ -139,6 +185,12 @@ fn in_lab_the_unit_is_one_of_lightness() {
     let m = (2.0 * ((b - p).powi(2) - (p - a).powi(2))).sqrt();
     assert!((m - 19.6).abs() < 0.1, "the comment is wrong: {a} {p} {b} {m}");
     let colors = [[100; 3], [119; 3], [160; 3]];
-    let row = Row { step: 8, colors, color_space: ColorSpace::Lab, adaptive_compactness: false };
+    let row = Row {
+        step: 8,
+        colors,
+        format: PixelFormat::Rgb,
+        color_space: ColorSpace::Lab,
+        adaptive_compactness: false,
+    };
     row.changes_between(0.975 * m as f32, 1.025 * m as f32);
 }

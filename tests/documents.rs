@@ -166,7 +166,7 @@ fn root() -> &'static Path {
 /// Every document of the tree, by its path from the top folder.
 fn documents() -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
-    for folder in ["", "docs", "pipelines", "media"] {
+    for folder in ["", "docs", "pipelines", "media", "python"] {
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "md") {

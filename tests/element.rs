@@ -483,6 +483,64 @@ fn frames_left_out_do_not_end_identities_and_breaks_do() {
     }
 }
 
+/// Caps of 61x35 in RGB with one more field.
+fn special(name: &str, value: &str) -> gst::Caps {
+    format!("video/x-raw,format=RGB,width=61,height=35,framerate=25/1,{name}={value}").parse().unwrap()
+}
+
+#[test]
+fn pictures_of_other_kinds_are_segmented_as_they_are() {
+    let plain = |caps: gst::Caps, flags: gst::BufferFlags| {
+        let (mut h, _bus) = harness(&superpixel());
+        h.set_src_caps(caps);
+        let mut input = picture(&info("RGB", 61, 35), 1, 0);
+        input.get_mut().unwrap().set_flags(flags);
+        let output = h.push_and_pull(input).unwrap();
+        assert!(output.flags().contains(flags));
+        labels(&output)
+    };
+    let wanted = plain(caps("RGB", 61, 35), gst::BufferFlags::empty());
+    for (name, value) in [
+        ("interlace-mode", "interleaved"),
+        ("interlace-mode", "mixed"),
+        ("pixel-aspect-ratio", "4/3"),
+        ("multiview-mode", "side-by-side"),
+        ("multiview-mode", "left"),
+    ] {
+        assert!(plain(special(name, value), gst::BufferFlags::empty()) == wanted, "{name}={value}");
+    }
+    for flags in [gst::BufferFlags::GAP, gst::BufferFlags::CORRUPTED] {
+        assert!(plain(caps("RGB", 61, 35), flags) == wanted, "{flags:?}");
+    }
+}
+
+#[test]
+fn mixed_views_are_refused_with_advice() {
+    for mode in ["frame-by-frame", "column-interleaved", "checkerboard", "separated"] {
+        let element = superpixel();
+        let (mut h, bus) = harness(&element);
+        h.set_src_caps(special("multiview-mode", mode));
+        assert!(h.push(picture(&info("RGB", 61, 35), 1, 0)).is_err());
+        let error = error_on(&bus).expect("an error message");
+        assert!(error.contains(mode) && error.contains("glviewconvert"), "{error}");
+    }
+}
+
+#[test]
+fn a_crop_that_was_not_asked_for_drops_the_frame() {
+    let (mut h, bus) = harness(&superpixel());
+    h.set_src_caps(caps("RGB", 61, 35));
+    for (rectangle, passes) in [((0, 0, 61, 35), true), ((2, 0, 59, 35), false), ((0, 0, 61, 34), false)] {
+        let mut input = picture(&info("RGB", 61, 35), 1, 0);
+        gst_video::VideoCropMeta::add(input.get_mut().unwrap(), rectangle);
+        h.push(input).unwrap();
+        assert_eq!(h.try_pull().is_some(), passes, "{rectangle:?}");
+    }
+    let warning = bus.pop_filtered(&[gst::MessageType::Warning]).expect("a warning");
+    let gst::MessageView::Warning(warning) = warning.view() else { unreachable!() };
+    assert!(warning.error().to_string().contains("GstVideoCropMeta"), "{warning:?}");
+}
+
 /// Upstream would send the whole picture with a note of what part is meant, which is not looked at.
 #[test]
 fn cropped_pictures_arrive_cropped() {

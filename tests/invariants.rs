@@ -159,7 +159,16 @@ fn any_params() -> impl Strategy<Value = Params> {
 }
 
 fn any_frame() -> impl Strategy<Value = (Buffer2, Picture)> {
-    (1u32..258, 1u32..194, 0usize..14, 0usize..5, any::<bool>(), any::<u64>(), 0usize..40, 0usize..6)
+    (
+        1u32..258,
+        1u32..194,
+        0..PixelFormat::ALL.len(),
+        0usize..5,
+        any::<bool>(),
+        any::<u64>(),
+        0usize..40,
+        0usize..6,
+    )
         .prop_map(|(w, h, format, matrix, full_range, seed, padding, picture)| {
             let matrices =
                 [YuvMatrix::Bt601, YuvMatrix::Bt709, YuvMatrix::Bt2020, YuvMatrix::Fcc, YuvMatrix::Smpte240m];

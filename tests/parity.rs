@@ -201,7 +201,7 @@ fn merged_regions_match_cpu() {
     for seed in 0..if short() { 40 } else { 400 } {
         let pick = |salt: u64, n: u64| hash(seed * 83 + salt) % n;
         let side = if short() { 120 } else { 400 };
-        let format = PixelFormat::ALL[pick(1, 14) as usize];
+        let format = PixelFormat::ALL[pick(1, PixelFormat::ALL.len() as u64) as usize];
         let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
         let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
         let params = if pick(6, 4) == 0 { drawn_quickshift(seed) } else { drawn_params(seed) };
@@ -359,7 +359,7 @@ fn drawn_parameters_match_cpu() {
     for seed in 0..if short() { 24 } else { 600 } {
         let pick = |salt: u64, n: u64| hash(seed * 77 + salt) % n;
         let side = if short() { 96 } else { 400 };
-        let format = PixelFormat::ALL[pick(1, 14) as usize];
+        let format = PixelFormat::ALL[pick(1, PixelFormat::ALL.len() as u64) as usize];
         let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
         let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
         let drawing = &DRAWINGS[pick(6, 5) as usize];
@@ -407,7 +407,7 @@ fn quickshift_matches_cpu() {
     for seed in 0..if short() { 12 } else { 200 } {
         let pick = |salt: u64, n: u64| hash(seed * 91 + salt) % n;
         let side = if short() { 64 } else { 250 };
-        let format = PixelFormat::ALL[pick(1, 13) as usize];
+        let format = PixelFormat::ALL[pick(1, PixelFormat::ALL.len() as u64) as usize];
         let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
         let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
         let drawing = &DRAWINGS[pick(6, 5) as usize];
@@ -494,7 +494,7 @@ fn pictures_of_a_folder_match_cpu() {
         let picture = image::open(&path).unwrap().to_rgb8();
         let info = info(picture.width(), picture.height(), PixelFormat::Rgb);
         let strides = vec![3 * picture.width() as usize];
-        let buffer = Buffer { info, planes: vec![picture.into_raw()], strides };
+        let buffer = Buffer { info, planes: vec![picture.into_raw()], strides, mask: None };
         let [slic, lsc] = algorithms().map(|algorithm| Params { algorithm, ..Params::default() });
         for params in [
             Params { superpixels: 1000, ..slic.clone() },

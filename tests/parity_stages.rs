@@ -298,6 +298,8 @@ fn every_stage_matches_cpu() {
             (Picture::Natural, PixelFormat::Rgba, 101, 67),
             (Picture::Natural, PixelFormat::Nv12, 64, 49),
             (Picture::Natural, PixelFormat::P010Le, 33, 70),
+            (Picture::Natural, PixelFormat::Gray16Le, 45, 52),
+            (Picture::Natural, PixelFormat::Bgr48Le, 58, 41),
             // Regions of equal color.
             (Picture::Halves, PixelFormat::Rgb, 64, 40),
         ] {

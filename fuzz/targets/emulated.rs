@@ -191,6 +191,8 @@ fn caps(u: &mut Unstructured<'_>) -> Result<(gst_video::VideoInfo, gstsuperpixel
         PixelFormat::Nv12 => Video::Nv12,
         PixelFormat::I420 => Video::I420,
         PixelFormat::P010Le => Video::P01010le,
+        // What the element does not offer.
+        _ => return Err(arbitrary::Error::IncorrectFormat),
     };
     let (width, height) = (frame.geometry.width(), frame.geometry.height());
     let info = gst_video::VideoInfo::builder(format, width, height).fps(gst::Fraction::new(25, 1)).build();

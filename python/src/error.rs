@@ -7,6 +7,29 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 
 use crate::parameters::python_name;
 
+/// Why a call failed.
+pub enum Failure {
+    /// An error of the library.
+    Library(Error),
+    /// A value of an array.
+    Value(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Library(error) => exception(error),
+            Failure::Value(text) => PyValueError::new_err(text),
+        }
+    }
+}
+
 /// `ValueError` for what the caller gave, `MemoryError`, and `RuntimeError` for the rest.
 pub fn exception(error: Error) -> PyErr {
     let text = error.to_string();

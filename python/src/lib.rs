@@ -2,13 +2,16 @@
 //! The native module `superpixels._native`: what Python sees of the library. `superpixels/__init__.py` is its face.
 
 mod arrays;
+mod batch;
 mod device;
 mod device_array;
 mod devices;
 mod dlpack;
 mod engines;
 mod error;
+mod floats;
 mod foreign;
+mod layout;
 mod library;
 mod parameters;
 mod pools;
@@ -21,7 +24,9 @@ mod tables;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// A fork finds `pools` unlocked because it holds the interpreter's lock. A free-threaded interpreter turns that on when it imports this
+// module, and warns.
+#[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<segmenter::Segmenter>()?;

@@ -4,17 +4,20 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use gstsuperpixel::engine::Engine;
+use gstsuperpixel::error::Result;
+use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::plan::Plan;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Image, LabelArray, Order};
+use crate::arrays::{Images, LabelArray, Order};
 use crate::device::Call;
 use crate::devices::{self, Place};
 use crate::engines::AnyEngine;
-use crate::error::exception;
+use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::library::Library;
 use crate::parameters;
@@ -103,6 +106,26 @@ impl Segmenter {
         })
     }
 
+    /// Makes engines where frames are segmented.
+    fn maker(
+        &self,
+        py: Python<'_>,
+        place: Place,
+    ) -> PyResult<Box<dyn Fn(Plan) -> Result<AnyEngine> + Send + Sync>> {
+        Ok(match place {
+            Place::Cpu => {
+                let cpu = pool(py, self.threads)?;
+                Box::new(move |plan| {
+                    Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine)))
+                })
+            }
+            Place::Cuda(ordinal) => {
+                let cuda = devices::cuda(py, ordinal)?;
+                Box::new(move |plan| AnyEngine::on_device(&cuda, plan))
+            }
+        })
+    }
+
     fn segment_on_device<'py>(
         &self,
         py: Python<'py>,
@@ -187,6 +210,7 @@ impl Segmenter {
                 is_outdated: false,
                 is_segmented: false,
                 next_id: 1,
+                codes: Vec::new(),
             }),
             process: std::process::id(),
             order: Order::new(order)?,
@@ -195,14 +219,16 @@ impl Segmenter {
         })
     }
 
-    /// Segments a frame.
+    /// Segments a frame, or the frames of a clip in their order.
     ///
     /// Parameters
     /// ----------
-    /// frame : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-    ///     The frame: gray, or color of sRGB. Rows may be at any distance, the pixels of a row are together. Or an array on a CUDA
-    ///     device: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
-    /// out : ndarray of uint16, shape (H, W), optional
+    /// frame : ndarray of uint8, uint16 or float32, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
+    ///     The frame: gray, or color of sRGB; floats are in [0, 1]. Rows may be at any distance, the pixels of a row are together.
+    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls.
+    ///     Or an array of uint8 on a CUDA device, one frame: of torch, of CuPy, or any with `__dlpack__` or
+    ///     `__cuda_array_interface__`.
+    /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
     ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
     /// stream : int or object, optional
     ///     For frames on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
@@ -210,16 +236,19 @@ impl Segmenter {
     ///
     /// Returns
     /// -------
-    /// labels : ndarray of uint16, shape (H, W)
-    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given. Of a frame on a device: int32 there, an array of torch
-    ///     or CuPy where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait.
+    /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
+    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given. `regions` and what else is known about a frame is that
+    ///     of the last one. Of a frame on a device: int32 there, an array of torch or CuPy where the frame is one, or else a
+    ///     `DeviceArray`; complete once the stream has passed, the host does not wait.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     `frame` or `out` of another type or dtype.
+    ///     `frame` or `out` of another type or dtype, or a masked array.
     /// ValueError
-    ///     A shape or layout that is not taken, `out` shares memory with `frame`, or they are not where this Segmenter works.
+    ///     A shape or layout that is not taken, a float that is not in [0, 1], `out` shares memory with `frame`, or they are not where this
+    ///     Segmenter works. Frames of a clip
+    ///     before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
     #[pyo3(signature = (frame, out = None, stream = None))]
@@ -237,25 +266,29 @@ impl Segmenter {
         if stream.is_some() {
             return Err(PyValueError::new_err("stream is for frames on a device"));
         }
-        let image = Image::new(frame, self.order)?;
-        let mut plane = LabelArray::<u16>::new(py, out, &image)?;
-        let (info, frame, mut labels) = (image.info(), image.frame()?, plane.labels()?);
+        let images = Images::new(frame, self.order)?;
+        let mut array = LabelArray::<u16>::new(py, out, &images)?;
+        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let frames: Vec<_> = sources.iter().zip(array.planes()).collect();
         let (state, outputs) = (&mut *guard, self.outputs);
-        let segment = |engine: &mut AnyEngine| engine.segment(&frame, &mut labels, outputs);
-        match *state.place.get_or_insert(Place::Cpu) {
-            Place::Cpu => {
-                let cpu = pool(py, self.threads)?;
-                let make = |plan| Engine::new(cpu, plan).map(|engine| AnyEngine::Cpu(Box::new(engine)));
-                py.detach(|| state.run(info, make, segment)).map_err(exception)?;
+        let place = *state.place.get_or_insert(Place::Cpu);
+        let make = self.maker(py, place)?;
+        let mut codes = std::mem::take(&mut state.codes);
+        let done = py.detach(|| {
+            for (source, plane) in frames {
+                source.with(&mut codes, |frame| {
+                    let mut labels = Labels::new(info.geometry, plane, stride)?;
+                    state.run(info, &make, |engine| engine.segment(frame, &mut labels, outputs))
+                })?;
             }
-            Place::Cuda(ordinal) => {
-                let cuda = devices::cuda(py, ordinal)?;
-                let make = |plan| AnyEngine::on_device(&cuda, plan);
-                let done = py.detach(|| state.run(info, make, segment));
-                done.map_err(|error| devices::failed(py, ordinal, error))?;
-            }
-        }
-        Ok(plane.into_array())
+            state.codes = codes;
+            Ok(())
+        });
+        done.map_err(|failure| match (failure, place) {
+            (Failure::Library(error), Place::Cuda(ordinal)) => devices::failed(py, ordinal, error),
+            (failure, _) => failure.into(),
+        })?;
+        Ok(array.into_array())
     }
 
     /// Forgets the frames before: the next one is segmented as if it were the first, with new track ids.

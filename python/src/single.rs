@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: MPL-2.0
-//! One image, one call: what the functions `slic`, `lsc`, `quickshift` and `snic` do.
+//! Images without a past: what the functions `slic`, `lsc`, `quickshift` and `snic` do. Those of a batch or a list are
+//! segmented beside each other.
 
-use gstsuperpixel::engine::Engine;
-use gstsuperpixel::image::Labels;
+use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::arrays::{Image, LabelArray, Order};
-use crate::device::Call;
+use crate::arrays::{Images, LabelArray, Order};
+use crate::batch::{self, Job, Plane};
+use crate::device;
 use crate::devices;
 use crate::engines::DeviceEngine;
-use crate::error::exception;
 use crate::foreign::is_on_device;
 use crate::parameters;
 use crate::pools::pool;
 
-/// Labels of an image: uint16 from 0, or int32 from `start_label` where that is another.
+/// What all images of a call are segmented with.
+struct Call {
+    params: Params,
+    cpu: Cpu,
+    order: Order,
+    start: i32,
+}
+
+/// Labels of an image, of each of a batch, or a list with those of each array of a list or tuple: uint16 from 0, or int32 from
+/// `start_label` where that is another.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 #[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, stream = None))]
@@ -35,44 +45,90 @@ pub fn segment<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
-    let (start, order) = (first_label(start_label)?, Order::new(order)?);
-    let threads = parameters::threads(threads)?;
+    // Images of a batch do not follow each other.
+    params.temporal = false;
+    let (start, order, threads) =
+        (first_label(start_label)?, Order::new(order)?, parameters::threads(threads)?);
     if is_on_device(image)? {
-        return on_device(py, &params, Call::new(image, out, stream, order, start)?);
+        return on_device(py, &params, device::Call::new(image, out, stream, order, start)?);
     }
     if stream.is_some() {
         return Err(PyValueError::new_err("stream is for images on a device"));
     }
-    let cpu = pool(py, threads)?;
-    let image = Image::new(image, order)?;
-    let (info, frame) = (image.info(), image.frame()?);
-    let run = |labels: &mut Labels<'_>| {
-        let mut engine = Engine::new(cpu, Plan::new(&params, info)?)?;
-        engine.segment(&frame, labels, Outputs::default()).map(drop)
-    };
-    if start == 0 {
-        let mut plane = LabelArray::<u16>::new(py, out, &image)?;
-        let mut labels = plane.labels()?;
-        py.detach(|| run(&mut labels)).map_err(exception)?;
-        return Ok(plane.into_array());
-    }
-    let mut plane = LabelArray::<i32>::new(py, out, &image)?;
-    let (shifted, stride) = plane.slice();
-    let width = info.geometry.width() as usize;
-    py.detach(|| {
-        let mut map = vec![0; info.geometry.pixels()];
-        run(&mut Labels::new(info.geometry, &mut map, width)?)?;
-        for (to, from) in shifted.chunks_mut(stride).zip(map.chunks(width)) {
-            to.iter_mut().zip(from).for_each(|(to, &from)| *to = start + i32::from(from));
+    let call = Call { params, cpu: pool(py, threads)?, order, start };
+    if let Some(list) = arrays(image) {
+        if out.is_some() {
+            return Err(PyTypeError::new_err("out must be None where image is a list of arrays"));
         }
-        Ok(())
-    })
-    .map_err(exception)?;
-    Ok(plane.into_array())
+        let images = list.iter().map(|image| call.single(image)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, call.segment(py, &images, None)?)?.into_any());
+    }
+    let mut labels = call.segment(py, &[Images::new(image, call.order)?], out)?;
+    // One array of images gives one of labels.
+    Ok(labels.remove(0))
+}
+
+/// The items of a list or tuple of arrays; `None` for what is none, and for one with anything else in it.
+fn arrays<'py>(image: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    let items: Vec<_> = match (image.cast::<PyList>(), image.cast::<PyTuple>()) {
+        (Ok(list), _) => list.iter().collect(),
+        (_, Ok(tuple)) => tuple.iter().collect(),
+        _ => return None,
+    };
+    let is_array =
+        |item: &Bound<'py, PyAny>| item.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 1);
+    (!items.is_empty() && items.iter().all(is_array)).then_some(items)
+}
+
+impl Call {
+    /// An image of a list.
+    fn single<'py>(&self, image: &Bound<'py, PyAny>) -> PyResult<Images<'py>> {
+        let images = Images::new(image, self.order)?;
+        match images.count() {
+            (_, false) => Ok(images),
+            _ => Err(PyValueError::new_err("the arrays of a list must be of shape (H, W) or (H, W, C)")),
+        }
+    }
+
+    /// The labels of each of some arrays.
+    fn segment<'py>(
+        &self,
+        py: Python<'py>,
+        images: &[Images<'py>],
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        match self.start {
+            // A closure, since a constructor is of one lifetime.
+            #[allow(clippy::redundant_closure)]
+            0 => self.fill(py, images, out, |plane| Plane::Words(plane)),
+            start => self.fill(py, images, out, |plane| Plane::Shifted(plane, start)),
+        }
+    }
+
+    fn fill<'py, T: Element>(
+        &self,
+        py: Python<'py>,
+        images: &[Images<'py>],
+        out: Option<&Bound<'py, PyAny>>,
+        plane: impl Fn(&mut [T]) -> Plane<'_>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let arrays = images.iter().map(|images| LabelArray::<T>::new(py, out, images));
+        let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+        let sources = images.iter().map(Images::sources).collect::<PyResult<Vec<_>>>()?;
+        let mut jobs = Vec::new();
+        for (sources, array) in sources.iter().zip(&mut arrays) {
+            let stride = array.stride();
+            let places = sources.iter().zip(array.planes());
+            jobs.extend(places.map(|(source, items)| Job { source, plane: plane(items), stride }));
+        }
+        py.detach(|| batch::run(&self.params, &self.cpu, jobs))?;
+        drop(sources);
+        Ok(arrays.into_iter().map(LabelArray::into_array).collect())
+    }
 }
 
 /// Labels of an image on a device, complete when this returns.
-fn on_device<'py>(py: Python<'py>, params: &Params, call: Call<'py>) -> PyResult<Bound<'py, PyAny>> {
+fn on_device<'py>(py: Python<'py>, params: &Params, call: device::Call<'py>) -> PyResult<Bound<'py, PyAny>> {
     let cuda = devices::cuda(py, call.ordinal())?;
     call.check_context(&cuda)?;
     let (frame, to, streams) = call.parts();

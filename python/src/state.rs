@@ -27,6 +27,8 @@ pub struct State {
     pub is_segmented: bool,
     /// The next identity, where the engine that knew it is gone.
     pub next_id: u32,
+    /// Where frames of floats are converted.
+    pub codes: Vec<u16>,
 }
 
 impl State {

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MPL-2.0
 """Superpixels of pictures and video.
 
-Functions segment one picture: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
+Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
 its memory from call to call, and knows the regions, their neighbors and, in video, their track ids and motion. Arrays are
 numpy's, and results do not depend on the number of threads. Arrays on a CUDA device (torch's, CuPy's, or any with `__dlpack__` or
 `__cuda_array_interface__`) are segmented there, with the same labels, and results are arrays of the same library.
 
-Images are uint8 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), read where they are: rows may be at any distance, the
-pixels of a row are together. A fourth channel is ignored. Do not write to an array in another thread while a call reads it.
+Images are uint8, uint16 or float32 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); a fourth channel is ignored. Arrays of
+integers are read where they are: rows may be at any distance, the pixels of a row are together. Floats are in [0, 1] and
+become codes of 16 bits, round(65535 x) with halves up. Do not write to an array in another thread while a call reads it.
 
-Label maps are uint16 of shape (H, W), labels 0 to n - 1, each used. Equal distances: the lower cluster; docs/python.md names
+An array with three axes is always one image. With four, (N, H, W, C), the functions take it as a batch of independent images
+and `Segmenter` as a clip, frame by frame; gray ones have C = 1.
+
+Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each used. Equal distances: the lower cluster; docs/python.md names
 where each method is specified.
 """
 
@@ -18,17 +22,21 @@ from __future__ import annotations
 import numpy as _np
 
 from . import _native
-from ._helpers import adjacency, boundaries, mean_color, rle, to_png16
+from ._contours import contours
+from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
 from ._native import DeviceArray, Segmenter, __version__
 
 __all__ = [
     "DeviceArray",
+    "RegionAt",
     "Segmenter",
     "adjacency",
     "boundaries",
+    "contours",
     "lsc",
     "mean_color",
     "quickshift",
+    "region_at",
     "rle",
     "slic",
     "snic",
@@ -60,20 +68,20 @@ _COMMON = """connectivity : bool
         Threads; 0 is one for each core. The result is the same.
     start_label : int
         The lowest label. With another than 0 the result is int32.
-    out : ndarray of shape (H, W), optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance.{stream}
+    out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.{stream}
 
     Returns
     -------
-    labels : ndarray of uint16 (or int32), shape (H, W)
-        Labels from `start_label` on, without gaps; `out` where that is given.{device}
+    labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+        Labels from `start_label` on, without gaps in each image; `out` where that is given.{device}
 
     Raises
     ------
     TypeError
-        `image` or `out` of another type or dtype.
+        `image` or `out` of another type or dtype, or a masked array.
     ValueError
-        A shape, a layout or a parameter out of range."""
+        A shape, a layout, a parameter out of range, or a float that is not in [0, 1]."""
 
 
 _STREAM = """
@@ -101,7 +109,7 @@ def _document(square, on_device=True):
 
 @_document("the squared grid step")
 def slic(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,
     compactness: float = _SLIC["compactness"],
     *,
@@ -120,13 +128,14 @@ def slic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     stream: object = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     n_segments : int
         Wanted number of superpixels, about.
     compactness : float
@@ -173,7 +182,7 @@ def slic(
 
 @_document("the squared grid step")
 def lsc(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,
     ratio: float = _LSC["ratio"],
     *,
@@ -190,13 +199,14 @@ def lsc(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     stream: object = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     n_segments : int
         Wanted number of superpixels, about.
     ratio : float
@@ -229,7 +239,7 @@ def lsc(
 
 @_document("the square of `tau`")
 def quickshift(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     sigma: float = _QUICKSHIFT["sigma"],
     tau: float = _QUICKSHIFT["tau"],
     color_scale: float = _QUICKSHIFT["color_scale"],
@@ -246,13 +256,14 @@ def quickshift(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     stream: object = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     sigma : float
         Width of the density's Gaussian in px, 0.5 to 20. Time grows with its square.
     tau : float
@@ -285,7 +296,7 @@ def quickshift(
 
 @_document("the squared grid step", on_device=False)
 def snic(
-    image: _np.ndarray,
+    image: _np.ndarray | list[_np.ndarray],
     n_segments: int = _N_SEGMENTS,
     compactness: float = _native.defaults("snic")["compactness"],
     *,
@@ -301,13 +312,14 @@ def snic(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
-) -> _np.ndarray:
+) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
 
     Parameters
     ----------
-    image : ndarray of uint8, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-        The picture: gray, or color of sRGB.
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
     n_segments : int
         Wanted number of superpixels, about.
     compactness : float

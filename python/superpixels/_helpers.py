@@ -3,19 +3,28 @@
 
 from __future__ import annotations
 
+import operator as _operator
 import os as _os
 import struct as _struct
 import zlib as _zlib
+from typing import NamedTuple as _NamedTuple
 
 import numpy as _np
 
 from ._native import Segmenter as _Segmenter
 
-__all__ = ["adjacency", "boundaries", "mean_color", "rle", "to_png16"]
+__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "rle", "to_png16"]
+
+
+def _whole(name, array):
+    """An array without a mask: numpy would drop that without a word."""
+    if isinstance(array, _np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; pass {name}.filled(0), or {name}.data for all pixels")
+    return _np.asarray(array)
 
 
 def _label_map(labels):
-    labels = _np.asarray(labels)
+    labels = _whole("labels", labels)
     if labels.ndim != 2 or labels.dtype.kind not in "iu":
         raise TypeError(f"labels must be integers of shape (H, W), got {labels.dtype} of shape {labels.shape}")
     if labels.size == 0:
@@ -24,7 +33,7 @@ def _label_map(labels):
 
 
 def _image_of(image, labels):
-    image = _np.asarray(image)
+    image = _whole("image", image)
     if image.dtype != _np.uint8 or image.ndim not in (2, 3):
         raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {image.dtype} of shape {image.shape}")
     if image.shape[:2] != labels.shape:
@@ -136,7 +145,7 @@ def adjacency(labels: _np.ndarray | _Segmenter):
     ImportError
         There is no SciPy.
     ValueError
-        A label below 0.
+        A label below 0, or of 2^24 or more: the matrix has a row for each.
     RuntimeError
         A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
     """
@@ -148,8 +157,8 @@ def adjacency(labels: _np.ndarray | _Segmenter):
         low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
     else:
         labels = _label_map(labels)
-        if labels.min() < 0:
-            raise ValueError("labels must be 0 or more")
+        if labels.min() < 0 or labels.max() >= 1 << 24:
+            raise ValueError("labels must be 0 to 2^24 - 1; np.unique(labels, return_inverse=True) numbers them anew")
         count = int(labels.max()) + 1
         sides = [(labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])]
         one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
@@ -161,6 +170,67 @@ def adjacency(labels: _np.ndarray | _Segmenter):
     rows, columns = _np.concatenate([low, high]), _np.concatenate([high, low])
     # Entries of the same place add up.
     return coo_matrix((_np.concatenate([length, length]), (rows, columns)), shape=(count, count)).tocsr()
+
+
+class RegionAt(_NamedTuple):
+    """The region of a pixel, as `region_at` gives it.
+
+    Attributes
+    ----------
+    label : int
+        The label.
+    area : int
+        Number of pixels.
+    bounds : tuple of int
+        x0, y0, x1, y1 of the smallest box around the region, the latter two exclusive.
+    mask : ndarray of bool, shape (H, W)
+        True for each of its pixels.
+    """
+
+    label: int
+    area: int
+    bounds: tuple[int, int, int, int]
+    mask: _np.ndarray
+
+
+def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
+    """The region that a pixel belongs to: all pixels of its label, whether they hang together or not.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (H, W)
+        Label map with any values.
+    x, y : int
+        The pixel: its column from the left and its row from the top, from 0.
+
+    Returns
+    -------
+    region : RegionAt
+        Its ``label``, ``area``, ``bounds`` and ``mask``.
+
+    Raises
+    ------
+    TypeError
+        Labels of another type or shape; an `x` or `y` that is no integer.
+    IndexError
+        A pixel outside of the label map. Negative indices do not count from the end.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> region = sp.region_at(np.array([[0, 0, 1], [0, 1, 1]]), x=2, y=0)
+    >>> region.label, region.area, region.bounds
+    (1, 3, (1, 0, 3, 2))
+    """
+    labels = _label_map(labels)
+    x, y = _operator.index(x), _operator.index(y)
+    height, width = labels.shape
+    if not (0 <= x < width and 0 <= y < height):
+        raise IndexError(f"pixel ({x}, {y}) is outside of labels, which are {width} wide and {height} high")
+    mask = labels == labels[y, x]
+    columns, rows = _np.flatnonzero(mask.any(0)).tolist(), _np.flatnonzero(mask.any(1)).tolist()
+    bounds = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
 def rle(labels: _np.ndarray, label: int, *, compress: bool = True) -> dict:

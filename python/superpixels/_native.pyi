@@ -6,6 +6,8 @@ from typing import Any, Optional, Union, overload
 import numpy as np
 import numpy.typing as npt
 
+_Image = Union[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.float32]]
+
 __version__: str
 
 def defaults(name: str) -> dict[str, Any]: ...
@@ -74,7 +76,7 @@ class Segmenter:
     ) -> "Segmenter": ...
     @overload
     def segment(
-        self, frame: npt.NDArray[np.uint8], out: Optional[npt.NDArray[np.uint16]] = None, stream: None = None
+        self, frame: _Image, out: Optional[npt.NDArray[np.uint16]] = None, stream: None = None
     ) -> npt.NDArray[np.uint16]: ...
     # Of a frame on a device: an array of its library, or a DeviceArray.
     @overload

@@ -111,13 +111,18 @@ def test_png16(picture, tmp_path):
             sp.to_png16(tmp_path / "bad.png", bad)
 
 
-@pytest.mark.parametrize("bad", [LABELS.astype(float), LABELS[0], LABELS[None], "labels", None, LABELS[:0]])
+MASKED = np.ma.masked_equal(LABELS, 2)
+
+
+@pytest.mark.parametrize("bad", [LABELS.astype(float), LABELS[0], LABELS[None], "labels", None, LABELS[:0], MASKED])
 def test_bad_labels(bad, tmp_path):
     image = np.zeros((3, 3, 3), np.uint8)
     for call in (
         lambda: sp.boundaries(image, bad),
         lambda: sp.mean_color(image, bad),
         lambda: sp.rle(bad, 0),
+        lambda: sp.contours(bad),
+        lambda: sp.region_at(bad, 0, 0),
         lambda: sp.to_png16(tmp_path / "bad.png", bad),
     ):
         with pytest.raises((TypeError, ValueError)):
@@ -125,7 +130,7 @@ def test_bad_labels(bad, tmp_path):
 
 
 def test_bad_images():
-    for image in (np.zeros((3, 3, 3)), np.zeros((3, 4), np.uint8), np.zeros(3, np.uint8), None):
+    for image in (np.ma.zeros((3, 3, 3), np.uint8), np.zeros((3, 3, 3)), np.zeros((3, 4), np.uint8), np.zeros(3, np.uint8), None):
         for call in (sp.boundaries, sp.mean_color):
             with pytest.raises((TypeError, ValueError)):
                 call(image, LABELS)

@@ -69,7 +69,7 @@ pub struct FrameBuffers {
     results: ResultPool,
     pub(crate) component_labels: Memory<u16>,
     pub(crate) regions: Memory<RegionSums>,
-    pub(crate) means: Memory<u32>,
+    pub(crate) means: Memory<u64>,
     pub(crate) records: Memory<Region>,
     pub(crate) neighbors: Option<NeighborMemory>,
     max_pairs: usize,

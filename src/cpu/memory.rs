@@ -3,6 +3,7 @@
 //! back to the system when they are dropped.
 
 use std::alloc::Layout;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -108,6 +109,22 @@ impl<T> Extend<T> for Array<T> {
         // SAFETY: so many places behind the items that there were have been written.
         unsafe { self.0.set_len(self.0.len() + taken) };
         self.0.extend(items);
+    }
+}
+
+/// Room behind the items of an array, to be written in order. Its length is a variable of the loop that writes, where that of an
+/// array would be stored with every item.
+pub(crate) struct Room<'a, T> {
+    places: &'a mut [MaybeUninit<T>],
+    written: usize,
+}
+
+impl<T> Room<'_, T> {
+    /// Puts an item behind those that there are.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, item: T) {
+        self.places[self.written].write(item);
+        self.written += 1;
     }
 }
 
@@ -312,6 +329,23 @@ fn grow<A: Grow>(values: &mut A, what: &'static str, more: usize) -> Result<()> 
     Err(refused::<A::Item>(what, values.extent().0.saturating_add(more)))
 }
 
+/// Lets `write` put up to `most` items behind those that there are.
+#[inline(always)]
+pub(crate) fn write<T>(
+    values: &mut Array<T>,
+    what: &'static str,
+    most: usize,
+    write: impl FnOnce(&mut Room<'_, T>),
+) -> Result<()> {
+    reserve(values, what, most)?;
+    let (len, mut room) = (values.len(), Room { places: values.spare_capacity_mut(), written: 0 });
+    write(&mut room);
+    let len = len + room.written;
+    // SAFETY: `Room::push` has written the places up to there, one after another.
+    unsafe { values.set_len(len) };
+    Ok(())
+}
+
 /// As [`Vec::extend_from_slice`].
 pub(crate) fn append<T: Copy>(values: &mut Array<T>, what: &'static str, others: &[T]) -> Result<()> {
     reserve(values, what, others.len())?;
@@ -357,6 +391,8 @@ mod tests {
         values.push(7);
         let (counted, last) = values.split_at(values.len() - 3);
         assert!(counted.iter().enumerate().all(|(i, &value)| i as u32 == value) && last == [7, 7, 7]);
+        write(&mut values, "tests", 3, |room| [8, 9].into_iter().for_each(|item| room.push(item))).unwrap();
+        assert_eq!(values[values.len() - 3..], [7, 8, 9]);
         for count in [0, 1, large - 1, large, if cfg!(miri) { large + 1 } else { 1 << 20 }] {
             assert!(zeroed::<u8>("tests", count).unwrap()[..] == *std::vec![0; count]);
         }

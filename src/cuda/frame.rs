@@ -88,8 +88,8 @@ impl<'a> DeviceFrame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four
-    /// bytes) or samples (of two).
+    /// [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four or
+    /// eight bytes) or samples (of two).
     ///
     /// # Safety
     /// - The planes lie in memory that kernels of every context reach which the frame is used in: with [`Engine`] that is
@@ -102,8 +102,8 @@ impl<'a> DeviceFrame<'a> {
     /// [`Engine`]: crate::engine::Engine
     pub unsafe fn from_planes(info: FrameInfo, planes: [u64; 3], strides: [u32; 3]) -> Result<Self> {
         let unit = match info.format.packed_rgb() {
-            Some(layout) if layout.bytes == 4 => 4,
-            _ => info.format.bits().div_ceil(8),
+            Some(layout) if layout.bytes % 4 == 0 => layout.bytes as u32,
+            _ => info.format.sample().bytes as u32,
         };
         for (i, (row, _)) in info.format.planes(info.geometry).enumerate() {
             let stride = strides[i];
@@ -172,13 +172,13 @@ impl<'a> DeviceFrame<'a> {
             width: info.geometry.width,
             height: info.geometry.height,
             layout: match info.format {
-                PixelFormat::Gray8 => 1,
+                PixelFormat::Gray8 | PixelFormat::Gray16Le => 1,
                 PixelFormat::Nv12 => 2,
                 PixelFormat::I420 => 3,
                 PixelFormat::P010Le => 4,
                 _ => 0,
             },
-            bytes: packed.map_or(info.format.bits().div_ceil(8), |p| p.bytes as u32),
+            bytes: packed.map_or(info.format.sample().bytes, |p| p.bytes) as u32,
             offset: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
             luma_offset,
             to_rgb,

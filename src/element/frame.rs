@@ -14,9 +14,9 @@ compile_error!(
     "the GStreamer elements support little-endian machines only; build with --no-default-features"
 );
 
-/// GStreamer's name of a format.
-pub(super) fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
-    match format {
+/// GStreamer's name of a format; `None` for those that are not offered.
+pub(super) fn video_format(format: PixelFormat) -> Option<gst_video::VideoFormat> {
+    Some(match format {
         PixelFormat::Rgba => gst_video::VideoFormat::Rgba,
         PixelFormat::Bgra => gst_video::VideoFormat::Bgra,
         PixelFormat::Rgbx => gst_video::VideoFormat::Rgbx,
@@ -31,12 +31,19 @@ pub(super) fn video_format(format: PixelFormat) -> gst_video::VideoFormat {
         PixelFormat::Nv12 => gst_video::VideoFormat::Nv12,
         PixelFormat::I420 => gst_video::VideoFormat::I420,
         PixelFormat::P010Le => gst_video::VideoFormat::P01010le,
-    }
+        PixelFormat::Gray16Le
+        | PixelFormat::Rgb48Le
+        | PixelFormat::Bgr48Le
+        | PixelFormat::Rgba64Le
+        | PixelFormat::Bgra64Le
+        | PixelFormat::Argb64Le
+        | PixelFormat::Abgr64Le => return None,
+    })
 }
 
 /// Caps of everything that can be segmented in system memory.
 pub(crate) fn system_caps() -> gst::Caps {
-    caps_of(PixelFormat::ALL.map(video_format))
+    caps_of(PixelFormat::ALL.into_iter().filter_map(video_format))
 }
 
 /// Caps of any supported size in one of `formats`.
@@ -52,7 +59,7 @@ pub(crate) fn caps_of(formats: impl IntoIterator<Item = gst_video::VideoFormat>)
 /// What the samples of a stream mean; `None` for what the caps do not offer.
 pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     let geometry = Geometry::new(info.width(), info.height()).ok()?;
-    let format = PixelFormat::ALL.into_iter().find(|f| video_format(*f) == info.format())?;
+    let format = PixelFormat::ALL.into_iter().find(|f| video_format(*f) == Some(info.format()))?;
     if format.packed_rgb().is_some() {
         return Some(FrameInfo::new(geometry, format));
     }
@@ -70,6 +77,42 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
         _ => format == PixelFormat::Gray8,
     };
     Some(FrameInfo { geometry, format, matrix, full_range })
+}
+
+/// Why frames are no pictures of one view after another, if so: neighbors in place or time would be of different views.
+pub(super) fn mixed_views(info: &gst_video::VideoInfo) -> Option<String> {
+    use gst_video::VideoMultiviewMode as Mode;
+    let mode = info.multiview_mode();
+    let mixed = matches!(
+        mode,
+        Mode::FrameByFrame
+            | Mode::MultiviewFrameByFrame
+            | Mode::Separated
+            | Mode::ColumnInterleaved
+            | Mode::RowInterleaved
+            | Mode::Checkerboard
+            | Mode::SideBySideQuincunx
+    );
+    mixed.then(|| {
+        format!(
+            "Views of multiview-mode={} are mixed in place or time; put glupload ! glviewconvert ! gldownload with \
+             output-mode-override=mono, side-by-side or top-bottom in front",
+            glib::EnumValue::from_value(&mode.to_value()).map_or("", |(_, value)| value.nick())
+        )
+    })
+}
+
+/// Why a frame is not all of the picture, if so.
+pub(super) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Option<Reason> {
+    let crop = buffer.meta::<gst_video::VideoCropMeta>()?;
+    let (x, y, width, height) = crop.rect();
+    let whole = (x, y) == (0, 0) && width >= info.width() && height >= info.height();
+    (!whole).then(|| {
+        format!(
+            "only {width}x{height} from {x}, {y} on of it are meant, by a GstVideoCropMeta that was not asked for; make its \
+             producer crop"
+        )
+    })
 }
 
 /// Bytes of a row and number of rows, for each plane.

@@ -315,6 +315,10 @@ impl VideoFilterImpl for Superpixel {
     ) -> Result<(), gst::LoggableError> {
         let frame = frame::frame_info(info)
             .ok_or_else(|| gst::loggable_error!(CAT, "frames of {info:?} are not supported"))?;
+        if let Some(reason) = frame::mixed_views(info) {
+            self.post_error_message(gst::error_msg!(gst::StreamError::Format, ("{reason}")));
+            return Err(gst::loggable_error!(CAT, "{reason}"));
+        }
         let pool = LabelPool::new(frame.geometry).map_err(|error| {
             gst::loggable_error!(CAT, "no pool for label maps of {:?}: {error}", frame.geometry)
         })?;

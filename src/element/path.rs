@@ -274,6 +274,9 @@ impl Superpixel {
         let settings = self.settings.lock().unwrap().clone();
         let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
         let stream = state.stream.as_ref().ok_or_else(restart)?;
+        if let Some(reason) = frame::foreign_crop(buffer, &stream.info) {
+            return Err(reason.into());
+        }
         let (frame, context) = (stream.frame, DeviceContext::of(buffer, stream)?);
         self.prepare(state, settings.params(), frame, context)?;
         let flushed = self.discontinuity.swap(false, Ordering::Relaxed);

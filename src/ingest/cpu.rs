@@ -17,6 +17,7 @@ pub(crate) struct Ingest {
     info: FrameInfo,
     tables: &'static ColorTables,
     yuv: Yuv,
+    /// Of 8 bits.
     gray: [u32; 256],
 }
 
@@ -24,12 +25,17 @@ impl Ingest {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
         let tables = ColorTables::shared(plan.color_space, plan.frame.format.bits());
         let yuv = Yuv::new(&plan.frame);
-        let gray = std::array::from_fn(|v| tables.feature_wide(yuv.rgb_wide([v as u16, 128, 128])));
+        let gray = match plan.frame.format {
+            PixelFormat::Gray8 => {
+                std::array::from_fn(|v| tables.feature_wide(yuv.rgb_wide([v as u16, 128, 128])))
+            }
+            _ => [0; 256],
+        };
         Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray }
     }
 }
 
-/// Features of packed pixels.
+/// Features of packed pixels. Samples have two bytes where a pixel has six or more; `R`, `G` and `B` count samples.
 #[inline(always)]
 fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
     ingest: &Ingest,
@@ -40,10 +46,30 @@ fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
         let mut light = [[0; COLORS]; 3];
         for (i, pixel) in pixels.chunks_exact(BYTES).take(COLORS).enumerate() {
             for (channel, at) in light.iter_mut().zip([R, G, B]) {
-                channel[i] = ingest.tables.light(u16::from(pixel[at]));
+                let code = if BYTES < 6 {
+                    u16::from(pixel[at])
+                } else {
+                    u16::from_le_bytes([pixel[2 * at], pixel[2 * at + 1]])
+                };
+                channel[i] = ingest.tables.light(code);
             }
         }
         out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
+    }
+}
+
+/// Features of gray pixels of 16 bits, whose codes are too many for a table of features.
+#[inline(always)]
+fn gray16_row(ingest: &Ingest, row: &[u8], out: &mut [u32]) {
+    for (out, pixels) in out.chunks_mut(COLORS).zip(row.chunks(2 * COLORS)) {
+        let mut light = [0; COLORS];
+        for (light, pixel) in light.iter_mut().zip(pixels.chunks_exact(2)) {
+            let luma = u16::from_le_bytes([pixel[0], pixel[1]]);
+            // No chroma: all three are alike.
+            let [code, ..] = ingest.yuv.rgb_wide([luma, 1 << 15, 1 << 15]);
+            *light = ingest.tables.light(code);
+        }
+        out.copy_from_slice(&ingest.tables.features(&[light; 3])[..out.len()]);
     }
 }
 
@@ -68,7 +94,7 @@ fn yuv_row(
         }
         let mut rgb = [[0; COLORS]; 3];
         for i in 0..COLORS {
-            [rgb[0][i], rgb[1][i], rgb[2][i]] = ingest.yuv.rgb_wide([yuv[0][i], yuv[1][i], yuv[2][i]]);
+            [rgb[0][i], rgb[1][i], rgb[2][i]] = ingest.yuv.rgb_of_few_bits([yuv[0][i], yuv[1][i], yuv[2][i]]);
         }
         let mut light = [[0; COLORS]; 3];
         for (light, codes) in light.iter_mut().zip(&rgb) {
@@ -94,6 +120,13 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
         PixelFormat::Abgr | PixelFormat::Xbgr => rgb_row::<4, 3, 2, 1>(ingest, row, out),
         PixelFormat::Rgb => rgb_row::<3, 0, 1, 2>(ingest, row, out),
         PixelFormat::Bgr => rgb_row::<3, 2, 1, 0>(ingest, row, out),
+        PixelFormat::Rgba64Le => rgb_row::<8, 0, 1, 2>(ingest, row, out),
+        PixelFormat::Bgra64Le => rgb_row::<8, 2, 1, 0>(ingest, row, out),
+        PixelFormat::Argb64Le => rgb_row::<8, 1, 2, 3>(ingest, row, out),
+        PixelFormat::Abgr64Le => rgb_row::<8, 3, 2, 1>(ingest, row, out),
+        PixelFormat::Rgb48Le => rgb_row::<6, 0, 1, 2>(ingest, row, out),
+        PixelFormat::Bgr48Le => rgb_row::<6, 2, 1, 0>(ingest, row, out),
+        PixelFormat::Gray16Le => gray16_row(ingest, row, out),
         PixelFormat::Gray8 => {
             for (feature, &v) in out.iter_mut().zip(row) {
                 *feature = ingest.gray[usize::from(v)];

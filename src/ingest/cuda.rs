@@ -61,7 +61,8 @@ pub(crate) struct Ingest {
 
 impl Ingest {
     pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers) -> Result<Self> {
-        let kernel = cuda.device.kernel(&MODULE, "ingest", "ingest")?;
+        let name = if plan.frame.format.bits() > 10 { "ingest_wide" } else { "ingest" };
+        let kernel = cuda.device.kernel(&MODULE, name, "ingest")?;
         let step = plan.grid.sample_step();
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;

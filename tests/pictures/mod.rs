@@ -131,6 +131,21 @@ impl Buffer {
         for y in 0..g.height() as usize {
             for x in 0..g.width() as usize {
                 let rgb = picture.pixel(x, y, g, seed);
+                if info.format.bits() == 16 {
+                    // All bits below the upper 8 vary with the place.
+                    let extra = hash(seed ^ (y * 977 + x) as u64).to_le_bytes();
+                    let wide = [0, 1, 2].map(|i| u16::from(rgb[i]) << 8 | u16::from(extra[i]));
+                    let row = &mut planes[0][y * strides[0]..];
+                    match info.format.packed_rgb() {
+                        Some(layout) => {
+                            for (offset, v) in layout.offsets.into_iter().zip(wide) {
+                                row[x * layout.bytes + offset..][..2].copy_from_slice(&v.to_le_bytes());
+                            }
+                        }
+                        None => row[2 * x..][..2].copy_from_slice(&yuv.yuv_wide(wide)[0].to_le_bytes()),
+                    }
+                    continue;
+                }
                 if info.format == PixelFormat::P010Le {
                     // The two lowest of ten bits and the six that do not count vary with the place.
                     let extra = (hash(seed ^ (y * 977 + x) as u64) & 0x3ff) as u16;
@@ -181,12 +196,17 @@ impl Buffer {
             |plane: usize, x: usize, y: usize| (at(plane, 2 * x, y) | at(plane, 2 * x + 1, y) << 8) >> 6;
         let yuv = match self.info.format {
             PixelFormat::Gray8 => [at(0, x, y), 128, 128],
+            PixelFormat::Gray16Le => [at(0, 2 * x, y) | at(0, 2 * x + 1, y) << 8, 1 << 15, 1 << 15],
             PixelFormat::Nv12 => [at(0, x, y), at(1, x / 2 * 2, y / 2), at(1, x / 2 * 2 + 1, y / 2)],
             PixelFormat::I420 => [at(0, x, y), at(1, x / 2, y / 2), at(2, x / 2, y / 2)],
             PixelFormat::P010Le => [wide(0, x, y), wide(1, x / 2 * 2, y / 2), wide(1, x / 2 * 2 + 1, y / 2)],
             packed => {
                 let layout = packed.packed_rgb().unwrap();
-                let rgb = layout.offsets.map(|offset| at(0, x * layout.bytes + offset, y));
+                let rgb = layout.offsets.map(|offset| {
+                    let first = x * layout.bytes + offset;
+                    let upper = if packed.bits() == 16 { at(0, first + 1, y) << 8 } else { 0 };
+                    at(0, first, y) | upper
+                });
                 return (rgb, rgb);
             }
         };

@@ -87,7 +87,7 @@ unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &std::ffi::CStr) 
 /// Caps of everything that GStreamer keeps in device memory and that can be segmented there.
 pub(in crate::element) fn device_caps() -> Option<gst::Caps> {
     use PixelFormat::*;
-    let formats = [Nv12, I420, P010Le, Rgba, Bgra, Rgbx, Bgrx].map(video_format);
+    let formats = [Nv12, I420, P010Le, Rgba, Bgra, Rgbx, Bgrx].into_iter().filter_map(video_format);
     let mut caps = caps_of(formats);
     caps.make_mut().set_features_simple(Some(gst::CapsFeatures::new([FEATURE])));
     Some(caps)

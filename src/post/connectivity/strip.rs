@@ -58,9 +58,10 @@ impl Strip {
             self.rows.push(self.starts.len() as u32);
             let row = cluster_row(y);
             let begin = self.starts.len() as u32;
-            memory::reserve(&mut self.starts, RUNS, width)?;
-            self.starts.push(0);
-            for_each_change(row, |x| self.starts.push(x as u16));
+            memory::write(&mut self.starts, RUNS, width, |starts| {
+                starts.push(0);
+                for_each_change(row, |x| starts.push(x as u16));
+            })?;
             memory::reserve(&mut self.parents, RUNS, self.starts.len() - begin as usize)?;
             self.parents.extend(begin..self.starts.len() as u32);
         }
@@ -87,31 +88,32 @@ impl Strip {
         rows: usize,
         width: usize,
     ) -> Result<()> {
-        self.sums.clear();
-        self.clusters.clear();
-        self.components.clear();
-        memory::reserve(&mut self.components, RUNS, self.starts.len())?;
+        let Self { starts, rows: firsts, components, parents, sums, clusters, row_sums, .. } = self;
+        sums.clear();
+        clusters.clear();
+        memory::resize(components, RUNS, starts.len(), 0)?;
+        let (starts, components, parents) = (&starts[..], &mut components[..], &mut parents[..]);
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
-            self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
-            let runs = self.runs(y);
-            memory::reserve(&mut self.sums, COMPONENTS, runs.len())?;
-            memory::reserve(&mut self.clusters, COMPONENTS, runs.len())?;
+            row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
+            let runs = firsts[y] as usize..firsts[y + 1] as usize;
+            memory::reserve(sums, COMPONENTS, runs.len())?;
+            memory::reserve(clusters, COMPONENTS, runs.len())?;
+            let mut start = 0;
             for run in runs.clone() {
-                let start = usize::from(self.starts[run]);
-                let end = if run + 1 == runs.end { width } else { usize::from(self.starts[run + 1]) };
-                let sums = Sums { count: (end - start) as u32, color: self.row_sums.over(start..end) };
-                let root = find(&mut self.parents, run as u32) as usize;
-                let component = if root == run {
-                    self.sums.push(sums);
-                    self.clusters.push(cluster(first + y, start));
-                    self.sums.len() as u32 - 1
+                let end = if run + 1 == runs.end { width } else { usize::from(starts[run + 1]) };
+                let own = Sums { count: (end - start) as u32, color: row_sums.over(start..end) };
+                let root = find(parents, run as u32) as usize;
+                components[run] = if root == run {
+                    sums.push(own);
+                    clusters.push(cluster(first + y, start));
+                    sums.len() as u32 - 1
                 } else {
-                    let component = self.components[root];
-                    self.sums[component as usize].add(&sums);
+                    let component = components[root];
+                    sums[component as usize].add(&own);
                     component
                 };
-                self.components.push(component);
+                start = end;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::color::Yuv;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{FrameInfo, FrameMut, Labels, NO_LABEL, PixelFormat, RowPair, p010_bytes, p010_code};
+use crate::image::{FrameInfo, FrameMut, Labels, NO_LABEL, PixelFormat, RowPair, p010_code};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
 
@@ -55,13 +55,19 @@ impl Overlay {
 
     /// Bytes from one pixel to the next in plane 0.
     fn pixel_bytes(&self) -> usize {
-        let wide = usize::from(self.info.format == PixelFormat::P010Le);
-        self.info.format.packed_rgb().map_or(1 + wide, |layout| layout.bytes)
+        let format = self.info.format;
+        format.packed_rgb().map_or(format.sample().bytes, |layout| layout.bytes)
+    }
+
+    /// Whether samples have two bytes.
+    fn is_wide(&self) -> bool {
+        self.info.format.sample().bytes == 2
     }
 
     fn fill_row(&self, out: &mut [u8], labels: &[u16], color: &impl RegionColor) {
         let layout = self.info.format.packed_rgb();
         let (bytes, offsets) = (self.pixel_bytes(), layout.map_or([0; 3], |layout| layout.offsets));
+        let sample = self.info.format.sample();
         let mut x = 0;
         for run in labels.chunk_by(|a, b| a == b) {
             if run[0] == NO_LABEL {
@@ -70,16 +76,20 @@ impl Overlay {
             }
             let color = color(run[0]);
             let pixels = &mut out[x * bytes..(x + run.len()) * bytes];
-            if layout.is_some() {
+            if self.is_wide() {
+                let channels = if layout.is_some() { 3 } else { 1 };
+                for pixel in pixels.chunks_exact_mut(bytes) {
+                    for (&offset, color) in offsets[..channels].iter().zip(color) {
+                        sample.set(&mut pixel[offset..], color);
+                    }
+                }
+            } else if layout.is_some() {
                 let [c0, c1, c2] = color.map(|c| c as u8);
                 for pixel in pixels.chunks_exact_mut(bytes) {
                     pixel[offsets[0]] = c0;
                     pixel[offsets[1]] = c1;
                     pixel[offsets[2]] = c2;
                 }
-            } else if self.info.format == PixelFormat::P010Le {
-                let luma = p010_bytes(color[0]);
-                pixels.chunks_exact_mut(2).for_each(|pixel| pixel.copy_from_slice(&luma));
             } else {
                 pixels.fill(color[0] as u8);
             }
@@ -126,7 +136,11 @@ impl Overlay {
                     let samples = &mut first[4 * c..4 * c + 4];
                     let old = [p010_code(samples), p010_code(&samples[2..])];
                     if let Some(new) = value(x, 2.min(width - x), old) {
-                        samples.copy_from_slice(new.map(p010_bytes).as_flattened());
+                        let sample = self.info.format.sample();
+                        samples
+                            .chunks_exact_mut(2)
+                            .zip(new)
+                            .for_each(|(bytes, code)| sample.set(bytes, code));
                     }
                     continue;
                 }
@@ -198,17 +212,13 @@ impl Overlay {
     }
 
     fn draw_row(&self, out: &mut [u8], line: &[u8], color: [u16; 3], alpha: u8) {
-        if self.info.format == PixelFormat::P010Le {
-            for (pixel, _) in out.chunks_exact_mut(2).zip(line).filter(|(_, on)| **on != 0) {
-                pixel.copy_from_slice(&p010_bytes(blend(p010_code(pixel), color[0], alpha)));
-            }
-            return;
-        }
         let layout = self.info.format.packed_rgb();
-        let (bytes, channels, offsets) = layout.map_or((1, 1, [0; 3]), |l| (l.bytes, 3, l.offsets));
+        let (bytes, sample) = (self.pixel_bytes(), self.info.format.sample());
+        let (channels, offsets) = layout.map_or((1, [0; 3]), |layout| (3, layout.offsets));
         for (pixel, _) in out.chunks_exact_mut(bytes).zip(line).filter(|(_, on)| **on != 0) {
             for (&offset, c) in offsets[..channels].iter().zip(color) {
-                pixel[offset] = blend(u16::from(pixel[offset]), c, alpha) as u8;
+                let bytes = &mut pixel[offset..];
+                sample.set(bytes, blend(sample.code(bytes), c, alpha));
             }
         }
     }

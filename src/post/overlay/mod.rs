@@ -5,8 +5,8 @@
 //! whose window of `w/2` (rounded down) pixels left and above to `w/2` (up) less one right and below holds a thin
 //! boundary pixel, so a line stays centered on the crack. Blending: `(a*color + (255-a)*sample + 127) / 255`. With 4:2:0
 //! a line is drawn on a chroma sample if any of its luma pixels is on it, and a fill gives a chroma sample the mean of
-//! its pixels' colors, rounded half up. Colors given in 8 bits become `(2*1023*c + 255) / 510` in 10 bits; the bits of a
-//! drawn sample that do not count are zero.
+//! its pixels' colors, rounded half up. Colors given in 8 bits become `(2*w*c + 255) / 510` where white is `w`, 1023
+//! or 65535; the bits of a drawn sample that do not count are zero.
 
 use crate::color::{Yuv, widen};
 use crate::image::FrameInfo;

@@ -55,13 +55,13 @@ impl Sums {
     }
 }
 
-/// Linear light of the pixels of a frame.
-struct LinearLights<'a> {
-    light: &'a LinearLight,
+/// What is added up pixel by pixel: linear light, or where there is none the frame's own samples of 16 bits.
+struct LargeSamples<'a> {
+    light: Option<&'a LinearLight>,
     yuv: &'a Yuv,
 }
 
-/// Takes row `y` of a frame in its own channels.
+/// Takes row `y` of a frame of at most 10 bits in its own channels.
 fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize) {
     let (info, row) = (frame.info(), frame.row(0, y));
     let width = info.geometry.width as usize;
@@ -101,26 +101,40 @@ fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize) {
     }
 }
 
-impl LinearLights<'_> {
-    /// Sums of a piece of row `y` in light of red, green and blue.
+impl LargeSamples<'_> {
+    /// Sums of a piece of row `y`.
     fn sum(&self, frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
+        match self.light {
+            Some(light) => self.sum_of_light(light, frame, y, columns),
+            None => sum_of_codes(frame, y, columns),
+        }
+    }
+
+    /// In light of red, green and blue.
+    fn sum_of_light(
+        &self,
+        light: &LinearLight,
+        frame: &Frame<'_>,
+        y: usize,
+        columns: std::ops::Range<usize>,
+    ) -> [u64; 3] {
         let format = frame.info().format;
-        let row = frame.row(0, y);
+        let (row, sample) = (frame.row(0, y), format.sample());
         let wide = u16::from;
         let add = |rgb: &mut dyn FnMut(usize) -> [u16; 3]| {
             let mut sums = [0u64; 3];
             for x in columns.clone() {
                 for (sum, code) in sums.iter_mut().zip(rgb(x)) {
-                    *sum += u64::from(self.light.of(code));
+                    *sum += u64::from(light.of(code));
                 }
             }
             sums
         };
         if let Some(layout) = format.packed_rgb() {
-            return add(&mut |x| layout.offsets.map(|offset| wide(row[x * layout.bytes + offset])));
+            return add(&mut |x| layout.offsets.map(|offset| sample.code(&row[x * layout.bytes + offset..])));
         }
         let (chroma, second) = match format {
-            PixelFormat::Gray8 => (row, row),
+            PixelFormat::Gray8 | PixelFormat::Gray16Le => (row, row),
             PixelFormat::I420 => (frame.row(1, y / 2), frame.row(2, y / 2)),
             _ => (frame.row(1, y / 2), row),
         };
@@ -128,6 +142,7 @@ impl LinearLights<'_> {
             let c = x / 2 * 2;
             self.yuv.rgb_wide(match format {
                 PixelFormat::Gray8 => [wide(row[x]), 128, 128],
+                PixelFormat::Gray16Le => [sample.code(&row[2 * x..]), 1 << 15, 1 << 15],
                 PixelFormat::I420 => [wide(row[x]), wide(chroma[x / 2]), wide(second[x / 2])],
                 PixelFormat::P010Le => {
                     [p010_code(&row[2 * x..]), p010_code(&chroma[2 * c..]), p010_code(&chroma[2 * c + 2..])]
@@ -136,6 +151,24 @@ impl LinearLights<'_> {
             })
         })
     }
+}
+
+/// Sums of a piece of row `y` of a frame of 16 bits in its own channels.
+fn sum_of_codes(frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
+    let (format, row) = (frame.info().format, frame.row(0, y));
+    let sample = format.sample();
+    let Some(PackedRgb { bytes, offsets }) = format.packed_rgb() else {
+        let luma = row[2 * columns.start..2 * columns.end].chunks_exact(2);
+        let neutral = (columns.len() as u64) << 15;
+        return [luma.map(|luma| u64::from(sample.code(luma))).sum(), neutral, neutral];
+    };
+    let mut sums = [0; 3];
+    for pixel in row[bytes * columns.start..bytes * columns.end].chunks_exact(bytes) {
+        for (sum, offset) in sums.iter_mut().zip(offsets) {
+            *sum += u64::from(sample.code(&pixel[offset..]));
+        }
+    }
+    sums
 }
 
 /// The rows of one task, and what they add to the labels that occur in them.
@@ -152,7 +185,7 @@ impl Band {
     fn measure(
         &mut self,
         frame: &Frame<'_>,
-        lights: Option<&LinearLights<'_>>,
+        large: Option<&LargeSamples<'_>>,
         features: &[u32],
         labels: &Labels<'_>,
         rows: std::ops::Range<usize>,
@@ -166,7 +199,7 @@ impl Band {
             let pixels = &features[y * width..][..width];
             let [features, samples] = &mut self.row_sums;
             features.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
-            if lights.is_none() {
+            if large.is_none() {
                 take_samples(samples, frame, y);
             }
             for_each_run(row, |columns| {
@@ -181,8 +214,8 @@ impl Band {
                     y: y as u64 * (x1 - x0),
                     bounds: [x0 as u16, y as u16, x1 as u16, y as u16 + 1],
                     color: features.over(columns.clone()),
-                    samples: match lights {
-                        Some(lights) => lights.sum(frame, y, columns),
+                    samples: match large {
+                        Some(large) => large.sum(frame, y, columns),
                         None => samples.over(columns),
                     },
                 });
@@ -316,14 +349,14 @@ impl backend::Statistics<Cpu> for Statistics {
         let rows = height.div_ceil(self.bands.len());
         let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
         self.linear_light = outputs.linear_light;
-        let Self { cpu, bands, light, yuv, .. } = self;
-        let lights = LinearLights { light, yuv };
-        let lights = outputs.linear_light.then_some(&lights);
+        let Self { cpu, bands, light, yuv, info, .. } = self;
+        let large = LargeSamples { light: outputs.linear_light.then_some(light), yuv };
+        let large = (outputs.linear_light || info.format.bits() > 10).then_some(&large);
         let with_sums = outputs.table || outputs.mean_color;
         cpu.run(|| {
             bands.par_iter_mut().enumerate().try_for_each(|(i, band)| {
                 if with_sums {
-                    band.measure(frame, lights, features, labels, span(i))?;
+                    band.measure(frame, large, features, labels, span(i))?;
                 }
                 if outputs.neighbors { list_pairs(labels, span(i), &mut band.pairs) } else { Ok(()) }
             })

@@ -4,7 +4,7 @@
 use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
 use crate::color::{ColorSpace, ColorTables, LinearLight};
-use crate::cuda::abi::{MeasureArgs, NeighborArgs, SpaceArgs};
+use crate::cuda::abi::{Address, MeasureArgs, NeighborArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
@@ -34,6 +34,8 @@ pub(crate) struct Statistics {
     /// Linear value of each code of the frame's bits, and how many codes there are.
     linear: Memory<u32>,
     linear_codes: u32,
+    /// Whether codes have 16 bits.
+    is_wide: bool,
     /// Where table and pairs come down, taken when they are first asked for.
     host: Option<Pinned>,
 }
@@ -65,6 +67,7 @@ impl Statistics {
                 &LinearLight::new(plan.frame.format.bits()).device_words(),
             )?,
             linear_codes: 1 << plan.frame.format.bits(),
+            is_wide: plan.frame.format.bits() > 10,
             host: None,
         })
     }
@@ -129,7 +132,8 @@ impl backend::Statistics<Cuda> for Statistics {
         // has compared the frame with, and `new` the tables; there is one accumulator for each of the most regions, and a linear
         // value for each code.
         unsafe {
-            if with_sums && outputs.linear_light {
+            if with_sums && (outputs.linear_light || self.is_wide) {
+                let linear = if outputs.linear_light { linear } else { Address::NULL };
                 buffers.queue.launch(
                     &self.measure_linear,
                     buffers.tiles,

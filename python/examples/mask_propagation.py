@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Carry a mask through a video.
+
+Regions that the first frame's mask covers by more than half are the object. Their track ids stay, so the mask of
+every later frame is where those ids are.
+"""
+
+import numpy as np
+import superpixels as sp
+
+
+def frame(number):
+    """A bright disk that moves over a gradient, and its mask."""
+    y, x = np.mgrid[:240, :320]
+    disk = (x - 100 - 3 * number) ** 2 + (y - 120) ** 2 < 50**2
+    image = np.stack([x // 2, y // 2, np.full_like(x, 60)], axis=2)
+    return np.where(disk[..., None], [230, 180, 40], image).astype(np.uint8), disk
+
+
+segmenter = sp.Segmenter(n_segments=600, temporal=True)
+for number in range(12):
+    image, truth = frame(number)
+    labels = segmenter.segment(image)
+    tracks = segmenter.regions["track_id"]
+    if number == 0:
+        covered = np.bincount(labels[truth], minlength=len(tracks)) / segmenter.regions["area"]
+        chosen = tracks[covered > 0.5]
+    mask = np.isin(tracks, chosen)[labels]
+overlap = (mask & truth).sum() / (mask | truth).sum()
+print(f"frame {number}: intersection over union {overlap:.2f}")

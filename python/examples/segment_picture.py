@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Segment a picture.
+
+One call gives the label map: `labels[y, x]` is the number of the region that the pixel belongs to. Needs Pillow to
+read files.
+"""
+
+import sys
+
+import numpy as np
+import superpixels as sp
+
+if len(sys.argv) > 1:
+    from PIL import Image
+
+    image = np.asarray(Image.open(sys.argv[1]).convert("RGB"))
+else:
+    y, x = np.mgrid[:240, :320]
+    image = np.stack([x % 256, y, (x + y) % 256], axis=2).astype(np.uint8)
+
+labels = sp.slic(image, n_segments=300, compactness=10)
+print(f"{labels.max() + 1} regions, the largest of {np.bincount(labels.ravel()).max()} px")
+
+sp.to_png16("labels.png", labels)
+drawn = sp.boundaries(sp.mean_color(image, labels), labels, color=(255, 255, 255))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Segment a batch of torch tensors on a GPU.
+
+Tensors on a CUDA device are segmented there, on torch's stream, and label maps are tensors on the same device: no
+pixel goes over the bus. A network's batch of floats (N, 3, H, W) becomes bytes (N, H, W, 3) first.
+"""
+
+import sys
+
+import superpixels as sp
+
+try:
+    import torch
+except ImportError:
+    print("skipped: torch is not installed")
+    sys.exit()
+if not torch.cuda.is_available():
+    print("skipped: torch finds no CUDA device")
+    sys.exit()
+
+batch = torch.rand(4, 3, 240, 320, device="cuda")
+images = (255 * batch).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+
+segmenter = sp.Segmenter(n_segments=300, regions=False, neighbors=False)
+labels = torch.stack([segmenter.segment(image) for image in images])
+print(f"{tuple(labels.shape)} on {labels.device}, {int(labels[0].max()) + 1} regions in the first")

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Where the samples of an image lie in memory, from shape and strides, and which format of the library that is.
+
+use std::ops::Range;
+
+use gstsuperpixel::image::PixelFormat;
+
+use crate::arrays::Order;
+
+/// Shape and strides of an image; strides and `sample` in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub height: usize,
+    pub width: usize,
+    /// 1, 3 or 4.
+    pub channels: usize,
+    pub rows_apart: isize,
+    pub pixels_apart: isize,
+    /// Of one channel anything.
+    pub channels_apart: isize,
+    pub sample: usize,
+}
+
+/// How pixels lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes from the array's first element down to the first byte that is read.
+    pub before: usize,
+    /// Bytes from one row to the next.
+    pub stride: usize,
+    /// Samples of a pixel in memory, and the first of the one or three that count.
+    pub samples: usize,
+    pub first: usize,
+    /// Whether red comes before blue.
+    pub is_red_first: bool,
+    /// Bytes from the first one that is read to the last.
+    pub len: usize,
+}
+
+impl Layout {
+    /// Finds the layout. `around`: how many bytes before the array's first element and from there on belong to its memory; they say
+    /// whether a sample that is skipped stands before or behind the others.
+    ///
+    /// `None` for pixels of a row that are not together, and for rows that overlap or go up.
+    pub fn new(shape: Shape, order: Order, around: impl FnOnce() -> Option<[usize; 2]>) -> Option<Self> {
+        let Shape { height, width, channels, sample, .. } = shape;
+        let item = sample as isize;
+        let is_backward = channels > 1 && shape.channels_apart == -item;
+        if channels > 1 && !is_backward && shape.channels_apart != item {
+            return None;
+        }
+        // What there is one of has no distance to the next.
+        let is_padded = channels == 3 && width > 1 && shape.pixels_apart == 4 * item;
+        let samples = if is_padded { 4 } else { channels };
+        if width > 1 && shape.pixels_apart != (samples * sample) as isize {
+            return None;
+        }
+        let row = width * samples * sample;
+        if height > 1 && shape.rows_apart < row as isize {
+            return None;
+        }
+        let stride = if height == 1 { row } else { shape.rows_apart as usize };
+        let len = stride.checked_mul(height - 1)?.checked_add(row)?;
+        let mut before = if is_backward { (channels - 1) * sample } else { 0 };
+        // The fourth channel is alpha, whichever way the channels go.
+        let mut first = usize::from(is_backward && channels == 4);
+        if is_padded {
+            let [below, above] = around()?;
+            if len - before > above {
+                before += sample;
+                first = 1;
+            }
+            if before > below || len - before > above {
+                return None;
+            }
+        }
+        Some(Self { before, stride, samples, first, is_red_first: (order == Order::Rgb) != is_backward, len })
+    }
+
+    /// The bytes that are read, as distances from the array's first element.
+    pub fn span(&self) -> Range<isize> {
+        -(self.before as isize)..self.len as isize - self.before as isize
+    }
+
+    /// The format of samples of one byte.
+    pub fn format_of_bytes(&self) -> PixelFormat {
+        match (self.samples, self.first, self.is_red_first) {
+            (1, ..) => PixelFormat::Gray8,
+            (3, _, true) => PixelFormat::Rgb,
+            (3, _, false) => PixelFormat::Bgr,
+            (_, 0, true) => PixelFormat::Rgbx,
+            (_, 0, false) => PixelFormat::Bgrx,
+            (_, _, true) => PixelFormat::Xrgb,
+            (_, _, false) => PixelFormat::Xbgr,
+        }
+    }
+
+    /// The format of samples of two bytes.
+    pub fn format_of_words(&self) -> PixelFormat {
+        match (self.samples, self.first, self.is_red_first) {
+            (1, ..) => PixelFormat::Gray16Le,
+            (3, _, true) => PixelFormat::Rgb48Le,
+            (3, _, false) => PixelFormat::Bgr48Le,
+            (_, 0, true) => PixelFormat::Rgba64Le,
+            (_, 0, false) => PixelFormat::Bgra64Le,
+            (_, _, true) => PixelFormat::Argb64Le,
+            (_, _, false) => PixelFormat::Abgr64Le,
+        }
+    }
+}
