@@ -18,8 +18,8 @@
 // A pixel's color relative to mid gamut and the sum of its squares: integers below 2^23, so that sums of their products
 // are exact.
 __device__ __forceinline__ float4 load_color(const QuickShiftArgs &args, const u32 *features, i32 x, i32 y) {
-  if (x < 0 || y < 0 || x >= (i32)args.width || y >= (i32)args.height) return make_float4(0.0f, 0.0f, 0.0f, NOWHERE);
-  const u32 feature = features[(size_t)y * args.width + x];
+  const bool in_frame = x >= 0 && y >= 0 && x < (i32)args.width && y < (i32)args.height;
+  const u32 feature = in_frame ? features[(size_t)y * args.width + x] : OUTSIDE;
   if (feature == OUTSIDE) return make_float4(0.0f, 0.0f, 0.0f, NOWHERE);
   const float a = (float)((i32)feature_0(feature) - 512), b = (float)((i32)feature_1(feature) - 1024);
   const float c = (float)((i32)feature_2(feature) - 1024);

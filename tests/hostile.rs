@@ -14,7 +14,7 @@ use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, MAX_SIDE, Pixe
 use gstsuperpixel::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, Params, Range, THREADS};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::merge;
-use pictures::{Buffer, PICTURES};
+use pictures::{Buffer, PICTURES, SHAPES};
 use proptest::prelude::*;
 
 /// In range mostly, so that one bad value of many shows, else any bits.
@@ -75,13 +75,12 @@ fn params() -> impl Strategy<Value = Params> {
         number(gstsuperpixel::params::MIN_REGION),
     );
     let inertia = number(gstsuperpixel::temporal::INERTIA);
-    (sizes, merging, algorithm(), any::<bool>(), any::<bool>(), inertia).prop_map(
+    (sizes, merging, algorithm(), any::<[bool; 3]>(), inertia).prop_map(
         |(
             (superpixel_size, superpixels, min_region),
             merge,
             algorithm,
-            connectivity,
-            temporal,
+            [connectivity, temporal, masked],
             temporal_inertia,
         )| {
             Params {
@@ -92,6 +91,7 @@ fn params() -> impl Strategy<Value = Params> {
                 merge,
                 temporal,
                 temporal_inertia,
+                masked,
                 algorithm,
             }
         },
@@ -160,6 +160,10 @@ proptest! {
         let mut map = vec![u16::MAX; geometry.pixels()];
         for frame in 0..3 {
             let mut buffer = Buffer::new(info, PICTURES[(seed % 6) as usize], seed.wrapping_add(frame), 3);
+            if params.masked {
+                let shape = SHAPES[(seed / 6 % 9) as usize];
+                buffer = buffer.with_mask(shape, seed, [frame as i32, 0]);
+            }
             let mut labels = Labels::new(geometry, &mut map, size.0 as usize).unwrap();
             let count = engine.segment(&buffer.frame(), &mut labels, outputs).unwrap().count;
             let strides = buffer.strides.clone();
@@ -168,7 +172,11 @@ proptest! {
             let drawing = Drawing { fill, boundaries: boundaries.map(|(color, width)| Boundaries { color, width }) };
             let refused = engine.draw(&mut drawn, &labels, &drawing).is_err();
             prop_assert_eq!(refused, boundaries.is_some_and(|(_, width)| BOUNDARY_WIDTH.check(width).is_err()));
-            prop_assert!(map.iter().all(|&label| u32::from(label) < count));
+            let is_right = |i: usize| match buffer.is_inside(i) {
+                true => u32::from(map[i]) < count,
+                false => map[i] == u16::MAX,
+            };
+            prop_assert!((0..map.len()).all(is_right));
         }
     }
 

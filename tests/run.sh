@@ -421,7 +421,7 @@ try_python() {
         "$environment/bin/python" --version
         "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
         # From another folder, so that the installed package is the one that is found.
-        (cd "$python_target" && "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
     done
     # The newest Python takes part in the rest.
     (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \

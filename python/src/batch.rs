@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::{Frame, Labels};
+use gstsuperpixel::image::{Frame, Labels, NO_LABEL};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 
@@ -18,13 +18,15 @@ use crate::error::Failure;
 pub enum Plane<'a> {
     /// As they are.
     Words(&'a mut [u16]),
-    /// Each with this number added.
+    /// Each with this number added; what has no label has one less than this number.
     Shifted(&'a mut [i32], i32),
 }
 
 /// An image and the place for its labels.
 pub struct Job<'a> {
     pub source: &'a Source<'a>,
+    /// One byte a pixel, where there is a mask.
+    pub mask: Option<&'a [u8]>,
     pub plane: Plane<'a>,
     /// Labels from one row to the next.
     pub stride: usize,
@@ -92,10 +94,14 @@ impl<'p> Worker<'p> {
 
     fn work<'a>(&mut self, jobs: impl Iterator<Item = Job<'a>>) -> Result<(), Failure> {
         let mut codes = std::mem::take(&mut self.codes);
-        for Job { source, plane, stride } in jobs {
-            source.with(&mut codes, |frame| match plane {
-                Plane::Words(plane) => self.segment(frame, plane, stride),
-                Plane::Shifted(plane, start) => self.segment_shifted(frame, plane, stride, start),
+        for Job { source, mask, plane, stride } in jobs {
+            source.with(&mut codes, |frame| {
+                let width = frame.info().geometry.width() as usize;
+                let frame = &mask.map_or(Ok(*frame), |mask| frame.with_mask(mask, width))?;
+                match plane {
+                    Plane::Words(plane) => self.segment(frame, plane, stride),
+                    Plane::Shifted(plane, start) => self.segment_shifted(frame, plane, stride, start),
+                }
             })?;
         }
         Ok(())
@@ -128,7 +134,8 @@ impl<'p> Worker<'p> {
         map.resize(frame.info().geometry.pixels(), 0);
         self.segment(frame, &mut map, width)?;
         for (to, from) in plane.chunks_mut(stride).zip(map.chunks(width)) {
-            to.iter_mut().zip(from).for_each(|(to, &from)| *to = start + i32::from(from));
+            let label = |from: u16| if from == NO_LABEL { start - 1 } else { start + i32::from(from) };
+            to.iter_mut().zip(from).for_each(|(to, &from)| *to = label(from));
         }
         self.map = map;
         Ok(())

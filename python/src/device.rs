@@ -2,11 +2,10 @@
 //! A call with a frame on a device: what is checked before it, and what comes out.
 
 use gstsuperpixel::cuda::{Cuda, DeviceMemory, LabelType};
-use gstsuperpixel::image::{FrameInfo, PixelFormat};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::{Order, geometry, shape_error};
+use crate::arrays::{Order, frame_info};
 use crate::device_array::{DeviceArray, Shared};
 use crate::engines::{RawFrame, Streams, Target};
 use crate::foreign::{Foreign, is_on_device};
@@ -154,22 +153,4 @@ impl<'py> Call<'py> {
             (None, None) => Err(PyValueError::new_err("no labels came out")),
         }
     }
-}
-
-/// Size and format of an image by its shape.
-fn frame_info(shape: &[usize], order: Order) -> PyResult<FrameInfo> {
-    let (height, width, channels) = match *shape {
-        [height, width] => (height, width, 1),
-        [height, width, channels] => (height, width, channels),
-        _ => return Err(shape_error(shape)),
-    };
-    let format = match (channels, order) {
-        (1, _) => PixelFormat::Gray8,
-        (3, Order::Rgb) => PixelFormat::Rgb,
-        (3, Order::Bgr) => PixelFormat::Bgr,
-        (4, Order::Rgb) => PixelFormat::Rgba,
-        (4, Order::Bgr) => PixelFormat::Bgra,
-        _ => return Err(shape_error(shape)),
-    };
-    Ok(FrameInfo::new(geometry(height, width)?, format))
 }

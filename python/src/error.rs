@@ -39,6 +39,7 @@ pub fn exception(error: Error) -> PyErr {
         | Error::Stride { .. }
         | Error::Frame { .. }
         | Error::Labels { .. }
+        | Error::Mask
         | Error::Geometry { .. } => PyValueError::new_err(text),
         Error::Memory { .. } => PyMemoryError::new_err(text),
         _ => PyRuntimeError::new_err(text),

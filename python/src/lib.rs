@@ -13,6 +13,7 @@ mod floats;
 mod foreign;
 mod layout;
 mod library;
+mod mask;
 mod parameters;
 mod pools;
 mod records;

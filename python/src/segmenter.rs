@@ -4,10 +4,8 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use gstsuperpixel::engine::Engine;
-use gstsuperpixel::error::Result;
 use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::{Outputs, Params};
-use gstsuperpixel::plan::Plan;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,6 +18,7 @@ use crate::engines::AnyEngine;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::library::Library;
+use crate::mask::{Masks, refuse_mask};
 use crate::parameters;
 use crate::pools::pool;
 use crate::records::{MOTION, NEIGHBOR, REGION, records};
@@ -103,26 +102,6 @@ impl Segmenter {
                 }
                 TryLockError::Poisoned(_) => "this Segmenter failed in an earlier call; make another one",
             })
-        })
-    }
-
-    /// Makes engines where frames are segmented.
-    fn maker(
-        &self,
-        py: Python<'_>,
-        place: Place,
-    ) -> PyResult<Box<dyn Fn(Plan) -> Result<AnyEngine> + Send + Sync>> {
-        Ok(match place {
-            Place::Cpu => {
-                let cpu = pool(py, self.threads)?;
-                Box::new(move |plan| {
-                    Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine)))
-                })
-            }
-            Place::Cuda(ordinal) => {
-                let cuda = devices::cuda(py, ordinal)?;
-                Box::new(move |plan| AnyEngine::on_device(&cuda, plan))
-            }
         })
     }
 
@@ -225,11 +204,13 @@ impl Segmenter {
     /// ----------
     /// frame : ndarray of uint8, uint16 or float32, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
     ///     The frame: gray, or color of sRGB; floats are in [0, 1]. Rows may be at any distance, the pixels of a row are together.
-    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls.
-    ///     Or an array of uint8 on a CUDA device, one frame: of torch, of CuPy, or any with `__dlpack__` or
-    ///     `__cuda_array_interface__`.
+    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or one frame of uint8 on a CUDA
+    ///     device: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
     /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
     ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
+    /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
+    ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
+    ///     Segmenter start anew, as another size does; later frames may have masks or not. Not for frames on a device.
     /// stream : int or object, optional
     ///     For frames on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
     ///     (torch) or `ptr` (CuPy). Default: the stream that the frame's library is on.
@@ -237,30 +218,31 @@ impl Segmenter {
     /// Returns
     /// -------
     /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
-    ///     Labels 0 to `n_regions` - 1, each used; `out` where that is given. `regions` and what else is known about a frame is that
-    ///     of the last one. Of a frame on a device: int32 there, an array of torch or CuPy where the frame is one, or else a
-    ///     `DeviceArray`; complete once the stream has passed, the host does not wait.
+    ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given. `regions` and what
+    ///     else is known about a frame is that of the last one. Of a frame on a device: int32 there, an array of torch or CuPy
+    ///     where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     `frame` or `out` of another type or dtype, or a masked array.
+    ///     `frame`, `out` or `mask` of another type or dtype, or a masked array.
     /// ValueError
-    ///     A shape or layout that is not taken, a float that is not in [0, 1], `out` shares memory with `frame`, or they are not where this
-    ///     Segmenter works. Frames of a clip
-    ///     before such a float have been segmented.
+    ///     A shape or layout that is not taken, a float that is not in [0, 1], `out` shares memory with `frame`, or they are not
+    ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
-    #[pyo3(signature = (frame, out = None, stream = None))]
+    #[pyo3(signature = (frame, out = None, mask = None, stream = None))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
         frame: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
+        mask: Option<&Bound<'py, PyAny>>,
         stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
         if is_on_device(frame)? {
+            refuse_mask(mask)?;
             return self.segment_on_device(py, &mut guard, frame, out, stream);
         }
         if stream.is_some() {
@@ -268,25 +250,38 @@ impl Segmenter {
         }
         let images = Images::new(frame, self.order)?;
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
-        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
-        let frames: Vec<_> = sources.iter().zip(array.planes()).collect();
+        let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
         let (state, outputs) = (&mut *guard, self.outputs);
+        if masks.is_some() && !state.params.masked {
+            (state.params.masked, state.is_outdated) = (true, true);
+        }
         let place = *state.place.get_or_insert(Place::Cpu);
-        let make = self.maker(py, place)?;
+        let cuda = match place {
+            Place::Cpu => None,
+            Place::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
+        };
+        let cpu = pool(py, self.threads)?;
+        let make = |plan| match &cuda {
+            Some(cuda) => AnyEngine::on_device(cuda, plan),
+            None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
+        };
+        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let frames: Vec<_> = sources.iter().zip(array.planes()).enumerate().collect();
         let mut codes = std::mem::take(&mut state.codes);
         let done = py.detach(|| {
-            for (source, plane) in frames {
+            for (i, (source, plane)) in frames {
                 source.with(&mut codes, |frame| {
+                    let frame = Masks::on(masks.as_ref(), i, *frame)?;
                     let mut labels = Labels::new(info.geometry, plane, stride)?;
-                    state.run(info, &make, |engine| engine.segment(frame, &mut labels, outputs))
+                    state.run(info, make, |engine| engine.segment(&frame, &mut labels, outputs))
                 })?;
             }
             state.codes = codes;
-            Ok(())
+            Ok::<_, Failure>(())
         });
-        done.map_err(|failure| match (failure, place) {
-            (Failure::Library(error), Place::Cuda(ordinal)) => devices::failed(py, ordinal, error),
-            (failure, _) => failure.into(),
+        done.map_err(|failure| match (place, failure) {
+            (Place::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
+            (_, failure) => failure.into(),
         })?;
         Ok(array.into_array())
     }

@@ -16,6 +16,7 @@ use crate::device;
 use crate::devices;
 use crate::engines::DeviceEngine;
 use crate::foreign::is_on_device;
+use crate::mask::{Masks, refuse_mask};
 use crate::parameters;
 use crate::pools::pool;
 
@@ -28,10 +29,10 @@ struct Call {
 }
 
 /// Labels of an image, of each of a batch, or a list with those of each array of a list or tuple: uint16 from 0, or int32 from
-/// `start_label` where that is another.
+/// `start_label` where that is another. Outside of the mask 65535, or one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, stream = None))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -41,29 +42,34 @@ pub fn segment<'py>(
     threads: &Bound<'py, PyAny>,
     start_label: &Bound<'py, PyAny>,
     out: Option<&Bound<'py, PyAny>>,
+    mask: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
     // Images of a batch do not follow each other.
     params.temporal = false;
-    let (start, order, threads) =
-        (first_label(start_label)?, Order::new(order)?, parameters::threads(threads)?);
+    let (start, order) = (first_label(start_label)?, Order::new(order)?);
+    let threads = parameters::threads(threads)?;
     if is_on_device(image)? {
+        refuse_mask(mask)?;
         return on_device(py, &params, device::Call::new(image, out, stream, order, start)?);
     }
     if stream.is_some() {
         return Err(PyValueError::new_err("stream is for images on a device"));
     }
+    params.masked = mask.is_some();
     let call = Call { params, cpu: pool(py, threads)?, order, start };
     if let Some(list) = arrays(image) {
-        if out.is_some() {
-            return Err(PyTypeError::new_err("out must be None where image is a list of arrays"));
+        if out.is_some() || mask.is_some() {
+            return Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"));
         }
         let images = list.iter().map(|image| call.single(image)).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyList::new(py, call.segment(py, &images, None)?)?.into_any());
+        return Ok(PyList::new(py, call.segment(py, &images, None, None)?)?.into_any());
     }
-    let mut labels = call.segment(py, &[Images::new(image, call.order)?], out)?;
+    let images = Images::new(image, call.order)?;
+    let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
+    let mut labels = call.segment(py, &[images], out, masks.as_ref())?;
     // One array of images gives one of labels.
     Ok(labels.remove(0))
 }
@@ -96,12 +102,13 @@ impl Call {
         py: Python<'py>,
         images: &[Images<'py>],
         out: Option<&Bound<'py, PyAny>>,
+        masks: Option<&Masks>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         match self.start {
             // A closure, since a constructor is of one lifetime.
             #[allow(clippy::redundant_closure)]
-            0 => self.fill(py, images, out, |plane| Plane::Words(plane)),
-            start => self.fill(py, images, out, |plane| Plane::Shifted(plane, start)),
+            0 => self.fill(py, images, out, masks, |plane| Plane::Words(plane)),
+            start => self.fill(py, images, out, masks, |plane| Plane::Shifted(plane, start)),
         }
     }
 
@@ -110,6 +117,7 @@ impl Call {
         py: Python<'py>,
         images: &[Images<'py>],
         out: Option<&Bound<'py, PyAny>>,
+        masks: Option<&Masks>,
         plane: impl Fn(&mut [T]) -> Plane<'_>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let arrays = images.iter().map(|images| LabelArray::<T>::new(py, out, images));
@@ -118,8 +126,13 @@ impl Call {
         let mut jobs = Vec::new();
         for (sources, array) in sources.iter().zip(&mut arrays) {
             let stride = array.stride();
-            let places = sources.iter().zip(array.planes());
-            jobs.extend(places.map(|(source, items)| Job { source, plane: plane(items), stride }));
+            let places = sources.iter().zip(array.planes()).enumerate();
+            jobs.extend(places.map(|(i, (source, items))| Job {
+                source,
+                mask: masks.map(|masks| masks.plane(i)),
+                plane: plane(items),
+                stride,
+            }));
         }
         py.detach(|| batch::run(&self.params, &self.cpu, jobs))?;
         drop(sources);
@@ -145,9 +158,10 @@ fn first_label(value: &Bound<'_, PyAny>) -> PyResult<i32> {
     let index = value
         .call_method0("__index__")
         .map_err(|_| PyTypeError::new_err("start_label must be an integer"))?;
-    let most = i32::MAX - i32::from(u16::MAX);
+    // One less is the label of what is outside of a mask.
+    let (least, most) = (i32::MIN + 1, i32::MAX - i32::from(u16::MAX));
     match index.extract::<i32>() {
-        Ok(start) if start <= most => Ok(start),
-        _ => Err(PyValueError::new_err(format!("start_label must be {} to {most}", i32::MIN))),
+        Ok(start) if (least..=most).contains(&start) => Ok(start),
+        _ => Err(PyValueError::new_err(format!("start_label must be {least} to {most}"))),
     }
 }

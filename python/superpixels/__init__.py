@@ -13,8 +13,8 @@ become codes of 16 bits, round(65535 x) with halves up. Do not write to an array
 An array with three axes is always one image. With four, (N, H, W, C), the functions take it as a batch of independent images
 and `Segmenter` as a clip, frame by frame; gray ones have C = 1.
 
-Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each used. Equal distances: the lower cluster; docs/python.md names
-where each method is specified.
+Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each used, and 65535 outside of a `mask`. Equal
+distances: the lower cluster; docs/python.md names where each method is specified.
 """
 
 from __future__ import annotations
@@ -69,17 +69,21 @@ _COMMON = """connectivity : bool
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.{stream}
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of
+        the whole picture. Not for a list.{stream}
 
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
-        Labels from `start_label` on, without gaps in each image; `out` where that is given.{device}
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
+        `start_label` - 1 where that is not 0.{device}
 
     Raises
     ------
     TypeError
-        `image` or `out` of another type or dtype, or a masked array.
+        `image`, `out` or `mask` of another type or dtype, or a masked array.
     ValueError
         A shape, a layout, a parameter out of range, or a float that is not in [0, 1]."""
 
@@ -90,7 +94,7 @@ _STREAM = """
         (torch) or `ptr` (CuPy). Default: the stream that the image's library is on."""
 
 _DEVICE = """
-        Of an image on a device: int32 there, an array of the same library (`out`: int32 or uint16)."""
+        Of an image of uint8 on a device, which has no mask: int32 there, an array of the same library (`out`: int32 or uint16)."""
 
 
 def _document(square, on_device=True):
@@ -127,6 +131,7 @@ def slic(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
     stream: object = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
@@ -177,7 +182,7 @@ def slic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out, stream)
+    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream)
 
 
 @_document("the squared grid step")
@@ -198,6 +203,7 @@ def lsc(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
     stream: object = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
@@ -234,7 +240,7 @@ def lsc(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out, stream)
+    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream)
 
 
 @_document("the square of `tau`")
@@ -255,6 +261,7 @@ def quickshift(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
     stream: object = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
@@ -291,7 +298,7 @@ def quickshift(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out, stream)
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream)
 
 
 @_document("the squared grid step", on_device=False)
@@ -312,6 +319,7 @@ def snic(
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
 
@@ -347,4 +355,4 @@ def snic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("snic", image, values, order, threads, start_label, out)
+    return _native.segment("snic", image, values, order, threads, start_label, out, mask)

@@ -212,8 +212,8 @@ def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
     ------
     TypeError
         Labels of another type or shape; an `x` or `y` that is no integer.
-    IndexError
-        A pixel outside of the label map. Negative indices do not count from the end.
+    ValueError
+        Empty labels; a pixel outside of the label map. Negative indices do not count from the end.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
     x, y = _operator.index(x), _operator.index(y)
     height, width = labels.shape
     if not (0 <= x < width and 0 <= y < height):
-        raise IndexError(f"pixel ({x}, {y}) is outside of labels, which are {width} wide and {height} high")
+        raise ValueError(f"pixel ({x}, {y}) is outside of labels, which are {width} wide and {height} high")
     mask = labels == labels[y, x]
     columns, rows = _np.flatnonzero(mask.any(0)).tolist(), _np.flatnonzero(mask.any(1)).tolist()
     bounds = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)

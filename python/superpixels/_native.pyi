@@ -20,6 +20,7 @@ def segment(
     threads: int,
     start_label: int,
     out: Any,
+    mask: Optional[npt.NDArray[Any]],
     stream: Any = None,
 ) -> Any: ...
 
@@ -76,11 +77,15 @@ class Segmenter:
     ) -> "Segmenter": ...
     @overload
     def segment(
-        self, frame: _Image, out: Optional[npt.NDArray[np.uint16]] = None, stream: None = None
+        self,
+        frame: _Image,
+        out: Optional[npt.NDArray[np.uint16]] = None,
+        mask: Optional[npt.NDArray[Any]] = None,
+        stream: None = None,
     ) -> npt.NDArray[np.uint16]: ...
     # Of a frame on a device: an array of its library, or a DeviceArray.
     @overload
-    def segment(self, frame: Any, out: Any = None, stream: Any = None) -> Any: ...
+    def segment(self, frame: Any, out: Any = None, mask: None = None, stream: Any = None) -> Any: ...
     def reset(self) -> None: ...
     def set(
         self,

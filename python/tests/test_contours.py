@@ -130,7 +130,7 @@ def test_region_at(picture):
         for edge in (region.mask[y0, :], region.mask[y1 - 1, :], region.mask[:, x0], region.mask[:, x1 - 1]):
             assert edge.any()
     for x, y in [(-1, 0), (0, -1), (163, 0), (0, 122)]:
-        with pytest.raises(IndexError):
+        with pytest.raises(ValueError, match="outside"):
             sp.region_at(labels, x, y)
     for x, y in [(0.5, 0), (0, None), ("a", 0)]:
         with pytest.raises(TypeError):

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Arrays of numpy as masks, which say what pixels of an image are segmented.
+
+use gstsuperpixel::error::Error;
+use gstsuperpixel::image::Frame;
+use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::arrays::Images;
+use crate::error::exception;
+
+const DTYPE: &str = "mask must be an array of bool or uint8";
+
+/// Copies of masks: one byte a pixel. They are small beside the images, and nobody can write to them meanwhile.
+pub struct Masks {
+    bytes: Vec<u8>,
+    /// Bytes of a mask.
+    pixels: usize,
+    width: usize,
+}
+
+impl Masks {
+    /// Takes (H, W) for one image or all of a batch, or (N, H, W) for a batch, of bool or uint8 in any layout; what is not 0 is
+    /// inside.
+    pub fn new(mask: &Bound<'_, PyAny>, images: &Images<'_>) -> PyResult<Self> {
+        let Ok(untyped) = mask.cast::<PyUntypedArray>() else {
+            let name = mask.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("{DTYPE}, got {name}; np.asarray(mask) may make one")));
+        };
+        let geometry = images.info().geometry;
+        let (height, width) = (geometry.height() as usize, geometry.width() as usize);
+        let wanted = match images.count() {
+            (count, true) => vec![vec![height, width], vec![count, height, width]],
+            (_, false) => vec![vec![height, width]],
+        };
+        let shape = untyped.shape();
+        if !wanted.iter().any(|wanted| wanted == shape) {
+            let wanted: Vec<_> = wanted.iter().map(|shape| format!("{shape:?}")).collect();
+            let wanted = wanted.join(" or ");
+            return Err(PyValueError::new_err(format!("mask must be of shape {wanted}, got {shape:?}")));
+        }
+        // The bytes of numpy's bool may be others than 0 and 1, which Rust's may not.
+        let is_bool = untyped.dtype().kind() == b'b';
+        let bytes = if is_bool { mask.call_method1("view", ("uint8",))? } else { mask.clone() };
+        let Ok(array) = bytes.cast::<PyArrayDyn<u8>>() else {
+            let dtype = untyped.dtype();
+            return Err(PyTypeError::new_err(format!("{DTYPE}, got {dtype}; pass mask.astype(bool)")));
+        };
+        let array = array
+            .try_readonly()
+            .map_err(|_| PyRuntimeError::new_err("mask is the `out` of a call in another thread"))?;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(array.len())
+            .map_err(|_| exception(Error::Memory { what: "mask", bytes: array.len() }))?;
+        copy.extend(array.as_array().iter());
+        Ok(Self { bytes: copy, pixels: height * width, width })
+    }
+
+    /// The mask of image `i`.
+    pub fn plane(&self, i: usize) -> &[u8] {
+        // One for all, or one for each.
+        self.bytes.chunks_exact(self.pixels).cycle().nth(i).unwrap_or_default()
+    }
+
+    /// Frame `i` with its mask, if there are any.
+    pub fn on<'a>(masks: Option<&'a Self>, i: usize, frame: Frame<'a>) -> Result<Frame<'a>, Error> {
+        masks.map_or(Ok(frame), |masks| frame.with_mask(masks.plane(i), masks.width))
+    }
+}
+
+/// Refuses a mask for an array on a device.
+pub fn refuse_mask(mask: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    if mask.is_none() {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("mask is for arrays of numpy; copy the array to the host, or pass no mask"))
+}
