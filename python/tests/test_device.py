@@ -245,6 +245,33 @@ def test_results_live_on(kind, driver, picture):
     assert np.array_equal(out, want)
 
 
+def test_memory_waits_for_its_readers(driver, picture, lazy):
+    """Nobody knows who reads an array: its memory is used again when the device is done."""
+    own = driver.stream()
+    segmenter = sp.Segmenter(n_segments=100)
+    image, copy = Interface(driver, picture), drivers.Memory(driver, 4 * 122 * 163)
+    for frame in frames(picture, 4):
+        image.memory.write(frame)
+        labels = segmenter.segment(image)
+        capsule = labels.__dlpack__(stream=own)
+        address = labels.__cuda_array_interface__["data"][0]
+        driver.call(
+            "cuMemcpyDtoDAsync_v2",
+            drivers.ctypes.c_uint64(copy.address),
+            drivers.ctypes.c_uint64(address),
+            drivers.ctypes.c_size_t(copy.size),
+            drivers.ctypes.c_void_p(own),
+        )
+        del labels, capsule
+        # In the same memory.
+        image.memory.write(picture)
+        labels = segmenter.segment(image)
+        assert labels.__cuda_array_interface__["data"][0] == address
+        labels.numpy()
+        assert np.array_equal(copy.read(own).view(np.int32).reshape(122, 163), sp.slic(frame))
+        del labels
+
+
 def free_memory(driver):
     free, total = drivers.ctypes.c_size_t(), drivers.ctypes.c_size_t()
     driver.call("cuMemGetInfo_v2", drivers.ctypes.byref(free), drivers.ctypes.byref(total))
