@@ -266,7 +266,7 @@ python() {
     printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$LD_LIBRARY_PATH" "$here/bin/superpixel-bench" >bench
     chmod +x bench
     LD_LIBRARY_PATH=$host_libraries PYTHONPATH=$here/python PYTHONDONTWRITEBYTECODE=1 SUPERPIXEL_BENCH=$scratch/bench \
-        SUPERPIXEL_BENCH_PICTURE=$picture timeout 900 "${SUPERPIXEL_PYTHON:-python3}" "$here/python/tests/gpu/run.py" \
+        SUPERPIXEL_BENCH_PICTURE=$picture timeout 540 "${SUPERPIXEL_PYTHON:-python3}" "$here/python/tests/gpu/run.py" \
         --clip clip.rgb 1280 720 --picture picture.rgb 1920 1080
 }
 zero-copy() { "$here/tests/cuda_decoder" --nocapture --test-threads=1; }
