@@ -157,7 +157,7 @@ def test_stubs():
     text = (Path(sp.__file__).parent / "_native.pyi").read_text()
     kinds = re.search(r"def __new__\((.*?)\) ->", text, re.S).group(1), re.search(r"def set\((.*?)\) ->", text, re.S).group(1)
     names = {name for algorithm in FUNCTIONS for name in _native.defaults(algorithm)}
-    own = {"order", "threads", "regions", "neighbors", "linear_light", "algorithm"}
+    own = {"device", "order", "threads", "regions", "neighbors", "linear_light", "algorithm"}
     assert set(re.findall(r"(\w+):", kinds[0])) == names | own
     assert set(re.findall(r"(\w+):", kinds[1])) == names
     body = text[text.index("class Segmenter") :]
@@ -165,7 +165,7 @@ def test_stubs():
     assert set(re.findall(r"def ([a-z]\w*)\(", body)) == members
     functions = set(re.findall(r"^def (\w+)\(", text, re.M))
     public = {name for name in vars(_native) if not name.startswith("__")}
-    assert functions | {"Segmenter"} == public
+    assert functions | {"Segmenter", "DeviceArray"} == public
     for name in members:
         assert getattr(sp.Segmenter, name).__doc__, name
     for name in sp.__all__:
