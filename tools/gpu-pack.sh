@@ -71,7 +71,8 @@ cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
 
 # What the wheel holds. In a folder of its own: Cargo would put a library without the elements where the plugin is taken from.
-CARGO_TARGET_DIR=$target/superpixel-python cargo build --locked --release --package superpixels
+# As maturin does: what is loaded by an interpreter does not link one.
+PYO3_BUILD_EXTENSION_MODULE=1 CARGO_TARGET_DIR=$target/superpixel-python cargo build --locked --release --package superpixels
 cp python/superpixels/*.py "$folder/python/superpixels/"
 cp "$target/superpixel-python/release/lib_native.so" "$folder/python/superpixels/_native.abi3.so"
 cp python/tests/picture.py "$folder/python/tests/"
