@@ -6,6 +6,7 @@
 
 use once_cell::race::OnceBox;
 
+use crate::error::{Error, Result};
 use crate::image::{FrameInfo, PixelFormat, YuvMatrix};
 
 /// What the three channels of a feature are.
@@ -95,21 +96,33 @@ pub struct ColorTables {
 impl ColorTables {
     /// The tables of a color space for code values of 8 to 16 bits, computed once in a process. Threads that need them first at
     /// the same time each compute them, and one result stays: another thread could hold a lock while the process forks.
-    pub fn shared(space: ColorSpace, bits: u32) -> &'static Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub fn shared(space: ColorSpace, bits: u32) -> Result<&'static Self> {
         static SHARED: [[OnceBox<ColorTables>; WIDTHS]; ColorSpace::ALL.len()] =
             [const { [const { OnceBox::new() }; WIDTHS] }; ColorSpace::ALL.len()];
         let bits = bits.clamp(LEAST_BITS, MAX_BITS);
         SHARED[space as usize][(bits - LEAST_BITS) as usize]
-            .get_or_init(|| Box::new(Self::with_bits(space, bits)))
+            .get_or_try_init(|| Self::with_bits(space, bits).map(Box::new))
     }
 
     /// Computes the tables of a color space for code values of 8 bits.
-    pub fn new(space: ColorSpace) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub fn new(space: ColorSpace) -> Result<Self> {
         Self::with_bits(space, 8)
     }
 
     /// Computes the tables of a color space for code values of 8 to 16 bits.
-    pub fn with_bits(space: ColorSpace, bits: u32) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub fn with_bits(space: ColorSpace, bits: u32) -> Result<Self> {
         let bits = bits.clamp(LEAST_BITS, MAX_BITS);
         let white = f64::from((1u32 << bits) - 1);
         let linear_of = |code: usize| {
@@ -122,7 +135,7 @@ impl ColorTables {
             };
             value.round() as u16
         };
-        let mut linear = zeroed_table();
+        let mut linear = table()?;
         linear[..1 << bits].iter_mut().enumerate().for_each(|(code, value)| *value = linear_of(code));
         let matrix = XYZ.map(|row| {
             let white: f64 = match space {
@@ -135,19 +148,21 @@ impl ColorTables {
             }
             fixed
         });
-        let curve = Box::new(std::array::from_fn(|i| {
+        let curve_of = |i: usize| {
             let t = i as f64 / f64::from(MATRIX_ONE);
             let f = if t > 0.008856 { t.cbrt() } else { (903.3 * t + 16.0) / 116.0 };
             (f * CURVE_ONE).round() as u16
-        }));
-        Self {
+        };
+        let mut curve: Box<[u16; CURVE_LEN]> = table()?;
+        curve.iter_mut().enumerate().for_each(|(i, value)| *value = curve_of(i));
+        Ok(Self {
             space,
             linear,
             #[cfg(feature = "cuda")]
             bits,
             matrix,
             curve,
-        }
+        })
     }
 
     /// The feature of a color in codes of 8 bits.
@@ -220,9 +235,11 @@ impl ColorTables {
     }
 }
 
-/// A table of the heap: pages that nothing is written to take no memory.
-fn zeroed_table() -> Box<[u16; 1 << MAX_BITS]> {
-    vec![0; 1 << MAX_BITS].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; 1 << MAX_BITS]))
+/// A table of zeros on the heap: pages that nothing is written to take no memory.
+fn table<const LEN: usize>() -> Result<Box<[u16; LEN]>> {
+    let refused = Error::Memory { what: "color tables", bytes: LEN * size_of::<u16>() };
+    let items = bytemuck::allocation::try_zeroed_slice_box::<u16>(LEN).map_err(|()| refused.clone())?;
+    items.try_into().map_err(|_| refused)
 }
 
 /// L, a, b in quanta from the curve's X, Y, Z.
@@ -267,8 +284,12 @@ pub struct LinearLight {
 
 impl LinearLight {
     /// For code values of 8 to 16 bits.
-    pub fn new(bits: u32) -> Self {
-        Self { of_code: &ColorTables::shared(ColorSpace::Lab, bits).linear[..1 << bits] }
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub fn new(bits: u32) -> Result<Self> {
+        Ok(Self { of_code: &ColorTables::shared(ColorSpace::Lab, bits)?.linear[..1 << bits] })
     }
 
     /// That of a code.
@@ -453,7 +474,7 @@ mod tests {
     #[test]
     fn no_color_is_that_of_outside() {
         for (space, bits) in spaces().flat_map(|space| [(space, 8), (space, 10)]) {
-            let (tables, most) = (ColorTables::with_bits(space, bits), (1 << bits) - 1);
+            let (tables, most) = (ColorTables::with_bits(space, bits).unwrap(), (1 << bits) - 1);
             let dark = if cfg!(miri) { 2 } else { 9 << (bits - 8) };
             let of = |codes: [u16; 3]| unpack(tables.feature_wide(codes));
             match space {
@@ -475,7 +496,7 @@ mod tests {
 
     #[test]
     fn lab_is_the_formula_within_rounding() {
-        let tables = ColorTables::new(ColorSpace::Lab);
+        let tables = ColorTables::new(ColorSpace::Lab).unwrap();
         let (mut worst, mut sum, mut count) = (0.0f64, 0.0, 0.0);
         for r in (0..=255).step_by(if cfg!(miri) { 51 } else { 15 }) {
             for g in (0..=255).step_by(if cfg!(miri) { 85 } else { 5 }) {
@@ -501,7 +522,8 @@ mod tests {
     #[test]
     fn sixteen_bits_hold_the_colors_of_eight_exactly() {
         for space in spaces() {
-            let (narrow, wide) = (ColorTables::new(space), ColorTables::with_bits(space, 16));
+            let (narrow, wide) =
+                (ColorTables::new(space).unwrap(), ColorTables::with_bits(space, 16).unwrap());
             for code in (0..=255u16).step_by(SPARSE) {
                 assert_eq!(wide.light(257 * code), narrow.light(code), "{space:?} {code}");
                 assert_eq!(widen(code as u8, 16), 257 * code);
@@ -533,7 +555,7 @@ mod tests {
     fn features_of_many_are_those_of_each() {
         for bits in [8, 10, 16].into_iter().skip(usize::from(cfg!(miri))) {
             for space in spaces() {
-                let tables = ColorTables::with_bits(space, bits);
+                let tables = ColorTables::with_bits(space, bits).unwrap();
                 for start in (0..1u32 << 16).step_by(COLORS * SPARSE * if cfg!(miri) { 4 } else { 1 }) {
                     let code =
                         |i: u32, step: u32| ((start + i).wrapping_mul(step) >> 7 & ((1 << bits) - 1)) as u16;
@@ -554,7 +576,7 @@ mod tests {
     fn no_color_leaves_the_channels_of_lab() {
         let spaces = [ColorSpace::Lab, ColorSpace::LabGslicr];
         for (space, bits) in spaces.into_iter().flat_map(|space| [(space, 8), (space, 10), (space, 16)]) {
-            let tables = ColorTables::with_bits(space, bits);
+            let tables = ColorTables::with_bits(space, bits).unwrap();
             assert!(tables.linear[..1 << bits].is_sorted() && tables.curve.is_sorted());
             assert!(tables.matrix.as_flattened().iter().all(|&weight| weight >= 0));
             let axes = |codes: [usize; 3]| {
@@ -585,7 +607,8 @@ mod tests {
     #[test]
     fn ten_bits_hold_the_colors_of_eight() {
         for space in spaces() {
-            let (narrow, wide) = (ColorTables::new(space), ColorTables::with_bits(space, 10));
+            let (narrow, wide) =
+                (ColorTables::new(space).unwrap(), ColorTables::with_bits(space, 10).unwrap());
             for code in (0..=255u8).step_by(SPARSE) {
                 assert_eq!(super::narrow(widen(code, 10), 10), code);
                 let rgb = [code, 255 - code, code / 2];
@@ -625,7 +648,7 @@ mod tests {
     #[test]
     fn every_code_is_the_one_of_its_light() {
         for bits in [8, 10].into_iter().skip(usize::from(cfg!(miri))) {
-            let light = LinearLight::new(bits);
+            let light = LinearLight::new(bits).unwrap();
             let white = (1u16 << bits) - 1;
             assert_eq!((light.of(0), light.of(white)), (0, 65_535));
             for code in (0..=white).step_by(SPARSE) {
@@ -637,19 +660,19 @@ mod tests {
             }
         }
         // Where codes share their light, of several the lowest.
-        let light = LinearLight::new(16);
+        let light = LinearLight::new(16).unwrap();
         for value in (0..=65_535u16).step_by(257) {
             let nearest = (0..=65_535u16).min_by_key(|&code| (light.of(code).abs_diff(value), code));
             assert_eq!(Some(light.code(value)), nearest, "16 bits, light {value}");
         }
         // Half of the light is far more than half of the code.
-        assert_eq!(LinearLight::new(8).code(32_768), 188);
+        assert_eq!(LinearLight::new(8).unwrap().code(32_768), 188);
     }
 
     #[test]
     fn gray_is_neutral() {
         for space in spaces().filter(|space| [ColorSpace::Lab, ColorSpace::LabGslicr].contains(space)) {
-            let tables = ColorTables::new(space);
+            let tables = ColorTables::new(space).unwrap();
             for v in (0..=255).step_by(SPARSE) {
                 let [_, a, b] = unpack(tables.feature([v; 3]));
                 assert_eq!([a, b], [1024, 1024], "{space:?} {v}");

@@ -113,7 +113,7 @@ impl FrameBuffers {
             tables: Memory::with(
                 cuda,
                 what,
-                &ColorTables::shared(plan.color_space, plan.frame.format.bits()).device_words(),
+                &ColorTables::shared(plan.color_space, plan.frame.format.bits())?.device_words(),
             )?,
             features: match plan.temporal {
                 Some(_) => None,
@@ -400,7 +400,7 @@ impl FrameBuffers {
 
     /// Tables of `lab`, which mean colors need where features are of another space.
     pub(crate) fn lab_tables(cuda: &Cuda) -> Result<Memory<u32>> {
-        Memory::with(cuda, "device memory", &ColorTables::shared(ColorSpace::Lab, 8).device_words())
+        Memory::with(cuda, "device memory", &ColorTables::shared(ColorSpace::Lab, 8)?.device_words())
     }
 }
 

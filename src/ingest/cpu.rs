@@ -22,8 +22,8 @@ pub(crate) struct Ingest {
 }
 
 impl Ingest {
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
-        let tables = ColorTables::shared(plan.color_space, plan.frame.format.bits());
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
+        let tables = ColorTables::shared(plan.color_space, plan.frame.format.bits())?;
         let yuv = Yuv::new(&plan.frame);
         let gray = match plan.frame.format {
             PixelFormat::Gray8 => {
@@ -31,7 +31,7 @@ impl Ingest {
             }
             _ => [0; 256],
         };
-        Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray }
+        Ok(Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray })
     }
 }
 

@@ -68,7 +68,7 @@ impl Ingest {
         let resident = kernel.resident_blocks(INGEST_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             args: IngestArgs {
-                space: SpaceArgs::new(ColorTables::shared(plan.color_space, 8)),
+                space: SpaceArgs::new(ColorTables::shared(plan.color_space, 8)?),
                 sample_shift: step.ilog2(),
                 sample_width: width.div_ceil(step),
                 // All but the two words of the grid's barrier.

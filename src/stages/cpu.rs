@@ -56,7 +56,7 @@ impl Backend for Cpu {
     }
 
     fn ingest(&self, plan: &Plan, _: &FrameBuffers, _: Internal) -> Result<Box<dyn backend::Ingest<Self>>> {
-        Ok(Box::new(ingest::cpu::Ingest::new(self, plan)))
+        Ok(Box::new(ingest::cpu::Ingest::new(self, plan)?))
     }
 
     fn segmenter(
@@ -116,7 +116,7 @@ impl Backend for Cpu {
         _: &FrameBuffers,
         _: Internal,
     ) -> Result<Box<dyn backend::Statistics<Self>>> {
-        Ok(Box::new(statistics::cpu::Statistics::new(self, plan)))
+        Ok(Box::new(statistics::cpu::Statistics::new(self, plan)?))
     }
 
     fn overlay(&self, plan: &Plan, _: &FrameBuffers, _: Internal) -> Result<Box<dyn backend::Overlay<Self>>> {

@@ -215,7 +215,7 @@ impl Buffer {
 
     /// Packed colors; what is outside of the mask has none of them.
     pub fn features(&self, space: ColorSpace) -> Vec<u32> {
-        let tables = ColorTables::with_bits(space, self.info.format.bits());
+        let tables = ColorTables::with_bits(space, self.info.format.bits()).unwrap();
         let (w, h) = (self.info.geometry.width() as usize, self.info.geometry.height() as usize);
         let color = |i: usize| tables.feature_wide(self.sample(i % w, i / w).1);
         (0..w * h).map(|i| if self.is_inside(i) { color(i) } else { 1400 << 10 | 400 << 21 }).collect()

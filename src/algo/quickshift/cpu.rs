@@ -393,7 +393,7 @@ mod tests {
                 (10.7, 20.0, 0.3, ColorSpace::Lab),
             ] {
                 let params = Params { sigma, tau, color_scale, color_space };
-                let tables = ColorTables::new(color_space);
+                let tables = ColorTables::new(color_space).unwrap();
                 let features: Vec<u32> = crop.pixels().map(|pixel| tables.feature(pixel.0)).collect();
                 let (density, parents, plan) = run(geometry, &features, &params);
                 let (want, links) = defined(geometry, &features, &params);

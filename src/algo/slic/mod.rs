@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn distances_of_exact_compactness_stay_below_two_to_the_24() {
         for space in [ColorSpace::Lab, ColorSpace::LabGslicr, ColorSpace::XyzGslicr, ColorSpace::Rgb] {
-            let tables = ColorTables::new(space);
+            let tables = ColorTables::new(space).unwrap();
             let level = |i: usize| (255 * i / 8) as u8;
             let colors: Vec<[u32; 3]> = (0..9 * 9 * 9)
                 .map(|i| unpack(tables.feature([level(i % 9), level(i / 9 % 9), level(i / 81)])))

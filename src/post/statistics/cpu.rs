@@ -292,20 +292,20 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let bands = cpu.threads().min(plan.frame.geometry.height as usize);
-        Self {
+        Ok(Self {
             cpu: cpu.clone(),
             info: plan.frame,
             space: plan.color_space,
-            lab: ColorTables::shared(ColorSpace::Lab, 8),
+            lab: ColorTables::shared(ColorSpace::Lab, 8)?,
             yuv: Yuv::new(&plan.frame),
-            light: LinearLight::new(plan.frame.format.bits()),
+            light: LinearLight::new(plan.frame.format.bits())?,
             linear_light: false,
             bands: (0..bands).map(|_| Band::default()).collect(),
             sums: Array::new(),
             pairs: Array::new(),
-        }
+        })
     }
 
     fn region(&self, sums: &Sums, mean: [u16; 3], track_id: u32) -> Region {

@@ -57,14 +57,14 @@ impl Statistics {
                 neighbors("neighbors_rank")?,
             ],
             lab_tables: FrameBuffers::lab_tables(cuda)?,
-            lab_args: SpaceArgs::new(ColorTables::shared(ColorSpace::Lab, 8)),
+            lab_args: SpaceArgs::new(ColorTables::shared(ColorSpace::Lab, 8)?),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
             // Merging brings them to the regions, too.
             components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
             linear: Memory::with(
                 cuda,
                 "device memory",
-                &LinearLight::new(plan.frame.format.bits()).device_words(),
+                &LinearLight::new(plan.frame.format.bits())?.device_words(),
             )?,
             linear_codes: 1 << plan.frame.format.bits(),
             is_wide: plan.frame.format.bits() > 10,
