@@ -111,7 +111,9 @@ fn table(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buff
         assert_eq!(record.centroid, place[label].map(|sum| (sum as f64 / n) as f32), "region {label}");
         assert!(record.mean_rgb[3] == 255 && record.mean_lab.iter().all(|value| value.is_finite()));
         if colors {
-            let mean = samples[label].map(|sum| (sum as f64 / n + 0.5).floor() as u8);
+            // Codes of 16 bits are 257 times those of 8; both divisions round half up.
+            let scale = if buffer.info.format.bits() == 16 { 257.0 } else { 1.0 };
+            let mean = samples[label].map(|sum| ((sum as f64 / n + 0.5).floor() / scale + 0.5).floor() as u8);
             assert_eq!(record.mean_rgb[..3], mean, "mean color of region {label}");
         }
         if params.temporal {
