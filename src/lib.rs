@@ -77,6 +77,8 @@ mod lazy_memory;
 #[cfg(feature = "gst")]
 pub mod meta;
 #[cfg(feature = "gst")]
+mod run_time;
+#[cfg(feature = "gst")]
 mod video_map;
 
 #[cfg(feature = "gst")]

@@ -36,7 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["algo/*/*.rs", "ingest/*.rs", "post/runs.rs", "post/*/*.rs", "temporal/cpu.rs", "temporal/cuda.rs"],
     ),
     ("composition root", &["stages/*.rs"]),
-    ("buffers of GStreamer", &["video_map.rs", "lazy_memory.rs", "bad_buffers.rs"]),
+    ("buffers of GStreamer", &["video_map.rs", "lazy_memory.rs", "run_time.rs", "bad_buffers.rs"]),
     ("metadata", &["meta.rs", "analytics/*.rs"]),
     ("element", &["element/*.rs", "element/cuda/*.rs"]),
     ("label element", &["label_element/*.rs"]),

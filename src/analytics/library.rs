@@ -3,13 +3,15 @@
 //!
 //! Only functions that 1.26 has are looked up, and only fields that are public in it are read.
 
-use std::ffi::{CStr, c_float, c_int};
+use std::ffi::{c_float, c_int};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
 
 use gst::glib;
 use gst::glib::translate::{IntoGlib, IntoGlibPtr, from_glib};
+
+use crate::run_time::{self, symbol};
 
 const LIBRARY: &str = "libgstanalytics-1.0.so.0";
 /// `GST_SEGMENTATION_TYPE_INSTANCE`: every region is an object of its own.
@@ -91,8 +93,7 @@ pub(super) struct Library {
 
 impl Library {
     fn open() -> Result<Self, String> {
-        // SAFETY: a library of GStreamer, whose initialisers are those of any program that links it.
-        let library = unsafe { libloading::Library::new(LIBRARY) }.map_err(|e| e.to_string())?;
+        let library = run_time::open(LIBRARY)?;
         // SAFETY: the names have had these signatures since 1.26, before which the first is not there; the library stays loaded,
         // see below.
         let opened = unsafe {
@@ -116,15 +117,6 @@ impl Library {
         static LIBRARY: LazyLock<Result<Library, String>> = LazyLock::new(Library::open);
         LIBRARY.as_ref().map_err(String::as_str)
     }
-}
-
-/// Finds a function.
-///
-/// # Safety
-/// `F` is its signature; the library stays loaded while it is called.
-unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &CStr) -> Result<F, String> {
-    // SAFETY: the caller gives the function's signature, and never closes the library.
-    unsafe { library.get::<F>(name) }.map(|found| *found).map_err(|e| e.to_string())
 }
 
 /// The analytics metadata of a buffer, to add to.

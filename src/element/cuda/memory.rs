@@ -14,6 +14,7 @@ use gst::prelude::*;
 
 use crate::cuda::{DeviceFrame, ForeignContext};
 use crate::image::{FrameInfo, PixelFormat};
+use crate::run_time::{self, symbol};
 use crate::video_map::{Access, Layout, MOST_PLANES, Reason, VideoMap};
 
 use crate::element::frame::{caps_of, shapes, video_format};
@@ -46,8 +47,7 @@ struct Library {
 
 impl Library {
     fn open() -> Result<Self, String> {
-        // SAFETY: a library of GStreamer, whose initialisers are those of any program that links it.
-        let library = unsafe { libloading::Library::new(LIBRARY) }.map_err(|e| e.to_string())?;
+        let library = run_time::open(LIBRARY)?;
         // SAFETY: the names have had these signatures since 1.22, and the library stays loaded, see below.
         let opened = unsafe {
             let load: unsafe extern "C" fn() -> glib::ffi::gboolean =
@@ -73,15 +73,6 @@ impl Library {
         static LIBRARY: LazyLock<Result<Library, String>> = LazyLock::new(Library::open);
         LIBRARY.as_ref().map_err(String::as_str)
     }
-}
-
-/// Finds a function.
-///
-/// # Safety
-/// `F` is its signature; the library stays loaded while it is called.
-unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &std::ffi::CStr) -> Result<F, String> {
-    // SAFETY: the caller gives the function's signature, and never closes the library.
-    unsafe { library.get::<F>(name) }.map(|found| *found).map_err(|e| e.to_string())
 }
 
 /// Caps of everything that GStreamer keeps in device memory and that can be segmented there.

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MPL-2.0
+//! GStreamer's libraries that are opened at run time: one build serves machines with and without them.
+
+use std::ffi::CStr;
+
+/// Opens a library by its name. Types that it registers with GObject cannot be unloaded, so that whoever uses it forgets it.
+pub(crate) fn open(name: &str) -> Result<libloading::Library, String> {
+    // SAFETY: a library of GStreamer, whose initialisers are those of any program that links it.
+    unsafe { libloading::Library::new(name) }.map_err(|e| e.to_string())
+}
+
+/// Finds a function.
+///
+/// # Safety
+/// `F` is its signature; the library stays loaded while it is called.
+pub(crate) unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &CStr) -> Result<F, String> {
+    // SAFETY: the caller gives the function's signature, and never closes the library.
+    unsafe { library.get::<F>(name) }.map(|found| *found).map_err(|e| e.to_string())
+}
