@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Arrays of numpy as frames and label planes, one or a batch, without copies but for floats.
 
+use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
 use numpy::{
@@ -91,15 +92,16 @@ pub enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Calls `take` with the frame; `codes` is where one that is converted lies.
+    /// Calls `take` with the frame; one that is converted lies in `codes` then, and threads of `cpu` have done that.
     pub fn with<R>(
         &self,
+        cpu: &Cpu,
         codes: &mut Vec<u16>,
         take: impl FnOnce(&Frame<'_>) -> Result<R, Error>,
     ) -> Result<R, Failure> {
         Ok(match self {
             Self::Frame(frame) => take(frame)?,
-            Self::Floats(floats) => take(&floats.convert(codes)?)?,
+            Self::Floats(floats) => take(&floats.convert(cpu, codes)?)?,
         })
     }
 }

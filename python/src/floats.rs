@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Images of float32 in [0, 1] become codes of 16 bits: round(65535 x), halves up.
 
+use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{Frame, FrameInfo, PixelFormat};
+use rayon::prelude::*;
 
 use crate::error::Failure;
 use crate::layout::Layout;
 
 const SAMPLE: usize = size_of::<f32>();
+/// Fewer are not worth another thread.
+const ROWS_AT_ONCE: usize = 16;
+/// The last bit of doubles from here on counts units.
+const TO_UNITS: f64 = (1u64 << 52) as f64;
 
 /// An image of float32.
 pub struct Floats<'a> {
@@ -31,35 +37,34 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// Converts the image into `codes`, whatever was there.
+    /// Converts the image into `codes`, whatever was there, on the threads of `cpu`.
     ///
     /// # Errors
     ///
     /// A value that is no number or outside of [0, 1]; no memory.
-    pub fn convert<'c>(&self, codes: &'c mut Vec<u16>) -> Result<Frame<'c>, Failure> {
+    pub fn convert<'c>(&self, cpu: &Cpu, codes: &'c mut Vec<u16>) -> Result<Frame<'c>, Failure> {
         let (width, height) = (self.info.geometry.width() as usize, self.info.geometry.height() as usize);
-        let counted = self.layout.samples.min(3);
-        let row = width * counted;
-        codes.clear();
+        let row = width * self.layout.samples.min(3);
         codes
-            .try_reserve_exact(row * height)
+            .try_reserve_exact((row * height).saturating_sub(codes.len()))
             .map_err(|_| Error::Memory { what: "codes of an image", bytes: 2 * row * height })?;
         codes.resize(row * height, 0);
-        for (y, codes) in codes.chunks_exact_mut(row).enumerate() {
-            let is_good = match self.layout.samples {
-                4 => {
-                    let pixels = self.row(y).as_chunks::<{ 4 * SAMPLE }>().0.iter();
-                    let skipped = SAMPLE * self.layout.first;
-                    convert(codes, pixels.flat_map(|pixel| pixel[skipped..][..3 * SAMPLE].as_chunks().0))
-                }
-                _ => convert(codes, self.row(y).as_chunks().0),
-            };
-            if !is_good {
-                return Err(Failure::Value(self.complaint()));
-            }
+        let rows = codes.par_chunks_exact_mut(row).enumerate().with_min_len(ROWS_AT_ONCE);
+        if !cpu.run(|| rows.map(|(y, codes)| self.convert_row(y, codes)).reduce(|| true, |a, b| a & b)) {
+            return Err(Failure::Value(self.complaint()));
         }
         let frame = Frame::new(self.info, &[bytemuck::cast_slice(codes)], &[2 * row])?;
         Ok(frame)
+    }
+
+    /// Says whether all values were good.
+    fn convert_row(&self, y: usize, codes: &mut [u16]) -> bool {
+        if self.layout.samples != 4 {
+            return convert(codes, self.row(y).as_chunks().0);
+        }
+        let pixels = self.row(y).as_chunks::<{ 4 * SAMPLE }>().0.iter();
+        let skipped = SAMPLE * self.layout.first;
+        convert(codes, pixels.flat_map(|pixel| pixel[skipped..][..3 * SAMPLE].as_chunks().0))
     }
 
     fn row(&self, y: usize) -> &'a [u8] {
@@ -114,8 +119,9 @@ fn convert<'a>(codes: &mut [u16], values: impl IntoIterator<Item = &'a [u8; SAMP
     for (code, bytes) in codes.iter_mut().zip(values) {
         let value = f32::from_ne_bytes(*bytes);
         all &= is_good(value);
-        // Exact: the product has 40 bits, and doubles have 53.
-        *code = (65_535.0 * f64::from(value) + 0.5) as u16;
+        // Exact: the product has 40 bits. The sum has no room for a fraction, which it rounds off; the one that lies halfway between
+        // two codes is 0.5, and of those the even one, to which sums round, is the upper.
+        *code = (65_535.0 * f64::from(value) + TO_UNITS).to_bits() as u16;
     }
     all
 }

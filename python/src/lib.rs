@@ -3,6 +3,7 @@
 
 mod arrays;
 mod batch;
+mod contours;
 mod device;
 mod device_array;
 mod devices;
@@ -33,6 +34,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segmenter::Segmenter>()?;
     module.add_class::<device_array::DeviceArray>()?;
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;
+    module.add_function(wrap_pyfunction!(contours::contours, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::ranges, module)?)
 }

@@ -270,7 +270,7 @@ impl Segmenter {
         let mut codes = std::mem::take(&mut state.codes);
         let done = py.detach(|| {
             for (i, (source, plane)) in frames {
-                source.with(&mut codes, |frame| {
+                source.with(&cpu, &mut codes, |frame| {
                     let frame = Masks::on(masks.as_ref(), i, *frame)?;
                     let mut labels = Labels::new(info.geometry, plane, stride)?;
                     state.run(info, make, |engine| engine.segment(&frame, &mut labels, outputs))

@@ -40,8 +40,8 @@ impl Cpu {
         self.pool.current_num_threads()
     }
 
-    /// Runs work on the pool.
-    pub(crate) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+    /// Runs work on the pool: what is parallel in it, by rayon, runs on these threads.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)
     }
 
