@@ -72,6 +72,13 @@ pub trait Backend: Sized + Send + 'static {
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Option<Box<dyn Merge<Self>>>>;
+    /// Stage `hierarchy`, where the plan has it; also names merged regions where identities last.
+    fn hierarchy(
+        &self,
+        plan: &Plan,
+        buffers: &Self::Buffers,
+        caller: Internal,
+    ) -> Result<Option<Box<dyn Hierarchy<Self>>>>;
     /// Stages `temporal`, where the plan has them.
     fn temporal(
         &self,
@@ -147,6 +154,12 @@ pub trait Connectivity<B: Backend>: Send {
 pub trait Merge<B: Backend>: Send {
     /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions.
     fn merge(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
+}
+
+/// Final labels to a given number, in place: dense still, and connected where they were.
+pub trait Hierarchy<B: Backend>: Send {
+    /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions.
+    fn build(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
 /// What lasts from frame to frame: its state is in the backend's memory.

@@ -2,7 +2,8 @@
 //! A frame's stages in their order: the one call that an application or an element makes.
 
 use crate::backend::{
-    Backend, Connectivity, Ingest, Internal, Merge, Overlay, Segmenter, StageTimes, Statistics, Temporal,
+    Backend, Connectivity, Hierarchy, Ingest, Internal, Merge, Overlay, Segmenter, StageTimes, Statistics,
+    Temporal,
 };
 use crate::error::{Error, Result};
 use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
@@ -17,6 +18,7 @@ pub struct Engine<B: Backend> {
     segmenter: Box<dyn Segmenter<B>>,
     connectivity: Box<dyn Connectivity<B>>,
     merge: Option<Box<dyn Merge<B>>>,
+    hierarchy: Option<Box<dyn Hierarchy<B>>>,
     temporal: Option<Box<dyn Temporal<B>>>,
     statistics: Box<dyn Statistics<B>>,
     overlay: Box<dyn Overlay<B>>,
@@ -44,6 +46,7 @@ impl<B: Backend> Engine<B> {
             segmenter: backend.segmenter(&plan, &buffers, Internal::CALL)?,
             connectivity: backend.connectivity(&plan, &buffers, Internal::CALL)?,
             merge: backend.merge(&plan, &buffers, Internal::CALL)?,
+            hierarchy: backend.hierarchy(&plan, &buffers, Internal::CALL)?,
             temporal: backend.temporal(&plan, &buffers, Internal::CALL)?,
             statistics: backend.statistics(&plan, &buffers, Internal::CALL)?,
             overlay: backend.overlay(&plan, &buffers, Internal::CALL)?,
@@ -101,7 +104,7 @@ impl<B: Backend> Engine<B> {
     ///
     /// What the backend says; the engine is of no use then.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
-        let Self { backend, plan: own, buffers, segmenter, merge, .. } = self;
+        let Self { backend, plan: own, buffers, segmenter, merge, hierarchy, .. } = self;
         if plan == own {
             return Ok(true);
         }
@@ -111,6 +114,7 @@ impl<B: Backend> Engine<B> {
         backend.change(plan, buffers, plan.algorithm.growth(&own.algorithm))?;
         segmenter.change(plan, buffers)?;
         *merge = backend.merge(plan, buffers, Internal::CALL)?;
+        *hierarchy = backend.hierarchy(plan, buffers, Internal::CALL)?;
         *own = plan.clone();
         Ok(true)
     }
@@ -160,6 +164,7 @@ impl<B: Backend> Engine<B> {
             segmenter,
             connectivity,
             merge,
+            hierarchy,
             temporal,
             statistics,
             times,
@@ -182,6 +187,9 @@ impl<B: Backend> Engine<B> {
             }
             if let Some(merge) = merge {
                 times.time("merge", || merge.merge(buffers, labels))?;
+            }
+            if let Some(hierarchy) = hierarchy {
+                times.time("hierarchy", || hierarchy.build(buffers, labels))?;
             }
             times.time("statistics", || statistics.measure(frame, buffers, labels, outputs))
         })?;

@@ -5,8 +5,8 @@ pub use crate::algo::grid::ITERATIONS;
 pub use crate::range::Range;
 
 use crate::algo::{self, AlgorithmParams};
-use crate::error::Result;
-use crate::post::merge;
+use crate::error::{Error, Result};
+use crate::post::{hierarchy, merge};
 use crate::temporal::INERTIA;
 
 /// Grid step S in px.
@@ -38,6 +38,8 @@ pub struct Params {
     pub min_region: f32,
     /// Which regions are merged.
     pub merge: merge::Params,
+    /// How many regions superpixels are merged to; not together with `merge`.
+    pub hierarchy: hierarchy::Params,
     /// Go on from the last frame and keep identities. Off, because pictures given one after another need not belong together;
     /// the element, which is given a stream, has it on.
     pub temporal: bool,
@@ -58,6 +60,7 @@ impl Default for Params {
             connectivity: true,
             min_region: MIN_REGION.default,
             merge: merge::Params::default(),
+            hierarchy: hierarchy::Params::default(),
             temporal: false,
             temporal_inertia: INERTIA.default,
             masked: false,
@@ -67,16 +70,29 @@ impl Default for Params {
 }
 
 impl Params {
+    /// Whether both backends can do it; else only the CPU can.
+    pub fn runs_on_cuda(&self) -> bool {
+        self.algorithm.algorithm().capabilities().cuda && self.hierarchy.regions == 0
+    }
+
     /// Checks every value.
     ///
     /// # Errors
     ///
-    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
+    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range, and for `regions` beside `merge`.
     pub fn validate(&self) -> Result<()> {
         SUPERPIXEL_SIZE.check(self.superpixel_size)?;
         SUPERPIXELS.check(self.superpixels)?;
         MIN_REGION.check(self.min_region)?;
         self.merge.validate()?;
+        self.hierarchy.validate()?;
+        if self.hierarchy.regions > 0 && self.merge.ratio > 0.0 {
+            return Err(Error::Param {
+                name: hierarchy::REGIONS.name,
+                value: self.hierarchy.regions.into(),
+                allowed: "0 while merge is above 0",
+            });
+        }
         INERTIA.check(self.temporal_inertia)?;
         self.algorithm.validate()
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;
-use crate::post::merge;
+use crate::post::{hierarchy, merge};
 use crate::temporal;
 
 /// Everything about the frames of one stream that does not depend on their pixels. Only [`Plan::new`] makes one, and nobody
@@ -37,6 +37,7 @@ pub struct Plan {
     pub(crate) connectivity: bool,
     pub(crate) min_region: u32,
     pub(crate) merge: Option<merge::Plan>,
+    pub(crate) hierarchy: Option<hierarchy::Plan>,
     pub(crate) masked: bool,
     pub(crate) raised_from: Option<u32>,
 }
@@ -55,7 +56,7 @@ impl Plan {
         let wanted = match params.superpixels {
             // Only for the sample lattice.
             _ if !in_cells && params.temporal => temporal::LATTICE_STEP,
-            0 => params.superpixel_size,
+            0 => params.hierarchy.finer_step(geometry, params.superpixel_size),
             count => Grid::step_for_count(geometry, count),
         };
         let grid = Grid::with_step(geometry, wanted);
@@ -76,6 +77,7 @@ impl Plan {
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
+            hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
             masked: params.masked,
             raised_from: (in_cells && grid.step != wanted).then_some(wanted),
         })
@@ -121,6 +123,16 @@ impl Plan {
         self.merge.as_ref()
     }
 
+    /// How many regions superpixels are merged to, where wanted.
+    pub fn hierarchy(&self) -> Option<&hierarchy::Plan> {
+        self.hierarchy.as_ref()
+    }
+
+    /// Whether what a reader sees are merged superpixels.
+    pub(crate) fn merges(&self) -> bool {
+        self.merge.is_some() || self.hierarchy.is_some()
+    }
+
     /// Whether frames may have masks.
     pub fn masked(&self) -> bool {
         self.masked
@@ -142,6 +154,7 @@ impl Plan {
             && self.connectivity == last.connectivity
             && self.min_region == last.min_region
             && self.merge.is_some() == last.merge.is_some()
+            && self.hierarchy.is_some() == last.hierarchy.is_some()
             && self.masked == last.masked
     }
 

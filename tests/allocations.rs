@@ -12,7 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 use pictures::{Buffer, clip};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -55,13 +55,15 @@ fn frames_allocate_next_to_nothing() {
     let quickshift =
         AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, ..quickshift::Params::default() });
     for algorithm in [slic(false), slic(true), lsc, quickshift] {
-        for (temporal, connectivity, ratio) in [
-            (false, true, 0.0),
-            (false, false, 0.0),
-            (false, true, 2.0),
-            (true, true, 0.0),
-            (true, false, 0.0),
-            (true, true, 2.0),
+        for (temporal, connectivity, ratio, regions) in [
+            (false, true, 0.0, 0),
+            (false, false, 0.0, 0),
+            (false, true, 2.0, 0),
+            (false, true, 0.0, 20),
+            (true, true, 0.0, 0),
+            (true, false, 0.0, 0),
+            (true, true, 2.0, 0),
+            (true, true, 0.0, 20),
         ] {
             let params = Params {
                 algorithm: algorithm.clone(),
@@ -69,6 +71,7 @@ fn frames_allocate_next_to_nothing() {
                 temporal,
                 connectivity,
                 merge: merge::Params { ratio, ..merge::Params::default() },
+                hierarchy: hierarchy::Params { regions, ..hierarchy::Params::default() },
                 ..Params::default()
             };
             let count = allocations(&params, &clip);

@@ -13,7 +13,7 @@ use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, MAX_SIDE, PixelFormat};
 use gstsuperpixel::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, Params, Range, THREADS};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 use pictures::{Buffer, PICTURES, SHAPES};
 use proptest::prelude::*;
 
@@ -62,23 +62,36 @@ fn algorithm() -> impl Strategy<Value = AlgorithmParams> {
 }
 
 fn params() -> impl Strategy<Value = Params> {
-    let merging = (number(merge::MERGE), any::<bool>(), number(merge::MAX_DISTANCE), whole(merge::PASSES))
-        .prop_map(|(ratio, either, max_distance, passes)| merge::Params {
-            ratio,
-            rule: if either { merge::Rule::Either } else { merge::Rule::Mutual },
-            max_distance,
-            passes,
-        });
+    let merging = || {
+        (number(merge::MERGE), any::<bool>(), number(merge::MAX_DISTANCE), whole(merge::PASSES)).prop_map(
+            |(ratio, either, max_distance, passes)| merge::Params {
+                ratio,
+                rule: if either { merge::Rule::Either } else { merge::Rule::Mutual },
+                max_distance,
+                passes,
+            },
+        )
+    };
+    let regions = || {
+        (whole(hierarchy::REGIONS), number(hierarchy::COMPACTNESS))
+            .prop_map(|(regions, compactness)| hierarchy::Params { regions, compactness })
+    };
     let sizes = (
         whole(gstsuperpixel::params::SUPERPIXEL_SIZE),
         prop_oneof![Just(0), 1u32..2000, any::<u32>()],
         number(gstsuperpixel::params::MIN_REGION),
     );
     let inertia = number(gstsuperpixel::temporal::INERTIA);
-    (sizes, merging, algorithm(), any::<[bool; 3]>(), inertia).prop_map(
+    // Seldom both, which is refused.
+    let fewer = prop_oneof![
+        8 => merging().prop_map(|merge| (merge, hierarchy::Params::default())),
+        8 => regions().prop_map(|hierarchy| (merge::Params::default(), hierarchy)),
+        1 => (merging(), regions()),
+    ];
+    (sizes, fewer, algorithm(), any::<[bool; 3]>(), inertia).prop_map(
         |(
             (superpixel_size, superpixels, min_region),
-            merge,
+            (merge, hierarchy),
             algorithm,
             [connectivity, temporal, masked],
             temporal_inertia,
@@ -89,6 +102,7 @@ fn params() -> impl Strategy<Value = Params> {
                 connectivity,
                 min_region,
                 merge,
+                hierarchy,
                 temporal,
                 temporal_inertia,
                 masked,
@@ -123,6 +137,9 @@ fn is_valid(params: &Params) -> bool {
         && within(merge::MERGE, params.merge.ratio)
         && within(merge::MAX_DISTANCE, params.merge.max_distance)
         && within(merge::PASSES, params.merge.passes)
+        && within(hierarchy::REGIONS, params.hierarchy.regions)
+        && within(hierarchy::COMPACTNESS, params.hierarchy.compactness)
+        && (params.hierarchy.regions == 0 || params.merge.ratio <= 0.0)
         && within(gstsuperpixel::temporal::INERTIA, params.temporal_inertia)
 }
 

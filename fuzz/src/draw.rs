@@ -10,7 +10,7 @@ use gstsuperpixel::params::{
     BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, Range,
     SUPERPIXEL_SIZE,
 };
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 use gstsuperpixel::temporal;
 
 use crate::pictures::{Buffer, PICTURES};
@@ -120,6 +120,17 @@ fn merging(u: &mut Unstructured<'_>) -> Result<merge::Params> {
     })
 }
 
+/// Off, or a number of regions; not beside `merge`.
+fn regions(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
+    params.hierarchy.compactness = within(u, hierarchy::COMPACTNESS)?;
+    params.hierarchy.regions = if params.merge.ratio > 0.0 || u.arbitrary()? {
+        0
+    } else {
+        u.int_in_range(1..=300)?
+    };
+    Ok(())
+}
+
 fn superpixels(u: &mut Unstructured<'_>) -> Result<u32> {
     Ok(match u.int_in_range(0..=5)? {
         0..=3 => 0,
@@ -147,7 +158,10 @@ pub fn change(u: &mut Unstructured<'_>, params: &mut Params, pixels: usize, part
         1 => params.superpixels = superpixels(u)?,
         2 => params.connectivity = !rarely(u, 4)?,
         3 => params.min_region = within(u, MIN_REGION)?,
-        4 => params.merge = merging(u)?,
+        4 => {
+            params.merge = merging(u)?;
+            regions(u, params)?;
+        }
         5 => params.temporal = u.arbitrary()?,
         6 => params.temporal_inertia = within(u, temporal::INERTIA)?,
         _ => params.algorithm = algorithm(u, pixels)?,

@@ -18,7 +18,6 @@ use super::imp::Superpixel;
 use super::log::CAT;
 use super::settings::Settings;
 use super::task::{Found, Stream, Task, library_error};
-use crate::algo::Algorithm;
 use crate::analytics;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
@@ -109,8 +108,12 @@ impl State {
     }
 }
 
-fn cpu_only(algorithm: Algorithm) -> String {
-    format!("algo={} runs on the CPU only; set backend=cpu or backend=auto", algorithm.nick())
+fn cpu_only(params: &Params) -> String {
+    let what = match params.hierarchy.regions {
+        0 => format!("algo={} runs", params.algorithm.algorithm().nick()),
+        _ => "regions above 0 run".into(),
+    };
+    format!("{what} on the CPU only; set backend=cpu or backend=auto")
 }
 
 /// The error of a frame that comes after one that ended the stream.
@@ -122,20 +125,15 @@ impl Superpixel {
     /// Opens the backend that is asked for, or the best that opens.
     pub(super) fn open(&self, settings: &Settings) -> Result<ActiveBackend, gst::ErrorMessage> {
         let refuse = |error: Error| gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {error}"));
-        let algorithm = settings.algorithm();
+        let params = settings.params();
         match settings.backend {
             enums::Backend::Cpu => ActiveBackend::cpu(settings).map_err(refuse),
-            enums::Backend::Cuda if !algorithm.capabilities().cuda => {
-                Err(gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {}", cpu_only(algorithm))))
+            enums::Backend::Cuda if !params.runs_on_cuda() => {
+                Err(gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {}", cpu_only(&params))))
             }
             enums::Backend::Cuda => ActiveBackend::cuda(settings).map_err(refuse),
-            enums::Backend::Auto if !algorithm.capabilities().cuda => {
-                gst::info!(
-                    CAT,
-                    imp = self,
-                    "backend=auto: using the CPU, the only backend of {}",
-                    algorithm.nick()
-                );
+            enums::Backend::Auto if !params.runs_on_cuda() => {
+                gst::info!(CAT, imp = self, "backend=auto: using the CPU: {}", cpu_only(&params));
                 ActiveBackend::cpu(settings).map_err(refuse)
             }
             enums::Backend::Auto => match ActiveBackend::cuda(settings) {
@@ -152,17 +150,17 @@ impl Superpixel {
         }
     }
 
-    /// Whether the stream has to move from the device to the CPU for an algorithm.
+    /// Whether the stream has to move from the device to the CPU for what only that can do.
     ///
     /// # Errors
     ///
     /// It would have to, but the user has asked for the device.
-    fn has_to_leave_device(&self, algorithm: Algorithm) -> Result<bool, gst::ErrorMessage> {
-        if algorithm.capabilities().cuda || !self.is_on_device() {
+    fn has_to_leave_device(&self, params: &Params) -> Result<bool, gst::ErrorMessage> {
+        if params.runs_on_cuda() || !self.is_on_device() {
             return Ok(false);
         }
         if self.settings.lock().unwrap().backend != enums::Backend::Auto {
-            return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(algorithm))));
+            return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(params))));
         }
         Ok(true)
     }
@@ -247,7 +245,7 @@ impl Superpixel {
             }
         }
         // Before the engine goes: where the algorithm is refused, the backend stays.
-        let leaves = self.has_to_leave_device(params.algorithm.algorithm())?;
+        let leaves = self.has_to_leave_device(&params)?;
         let backend = match state.engine.take() {
             Some((_, mut engine)) => {
                 // Frames in flight may still be in its memory.

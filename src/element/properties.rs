@@ -8,7 +8,7 @@ use gst::prelude::*;
 
 use crate::algo::{lsc, quickshift, slic};
 use crate::params::{BOUNDARY_WIDTH, ITERATIONS, MIN_REGION, Range, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
-use crate::post::merge;
+use crate::post::{hierarchy, merge};
 use crate::temporal;
 
 use super::cuda::DeviceSettings;
@@ -150,6 +150,16 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Never merge across a larger color difference, in Delta E (color-space=rgb: code values; 0 = no limit)",
         ),
         uint(merge::PASSES, "Merge passes", "Merging passes, each from the means that the last one left; more = fewer regions"),
+        uint(
+            hierarchy::REGIONS,
+            "Regions",
+            "Exactly so many regions: superpixels are merged, the most alike first (0 = off); as many as there are, where fewer",
+        ),
+        float(
+            hierarchy::COMPACTNESS,
+            "Compactness of regions",
+            "With regions: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more compact",
+        ),
         boolean(
             "temporal",
             default.temporal,

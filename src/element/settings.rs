@@ -10,7 +10,7 @@ use crate::params::{
     BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, SUPERPIXEL_SIZE,
     SUPERPIXELS, THREADS,
 };
-use crate::post::merge;
+use crate::post::{hierarchy, merge};
 use crate::temporal;
 
 use super::cuda::DeviceSettings;
@@ -35,6 +35,7 @@ pub(super) struct Settings {
     pub connectivity: bool,
     pub min_region: f32,
     pub merge: merge::Params,
+    pub hierarchy: hierarchy::Params,
     pub temporal: bool,
     pub temporal_inertia: f32,
     pub own: AllParams,
@@ -43,7 +44,14 @@ pub(super) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let Params {
-            superpixel_size, superpixels, connectivity, min_region, merge, temporal_inertia, ..
+            superpixel_size,
+            superpixels,
+            connectivity,
+            min_region,
+            merge,
+            hierarchy,
+            temporal_inertia,
+            ..
         } = Params::default();
         Self {
             algo: Algorithm::default(),
@@ -62,6 +70,7 @@ impl Default for Settings {
             connectivity,
             min_region,
             merge,
+            hierarchy,
             // A stream is one scene after another; the library cannot know that of what it is given.
             temporal: true,
             temporal_inertia,
@@ -78,7 +87,7 @@ impl Settings {
 
     /// Whether a device may be chosen at start.
     pub(super) fn may_use_device(&self) -> bool {
-        self.backend != Backend::Cpu && self.algorithm().capabilities().cuda
+        self.backend != Backend::Cpu && self.params().runs_on_cuda()
     }
 
     /// What decides the label map.
@@ -89,6 +98,7 @@ impl Settings {
             connectivity: self.connectivity,
             min_region: self.min_region,
             merge: self.merge.clone(),
+            hierarchy: self.hierarchy.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
             masked: false,
@@ -154,6 +164,8 @@ impl Settings {
             "merge-rule" => self.merge.rule = of::<MergeRule>(value).into(),
             "merge-max-distance" => self.merge.max_distance = merge::MAX_DISTANCE.check(of(value))?,
             "merge-passes" => self.merge.passes = merge::PASSES.check(of(value))?,
+            "regions" => self.hierarchy.regions = hierarchy::REGIONS.check(of(value))?,
+            "regions-compactness" => self.hierarchy.compactness = hierarchy::COMPACTNESS.check(of(value))?,
             "temporal" => self.temporal = of(value),
             "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
             "overlay" => self.overlay = of(value),
@@ -195,6 +207,8 @@ impl Settings {
             "merge-rule" => MergeRule::from(self.merge.rule).to_value(),
             "merge-max-distance" => self.merge.max_distance.to_value(),
             "merge-passes" => self.merge.passes.to_value(),
+            "regions" => self.hierarchy.regions.to_value(),
+            "regions-compactness" => self.hierarchy.compactness.to_value(),
             "temporal" => self.temporal.to_value(),
             "temporal-inertia" => self.temporal_inertia.to_value(),
             "overlay" => self.overlay.to_value(),

@@ -14,10 +14,16 @@ const WORD: usize = u64::BITS as usize;
 #[inline]
 pub(crate) fn for_each_change<T: Copy + PartialEq>(row: &[T], mut visit: impl FnMut(usize)) {
     let Some((_, rest)) = row.split_first() else { return };
-    for (word, (right, left)) in rest.chunks(WORD).zip(row.chunks(WORD)).enumerate() {
+    for_each_difference(rest, row, |x| visit(x + 1));
+}
+
+/// Calls `visit` with each column whose pixels in two rows differ, from left to right, as far as both go.
+#[inline]
+pub(crate) fn for_each_difference<T: Copy + PartialEq>(one: &[T], other: &[T], mut visit: impl FnMut(usize)) {
+    for (word, (one, other)) in one.chunks(WORD).zip(other.chunks(WORD)).enumerate() {
         let mut differ = [0u8; WORD];
-        for ((differ, right), left) in differ.iter_mut().zip(right).zip(left) {
-            *differ = u8::from(right != left);
+        for ((differ, one), other) in differ.iter_mut().zip(one).zip(other) {
+            *differ = u8::from(one != other);
         }
         let mut bits = 0;
         for (i, bytes) in differ.as_chunks().0.iter().enumerate() {
@@ -25,7 +31,7 @@ pub(crate) fn for_each_change<T: Copy + PartialEq>(row: &[T], mut visit: impl Fn
             bits |= u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
         }
         while bits != 0 {
-            visit(word * WORD + bits.trailing_zeros() as usize + 1);
+            visit(word * WORD + bits.trailing_zeros() as usize);
             bits &= bits - 1;
         }
     }

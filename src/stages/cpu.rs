@@ -10,7 +10,7 @@ use crate::image::{Frame, FrameMut, Labels};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, merge, overlay, statistics};
+use crate::post::{connectivity, hierarchy, merge, overlay, statistics};
 use crate::regions::Regions;
 use crate::temporal;
 
@@ -98,6 +98,16 @@ impl Backend for Cpu {
     ) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
         let stage = |rule| Box::new(merge::cpu::Merge::new(self, plan.frame.geometry, rule));
         Ok(plan.merge.map(|rule| stage(rule) as Box<dyn backend::Merge<Self>>))
+    }
+
+    fn hierarchy(
+        &self,
+        plan: &Plan,
+        _: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
+        let stage = |own| Box::new(hierarchy::cpu::Hierarchy::new(self, plan.frame.geometry, own));
+        Ok(plan.hierarchy.map(|own| stage(own) as Box<dyn backend::Hierarchy<Self>>))
     }
 
     fn temporal(

@@ -120,6 +120,21 @@ impl Backend for Cuda {
         Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, buffers, rule)?)))
     }
 
+    fn hierarchy(
+        &self,
+        plan: &Plan,
+        _: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
+        match plan.hierarchy {
+            None => Ok(None),
+            Some(_) => Err(Error::Backend {
+                backend: "cuda",
+                reason: "regions above 0 run on the CPU only; use the cpu backend".into(),
+            }),
+        }
+    }
+
     fn temporal(
         &self,
         plan: &Plan,

@@ -180,7 +180,7 @@ impl State {
             residual: 0,
             inside: temporal.samples,
             next_id: 1,
-            merged: plan.merge.map(|_| Merged::default()),
+            merged: plan.merges().then(Merged::default),
             largest: Array::new(),
             tracks: Array::new(),
             scratch: Scratch {

@@ -12,7 +12,7 @@ use gstsuperpixel::algo::quickshift::{self, EXP2};
 use gstsuperpixel::algo::{lsc, slic, snic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 
 /// What a pixel outside of a mask has as color: L 0, a +47, b -78.
 pub const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
@@ -544,4 +544,131 @@ pub fn merge(
     let used: BTreeSet<u16> = labels.iter().copied().filter(|&l| l != NO_LABEL).collect();
     let number: BTreeMap<u16, u16> = used.into_iter().enumerate().map(|(i, l)| (l, i as u16)).collect();
     labels.iter().map(|l| number.get(l).copied().unwrap_or(NO_LABEL)).collect()
+}
+
+/// The hierarchy by its definition: ordered maps, one pair of pixels at a time, and every stage to the last region. Returns the label
+/// map of `regions`, and the merges in their order as (label that joins, label that it joins).
+pub fn hierarchy(
+    geometry: Geometry,
+    labels: &[u16],
+    features: &[u32],
+    params: &hierarchy::Params,
+    quanta: f64,
+) -> (Vec<u16>, Vec<(u16, u16)>) {
+    let (w, pixels) = (geometry.width() as usize, geometry.pixels());
+    let side = pixels as f64 / 256.0;
+    let place = (f64::from(params.compactness) * quanta).powi(2) / side;
+    let mut shift = 63u32;
+    while shift > 0 && place * 2f64.powi(shift as i32) + 0.5 >= 2f64.powi(30) {
+        shift -= 1;
+    }
+    let place = (place * 2f64.powi(shift as i32) + 0.5).floor() as u128;
+
+    let mut sums: BTreeMap<u16, (u128, [u128; 5])> = BTreeMap::new();
+    let mut edges: BTreeMap<(u16, u16), (u128, u128)> = BTreeMap::new();
+    for i in (0..pixels).filter(|&i| labels[i] != NO_LABEL) {
+        let [l, a, b] = unpack(features[i]).map(u128::from);
+        let sum = sums.entry(labels[i]).or_default();
+        sum.0 += 1;
+        sum.1.iter_mut().zip([l, a, b, (i % w) as u128, (i / w) as u128]).for_each(|(sum, v)| *sum += v);
+        for j in neighbors(i, w, pixels).filter(|&j| labels[j] > labels[i] && labels[j] != NO_LABEL) {
+            let (one, other) = (unpack(features[i]), unpack(features[j]));
+            let edge = edges.entry((labels[i], labels[j])).or_default();
+            edge.0 += 1;
+            edge.1 += (0..3).map(|k| u128::from(one[k].abs_diff(other[k]))).sum::<u128>();
+        }
+    }
+    let n = sums.len();
+    // The name of the region that each superpixel is in, and the largest height in it.
+    let mut of: BTreeMap<u16, u16> = sums.keys().map(|&label| (label, label)).collect();
+    let mut highest: BTreeMap<u16, u128> = sums.keys().map(|&label| (label, 0)).collect();
+    let mut merges: Vec<(u128, u32, u16, u16)> = Vec::new();
+    let (mut least, mut round, mut open, mut stage) = (0, 0, false, n);
+    while stage > 0 {
+        stage /= 8;
+        while sums.len() > stage.max(1) {
+            let mut selected: BTreeMap<u16, (u128, u16)> = BTreeMap::new();
+            for (&(i, j), &(l, b)) in &edges {
+                let (a, c) = (sums[&i], sums[&j]);
+                let quarter = |sum: u128, n: u128| (8 * sum + n) / (2 * n);
+                let apart: Vec<u128> =
+                    (0..5).map(|k| quarter(a.1[k], a.0).abs_diff(quarter(c.1[k], c.0))).collect();
+                let d = apart[..3].iter().sum::<u128>().pow(2)
+                    + (20.0 * (4.0 * quanta).powi(2)) as u128
+                    + quarter(b, l).pow(2) / 2
+                    + place * (apart[3].pow(2) + apart[4].pow(2)) / (1 << shift);
+                let weight = 16 * a.0 * c.0 / (a.0 + c.0);
+                let mut root = 16u128;
+                while (root + 1).pow(8) <= l << 32 {
+                    root += 1;
+                }
+                let mut cost = weight * d.min(u128::from(u32::MAX)) / root;
+                let mut unit = 1;
+                while cost / unit >= 1 << 24 {
+                    unit *= 2;
+                }
+                cost -= cost % unit;
+                for (from, to) in [(i, j), (j, i)] {
+                    let best = selected.entry(from).or_insert((cost, to));
+                    *best = (*best).min((cost, to));
+                }
+            }
+            let mut joins = Vec::new();
+            for (&i, &(cost, to)) in &selected {
+                let mutual = selected[&to].1 == i;
+                if mutual && to < i || !mutual && open {
+                    joins.push((cost.max(highest[&i]).max(highest[&to]).max(least), round, i, to));
+                }
+            }
+            if joins.is_empty() {
+                stage = 0;
+                break;
+            }
+            open = 16 * joins.len() < sums.len();
+            // A region goes where what it has joined goes.
+            let into: BTreeMap<u16, u16> = joins.iter().map(|&(_, _, i, to)| (i, to)).collect();
+            let root = |mut name: u16| {
+                while let Some(&to) = into.get(&name) {
+                    name = to;
+                }
+                name
+            };
+            for &(height, _, i, _) in &joins {
+                let (sum, top) = (sums.remove(&i).unwrap(), highest.get_mut(&root(i)).unwrap());
+                *top = (*top).max(height);
+                let whole = sums.get_mut(&root(i)).unwrap();
+                whole.0 += sum.0;
+                (0..5).for_each(|k| whole.1[k] += sum.1[k]);
+            }
+            let mut fewer: BTreeMap<(u16, u16), (u128, u128)> = BTreeMap::new();
+            for (&(i, j), &(l, b)) in edges.iter().filter(|((i, j), _)| root(*i) != root(*j)) {
+                let (i, j) = (root(i).min(root(j)), root(i).max(root(j)));
+                let edge = fewer.entry((i, j)).or_default();
+                (edge.0, edge.1) = (edge.0 + l, edge.1 + b);
+            }
+            edges = fewer;
+            of.values_mut().for_each(|name| *name = root(*name));
+            merges.extend(joins);
+            round += 1;
+        }
+        if stage > 0 {
+            merges.sort();
+            least = merges[n - 2 * stage - 1].0;
+        }
+    }
+    merges.sort();
+    let keep = n.saturating_sub(params.regions as usize).min(merges.len());
+    let into: BTreeMap<u16, u16> = merges[..keep].iter().map(|&(_, _, i, to)| (i, to)).collect();
+    let mut numbers: BTreeMap<u16, u16> = BTreeMap::new();
+    let mut name = BTreeMap::new();
+    for &label in of.keys() {
+        let mut root = label;
+        while let Some(&to) = into.get(&root) {
+            root = to;
+        }
+        let next = numbers.len() as u16;
+        name.insert(label, *numbers.entry(root).or_insert(next));
+    }
+    let map = labels.iter().map(|label| name.get(label).copied().unwrap_or(NO_LABEL)).collect();
+    (map, merges.into_iter().map(|(_, _, i, to)| (i, to)).collect())
 }

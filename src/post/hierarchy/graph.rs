@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The rounds of the hierarchy over regions and pairs, and the cut; no pixel is looked at.
+
+use super::pairs::{Pairs, STALE};
+use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+
+/// What memory is for, in errors.
+const REGIONS: &str = "regions to merge";
+/// Selects nothing.
+const NONE: u64 = u64::MAX;
+
+/// What the pixels of a region add up to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sums {
+    pub count: u32,
+    pub color: [u64; 3],
+    pub position: [u64; 2],
+}
+
+impl Sums {
+    pub fn add(&mut self, other: &Sums) {
+        self.count += other.count;
+        for i in 0..3 {
+            self.color[i] += other.color[i];
+        }
+        for i in 0..2 {
+            self.position[i] += other.position[i];
+        }
+    }
+
+    fn mean(&self) -> Mean {
+        let n = u64::from(self.count.max(1));
+        let mean = |sum: u64| ((2 * MEAN_ONE * sum + n) / (2 * n)) as u32;
+        Mean { color: self.color.map(mean), position: self.position.map(mean) }
+    }
+}
+
+/// How a region has joined another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Join {
+    /// Bits of the height.
+    pub height: u32,
+    pub round: u32,
+    pub into: u32,
+    /// Pixels of what it is part of behind the round.
+    pub area: u32,
+}
+
+/// Regions and pairs, from all superpixels to however few are left.
+#[derive(Default)]
+pub(crate) struct Graph {
+    /// One for each label, as below. Those of a region that has joined another stay as they were.
+    pub sums: Array<Sums>,
+    pub pairs: Pairs,
+    means: Array<Mean>,
+    /// Bits of the largest height within.
+    heights: Array<u32>,
+    /// Bits of the least cost, and the neighbor that has it.
+    selected: Array<u64>,
+    /// Itself, or the root of the round in which it joined another.
+    roots: Array<u32>,
+    /// Whether the last round has changed it.
+    changed: Array<bool>,
+    joins: Array<Join>,
+    /// Regions that are left, in ascending order.
+    left: Array<u32>,
+    /// Those that have joined others, in the order of rounds.
+    joined: Array<u32>,
+    round: u32,
+    /// Merges in their order: height, round and label.
+    keys: Array<u64>,
+    /// Least height of what follows.
+    floor: u32,
+}
+
+impl Graph {
+    /// Merges as far as `regions` of the plan needs.
+    pub fn merge(&mut self, plan: &Plan) -> Result<()> {
+        let n = self.sums.len();
+        self.start(n)?;
+        let (mut stage, mut open) = (n, false);
+        while 2 * stage > plan.regions as usize {
+            stage /= STAGE;
+            while self.left.len() > stage.max(1) {
+                let before = self.left.len();
+                let joined = self.run_round(plan, open)?;
+                if joined == 0 {
+                    return Ok(());
+                }
+                open = FEW * joined < before;
+            }
+            if stage > 0 {
+                self.floor = self.height_of_rank(n - 2 * stage)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, n: usize) -> Result<()> {
+        memory::refill(&mut self.heights, REGIONS, n, 0)?;
+        memory::refill(&mut self.selected, REGIONS, n, NONE)?;
+        memory::refill(&mut self.changed, REGIONS, n, false)?;
+        memory::refill(&mut self.joins, REGIONS, n, Join::default())?;
+        for list in [&mut self.roots, &mut self.left, &mut self.joined] {
+            list.clear();
+            memory::reserve(list, REGIONS, n)?;
+        }
+        self.roots.extend(0..n as u32);
+        self.left.extend(0..n as u32);
+        self.means.clear();
+        memory::reserve(&mut self.means, REGIONS, n)?;
+        self.means.extend(self.sums.iter().map(Sums::mean));
+        (self.round, self.floor) = (0, 0);
+        Ok(())
+    }
+
+    /// Returns how many regions have joined others.
+    fn run_round(&mut self, plan: &Plan, open: bool) -> Result<usize> {
+        self.select(plan);
+        let first = self.joined.len();
+        self.join(open);
+        self.unite(first);
+        let Self { left, roots, changed, pairs, .. } = self;
+        left.retain(|&region| roots[region as usize] == region);
+        pairs.rename(roots, |region| !changed[region as usize])?;
+        self.round += 1;
+        Ok(self.joined.len() - first)
+    }
+
+    fn select(&mut self, plan: &Plan) {
+        let Self { pairs, sums, means, selected, left, .. } = self;
+        for &region in &*left {
+            selected[region as usize] = NONE;
+        }
+        for pair in &mut *pairs.list {
+            let [a, b] = [pair.a as usize, pair.b as usize];
+            if pair.cost == STALE {
+                let length = u64::from(pair.length);
+                let contrast = (2 * MEAN_ONE * pair.contrast + length) / (2 * length);
+                let sizes = [sums[a].count, sums[b].count];
+                pair.cost = plan.cost(&means[a], &means[b], sizes, pair.length, contrast);
+            }
+            let cost = u64::from(pair.cost) << 32;
+            selected[a] = selected[a].min(cost | b as u64);
+            selected[b] = selected[b].min(cost | a as u64);
+        }
+    }
+
+    /// Lists what joins what.
+    fn join(&mut self, open: bool) {
+        let Self { selected, heights, roots, joins, left, joined, .. } = self;
+        for &region in &*left {
+            let selection = selected[region as usize];
+            if selection == NONE {
+                continue;
+            }
+            let (cost, into) = ((selection >> 32) as u32, selection as u32);
+            let mutual = selected[into as usize] as u32 == region;
+            if if mutual { into < region } else { open } {
+                let within = heights[region as usize].max(heights[into as usize]);
+                let height = cost.max(within).max(self.floor);
+                joins[region as usize] = Join { height, round: self.round, into, area: 0 };
+                roots[region as usize] = into;
+                joined.push(region);
+            }
+        }
+    }
+
+    /// Adds what has joined from `first` on to its roots.
+    fn unite(&mut self, first: usize) {
+        let Self { sums, means, heights, roots, changed, joins, left, joined, .. } = self;
+        for &region in &*left {
+            changed[region as usize] = false;
+        }
+        for &region in &joined[first..] {
+            let mut root = roots[region as usize];
+            while roots[root as usize] != root {
+                root = roots[root as usize];
+            }
+            roots[region as usize] = root;
+            let more = sums[region as usize];
+            sums[root as usize].add(&more);
+            heights[root as usize] = heights[root as usize].max(joins[region as usize].height);
+            changed[root as usize] = true;
+        }
+        for &region in &joined[first..] {
+            let root = roots[region as usize] as usize;
+            joins[region as usize].area = sums[root].count;
+            if std::mem::take(&mut changed[root]) {
+                means[root] = sums[root].mean();
+            }
+        }
+        for &region in &joined[first..] {
+            changed[roots[region as usize] as usize] = true;
+        }
+    }
+
+    /// Keys of all merges, the `rank` least of them first.
+    fn select_keys(&mut self, rank: usize) -> Result<()> {
+        let Self { keys, joined, joins, .. } = self;
+        keys.clear();
+        memory::reserve(keys, REGIONS, joined.len())?;
+        keys.extend(joined.iter().map(|&region| {
+            let Join { height, round, .. } = joins[region as usize];
+            u64::from(height) << 32 | u64::from(round) << 16 | u64::from(region)
+        }));
+        if 0 < rank && rank < keys.len() {
+            keys.select_nth_unstable(rank - 1);
+        }
+        Ok(())
+    }
+
+    /// The height of the last of the `rank` least merges.
+    fn height_of_rank(&mut self, rank: usize) -> Result<u32> {
+        self.select_keys(rank)?;
+        Ok(self.keys.get(rank.wrapping_sub(1)).map_or(0, |key| (key >> 32) as u32))
+    }
+
+    /// The label of each superpixel's region where `regions` of them are left, or as many as there can be; returns how many.
+    pub fn cut(&mut self, regions: usize, labels: &mut Array<u16>) -> Result<usize> {
+        let n = self.sums.len();
+        let kept = n.saturating_sub(regions).min(self.joined.len());
+        self.select_keys(kept)?;
+        let Self { keys, joins, roots, left, .. } = self;
+        // From here on the root of each region after the cut, then its label.
+        roots.clear();
+        roots.extend(0..n as u32);
+        for key in &keys[..kept] {
+            let region = *key as u16;
+            roots[usize::from(region)] = joins[usize::from(region)].into;
+        }
+        labels.clear();
+        memory::reserve(labels, REGIONS, n)?;
+        let numbers = left;
+        memory::refill(numbers, REGIONS, n, u32::MAX)?;
+        let mut next = 0;
+        for region in 0..n as u32 {
+            let mut root = region;
+            while roots[root as usize] != root {
+                let up = roots[roots[root as usize] as usize];
+                roots[root as usize] = up;
+                root = up;
+            }
+            let number = &mut numbers[root as usize];
+            if *number == u32::MAX {
+                *number = next;
+                next += 1;
+            }
+            labels.push(*number as u16);
+        }
+        Ok(next as usize)
+    }
+}

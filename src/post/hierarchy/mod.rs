@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `hierarchy`: regions that touch are merged pair by pair, the most alike first, until exactly as many are left as were asked
+//! for; what more would be merged, and in which order, follows as well.
+//!
+//! Everything is an integer; quotients are rounded down, means half up. `q` is a quantum of color, `w` and `h` are the frame's sides.
+//!
+//! ```text
+//! region i: n pixels; c, the mean of their features, in 1/4 q; p, the mean of their columns and rows, in 1/4 px
+//! pair i, j that touches: l, the number of pairs of 4-neighbors across; b, the mean of the summed absolute differences of their
+//!     features, in 1/4 q
+//! D(i, j) = |c_i - c_j|_1² + C + floor(G b²) + floor(P |p_i - p_j|² / 2^s), at most 2^32 - 1
+//!     C = 20 (Delta E)²; G = 1/2; P / 2^s = (m / E)², with m the compactness in Delta E and E = sqrt(w h) / 16 px
+//! W(i, j) = floor(16 n_i n_j / (n_i + n_j))
+//! R(i, j) = the largest integer with R^8 <= 2^32 l, which is floor(16 l^(1/8))
+//! cost(i, j) = floor(W D / R), without the bits below its 24 highest
+//! ```
+//!
+//! This is Ward's increase of the squared error, of colors and places, with a share for a visible edge between the two, less where
+//! their common boundary is long. An integer of 24 bits times a power of two is a number of 32-bit floating point, and the order
+//! of costs is that of these numbers' bits: [`cost_bits`].
+//!
+//! ```text
+//! every region is named by its label; t = 0
+//! round r = 0, 1, ...:
+//!     every region i that touches others selects the neighbor s(i) of least (cost, name)
+//!     root: a region that its selection selects, too, and whose name is the lower of both
+//!     a region i that is no root joins s(i) if s(i) selects it, too; in an open round if it touches any at all
+//!         open: the round before joined fewer than 1/16 of the regions that it began with
+//!         height of what joins: the largest of its cost, t, and the heights of all that has joined i or s(i) before
+//!     all at once; n and sums add up, l and sums of b of pairs that have become equal, too; a root keeps its name
+//! ```
+//!
+//! Selections form no cycle longer than two: costs around one are equal, and then the lowest name's selection selects it back.
+//! So every region joins at most once, and `(into, height, round)` of every region that has joined is a forest. What one root has
+//! taken up in a round touches it or what else it has taken up. An open round at least halves the regions that touch others. Without open
+//! rounds a region that touches a thousand others, as the sky does birds, would take a thousand rounds.
+//!
+//! ```text
+//! f = the number of regions before any round
+//! stage: f = floor(f / 8); rounds while more than max(f, 1) regions are left and one has joined in the last round
+//!     then t = the height of the merge of rank (number before any round) - 2f
+//! stages until 2f <= the wanted number K, or nothing has joined
+//! kept: the merges of least (height, round, name), as many as leave K regions; if there are not so many, all
+//! labels: what the kept merges leave, numbered in the order of their lowest label, which is raster order where labels are connected
+//! ```
+//!
+//! Heights never fall along a path of the forest, and rounds rise, so whatever is inside of a region that a kept merge joins is
+//! kept as well. Merges of later stages are never lower than `t`, which leaves the first 2f of them in their order: how many regions are
+//! wanted decides only how far the stages go, and every region of a level lies in one of any coarser level.
+//!
+//! The order of pixels, regions, pairs or threads shows nowhere: sums and minima commute. What is outside of a mask is no region and
+//! touches nothing. Regions that do not touch are never joined, so a picture in several pieces keeps one region in each at least.
+//! Without connectivity two labels touch where any of their pixels do.
+//!
+//! After Ward 1963; rounds of reciprocal nearest neighbors after de Rham 1980 and Benzecri 1982.
+
+use crate::algo::grid::Grid;
+use crate::color::ColorSpace;
+use crate::error::Result;
+use crate::image::Geometry;
+use crate::range::Range;
+
+pub(crate) mod cpu;
+pub(crate) mod graph;
+mod pairs;
+
+/// Wanted number of regions; 0 merges nothing.
+pub const REGIONS: Range<u32> =
+    Range { name: "regions", min: 0, max: 65_535, default: 0, allowed: "0 to 65535" };
+/// Color difference, in Delta E, that weighs as much as a distance of 1/16 of the picture's side.
+pub const COMPACTNESS: Range<f32> =
+    Range { name: "regions-compactness", min: 0.0, max: 100.0, default: 8.0, allowed: "0 to 100" };
+
+/// Means are in this part of a quantum, or of a px.
+pub(crate) const MEAN_ONE: u64 = 4;
+/// Squared difference, in units of color, that any two regions have: it keeps sizes alike where colors are.
+const LEAST_DIFFERENCE: f64 = 20.0;
+/// One in the fixed point of G.
+pub(crate) const CONTRAST_ONE: u64 = 256;
+/// Weight of the squared contrast across a boundary.
+const CONTRAST: f64 = 0.5;
+/// Bits of the weight of positions, at most: with squared distances below 2^33, products stay below 2^63.
+const POSITION_BITS: u32 = 30;
+/// Share of the picture's side that [`COMPACTNESS`] is about.
+const SIDE_PARTS: f64 = 16.0;
+/// A stage leaves one of so many regions.
+pub(crate) const STAGE: usize = 8;
+/// A round that joins fewer than one of so many regions is followed by an open one.
+pub(crate) const FEW: usize = 16;
+/// Fewest superpixels for a wanted region.
+const FINER: f64 = 3.0;
+
+/// How many regions, and what they are like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Exactly so many regions, or as many as there are superpixels; 0 = off.
+    pub regions: u32,
+    /// Higher = more compact regions, lower = closer to colors.
+    pub compactness: f32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { regions: REGIONS.default, compactness: COMPACTNESS.default }
+    }
+}
+
+impl Params {
+    /// Checks every value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
+    pub fn validate(&self) -> Result<()> {
+        REGIONS.check(self.regions)?;
+        COMPACTNESS.check(self.compactness).map(drop)
+    }
+
+    /// The grid step that gives enough superpixels to merge, at most `step`.
+    pub(crate) fn finer_step(&self, geometry: Geometry, step: u32) -> u32 {
+        match self.regions {
+            0 => step,
+            count => step.min(Grid::step_for_count(geometry, (f64::from(count) * FINER) as u32)),
+        }
+    }
+}
+
+/// The same in integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Wanted number of regions, not 0.
+    pub(crate) regions: u32,
+    /// C.
+    pub(crate) least: u32,
+    /// G in 1/256.
+    pub(crate) contrast: u32,
+    /// P, below 2^30.
+    pub(crate) position: u32,
+    /// s, below 64.
+    pub(crate) position_shift: u32,
+}
+
+impl Plan {
+    /// `None` where nothing is to be merged.
+    pub(crate) fn new(params: &Params, space: ColorSpace, geometry: Geometry) -> Option<Self> {
+        let unit = (MEAN_ONE as f64 * space.quanta()).powi(2);
+        let m = f64::from(params.compactness) * space.quanta();
+        let position = m * m * SIDE_PARTS * SIDE_PARTS / geometry.pixels() as f64;
+        let position_shift = (0..64)
+            .rev()
+            .find(|&shift| position * (1u64 << shift) as f64 + 0.5 < f64::from(1u32 << POSITION_BITS))
+            .unwrap_or(0);
+        (params.regions > 0).then_some(Self {
+            regions: params.regions,
+            least: (LEAST_DIFFERENCE * unit) as u32,
+            contrast: (CONTRAST * CONTRAST_ONE as f64) as u32,
+            position: (position * (1u64 << position_shift) as f64 + 0.5) as u32,
+            position_shift,
+        })
+    }
+
+    /// The cost of joining two regions whose means are `a` and `b`, `n` pixels each, along a boundary of `length` with a mean
+    /// contrast of `contrast`.
+    #[inline]
+    pub(crate) fn cost(&self, a: &Mean, b: &Mean, n: [u32; 2], length: u32, contrast: u64) -> u32 {
+        let color: u64 = (0..3).map(|i| u64::from(a.color[i].abs_diff(b.color[i]))).sum();
+        let apart: u64 = (0..2).map(|i| u64::from(a.position[i].abs_diff(b.position[i])).pow(2)).sum();
+        let difference = color * color
+            + u64::from(self.least)
+            + u64::from(self.contrast) * contrast * contrast / CONTRAST_ONE
+            + ((u64::from(self.position) * apart) >> self.position_shift).min(u64::from(u32::MAX));
+        let [n, m] = n.map(u64::from);
+        let weight = 16 * n * m / (n + m);
+        cost_bits(weight * difference.min(u64::from(u32::MAX)) / root(length))
+    }
+}
+
+/// Means of a region, in 1/4 quantum and 1/4 px.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mean {
+    pub color: [u32; 3],
+    pub position: [u32; 2],
+}
+
+/// An integer as the bits of the largest 32-bit float that is not larger: they are ordered as what they stand for.
+#[inline]
+pub(crate) fn cost_bits(cost: u64) -> u32 {
+    let below = (u64::BITS - cost.leading_zeros()).saturating_sub(f32::MANTISSA_DIGITS);
+    ((cost >> below << below) as f32).to_bits()
+}
+
+/// What R can be: sides of 2^14 px have boundaries below 2^30, which gives 215.
+const ROOTS: usize = 216;
+
+/// The least `length` with `root(length) >= R`, for every R.
+const LEAST_LENGTHS: [u32; ROOTS] = {
+    let mut lengths = [0; ROOTS];
+    let mut r = 17u64;
+    while (r as usize) < ROOTS {
+        lengths[r as usize] = r.pow(8).div_ceil(1 << 32) as u32;
+        r += 1;
+    }
+    lengths
+};
+
+/// 16 times the eighth root, rounded down.
+#[inline]
+pub(crate) fn root(length: u32) -> u64 {
+    LEAST_LENGTHS.partition_point(|&least| least <= length) as u64 - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_the_largest_that_hold() {
+        for length in (1..70_000).chain([1 << 20, (1 << 29) - 1, 1 << 29, (1 << 30) - 1]) {
+            let (r, wanted) = (u128::from(root(length)), u128::from(length) << 32);
+            assert!(r.pow(8) <= wanted && (r + 1).pow(8) > wanted, "{length}: {r}");
+        }
+        assert_eq!([1, 2, 256].map(root), [16, 17, 32]);
+    }
+
+    #[test]
+    fn bits_of_costs_are_in_their_order_and_exact_to_24_bits() {
+        for cost in
+            [0u64, 1, 2, (1 << 24) - 1, 1 << 24, (1 << 24) + 1, (1 << 25) - 1, u64::MAX >> 2, u64::MAX]
+        {
+            let float = f32::from_bits(cost_bits(cost));
+            assert!(float as u128 <= u128::from(cost), "{cost}");
+            let next = f32::from_bits(cost_bits(cost) + 1);
+            assert!(next as u128 > u128::from(cost), "{cost}");
+            assert!(cost_bits(cost / 2) <= cost_bits(cost));
+        }
+        assert_eq!(cost_bits((1 << 25) - 1), cost_bits((1 << 25) - 2));
+    }
+
+    #[test]
+    fn positions_weigh_the_same_in_pictures_of_any_size() {
+        for (w, h) in [(1, 1), (481, 321), (16384, 16384), (16384, 1)] {
+            let geometry = Geometry::new(w, h).unwrap();
+            for compactness in [0.0, 0.01, 8.0, 100.0] {
+                let params = Params { regions: 1, compactness };
+                let plan = Plan::new(&params, ColorSpace::Lab, geometry).unwrap();
+                let weight = f64::from(plan.position) / 2f64.powi(plan.position_shift as i32);
+                let side = geometry.pixels() as f64 / 256.0;
+                let wanted = f64::from(compactness).powi(2) * 64.0 / side;
+                assert!((weight - wanted).abs() <= 1e-6 * wanted, "{w}x{h} {compactness}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_cost_wraps() {
+        let far = Mean { color: [4 * 1023, 4 * 2047, 4 * 2047], position: [4 * 16383; 2] };
+        let geometry = Geometry::new(16384, 16384).unwrap();
+        for compactness in [0.0, 100.0] {
+            let plan = Plan::new(&Params { regions: 1, compactness }, ColorSpace::Lab, geometry).unwrap();
+            let cost = plan.cost(&Mean::default(), &far, [1 << 27; 2], 1, 4 * 5117);
+            let near = plan.cost(&Mean::default(), &far, [1 << 26; 2], 1, 4 * 5117);
+            assert!(cost > near, "{compactness}");
+        }
+    }
+}
