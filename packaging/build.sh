@@ -4,7 +4,10 @@
 #
 # PACKAGE is one of
 #   wheel   the Python package: a wheel for x86-64 Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
-# They appear in FOLDER (default: packages in Cargo's target folder). Needs Rust, python3 with pip, and the package index.
+#   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
+#   crate   the library's source archive, as a registry takes it, and its bill of materials
+# They appear in FOLDER (default: packages in Cargo's target folder). All need Rust; the wheel python3 with pip and the package
+# index, the others the build packages of the README, the deb also debhelper.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,12 +15,12 @@ target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # shellcheck source=tools/pinned.sh
 . "$root/tools/pinned.sh"
 
-usage() { sed -n '3,7s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,10s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
 say() { printf '== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 case ${1:-} in
-    wheel) [ $# -le 2 ] || { usage >&2; exit 2; } ;;
+    wheel | deb | crate) [ $# -le 2 ] || { usage >&2; exit 2; } ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
 esac
@@ -49,6 +52,67 @@ build_wheel() {
     cd "$root"
     rm -rf "$stage"
     (cd "$folder" && ls -l "${built##*/}" "${source##*/}")
+}
+
+# What all packages say of themselves, from the one place where it stands: fact FIELD, a Python expression of the package's `p`.
+fact() {
+    cargo metadata --locked --no-deps --format-version=1 | python3 -c "
+import json, sys
+p = next(p for p in json.load(sys.stdin)['packages'] if p['name'] == 'gst-plugin-superpixel')
+print($1 or '')"
+}
+triple_here() { rustc -vV | sed -n 's/^host: //p'; }
+
+# Built from a copy of what git has, with Debian's own tools, so that debug symbols, dependencies and dates are as Debian wants them.
+build_deb() {
+    local stage=$target_dir/superpixel-deb name=gstreamer1.0-superpixel tree version released maintainer epoch
+    command -v dh >/dev/null || die "debhelper is missing: apt-get install debhelper"
+    git rev-parse --verify -q HEAD >/dev/null || die "this needs a git checkout, which says what belongs to the package"
+    rm -rf "$stage"
+    tree=$stage/tree
+    mkdir -p "$tree"
+    git ls-files -z | tar -c --null --files-from=- | tar -x -m -C "$tree"
+    version=$(fact "p['version']")
+    released=$(fact "(p['metadata'] or {}).get('gstreamer', {}).get('release_date')")
+    if [ "$released" ]; then
+        epoch=$(date -u -d "$released" +%s)
+    else
+        epoch=$(git log -1 --format=%ct)
+        # Sorts before the release.
+        version=$version~git$(date -u -d "@$epoch" +%Y%m%d).$(git rev-parse --short=7 HEAD)
+    fi
+    # dpkg wants an address; an empty one is at least none.
+    maintainer=$(fact "p['authors'][0]")
+    case $maintainer in *"<"*) ;; *) maintainer="$maintainer <>" ;; esac
+    # The plugin shows the date of this file as its release date.
+    touch -d "@$epoch" "$tree/Cargo.toml"
+    cp -r packaging/debian "$tree/debian"
+    cd "$tree"
+    sed -i "s|@MAINTAINER@|$maintainer|" debian/control
+    printf '%s (%s-1) unstable; urgency=medium\n\n  * Changes: changelog.gz beside this file.\n\n -- %s  %s\n' \
+        $name "$version" "$maintainer" "$(date -u -R -d "@$epoch")" >debian/changelog
+    "$root/packaging/bill.py" Cargo.toml "$(triple_here)" debian/gst-plugin-superpixel.cdx.json debian/licenses
+    "$root/packaging/copyright.py" debian/licenses >debian/copyright
+    # Messages of panics and debug symbols name files; not where they were here.
+    SOURCE_DATE_EPOCH=$epoch CARGO_TARGET_DIR=$target_dir \
+        RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$tree=superpixel" \
+        dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
+    cd "$root"
+    mv "$stage"/*.deb "$folder/"
+    rm -rf "$stage"
+    (cd "$folder" && ls -l "$name"*_"$version"-1_*.deb)
+}
+
+build_crate() {
+    local archive
+    # A registry wants what is committed; to try, anything will do.
+    cargo package --locked --allow-dirty --package gst-plugin-superpixel --target-dir "$target_dir"
+    archive=$target_dir/package/gst-plugin-superpixel-$(fact "p['version']").crate
+    [ "$(stat -c %s "$archive")" -lt 10000000 ] || die "the archive has more than the 10 MB that a registry takes"
+    cp "$archive" "$folder/"
+    archive=$folder/${archive##*/}
+    packaging/bill.py Cargo.toml "$(triple_here)" "${archive%.crate}.cdx.json" /dev/null
+    (cd "$folder" && ls -l gst-plugin-superpixel-*)
 }
 
 say "building the $1"

@@ -104,7 +104,7 @@ mod plugin {
         "MPL-2.0",
         env!("CARGO_PKG_NAME"),
         env!("CARGO_PKG_NAME"),
-        env!("CARGO_PKG_REPOSITORY"),
+        env!("PACKAGE_ORIGIN"),
         env!("BUILD_REL_DATE")
     );
 }

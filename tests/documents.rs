@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The documents are true where a program can tell: the property tables are those of the elements, the pipelines of the README
-//! can be built, every link leads somewhere, and the README stays short.
+//! can be built, every link leads somewhere, and the README stays short. `SUPERPIXEL_WRITE=1` writes the property tables anew.
 #![cfg(feature = "gst")]
 
 mod common;
@@ -115,8 +115,52 @@ fn table(document: &str, heading: &str) -> Vec<Row> {
     rows
 }
 
+/// The document with the table below `heading` made anew: rows and meanings stay in their order, a property that the table does not
+/// have comes last with its blurb for a meaning.
+fn rewritten(document: &str, heading: &str, element: &str) -> String {
+    let mut real = properties(element);
+    let mut lines = document.lines();
+    let mut new: Vec<String> = Vec::new();
+    let push_until = |lines: &mut std::str::Lines, new: &mut Vec<String>, last: &dyn Fn(&str) -> bool| {
+        for line in lines {
+            new.push(line.to_owned());
+            if last(line) {
+                return;
+            }
+        }
+    };
+    push_until(&mut lines, &mut new, &|line| line == heading);
+    push_until(&mut lines, &mut new, &|line| line.starts_with("|---"));
+    let mut rest = lines.clone();
+    for line in lines.take_while(|line| line.starts_with('|')) {
+        rest.next();
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        if let Some(at) = real.iter().position(|row| row[0] == cells[0]) {
+            new.push(format!("| {} | {} |", real.remove(at).join(" | "), cells[5]));
+        }
+    }
+    let made = gst::ElementFactory::make(element).build().unwrap();
+    for row in real {
+        let blurb =
+            made.find_property(row[0].trim_matches('`')).and_then(|spec| spec.blurb().map(str::to_owned));
+        new.push(format!("| {} | {} |", row.join(" | "), blurb.unwrap_or_default()));
+    }
+    new.extend(rest.map(str::to_owned));
+    new.join("\n") + "\n"
+}
+
 fn compare(element: &str) {
     common::init();
+    if std::env::var_os("SUPERPIXEL_WRITE").is_some() {
+        // Both tables are in one file, and tests run beside each other.
+        static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _guard = ONE_AT_A_TIME.lock().unwrap();
+        let path = root().join("docs/properties.md");
+        let document = std::fs::read_to_string(&path).unwrap();
+        let heading = format!("## Properties of `{element}`");
+        std::fs::write(&path, rewritten(&document, &heading, element)).unwrap();
+        return;
+    }
     let document = include_str!("../docs/properties.md");
     let (mut said, real) = (table(document, &format!("## Properties of `{element}`")), properties(element));
     // Builds without the feature do not have them.
@@ -246,4 +290,22 @@ fn the_readme_is_short() {
     let long =
         prose(include_str!("../README.md")).find(|line| line.chars().count() > 120 && !line.starts_with('|'));
     assert_eq!(long, None);
+}
+
+/// The version and, once released, the date stand in Cargo.toml; files that cannot refer to it have to say the same.
+#[test]
+fn every_file_names_one_version() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let manifest = read("Cargo.toml");
+    let released = manifest.lines().find_map(|line| line.strip_prefix("release_date = "));
+    let released = released.map(|date| date.trim_matches('"'));
+    assert!(read("meson.build").contains(&format!("version: '{version}'")), "meson.build");
+    let citation = read("CITATION.cff");
+    assert!(citation.contains(&format!("\nversion: {version}\n")), "CITATION.cff");
+    let dated = citation.lines().find_map(|line| line.strip_prefix("date-released: "));
+    assert_eq!(dated, released, "CITATION.cff");
+    if let Some(date) = released {
+        assert!(read("CHANGELOG.md").contains(&format!("\n## [{version}] - {date}\n")), "CHANGELOG.md");
+    }
 }

@@ -98,7 +98,7 @@ impl ElementImpl for Superpixel {
                 "Superpixel segmentation",
                 "Filter/Analyzer/Effect/Video",
                 "Segments video into superpixels, attaches the label map and draws boundaries or mean colors",
-                "The superpixel contributors",
+                env!("CARGO_PKG_AUTHORS"),
             )
         });
         Some(&*METADATA)

@@ -64,6 +64,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
         enums::ColorSpace::static_type(),
         enums::MergeRule::static_type(),
         enums::Overlay::static_type(),
+        enums::Analytics::static_type(),
     ] {
         enumeration.mark_as_plugin_api(gst::PluginAPIFlags::empty());
     }

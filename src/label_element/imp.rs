@@ -187,7 +187,7 @@ impl ElementImpl for SuperpixelLabels {
                 "Superpixel label maps",
                 "Filter/Converter/Video",
                 "Replaces frames by the label maps that superpixel attached to them",
-                "The superpixel contributors",
+                env!("CARGO_PKG_AUTHORS"),
             )
         });
         Some(&*METADATA)

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: MPL-2.0
+# One step of packaging/try-deb.sh within a root: prepare, install, use or purge.
+set -eu
+
+case $1 in
+    prepare)
+        apt-get -q -q -o Dpkg::Use-Pty=0 update
+        # What the package recommends, so that what it leaves is told from what they leave.
+        apt-get -q -q -o Dpkg::Use-Pty=0 install -y --no-install-recommends gstreamer1.0-tools gstreamer1.0-plugins-base >/dev/null
+        ! command -v cargo rustc
+        ;;
+    install)
+        apt-get -q -q -o Dpkg::Use-Pty=0 install -y --no-install-recommends /tmp/superpixel.deb >/dev/null
+        dpkg-query -W gstreamer1.0-superpixel libgstreamer1.0-0
+        ;;
+    use)
+        # The registry is not the package's.
+        export GST_REGISTRY=/tmp/registry.bin
+        gst-inspect-1.0 superpixel >/tmp/inspect.txt
+        grep '^  Version' /tmp/inspect.txt
+        gst-launch-1.0 -q videotestsrc num-buffers=30 ! video/x-raw,width=320,height=240 ! \
+            superpixel algo=quickshift sigma=2 tau=8 overlay=mean-color ! videoconvert ! fakesink
+        # Another run starts from the registry; the first one's time is GStreamer's scan.
+        for element in identity superpixel identity superpixel identity superpixel; do
+            start=$(date +%s%N)
+            gst-inspect-1.0 $element >/dev/null
+            echo "gst-inspect-1.0 $element: $((($(date +%s%N) - start) / 1000000)) ms"
+        done
+        ;;
+    purge) apt-get -q -q -o Dpkg::Use-Pty=0 purge -y gstreamer1.0-superpixel >/dev/null ;;
+esac
