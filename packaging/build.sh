@@ -79,7 +79,7 @@ build_deb() {
     else
         epoch=$(git log -1 --format=%ct)
         # Sorts before the release.
-        version=$version~git$(date -u -d "@$epoch" +%Y%m%d).$(git rev-parse --short=7 HEAD)
+        version=$version~git$(date -u -d "@$epoch" +%Y%m%d%H%M%S).$(git rev-parse --short=7 HEAD)
     fi
     # dpkg wants an address; an empty one is at least none.
     maintainer=$(fact "p['authors'][0]")

@@ -6,6 +6,8 @@ set -eu
 case $1 in
     prepare)
         apt-get -q -q -o Dpkg::Use-Pty=0 update
+        # A root that is used again may have it from a run that failed.
+        apt-get -q -q -o Dpkg::Use-Pty=0 purge -y gstreamer1.0-superpixel >/dev/null 2>&1 || true
         # What the package recommends, so that what it leaves is told from what they leave.
         apt-get -q -q -o Dpkg::Use-Pty=0 install -y --no-install-recommends gstreamer1.0-tools gstreamer1.0-plugins-base >/dev/null
         ! command -v cargo rustc

@@ -304,6 +304,27 @@ use_meson() {
 }
 section "meson" use_meson
 
+# The packages that need no other system; packaging/try-deb.sh tries fresh ones.
+try_packages() {
+    local folder=$scratch/packages installed=$scratch/installed plugin
+    packaging/build.sh crate "$folder"
+    packaging/build.sh deb "$folder"
+    dpkg -x "$folder"/gstreamer1.0-superpixel_*.deb "$installed"
+    export GST_PLUGIN_PATH=$installed/usr/lib GST_REGISTRY=$scratch/packages-registry.bin
+    gst-inspect-1.0 superpixel >"$scratch/inspect.txt"
+    plugin=$(sed -n 's/^  Filename *//p' "$scratch/inspect.txt")
+    [[ $plugin == "$installed"/usr/lib/*/gstreamer-1.0/libgstsuperpixel.so ]]
+    gst-launch-1.0 -q videotestsrc num-buffers=10 ! superpixel algo=quickshift overlay=mean-color ! videoconvert ! fakesink
+    grep -q '"name": "cudarc"' "$folder"/gst-plugin-superpixel-*.cdx.json
+    grep -q 'cudarc' "$installed/usr/share/doc/gstreamer1.0-superpixel/copyright"
+}
+if command -v dpkg-deb >/dev/null; then
+    install_packages debhelper
+    section "packages" try_packages
+else
+    skip "packages" "not a Debian or Ubuntu system"
+fi
+
 # Runs install_rust in a home with a rustup that notes what it is asked: FOLDER DEFAULT'S-VERSION [TOOLCHAIN=VERSION ...]
 choose_rust() {
     local folder=$1 default=$2 have
