@@ -3,7 +3,7 @@
 
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
+use gstsuperpixel::image::{Frame, FrameInfo, Geometry};
 use numpy::{
     Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
     PyUntypedArray, PyUntypedArrayMethods,
@@ -271,25 +271,8 @@ fn dtype_error(array: &Bound<'_, PyUntypedArray>) -> PyErr {
     PyTypeError::new_err(format!("{DTYPE}, got {dtype}{advice}"))
 }
 
-/// Size and format of an image by its shape.
-pub fn frame_info(shape: &[usize], order: Order) -> PyResult<FrameInfo> {
-    let (height, width, channels) = match *shape {
-        [height, width] => (height, width, 1),
-        [height, width, channels] => (height, width, channels),
-        _ => return Err(shape_error(shape)),
-    };
-    let format = match (channels, order) {
-        (1, _) => PixelFormat::Gray8,
-        (3, Order::Rgb) => PixelFormat::Rgb,
-        (3, Order::Bgr) => PixelFormat::Bgr,
-        (4, Order::Rgb) => PixelFormat::Rgba,
-        (4, Order::Bgr) => PixelFormat::Bgra,
-        _ => return Err(shape_error(shape)),
-    };
-    Ok(FrameInfo::new(geometry(height, width)?, format))
-}
-
-fn shape_error(shape: &[usize]) -> PyErr {
+/// The error of an array of another shape than images have.
+pub fn shape_error(shape: &[usize]) -> PyErr {
     let advice = match shape {
         [3 | 4, height, width] if *height > 4 && *width > 4 => {
             "; for channels first: image.transpose(1, 2, 0).copy(), of torch image.permute(1, 2, 0).contiguous()"
@@ -310,7 +293,8 @@ fn in_use(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{what} is the `out` of a call in another thread"))
 }
 
-fn geometry(height: usize, width: usize) -> PyResult<Geometry> {
+/// A size, checked.
+pub fn geometry(height: usize, width: usize) -> PyResult<Geometry> {
     let [height, width] = [height, width].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
     Geometry::new(width, height).map_err(exception)
 }

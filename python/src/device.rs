@@ -1,65 +1,143 @@
 // SPDX-License-Identifier: MPL-2.0
-//! A call with a frame on a device: what is checked before it, and what comes out.
+//! A call with an image or a batch on a device: what is checked before it, and what comes out.
 
 use gstsuperpixel::cuda::{Cuda, DeviceMemory, LabelType};
+use gstsuperpixel::image::FrameInfo;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::{Order, frame_info};
+use crate::arrays::Order;
 use crate::device_array::{DeviceArray, Shared};
-use crate::engines::{RawFrame, Streams, Target};
+use crate::device_image::{self, DeviceImages};
+use crate::engines::{RawFrame, Streams, Target, Task};
 use crate::foreign::{Foreign, is_on_device};
 use crate::library::{Dtype, Library};
 use crate::streams;
 
-/// A frame on a device and where its labels go.
+/// What a call was given beside the image.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a, 'py> {
+    pub out: Option<&'a Bound<'py, PyAny>>,
+    pub mask: Option<&'a Bound<'py, PyAny>>,
+    pub stream: Option<&'a Bound<'py, PyAny>>,
+    /// Whether floats are looked at before they are used, which the host waits for.
+    pub check: bool,
+}
+
+/// Images on a device and where their labels go.
 pub struct Call<'py> {
     image: Foreign<'py>,
-    frame: RawFrame,
+    images: DeviceImages,
+    mask: Option<Mask<'py>>,
     target: Target,
     kind: LabelType,
     streams: Streams,
+    check: bool,
+    /// Shape of the labels.
+    shape: Vec<usize>,
     /// The array that comes out, unless it is ours.
     result: Option<Bound<'py, PyAny>>,
     /// Holds the memory of `out`.
     out: Option<Foreign<'py>>,
 }
 
+/// Masks of the images, or one for all.
+struct Mask<'py> {
+    array: Foreign<'py>,
+    stride: u32,
+    /// Bytes from one to the next.
+    apart: u64,
+}
+
 impl<'py> Call<'py> {
-    /// Checks a frame that [`is_on_device`], `out` and `stream`. Labels are numbered from `first` on.
+    /// Checks an image that [`is_on_device`], and what else is given. Labels are numbered from `first` on.
     pub fn new(
         image: &Bound<'py, PyAny>,
-        out: Option<&Bound<'py, PyAny>>,
-        stream: Option<&Bound<'py, PyAny>>,
+        arguments: Arguments<'_, 'py>,
         order: Order,
         first: i32,
     ) -> PyResult<Self> {
         let py = image.py();
-        let stream = stream.map(streams::handle).transpose()?;
-        let image = Foreign::new(image, "image", "uint8", stream)?;
-        if image.dtype != Dtype::U8 {
-            return Err(image.dtype_error());
-        }
-        let info = frame_info(&image.shape, order)?;
-        let stride = image.rows().ok_or_else(|| {
-            PyValueError::new_err(
-                "the pixels of a row of image must be together and rows must go down; pass image.contiguous() of torch, \
-                 cupy.ascontiguousarray(image) of CuPy",
-            )
-        })?;
-        let stride =
-            u32::try_from(stride).map_err(|_| PyValueError::new_err("rows of image are too far apart"))?;
-        let frame = RawFrame { info, address: image.address, stride };
+        let stream = arguments.stream.map(streams::handle).transpose()?;
+        let image = Foreign::new(image, "image", device_image::DTYPES, stream)?;
+        let images = DeviceImages::new(&image, order)?;
         let mut streams = Streams::new(image.stream.is_some());
         image.ready_on.iter().for_each(|&stream| streams.follow(stream));
         image.stream.iter().for_each(|&stream| streams.take_turn(stream));
-        let kind = LabelType::I32 { first };
-        let mut call = Self { image, frame, target: Target::Own, kind, streams, result: None, out: None };
-        match out {
+        let geometry = images.info.geometry;
+        let mut shape = vec![geometry.height() as usize, geometry.width() as usize];
+        if images.is_batch {
+            shape.insert(0, images.count);
+        }
+        let (kind, check) = (LabelType::I32 { first }, arguments.check);
+        let mut call = Self {
+            image,
+            images,
+            mask: None,
+            target: Target::Own,
+            kind,
+            streams,
+            check,
+            shape,
+            result: None,
+            out: None,
+        };
+        if let Some(mask) = arguments.mask {
+            call.take_mask(mask, stream)?;
+        }
+        match arguments.out {
             Some(out) => call.take_out(out, stream, first)?,
             None => call.take_new(py)?,
         }
         Ok(call)
+    }
+
+    /// Refuses an array of another device than the image's, and notes its streams.
+    fn join(&mut self, what: &str, array: &Foreign<'py>) -> PyResult<()> {
+        let (own, other) = (self.image.ordinal, array.ordinal);
+        if own != other {
+            return Err(PyValueError::new_err(format!(
+                "{what} is on cuda:{other} and image on cuda:{own}; they must be on one device"
+            )));
+        }
+        array.ready_on.iter().for_each(|&stream| self.streams.follow(stream));
+        array.stream.iter().for_each(|&stream| self.streams.take_turn(stream));
+        self.streams.is_ordered &= array.stream.is_some();
+        Ok(())
+    }
+
+    fn take_mask(&mut self, array: &Bound<'py, PyAny>, stream: Option<usize>) -> PyResult<()> {
+        if !is_on_device(array)? {
+            return Err(PyTypeError::new_err("mask must be an array on the device of the image"));
+        }
+        let mask = Foreign::new(array, "mask", "bool or uint8", stream)?;
+        if !matches!(mask.dtype, Dtype::Bool | Dtype::U8) {
+            return Err(mask.dtype_error());
+        }
+        let one = &self.shape[self.shape.len() - 2..];
+        if mask.shape != self.shape && mask.shape != one {
+            let wanted = if self.images.is_batch { format!(" or {:?}", self.shape) } else { String::new() };
+            return Err(PyValueError::new_err(format!(
+                "mask must be of shape {one:?}{wanted}, got {:?}",
+                mask.shape
+            )));
+        }
+        let axes = mask.shape.len() - 2;
+        let layout = mask.rows(axes).and_then(|stride| {
+            let (rows, row) = (one[0], one[1]);
+            let bytes = stride.checked_mul(rows - 1)?.checked_add(row)?;
+            let apart = if axes == 0 { 0 } else { mask.planes(bytes)? };
+            Some((u32::try_from(stride).ok()?, apart as u64))
+        });
+        let (stride, apart) = layout.ok_or_else(|| {
+            PyValueError::new_err(
+                "the items of a row of mask must be together and rows must go down; pass mask.contiguous() of torch, \
+                 cupy.ascontiguousarray(mask) of CuPy",
+            )
+        })?;
+        self.join("mask", &mask)?;
+        self.mask = Some(Mask { array: mask, stride, apart });
+        Ok(())
     }
 
     fn take_out(&mut self, array: &Bound<'py, PyAny>, stream: Option<usize>, first: i32) -> PyResult<()> {
@@ -73,14 +151,9 @@ impl<'py> Call<'py> {
             Dtype::U16 if first == 0 => LabelType::U16,
             _ => return Err(out.dtype_error()),
         };
-        if out.ordinal != self.image.ordinal {
-            return Err(PyValueError::new_err(format!(
-                "out is on cuda:{} and image on cuda:{}; they must be on one device",
-                out.ordinal, self.image.ordinal
-            )));
-        }
-        let shape = &self.image.shape[..2];
-        if out.shape != shape {
+        self.join("out", &out)?;
+        let shape = &self.shape;
+        if out.shape != *shape {
             return Err(PyValueError::new_err(format!(
                 "out must be of shape {shape:?}, got {:?}",
                 out.shape
@@ -89,33 +162,49 @@ impl<'py> Call<'py> {
         if out.is_read_only {
             return Err(PyValueError::new_err("out is read-only"));
         }
-        let stride = out.rows().ok_or_else(|| {
+        let axes = usize::from(self.images.is_batch);
+        let layout = out.rows(axes).and_then(|stride| {
+            let (rows, row) = (shape[axes], shape[axes + 1] * self.kind.bytes());
+            let bytes = stride.checked_mul(rows - 1)?.checked_add(row)?;
+            Some((stride, if axes == 0 { 0 } else { out.planes(bytes)? }))
+        });
+        let (stride, apart) = layout.ok_or_else(|| {
             PyValueError::new_err(
                 "the labels of a row of out must be together and rows must go down; pass a new array",
             )
         })?;
-        let (start, end) = out.span(stride)?;
-        let (image_start, image_end) = self.image.span(self.frame.stride as usize)?;
-        if start < image_end && image_start < end {
-            return Err(PyValueError::new_err("out and image must not share memory"));
+        if self.images.count > 0 {
+            self.refuse_overlap(&out)?;
         }
-        out.ready_on.iter().for_each(|&stream| self.streams.follow(stream));
-        out.stream.iter().for_each(|&stream| self.streams.take_turn(stream));
-        self.streams.is_ordered &= out.stream.is_some();
-        self.target = Target::Given(out.address, stride);
+        self.target = Target::Given { address: out.address, stride, apart: apart as u64 };
         self.result = Some(array.clone());
         self.out = Some(out);
         Ok(())
     }
 
+    fn refuse_overlap(&self, out: &Foreign<'py>) -> PyResult<()> {
+        let own = out.span()?;
+        let others = [("image", Some(&self.image)), ("mask", self.mask.as_ref().map(|mask| &mask.array))];
+        for (what, array) in others {
+            let Some(array) = array else { continue };
+            let other = array.span()?;
+            if own.start < other.end && other.start < own.end {
+                return Err(PyValueError::new_err(format!("out and {what} must not share memory")));
+            }
+        }
+        Ok(())
+    }
+
     /// A new array of the image's library. Its memory may be in use on the stream that the library is on.
     fn take_new(&mut self, py: Python<'py>) -> PyResult<()> {
-        let Self { image: Foreign { library, ordinal, shape, .. }, .. } = self;
-        if let Some((array, address)) = library.empty(py, *ordinal, Dtype::I32, &shape[..2])? {
+        let Self { image: Foreign { library, ordinal, .. }, shape, .. } = self;
+        if let Some((array, address)) = library.empty(py, *ordinal, Dtype::I32, shape)? {
             if let Some(stream) = streams::current(py, library, *ordinal)? {
                 self.streams.take_turn(stream);
             }
-            self.target = Target::Given(address, self.kind.bytes() * shape[1]);
+            let [.., height, width] = shape[..] else { return Ok(()) };
+            let stride = self.kind.bytes() * width;
+            self.target = Target::Given { address, stride, apart: (stride * height) as u64 };
             self.result = Some(array);
         }
         Ok(())
@@ -126,15 +215,43 @@ impl<'py> Call<'py> {
         self.image.ordinal
     }
 
+    /// Size and format of the images.
+    pub fn info(&self) -> FrameInfo {
+        self.images.info
+    }
+
+    /// Whether it is a batch or clip.
+    pub fn is_batch(&self) -> bool {
+        self.images.is_batch
+    }
+
+    /// Whether there are masks.
+    pub fn is_masked(&self) -> bool {
+        self.mask.is_some()
+    }
+
     /// Refuses memory that kernels of this device do not reach.
     pub fn check_context(&self, cuda: &Cuda) -> PyResult<()> {
         let context = cuda.context_handle();
-        self.out.iter().chain([&self.image]).try_for_each(|array| array.check_context(context))
+        let mask = self.mask.iter().map(|mask| &mask.array);
+        self.out.iter().chain(mask).chain([&self.image]).try_for_each(|array| array.check_context(context))
     }
 
-    /// What an engine takes.
-    pub fn parts(&self) -> (RawFrame, (Target, LabelType), &Streams) {
-        (self.frame, (self.target, self.kind), &self.streams)
+    /// What an engine does.
+    pub fn task(&self) -> Task<'_> {
+        let masks = self.mask.as_ref();
+        let frames = (0..self.images.count).map(|i| RawFrame {
+            mask: masks.map(|Mask { array, stride, apart }| (array.address + i as u64 * apart, *stride)),
+            ..self.images.frame(i)
+        });
+        Task {
+            info: self.images.info,
+            frames: frames.collect(),
+            target: self.target,
+            kind: self.kind,
+            streams: &self.streams,
+            check: self.check,
+        }
     }
 
     /// Whose the image is.
@@ -147,7 +264,7 @@ impl<'py> Call<'py> {
         match (self.result, memory) {
             (Some(array), _) => Ok(array),
             (None, Some(memory)) => {
-                let labels = DeviceArray::whole(Shared::new(memory), Dtype::I32, &self.image.shape[..2]);
+                let labels = DeviceArray::whole(Shared::new(memory), Dtype::I32, &self.shape);
                 Ok(Bound::new(py, labels)?.into_any())
             }
             (None, None) => Err(PyValueError::new_err("no labels came out")),

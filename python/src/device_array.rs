@@ -98,6 +98,7 @@ impl DeviceArray {
             Dtype::U8 | Dtype::U16 => 1,
             Dtype::I16 | Dtype::I32 | Dtype::I64 => 0,
             Dtype::F32 => 2,
+            Dtype::Bool => 6,
         };
         DataType { code, bits: 8 * self.dtype.bytes() as u8, lanes: 1 }
     }

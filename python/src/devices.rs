@@ -9,7 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use crate::error::exception;
+use crate::error::{Failure, exception};
+use crate::kept_engines;
 
 struct Opened {
     process: u32,
@@ -82,13 +83,15 @@ pub fn cuda(py: Python<'_>, ordinal: i32) -> PyResult<Cuda> {
     Ok(cuda)
 }
 
-/// The exception of an error. A device that failed is forgotten: the next who asks opens it anew, which helps once all who hold it have
+/// The exception of a failure. A device that failed is forgotten: the next who asks opens it anew, which helps once all who hold it have
 /// let go.
-pub fn failed(py: Python<'_>, ordinal: i32, error: Error) -> PyErr {
-    if matches!(error, Error::Cuda { .. }) {
+pub fn failed(py: Python<'_>, ordinal: i32, failure: impl Into<Failure>) -> PyErr {
+    let failure = failure.into();
+    if matches!(failure, Failure::Library(Error::Cuda { .. })) {
+        kept_engines::forget(py, ordinal);
         let mut devices = DEVICES.lock_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner());
         let process = std::process::id();
         devices.retain(|opened| opened.process != process || opened.cuda.ordinal() as i32 != ordinal);
     }
-    exception(error)
+    failure.into()
 }

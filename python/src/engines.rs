@@ -4,7 +4,7 @@
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{
     Counts, Cuda, DeviceBytes, DeviceFrame, DeviceLabels, DeviceMemory, DevicePool, Intake, KeepsContext,
-    LabelType, Part, Staging,
+    LabelType, Part, SampleType, Staging, StridedImage,
 };
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Result;
@@ -12,6 +12,8 @@ use gstsuperpixel::image::{Frame, FrameInfo, Labels};
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
+
+use crate::error::Failure;
 
 /// An engine where a Segmenter works.
 pub enum AnyEngine {
@@ -85,21 +87,44 @@ impl AnyEngine {
     }
 }
 
-/// A frame in device memory that has been checked: whoever made it keeps what [`DeviceFrame::from_planes`] asks for.
+/// A frame in device memory that has been checked: whoever made it keeps what [`DeviceFrame::from_planes`] and
+/// [`StridedImage::from_raw`] ask for.
 #[derive(Clone, Copy)]
 pub struct RawFrame {
     pub info: FrameInfo,
     pub address: u64,
-    pub stride: u32,
+    pub form: Form,
+    /// Address and bytes from row to row of its mask.
+    pub mask: Option<(u64, u32)>,
+}
+
+/// How pixels lie.
+#[derive(Clone, Copy)]
+pub enum Form {
+    /// Together, with so many bytes from row to row.
+    Rows(u32),
+    /// Samples anywhere, with so many bytes from one row, one pixel, one channel to the next.
+    Strided(SampleType, [i64; 3]),
 }
 
 /// Where labels go, in device memory that has been checked in the same way.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// Memory of the caller: address and bytes from row to row.
-    Given(u64, usize),
+    /// Memory of the caller: bytes from row to row, and from plane to plane.
+    Given { address: u64, stride: usize, apart: u64 },
     /// Memory of ours.
     Own,
+}
+
+/// Frames of a call, one after another.
+pub struct Task<'a> {
+    pub info: FrameInfo,
+    pub frames: Vec<RawFrame>,
+    pub target: Target,
+    pub kind: LabelType,
+    pub streams: &'a Streams,
+    /// Whether floats are looked at before they are used.
+    pub check: bool,
 }
 
 /// Streams of the caller.
@@ -155,15 +180,20 @@ impl DeviceEngine {
         KeepsContext::make(|| Frames::new(cuda, plan)).map(Self)
     }
 
-    /// Segments a frame on the device; nothing is waited for where the streams are in order. Gives the memory, if that is ours.
-    pub fn segment(
-        &mut self,
-        frame: RawFrame,
-        (target, kind): (Target, LabelType),
-        streams: &Streams,
-        outputs: Outputs,
-    ) -> Result<Option<DeviceMemory>> {
-        self.0.with_mut(|frames| frames.segment(frame, (target, kind), streams, outputs))
+    /// Segments frames on the device; nothing is waited for where the streams are in order and floats are not looked at. Gives the
+    /// memory of the labels, if that is ours.
+    pub fn segment(&mut self, task: &Task<'_>, outputs: Outputs) -> Result<Option<DeviceMemory>, Failure> {
+        self.0.with_mut(|frames| frames.segment(task, outputs))
+    }
+
+    /// The plan that it runs.
+    pub fn plan(&self) -> &Plan {
+        self.0.get().engine.plan()
+    }
+
+    /// The `CUcontext` that it is in.
+    pub fn context(&self) -> usize {
+        self.0.get().engine.backend().context_handle()
     }
 
     /// Whether the last frame was on the device.
@@ -172,7 +202,7 @@ impl DeviceEngine {
     }
 
     /// How much the last frame gave, where it was on the device. The first call waits for it.
-    pub fn counts(&mut self) -> Result<Counts> {
+    pub fn counts(&mut self) -> Result<Counts, Failure> {
         self.0.with_mut(Frames::counts)
     }
 
@@ -182,16 +212,32 @@ impl DeviceEngine {
     }
 
     /// Copies what the last frame gave to an address that has been checked, of so many bytes; nothing is waited for.
-    pub fn export(&mut self, table: Table, address: u64, bytes: usize, streams: &Streams) -> Result<()> {
+    pub fn export(
+        &mut self,
+        table: Table,
+        address: u64,
+        bytes: usize,
+        streams: &Streams,
+    ) -> Result<(), Failure> {
         self.0.with_mut(|frames| {
             let cuda = frames.engine.backend().clone();
             streams.wait_for_all(&cuda)?;
             // SAFETY: the caller has just taken so much memory, and orders its stream by `streams`.
             let mut to = unsafe { DeviceBytes::from_raw(address, bytes)? };
             let done = frames.export(table, &mut to);
-            streams.precede_all(&cuda).and(done)
+            streams.precede_all(&cuda)?;
+            done
         })
     }
+}
+
+const OUT_OF_RANGE: &str = "a float image on the device has a value that is not in [0, 1], which has been cut off; image.clamp(0, 1) of torch or \
+     image.clip(0, 1) of CuPy cuts off, dividing by the value of white scales, and nan_to_num replaces NaN";
+
+/// A frame with its mask, if there is one.
+fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
+    // SAFETY: `device.rs` has checked the mask and holds it; streams are in order as said in `Frames::put`.
+    mask.map_or(Ok(frame), |(address, stride)| unsafe { frame.with_mask(address, stride) })
 }
 
 /// What is copied after a frame.
@@ -239,15 +285,9 @@ impl Frames {
         engine.finish().map(drop)
     }
 
-    fn segment(
-        &mut self,
-        frame: RawFrame,
-        to: (Target, LabelType),
-        streams: &Streams,
-        outputs: Outputs,
-    ) -> Result<Option<DeviceMemory>> {
+    fn segment(&mut self, task: &Task<'_>, outputs: Outputs) -> Result<Option<DeviceMemory>, Failure> {
         let cuda = self.engine.backend().clone();
-        let done = self.put(&cuda, frame, to, streams, outputs);
+        let done = self.put(&cuda, task, outputs);
         if done.is_err() {
             // What is on our stream may still use the caller's memory.
             let _ = cuda.synchronize();
@@ -258,62 +298,97 @@ impl Frames {
     fn put(
         &mut self,
         cuda: &Cuda,
-        frame: RawFrame,
-        (target, kind): (Target, LabelType),
-        streams: &Streams,
+        task: &Task<'_>,
         outputs: Outputs,
-    ) -> Result<Option<DeviceMemory>> {
-        let Self { engine, intake, labels, on_device, .. } = self;
-        *on_device = None;
-        let RawFrame { info, address, stride } = frame;
+    ) -> Result<Option<DeviceMemory>, Failure> {
+        let Task { info, ref frames, target, kind, streams, .. } = *task;
+        self.on_device = None;
         streams.wait_for_all(cuda)?;
-        // SAFETY: `device.rs` has checked the frame and holds it. Our stream waits for the caller's; the caller's waits for ours
-        // before the memory can be used again, or the host does.
-        let frame = unsafe { DeviceFrame::from_planes(info, [address, 0, 0], [stride, 0, 0])? };
-        let frame = if streams.is_ordered {
-            intake.take(cuda, &frame)?
-        } else {
-            let copy = intake.copy(cuda, &frame)?;
-            cuda.synchronize()?;
-            copy
-        };
-        engine.submit(&frame, &mut (), outputs)?;
-        let memory = match target {
-            Target::Given(address, stride) => {
-                // SAFETY: as for the frame.
-                let mut to = unsafe { DeviceLabels::from_raw(address, stride, info.geometry, kind)? };
-                engine.buffers().export_labels(&mut to)?;
-                None
-            }
+        let plane = info.geometry.pixels() * kind.bytes();
+        let (mut memory, (first, stride, apart)) = match target {
+            Target::Given { address, stride, apart } => (None, (address, stride, apart)),
             Target::Own => {
-                let mut memory = labels.take(info.geometry.pixels() * kind.bytes())?;
-                engine.buffers().export_labels(&mut memory.labels(info.geometry, kind)?)?;
-                memory.mark()?;
-                Some(memory)
+                let memory = self.labels.take(frames.len() * plane)?;
+                let place = (memory.address(), plane / info.geometry.height() as usize, plane as u64);
+                (Some(memory), place)
             }
         };
+        for (i, frame) in frames.iter().enumerate() {
+            // With the last one all have been read.
+            let is_awaited = !streams.is_ordered && i + 1 == frames.len();
+            self.put_frame(cuda, frame, task.check, is_awaited, outputs)?;
+            let address = first + i as u64 * apart;
+            // SAFETY: `device.rs` has checked the target, or it is ours and has room for all planes. Our stream waits for the caller's;
+            // the caller's waits for ours before the memory can be used again, or the host does.
+            let mut to = unsafe { DeviceLabels::from_raw(address, stride, info.geometry, kind)? };
+            self.engine.buffers().export_labels(&mut to)?;
+        }
+        if let Some(memory) = &mut memory {
+            memory.mark()?;
+        }
         streams.precede_all(cuda)?;
-        if memory.is_none() && !streams.is_ordered {
+        let is_masked = frames.iter().any(|frame| frame.mask.is_some());
+        if (memory.is_none() || is_masked) && !streams.is_ordered {
             cuda.synchronize()?;
         }
-        *on_device = Some((outputs, None));
+        self.on_device = Some((outputs, None));
         Ok(memory)
     }
 
-    fn counts(&mut self) -> Result<Counts> {
+    /// Puts a frame on our stream. One that `is_awaited` has been read when this returns, though maybe not its mask.
+    fn put_frame(
+        &mut self,
+        cuda: &Cuda,
+        frame: &RawFrame,
+        check: bool,
+        is_awaited: bool,
+        outputs: Outputs,
+    ) -> Result<(), Failure> {
+        let Self { engine, intake, .. } = self;
+        let RawFrame { info, address, form, mask } = *frame;
+        let frame = match form {
+            Form::Rows(stride) => {
+                // SAFETY: `device.rs` has checked the frame and holds it; streams are in order as said in `put`.
+                let frame = unsafe { DeviceFrame::from_planes(info, [address, 0, 0], [stride, 0, 0])? };
+                let frame = with_mask(frame, mask)?;
+                if is_awaited { intake.copy(cuda, &frame)? } else { intake.take(cuda, &frame)? }
+            }
+            Form::Strided(samples, strides) => {
+                // SAFETY: as above.
+                let image = unsafe { StridedImage::from_raw(info, address, samples, strides)? };
+                match intake.pack(cuda, &image, check)? {
+                    Some(frame) => with_mask(frame, mask)?,
+                    None => return Err(Failure::Value(OUT_OF_RANGE.into())),
+                }
+            }
+        };
+        if is_awaited {
+            cuda.synchronize()?;
+        }
+        Ok(engine.submit(&frame, &mut (), outputs)?)
+    }
+
+    fn counts(&mut self) -> Result<Counts, Failure> {
         match &mut self.on_device {
             Some((_, Some(counts))) => Ok(*counts),
-            Some((outputs, none)) => Ok(*none.insert(self.engine.buffers().counts(*outputs)?)),
+            Some((outputs, none)) => {
+                let counts = self.engine.buffers().counts(*outputs)?;
+                if self.intake.was_cut_off()? {
+                    return Err(Failure::Value(OUT_OF_RANGE.into()));
+                }
+                Ok(*none.insert(counts))
+            }
             None => Ok(Counts::default()),
         }
     }
 
-    fn export(&mut self, table: Table, to: &mut DeviceBytes<'_>) -> Result<()> {
+    fn export(&mut self, table: Table, to: &mut DeviceBytes<'_>) -> Result<(), Failure> {
         let counts = self.counts()?;
         let Some((outputs, _)) = self.on_device else { return Ok(()) };
         match table {
-            Table::Records(part) => self.engine.buffers().export(part, counts, outputs, to).map(drop),
-            Table::Edges => self.engine.buffers().export_edges(counts, outputs, to),
+            Table::Records(part) => self.engine.buffers().export(part, counts, outputs, to).map(drop)?,
+            Table::Edges => self.engine.buffers().export_edges(counts, outputs, to)?,
         }
+        Ok(())
     }
 }

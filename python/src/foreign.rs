@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Arrays of other libraries on a device, by DLPack or `__cuda_array_interface__`. Nothing that they say is believed unchecked.
 
+use std::ops::Range;
+
 use gstsuperpixel::cuda::owner_of;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -98,6 +100,7 @@ impl<'py> Foreign<'py> {
             (0, 32, 1) => Some(Dtype::I32),
             (0, 64, 1) => Some(Dtype::I64),
             (2, 32, 1) => Some(Dtype::F32),
+            (6, 8, 1) => Some(Dtype::Bool),
             _ => None,
         };
         let dtype = dtype.ok_or_else(|| {
@@ -150,7 +153,7 @@ impl<'py> Foreign<'py> {
             return Err(wrong("masked arrays are not taken"));
         }
         let typestr: String = needed("typestr")?.extract()?;
-        let all = [Dtype::U8, Dtype::U16, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F32];
+        let all = [Dtype::Bool, Dtype::U8, Dtype::U16, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F32];
         let dtype = all.into_iter().find(|dtype| {
             typestr == dtype.typestr() || (dtype.bytes() == 1 && typestr.get(1..) == dtype.typestr().get(1..))
         });
@@ -195,27 +198,31 @@ impl<'py> Foreign<'py> {
         })
     }
 
-    /// Asks the driver whether it knows the memory.
+    /// Asks the driver whether it knows the memory at both of its ends.
     fn check_address(&mut self) -> PyResult<()> {
         let what = self.what;
+        // Of nothing there is no memory; such a shape is refused later, or needs none.
+        if self.shape.contains(&0) {
+            return Ok(());
+        }
         if self.address == 0 {
-            // Which is right for an array of nothing, whose shape is refused later.
-            return if self.shape.contains(&0) {
-                Ok(())
-            } else {
-                Err(PyValueError::new_err(format!("{what} is null")))
+            return Err(PyValueError::new_err(format!("{what} is null")));
+        }
+        let span = self.span()?;
+        for address in [self.address, span.start, span.end - 1] {
+            let Some(owner) = owner_of(address).map_err(exception)? else {
+                return Err(PyValueError::new_err(format!(
+                    "{what} is not in memory that the CUDA driver knows"
+                )));
             };
+            if i32::try_from(owner.ordinal) != Ok(self.ordinal) {
+                return Err(PyValueError::new_err(format!(
+                    "{what} says that it is on device {}, but its memory is on device {}",
+                    self.ordinal, owner.ordinal
+                )));
+            }
+            self.context = owner.context;
         }
-        let Some(owner) = owner_of(self.address).map_err(exception)? else {
-            return Err(PyValueError::new_err(format!("{what} is not in memory that the CUDA driver knows")));
-        };
-        if i32::try_from(owner.ordinal) != Ok(self.ordinal) {
-            return Err(PyValueError::new_err(format!(
-                "{what} says that it is on device {}, but its memory is on device {}",
-                self.ordinal, owner.ordinal
-            )));
-        }
-        self.context = owner.context;
         Ok(())
     }
 
@@ -236,32 +243,41 @@ impl<'py> Foreign<'py> {
         )))
     }
 
-    /// Bytes from row to row of an array (H, W, ...) whose rows go down and hold their items together; nothing for others.
-    pub fn rows(&self) -> Option<usize> {
-        let item = self.dtype.bytes() as i64;
-        let mut expected = item;
-        for (&size, &stride) in self.shape.iter().zip(&self.strides).skip(1).rev() {
-            // What there is one of has no distance to the next.
-            if size != 1 && stride != expected {
-                return None;
-            }
-            expected = expected.checked_mul(i64::try_from(size).ok()?)?;
+    /// Bytes from row to row of planes (H, W) that rows go down in and hold their items together; nothing for others. The first `axes`
+    /// axes are left out.
+    pub fn rows(&self, axes: usize) -> Option<usize> {
+        let [height, width] = *self.shape.get(axes..)? else { return None };
+        let [down, right] = *self.strides.get(axes..)? else { return None };
+        let item = self.dtype.bytes();
+        let row = item.checked_mul(width)?;
+        // What there is one of has no distance to the next.
+        if width > 1 && right != item as i64 {
+            return None;
         }
+        if height <= 1 {
+            return Some(row);
+        }
+        usize::try_from(down).ok().filter(|&down| down >= row)
+    }
+
+    /// Bytes from one item of a batch to the next, each of which is `bytes` long; nothing where they overlap.
+    pub fn planes(&self, bytes: usize) -> Option<usize> {
         match (self.shape.first()?, self.strides.first()?) {
-            (1, _) => usize::try_from(expected).ok(),
-            (_, &stride) if stride >= expected => usize::try_from(stride).ok(),
-            _ => None,
+            (0 | 1, _) => Some(bytes),
+            (_, &apart) => usize::try_from(apart).ok().filter(|&apart| apart >= bytes),
         }
     }
 
-    /// First byte and the one behind the last, of rows that are this far apart.
-    pub fn span(&self, stride: usize) -> PyResult<(u64, u64)> {
-        let beyond = || PyValueError::new_err(format!("{} ends beyond the end of memory", self.what));
-        let row = self.shape.iter().skip(1).product::<usize>() * self.dtype.bytes();
-        let rows = self.shape.first().copied().unwrap_or(0).saturating_sub(1);
-        let bytes = stride.checked_mul(rows).and_then(|bytes| bytes.checked_add(row)).ok_or_else(beyond)?;
-        let end = self.address.checked_add(bytes as u64).ok_or_else(beyond)?;
-        Ok((self.address, end))
+    /// First byte and the one behind the last.
+    pub fn span(&self) -> PyResult<Range<u64>> {
+        let address = i128::from(self.address);
+        let (mut start, mut end) = (address, address + self.dtype.bytes() as i128);
+        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+            let reach = (size as i128 - 1) * i128::from(stride);
+            (start, end) = (start + reach.min(0), end + reach.max(0));
+        }
+        let beyond = |_| PyValueError::new_err(format!("{} ends beyond the end of memory", self.what));
+        Ok(u64::try_from(start).map_err(beyond)?..u64::try_from(end).map_err(beyond)?)
     }
 }
 

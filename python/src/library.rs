@@ -18,6 +18,7 @@ pub enum Library {
 /// Type of an array's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
+    Bool,
     U8,
     U16,
     I16,
@@ -30,6 +31,7 @@ impl Dtype {
     /// Its name, as all libraries have it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Bool => "bool",
             Self::U8 => "uint8",
             Self::U16 => "uint16",
             Self::I16 => "int16",
@@ -42,6 +44,7 @@ impl Dtype {
     /// As `__cuda_array_interface__` has it.
     pub fn typestr(self) -> &'static str {
         match self {
+            Self::Bool => "|b1",
             Self::U8 => "|u1",
             Self::U16 => "<u2",
             Self::I16 => "<i2",
@@ -54,7 +57,7 @@ impl Dtype {
     /// Bytes of an item.
     pub fn bytes(self) -> usize {
         match self {
-            Self::U8 => 1,
+            Self::Bool | Self::U8 => 1,
             Self::U16 | Self::I16 => 2,
             Self::I32 | Self::F32 => 4,
             Self::I64 => 8,

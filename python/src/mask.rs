@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::Images;
 use crate::error::exception;
+use crate::foreign::is_on_device;
 
 const DTYPE: &str = "mask must be an array of bool or uint8";
 
@@ -25,6 +26,11 @@ impl Masks {
     /// inside.
     pub fn new(mask: &Bound<'_, PyAny>, images: &Images<'_>) -> PyResult<Self> {
         let Ok(untyped) = mask.cast::<PyUntypedArray>() else {
+            if is_on_device(mask)? {
+                return Err(PyTypeError::new_err(
+                    "mask is on a device and image is not; they must be in one place",
+                ));
+            }
             let name = mask.get_type().name()?;
             return Err(PyTypeError::new_err(format!("{DTYPE}, got {name}; np.asarray(mask) may make one")));
         };
@@ -67,12 +73,4 @@ impl Masks {
     pub fn on<'a>(masks: Option<&'a Self>, i: usize, frame: Frame<'a>) -> Result<Frame<'a>, Error> {
         masks.map_or(Ok(frame), |masks| frame.with_mask(masks.plane(i), masks.width))
     }
-}
-
-/// Refuses a mask for an array on a device.
-pub fn refuse_mask(mask: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    if mask.is_none() {
-        return Ok(());
-    }
-    Err(PyValueError::new_err("mask is for arrays of numpy; copy the array to the host, or pass no mask"))
 }

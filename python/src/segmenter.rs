@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::{Images, LabelArray, Order};
-use crate::device::Call;
+use crate::device::{Arguments, Call};
 use crate::devices::{self, Place};
 use crate::engines::AnyEngine;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::library::Library;
-use crate::mask::{Masks, refuse_mask};
+use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
 use crate::records::{MOTION, NEIGHBOR, REGION, records};
@@ -110,21 +110,23 @@ impl Segmenter {
         py: Python<'py>,
         state: &mut State,
         frame: &Bound<'py, PyAny>,
-        out: Option<&Bound<'py, PyAny>>,
-        stream: Option<&Bound<'py, PyAny>>,
+        arguments: Arguments<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let call = Call::new(frame, out, stream, self.order, 0)?;
+        let call = Call::new(frame, arguments, self.order, 0)?;
         state.settle(call.ordinal())?;
         let cuda = devices::cuda(py, call.ordinal())?;
         call.check_context(&cuda)?;
         state.library = call.library(py);
-        let ((frame, to, streams), outputs) = (call.parts(), self.outputs);
+        if call.is_masked() {
+            state.expect_masks();
+        }
+        let (task, outputs) = (call.task(), self.outputs);
         let mut memory = None;
-        let done = py.detach(|| {
+        let done: Result<_, Failure> = py.detach(|| {
             let make = |plan| AnyEngine::on_device(&cuda, plan);
-            state.run(frame.info, make, |engine| {
+            state.run(task.info, make, |engine| {
                 if let Some(engine) = engine.device() {
-                    memory = engine.segment(frame, to, streams, outputs)?;
+                    memory = engine.segment(&task, outputs)?;
                 }
                 Ok(())
             })
@@ -204,16 +206,19 @@ impl Segmenter {
     /// ----------
     /// frame : ndarray of uint8, uint16 or float32, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
     ///     The frame: gray, or color of sRGB; floats are in [0, 1]. Rows may be at any distance, the pixels of a row are together.
-    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or one frame of uint8 on a CUDA
-    ///     device: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
+    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or the same on a CUDA device, in any
+    ///     layout: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
     /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
     ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
     /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
     ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
-    ///     Segmenter start anew, as another size does; later frames may have masks or not. Not for frames on a device.
+    ///     Segmenter start anew, as another size does; later frames may have masks or not. It is where the frame is.
     /// stream : int or object, optional
     ///     For frames on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
     ///     (torch) or `ptr` (CuPy). Default: the stream that the frame's library is on.
+    /// check : bool
+    ///     For float frames on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
+    ///     off, NaN is 0, and the next read of `n_regions` or a table raises. Frames of numpy are always looked at.
     ///
     /// Returns
     /// -------
@@ -231,7 +236,7 @@ impl Segmenter {
     ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
-    #[pyo3(signature = (frame, out = None, mask = None, stream = None))]
+    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, check = false))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
@@ -239,11 +244,12 @@ impl Segmenter {
         out: Option<&Bound<'py, PyAny>>,
         mask: Option<&Bound<'py, PyAny>>,
         stream: Option<&Bound<'py, PyAny>>,
+        check: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
         if is_on_device(frame)? {
-            refuse_mask(mask)?;
-            return self.segment_on_device(py, &mut guard, frame, out, stream);
+            let arguments = Arguments { out, mask, stream, check };
+            return self.segment_on_device(py, &mut guard, frame, arguments);
         }
         if stream.is_some() {
             return Err(PyValueError::new_err("stream is for frames on a device"));
@@ -252,8 +258,8 @@ impl Segmenter {
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
         let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
         let (state, outputs) = (&mut *guard, self.outputs);
-        if masks.is_some() && !state.params.masked {
-            (state.params.masked, state.is_outdated) = (true, true);
+        if masks.is_some() {
+            state.expect_masks();
         }
         let place = *state.place.get_or_insert(Place::Cpu);
         let cuda = match place {
@@ -364,9 +370,7 @@ impl Segmenter {
     fn n_regions(&self, py: Python<'_>) -> PyResult<u32> {
         let mut guard = self.lock()?;
         match guard.on_device()? {
-            Some(source) => {
-                py.detach(|| source.engine.counts()).map(|counts| counts.regions).map_err(exception)
-            }
+            Some(source) => Ok(py.detach(|| source.engine.counts()).map(|counts| counts.regions)?),
             None => Ok(guard.regions()?.count),
         }
     }

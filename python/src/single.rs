@@ -15,8 +15,10 @@ use crate::batch::{self, Job, Plane};
 use crate::device;
 use crate::devices;
 use crate::engines::DeviceEngine;
+use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
-use crate::mask::{Masks, refuse_mask};
+use crate::kept_engines;
+use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
 
@@ -32,7 +34,7 @@ struct Call {
 /// `start_label` where that is another. Outside of the mask 65535, or one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -44,6 +46,7 @@ pub fn segment<'py>(
     out: Option<&Bound<'py, PyAny>>,
     mask: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
+    check: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
@@ -51,19 +54,32 @@ pub fn segment<'py>(
     params.temporal = false;
     let (start, order) = (first_label(start_label)?, Order::new(order)?);
     let threads = parameters::threads(threads)?;
+    params.masked = mask.is_some();
+    let arguments = device::Arguments { out, mask, stream, check };
+    let on_device = |image: &_, is_of_list: bool| {
+        let call = device::Call::new(image, arguments, order, start)?;
+        if is_of_list && call.is_batch() {
+            return Err(PyValueError::new_err(LIST_SHAPE));
+        }
+        on_device(py, &params, call)
+    };
     if is_on_device(image)? {
-        refuse_mask(mask)?;
-        return on_device(py, &params, device::Call::new(image, out, stream, order, start)?);
+        return on_device(image, false);
+    }
+    let list = items(image);
+    if let Some(list) =
+        list.as_ref().filter(|list| list.iter().all(|item| matches!(is_on_device(item), Ok(true))))
+    {
+        refuse_in_list(arguments)?;
+        let labels = list.iter().map(|image| on_device(image, true)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, labels)?.into_any());
     }
     if stream.is_some() {
         return Err(PyValueError::new_err("stream is for images on a device"));
     }
-    params.masked = mask.is_some();
     let call = Call { params, cpu: pool(py, threads)?, order, start };
-    if let Some(list) = arrays(image) {
-        if out.is_some() || mask.is_some() {
-            return Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"));
-        }
+    if let Some(list) = list.filter(|list| list.iter().all(is_array)) {
+        refuse_in_list(arguments)?;
         let images = list.iter().map(|image| call.single(image)).collect::<PyResult<Vec<_>>>()?;
         return Ok(PyList::new(py, call.segment(py, &images, None, None)?)?.into_any());
     }
@@ -74,17 +90,28 @@ pub fn segment<'py>(
     Ok(labels.remove(0))
 }
 
-/// The items of a list or tuple of arrays; `None` for what is none, and for one with anything else in it.
-fn arrays<'py>(image: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+/// The items of a list or tuple; `None` for what is none, and for an empty one.
+fn items<'py>(image: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     let items: Vec<_> = match (image.cast::<PyList>(), image.cast::<PyTuple>()) {
         (Ok(list), _) => list.iter().collect(),
         (_, Ok(tuple)) => tuple.iter().collect(),
         _ => return None,
     };
-    let is_array =
-        |item: &Bound<'py, PyAny>| item.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 1);
-    (!items.is_empty() && items.iter().all(is_array)).then_some(items)
+    Some(items).filter(|items| !items.is_empty())
 }
+
+fn is_array(item: &Bound<'_, PyAny>) -> bool {
+    item.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 1)
+}
+
+fn refuse_in_list(arguments: device::Arguments<'_, '_>) -> PyResult<()> {
+    if arguments.out.is_none() && arguments.mask.is_none() {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"))
+}
+
+const LIST_SHAPE: &str = "the arrays of a list must be of shape (H, W) or (H, W, C)";
 
 impl Call {
     /// An image of a list.
@@ -92,7 +119,7 @@ impl Call {
         let images = Images::new(image, self.order)?;
         match images.count() {
             (_, false) => Ok(images),
-            _ => Err(PyValueError::new_err("the arrays of a list must be of shape (H, W) or (H, W, C)")),
+            _ => Err(PyValueError::new_err(LIST_SHAPE)),
         }
     }
 
@@ -140,16 +167,23 @@ impl Call {
     }
 }
 
-/// Labels of an image on a device, complete when this returns.
+/// Labels of images on a device, there once its stream has passed.
 fn on_device<'py>(py: Python<'py>, params: &Params, call: device::Call<'py>) -> PyResult<Bound<'py, PyAny>> {
     let cuda = devices::cuda(py, call.ordinal())?;
     call.check_context(&cuda)?;
-    let (frame, to, streams) = call.parts();
-    let memory = py.detach(|| {
-        let mut engine = DeviceEngine::new(&cuda, Plan::new(params, frame.info)?)?;
-        engine.segment(frame, to, streams, Outputs::default())
+    let plan = Plan::new(params, call.info()).map_err(exception)?;
+    let kept = kept_engines::take(py, &cuda, &plan);
+    let task = call.task();
+    let done = py.detach(|| {
+        let mut engine = match kept {
+            Some(engine) => engine,
+            None => DeviceEngine::new(&cuda, plan)?,
+        };
+        let memory = engine.segment(&task, Outputs::default())?;
+        Ok::<_, Failure>((engine, memory))
     });
-    let memory = memory.map_err(|error| devices::failed(py, call.ordinal(), error))?;
+    let (engine, memory) = done.map_err(|failure| devices::failed(py, call.ordinal(), failure))?;
+    kept_engines::keep(py, &cuda, engine);
     call.finish(py, memory)
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What a Segmenter keeps from frame to frame.
 
-use gstsuperpixel::error::Result;
+use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::image::FrameInfo;
 use gstsuperpixel::params::Params;
 use gstsuperpixel::plan::Plan;
@@ -33,12 +33,12 @@ pub struct State {
 
 impl State {
     /// Runs `segment` on an engine for such frames. Identities go on where that is a new one.
-    pub fn run(
+    pub fn run<E: From<Error>>(
         &mut self,
         info: FrameInfo,
         make: impl FnOnce(Plan) -> Result<AnyEngine>,
-        segment: impl FnOnce(&mut AnyEngine) -> Result<()>,
-    ) -> Result<()> {
+        segment: impl FnOnce(&mut AnyEngine) -> Result<(), E>,
+    ) -> Result<(), E> {
         let is_other = |engine: &AnyEngine| engine.plan().frame() != info;
         if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
             self.remove()?;
@@ -56,6 +56,13 @@ impl State {
         self.is_segmented = result.is_ok();
         self.engine = Some(engine);
         result
+    }
+
+    /// Makes the next engine one for frames with masks.
+    pub fn expect_masks(&mut self) {
+        if !self.params.masked {
+            (self.params.masked, self.is_outdated) = (true, true);
+        }
     }
 
     /// Drops the engine and remembers the next identity.

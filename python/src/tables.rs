@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PySlice};
 
 use crate::device_array::{DeviceArray, Shared};
 use crate::engines::{DeviceEngine, Streams, Table};
-use crate::error::exception;
+use crate::error::Failure;
 use crate::library::{Dtype, Library};
 use crate::streams;
 
@@ -69,7 +69,7 @@ pub struct Source<'a> {
 
 impl Source<'_> {
     fn counts(&mut self, py: Python<'_>) -> PyResult<Counts> {
-        py.detach(|| self.engine.counts()).map_err(exception)
+        Ok(py.detach(|| self.engine.counts())?)
     }
 
     /// A new array with a table in it.
@@ -87,7 +87,7 @@ impl Source<'_> {
             streams::current(py, library, *ordinal)?.iter().for_each(|&stream| turns.take_turn(stream));
             // Of nothing there is no address.
             if bytes > 0 {
-                py.detach(|| engine.export(table, address, bytes, &turns)).map_err(exception)?;
+                py.detach(|| engine.export(table, address, bytes, &turns))?;
             }
             return Ok(Made::Theirs(array));
         }
@@ -97,9 +97,9 @@ impl Source<'_> {
                 engine.export(table, memory.address(), bytes, &turns)?;
             }
             memory.mark()?;
-            Ok(memory)
+            Ok::<_, Failure>(memory)
         });
-        Ok(Made::Ours(Shared::new(memory.map_err(exception)?)))
+        Ok(Made::Ours(Shared::new(memory?)))
     }
 
     /// The columns of a table.

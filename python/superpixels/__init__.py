@@ -72,7 +72,7 @@ _COMMON = """connectivity : bool
         Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of
-        the whole picture. Not for a list.{stream}
+        the whole picture. It is where the image is. Not for a list.{stream}
 
     Returns
     -------
@@ -91,10 +91,13 @@ _COMMON = """connectivity : bool
 _STREAM = """
     stream : int or object, optional
         For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
-        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on."""
+        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
+    check : bool
+        For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
+        off, and NaN is 0. Images of numpy are always looked at."""
 
 _DEVICE = """
-        Of an image of uint8 on a device, which has no mask: int32 there, an array of the same library (`out`: int32 or uint16)."""
+        Of images on a device: int32 there, an array of the same library (`out`: int32 or uint16)."""
 
 
 def _document(square, on_device=True):
@@ -133,6 +136,7 @@ def slic(
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
     stream: object = None,
+    check: bool = False,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
 
@@ -182,7 +186,7 @@ def slic(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream)
+    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check)
 
 
 @_document("the squared grid step")
@@ -205,6 +209,7 @@ def lsc(
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
     stream: object = None,
+    check: bool = False,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
 
@@ -240,7 +245,7 @@ def lsc(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream)
+    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check)
 
 
 @_document("the square of `tau`")
@@ -263,6 +268,7 @@ def quickshift(
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
     stream: object = None,
+    check: bool = False,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
@@ -298,7 +304,7 @@ def quickshift(
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream)
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check)
 
 
 @_document("the squared grid step", on_device=False)

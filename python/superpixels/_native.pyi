@@ -23,6 +23,7 @@ def segment(
     out: Any,
     mask: Optional[npt.NDArray[Any]],
     stream: Any = None,
+    check: bool = False,
 ) -> Any: ...
 
 class DeviceArray:
@@ -83,10 +84,14 @@ class Segmenter:
         out: Optional[npt.NDArray[np.uint16]] = None,
         mask: Optional[npt.NDArray[Any]] = None,
         stream: None = None,
+        *,
+        check: bool = False,
     ) -> npt.NDArray[np.uint16]: ...
     # Of a frame on a device: an array of its library, or a DeviceArray.
     @overload
-    def segment(self, frame: Any, out: Any = None, mask: None = None, stream: Any = None) -> Any: ...
+    def segment(
+        self, frame: Any, out: Any = None, mask: Any = None, stream: Any = None, *, check: bool = False
+    ) -> Any: ...
     def reset(self) -> None: ...
     def set(
         self,

@@ -11,6 +11,7 @@ use crate::cuda::memory::{Rows, copy_rows};
 use crate::cuda::tuning::EXPORT_THREADS;
 use crate::cuda::{Counts, Cuda, DeviceBytes, DeviceLabels, LabelType, Part};
 use crate::error::{Error, Result};
+use crate::image::NO_LABEL;
 use crate::params::Outputs;
 use crate::regions::Neighbor;
 
@@ -56,13 +57,15 @@ impl FrameBuffers {
             return unsafe { copy_rows(STAGE, &cuda.stream, from, to, 2 * width as usize, height as usize) };
         };
         let (out, stride) = (Address::<u32>::new(to.address), (to.stride / 4) as u32);
+        let outside = if first == 0 { u32::from(NO_LABEL) } else { first.wrapping_sub(1).cast_unsigned() };
         let first = first.cast_unsigned();
         let grid = (width.div_ceil(EXPORT_THREADS), height);
         let kernel = &self.exports()?.widen;
         // SAFETY: the parameters of `widen_labels`. The label plane is of this geometry, without padding; who made `to` keeps rows of
         // 32-bit labels, `stride` apart, as many as the grid has.
         unsafe {
-            kernel.launch(&cuda.stream, grid, EXPORT_THREADS, &mut args![labels, out, width, stride, first])
+            let args = &mut args![labels, out, width, stride, first, outside];
+            kernel.launch(&cuda.stream, grid, EXPORT_THREADS, args)
         }
     }
 

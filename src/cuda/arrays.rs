@@ -19,7 +19,7 @@ use crate::image::Geometry;
 pub enum LabelType {
     /// 16 bits, from 0.
     U16,
-    /// 32 bits, from this number on.
+    /// 32 bits, from this number on. Outside of a mask it is [`NO_LABEL`](crate::image::NO_LABEL) if that is 0, else one less.
     I32 {
         /// The lowest label.
         first: i32,

@@ -8,7 +8,9 @@
 
 use super::frame::{DeviceFrame, Planes, Staging};
 use super::handle::Cuda;
+use super::strided::{Packing, StridedImage};
 use crate::error::Result;
+use crate::image::FrameInfo;
 
 /// Places that are remembered: those of a pool of frames, not of a data set.
 const REMEMBERED: usize = 8;
@@ -21,6 +23,7 @@ pub struct Intake {
     /// Places of the last frames, the latest last, and how often each has come.
     recent: Vec<(Planes, u32)>,
     staging: Option<Staging>,
+    packing: Option<Packing>,
 }
 
 impl Intake {
@@ -45,15 +48,53 @@ impl Intake {
     /// As [`Intake::take`].
     pub fn copy(&mut self, cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<DeviceFrame<'_>> {
         frame.check_context(cuda)?;
+        Self::fitting(&mut self.staging, cuda, *frame.info())?.copy(cuda, frame)
+    }
+
+    /// The image as a frame of packed pixels, made on the stream of `cuda`: once that has passed, the image itself is not needed.
+    /// `check` waits, and gives nothing where floats are not in [0, 1].
+    ///
+    /// # Errors
+    ///
+    /// As [`Intake::take`].
+    pub fn pack(
+        &mut self,
+        cuda: &Cuda,
+        image: &StridedImage<'_>,
+        check: bool,
+    ) -> Result<Option<DeviceFrame<'_>>> {
+        let packing = match self.packing.take().filter(|packing| packing.is_on(cuda)) {
+            Some(packing) => packing,
+            None => Packing::new(cuda)?,
+        };
+        let packing = self.packing.insert(packing);
+        let staging = Self::fitting(&mut self.staging, cuda, *image.info())?;
+        if check {
+            packing.forget()?;
+        }
+        let frame = packing.pack(image, staging)?;
+        Ok(if check && packing.was_cut_off()? { None } else { Some(frame) })
+    }
+
+    /// Whether floats of an image that was packed since this was asked last were not in [0, 1], and have been cut off. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn was_cut_off(&mut self) -> Result<bool> {
+        self.packing.as_mut().map_or(Ok(false), Packing::was_cut_off)
+    }
+
+    /// Staging for such frames.
+    fn fitting<'a>(own: &'a mut Option<Staging>, cuda: &Cuda, info: FrameInfo) -> Result<&'a mut Staging> {
         let fits = |staging: &Staging| {
             let own = staging.frame();
-            own.info() == frame.info() && own.context() == Some(cuda.context_handle())
+            *own.info() == info && own.context() == Some(cuda.context_handle())
         };
-        let staging = match self.staging.take().filter(fits) {
-            Some(staging) => self.staging.insert(staging),
-            None => self.staging.insert(Staging::new(cuda, *frame.info())?),
-        };
-        staging.copy(cuda, frame)
+        Ok(match own.take().filter(fits) {
+            Some(staging) => own.insert(staging),
+            None => own.insert(Staging::new(cuda, info)?),
+        })
     }
 
     fn keeps_coming(&mut self, planes: Planes) -> bool {

@@ -39,6 +39,8 @@ pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> R
 pub(crate) unsafe trait Argument {}
 // SAFETY: a word of 32 bits on both sides.
 unsafe impl Argument for u32 {}
+// SAFETY: a word of 64 bits on both sides.
+unsafe impl Argument for i64 {}
 
 /// Address of an argument.
 pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {

@@ -23,6 +23,7 @@ pub(crate) mod pool;
 pub(crate) mod queue;
 pub(crate) mod results;
 pub(crate) mod staging_buffer;
+mod strided;
 pub(crate) mod tuning;
 
 pub use arrays::{DeviceBytes, DeviceLabels, DeviceMemory, DevicePool, LabelType};
@@ -33,3 +34,4 @@ pub use intake::Intake;
 pub use keeps_context::KeepsContext;
 pub use kept::Kept;
 pub use results::{Counts, Part, Results};
+pub use strided::{SampleType, StridedImage};

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Arrays of another library in device memory whose samples lie in any order, or are floats: packed before they are segmented.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::abi::Address;
+use super::access::Kind;
+use super::device::{ModuleCode, module_code};
+use super::frame::{DeviceFrame, Staging};
+use super::handle::Cuda;
+use super::launch::{Kernel, args, check};
+use super::memory::Memory;
+use super::tuning::EXPORT_THREADS;
+use crate::error::{Error, Result};
+use crate::image::FrameInfo;
+
+const MODULE: ModuleCode = module_code!("intake");
+
+const STAGE: &str = "packing of an array";
+
+/// What the samples of an array are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleType {
+    /// Bytes.
+    U8,
+    /// 16 bits, little endian.
+    U16,
+    /// Floats of 32 bits in [0, 1], which become round(65535 x), halves up. Those outside are cut off, and NaN is 0.
+    F32,
+}
+
+impl SampleType {
+    /// Bytes of a sample.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// An image in device memory, borrowed from whoever holds that.
+#[derive(Debug, Clone, Copy)]
+pub struct StridedImage<'a> {
+    info: FrameInfo,
+    address: u64,
+    samples: SampleType,
+    strides: [i64; 3],
+    memory: PhantomData<&'a ()>,
+}
+
+impl StridedImage<'_> {
+    /// Wraps the samples of an image for any lifetime that the caller names. `address` is that of the first sample, `strides` are the
+    /// bytes from one row, one pixel, one channel to the next. `info` says size and number of channels: its format is the packed one
+    /// that they become, channels in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] for a format of several planes or of other samples, and where samples do not start at whole ones.
+    ///
+    /// # Safety
+    /// As [`DeviceFrame::from_planes`], for every sample.
+    pub unsafe fn from_raw(
+        info: FrameInfo,
+        address: u64,
+        samples: SampleType,
+        strides: [i64; 3],
+    ) -> Result<Self> {
+        let (bytes, packed) = (samples.bytes(), info.format.sample());
+        let fits = packed.bytes == bytes.min(2) && packed.bits as usize == 8 * packed.bytes;
+        let is_packed = info.format.is_gray() || info.format.packed_rgb().is_some();
+        let is_whole = |&stride: &i64| stride.unsigned_abs().is_multiple_of(bytes as u64);
+        if !fits || !is_packed || !address.is_multiple_of(bytes as u64) || !strides.iter().all(is_whole) {
+            let what = "array of samples in device memory, in whole samples";
+            return Err(Error::Plane { what, needed: bytes, got: (address % bytes as u64) as usize });
+        }
+        Ok(Self { info, address, samples, strides, memory: PhantomData })
+    }
+
+    /// Size, and the format that it becomes.
+    pub fn info(&self) -> &FrameInfo {
+        &self.info
+    }
+}
+
+/// Kernels that pack, and what they find.
+pub(super) struct Packing {
+    bytes: Kernel,
+    words: Kernel,
+    floats: Kernel,
+    /// 1 once a float was out of range.
+    is_bad: Memory<u32>,
+    cuda: Cuda,
+}
+
+impl Packing {
+    /// Loads the kernels. They run on the stream of `cuda`.
+    pub fn new(cuda: &Cuda) -> Result<Self> {
+        let kernel = |name| cuda.device.kernel(&MODULE, name, STAGE);
+        Ok(Self {
+            bytes: kernel("pack_bytes")?,
+            words: kernel("pack_words")?,
+            floats: kernel("pack_floats")?,
+            is_bad: Memory::new(cuda, STAGE, 1)?,
+            cuda: cuda.clone(),
+        })
+    }
+
+    /// Whether this is for the stream of `cuda`.
+    pub fn is_on(&self, cuda: &Cuda) -> bool {
+        Arc::ptr_eq(&self.cuda.stream, &cuda.stream)
+    }
+
+    /// Puts packed pixels into `staging` on the stream: once that has passed, the image's owner may do with it what he likes.
+    pub fn pack<'s>(
+        &mut self,
+        image: &StridedImage<'_>,
+        staging: &'s mut Staging,
+    ) -> Result<DeviceFrame<'s>> {
+        let Self { cuda, is_bad, .. } = self;
+        let frame = staging.frame();
+        frame.info().check(&image.info)?;
+        let access = frame.access(cuda, Kind::Write)?;
+        check(STAGE, cuda.device.context.bind_to_thread())?;
+        let geometry = image.info.geometry;
+        let (width, height) = (geometry.width, geometry.height);
+        let sample = image.info.format.sample().bytes;
+        let channels = image.info.format.packed_rgb().map_or(1, |packed| packed.bytes / sample) as u32;
+        let kernel = match image.samples {
+            SampleType::U8 => &self.bytes,
+            SampleType::U16 => &self.words,
+            SampleType::F32 => &self.floats,
+        };
+        let (from, [rows, pixels, samples]) = (Address::<u8>::new(image.address), image.strides);
+        let (to, stride) = (Address::<u8>::new(frame.planes.addresses[0]), frame.planes.strides[0]);
+        let bad = is_bad.address();
+        // SAFETY: the parameters of all three kernels. Who made the image keeps its samples; the staging has been laid out for its
+        // packed pixels, and the stream waits for all earlier accesses.
+        unsafe {
+            kernel.launch(
+                &cuda.stream,
+                (width.div_ceil(EXPORT_THREADS), height),
+                EXPORT_THREADS,
+                &mut args![from, to, bad, rows, pixels, samples, width, stride, channels],
+            )?;
+        }
+        drop(access);
+        Ok(staging.frame())
+    }
+
+    /// Forgets what was cut off.
+    pub fn forget(&mut self) -> Result<()> {
+        check(STAGE, self.cuda.device.context.bind_to_thread())?;
+        let (word, stream) = (self.is_bad.address().raw(), self.cuda.stream.cu_stream());
+        // SAFETY: the word is ours, and this stream is the only one that uses it.
+        check(STAGE, unsafe { sys::cuMemsetD8Async(word, 0, size_of::<u32>(), stream) }.result())
+    }
+
+    /// Whether a float since this was asked last was out of [0, 1] or no number; waits for it.
+    pub fn was_cut_off(&mut self) -> Result<bool> {
+        let mut word = [0];
+        self.is_bad.read(&self.cuda, STAGE, 0, &mut word)?;
+        if word == [0] {
+            return Ok(false);
+        }
+        self.forget().map(|()| true)
+    }
+}
