@@ -43,7 +43,8 @@ pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>) -> Result<(), Failure
     if !jobs.is_empty() {
         beside(params, cpu.threads() / at_once, at_once, jobs)?;
     }
-    Worker::new(params, cpu.clone()).work(last.into_iter())
+    // Engines are made there, too: a thread that waits for that would fall asleep, and has to be woken.
+    cpu.run(|| Worker::new(params, cpu.clone()).work(last.into_iter()))
 }
 
 /// Jobs by `workers`, with some threads each.
