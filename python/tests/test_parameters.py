@@ -25,7 +25,7 @@ def test_defaults(algorithm):
         elif name not in ("n_segments", "superpixel_size"):
             assert given[name] == default, name
     extra = set(given) - set(own)
-    on_device = {"stream"} if algorithm != "snic" else set()
+    on_device = {"stream", "check"} if algorithm != "snic" else set()
     assert extra == {"image", "order", "threads", "start_label", "out", "mask"} | on_device
     # Not the library's default: that of scikit-image.
     assert given.get("n_segments", 100) == 100
