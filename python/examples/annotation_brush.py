@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
 """Paint annotations with a brush of regions.
 
-Label maps of several coarseness are the brush's sizes: the same superpixels, merged with more and more tolerance. A
-click paints the region under it. Levels need not nest: each is a segmentation of its own.
+Label maps of several coarseness are the brush's sizes: the same superpixels, merged to fewer and fewer regions. A click
+paints the region under it. Levels are nested, so that a coarse stroke can be mended with a finer brush.
 """
 
 import numpy as np
@@ -10,8 +10,8 @@ import superpixels as sp
 
 
 class Brush:
-    def __init__(self, image, tolerances=(0, 1.5, 2, 3)):
-        self.levels = [sp.slic(image, n_segments=400, merge=tolerance, merge_passes=4) for tolerance in tolerances]
+    def __init__(self, image, counts=(400, 100, 30, 8)):
+        self.levels = [sp.slic(image, n_segments=1200, n_regions=count) for count in counts]
         self.painted = np.zeros(image.shape[:2], np.uint8)
 
     def click(self, x, y, level, value=1):

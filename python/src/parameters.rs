@@ -5,7 +5,7 @@ use gstsuperpixel::algo::{Algorithm, AlgorithmParams, AllParams, lsc, quickshift
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::params::{ITERATIONS, MIN_REGION, Params, Range, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 use gstsuperpixel::temporal::INERTIA;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -27,6 +27,8 @@ pub fn python_name(name: &str) -> String {
     match name {
         "superpixels" => "n_segments".into(),
         "lsc-ratio" => "ratio".into(),
+        // `regions` is the table.
+        "regions" => "n_regions".into(),
         _ => name.replace('-', "_"),
     }
 }
@@ -110,7 +112,7 @@ fn names(algorithm: Algorithm) -> Vec<&'static str> {
         _ => &[],
     });
     names.extend(["connectivity", "min_region", "merge", "merge_rule", "merge_max_distance", "merge_passes"]);
-    names.extend(["temporal", "temporal_inertia"]);
+    names.extend(["n_regions", "regions_compactness", "temporal", "temporal_inertia"]);
     names
 }
 
@@ -145,6 +147,8 @@ fn set(params: &mut Params, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()
         "merge_rule" => params.merge.rule = word(name, &RULES, value)?,
         "merge_max_distance" => params.merge.max_distance = real(merge::MAX_DISTANCE, value)?,
         "merge_passes" => params.merge.passes = whole(merge::PASSES, value)?,
+        "n_regions" => params.hierarchy.regions = whole(hierarchy::REGIONS, value)?,
+        "regions_compactness" => params.hierarchy.compactness = real(hierarchy::COMPACTNESS, value)?,
         "temporal" => params.temporal = truth(name, value)?,
         "temporal_inertia" => params.temporal_inertia = real(INERTIA, value)?,
         _ => match (&mut params.algorithm, name) {
@@ -219,6 +223,8 @@ pub fn dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict
     all.set_item("merge_rule", name_of(&RULES, params.merge.rule))?;
     all.set_item("merge_max_distance", double(params.merge.max_distance))?;
     all.set_item("merge_passes", params.merge.passes)?;
+    all.set_item("n_regions", params.hierarchy.regions)?;
+    all.set_item("regions_compactness", double(params.hierarchy.compactness))?;
     all.set_item("temporal", params.temporal)?;
     all.set_item("temporal_inertia", double(params.temporal_inertia))?;
     Ok(all)
@@ -234,11 +240,17 @@ pub fn defaults<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
 #[pyfunction]
 pub fn ranges(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for range in [SUPERPIXELS, SUPERPIXEL_SIZE, ITERATIONS, merge::PASSES, THREADS] {
+    for range in [SUPERPIXELS, SUPERPIXEL_SIZE, ITERATIONS, merge::PASSES, hierarchy::REGIONS, THREADS] {
         all.set_item(python_name(range.name), (range.min, range.max, range.allowed))?;
     }
     let own = [slic::COMPACTNESS, lsc::RATIO, quickshift::SIGMA, quickshift::TAU, quickshift::COLOR_SCALE];
-    for range in own.into_iter().chain([MIN_REGION, merge::MERGE, merge::MAX_DISTANCE, INERTIA]) {
+    for range in own.into_iter().chain([
+        MIN_REGION,
+        merge::MERGE,
+        merge::MAX_DISTANCE,
+        hierarchy::COMPACTNESS,
+        INERTIA,
+    ]) {
         all.set_item(python_name(range.name), (double(range.min), double(range.max), range.allowed))?;
     }
     Ok(all)

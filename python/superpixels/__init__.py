@@ -19,6 +19,8 @@ distances: the lower cluster; docs/python.md names where each method is specifie
 
 from __future__ import annotations
 
+import operator as _operator
+
 import numpy as _np
 
 from . import _native
@@ -49,6 +51,18 @@ _QUICKSHIFT = _native.defaults("quickshift")
 
 # As scikit-image has it. The library's own default is a grid step.
 _N_SEGMENTS = 100
+_MOST_SEGMENTS = _native.ranges()["n_segments"][1]
+
+
+def _enough(n_segments, n_regions):
+    """As many superpixels as regions can be made of."""
+    try:
+        wanted = 3 * _operator.index(n_regions)
+        # Not above what is allowed; what is out of range is refused as it was given.
+        return max(_operator.index(n_segments), min(wanted, _MOST_SEGMENTS)) if wanted > 0 < n_segments else n_segments
+    except TypeError:
+        return n_segments
+
 
 _COMMON = """connectivity : bool
         Make every label one 4-connected region of at least `min_region`.
@@ -62,6 +76,12 @@ _COMMON = """connectivity : bool
         Never merge across a larger color difference (Delta E); 0 is no limit.
     merge_passes : int
         How often regions are merged, 1 to 8.
+    n_regions : int
+        Merge regions to exactly so many, the most alike first, 0 to 65535; to as few as can be where the pieces of a mask do not
+        touch. By a grid there are at least three superpixels for each, whatever `n_segments` says. 0 is off. On the CPU only, and
+        not with `merge`.
+    regions_compactness : float
+        For `n_regions`: weight of position against color, 0 to 100. Higher is more regular.
     order : {{"rgb", "bgr"}}
         Order of the channels; OpenCV has "bgr".
     threads : int
@@ -130,6 +150,8 @@ def slic(
     merge_rule: str = _SLIC["merge_rule"],
     merge_max_distance: float = _SLIC["merge_max_distance"],
     merge_passes: int = _SLIC["merge_passes"],
+    n_regions: int = _SLIC["n_regions"],
+    regions_compactness: float = _SLIC["regions_compactness"],
     order: str = "rgb",
     threads: int = 0,
     start_label: int = 0,
@@ -173,7 +195,7 @@ def slic(
     (60, 80)
     """
     values = {
-        "n_segments": n_segments,
+        "n_segments": _enough(n_segments, n_regions),
         "superpixel_size": superpixel_size,
         "compactness": compactness,
         "iterations": iterations,
@@ -185,6 +207,8 @@ def slic(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
     }
     return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check)
 
@@ -203,6 +227,8 @@ def lsc(
     merge_rule: str = _LSC["merge_rule"],
     merge_max_distance: float = _LSC["merge_max_distance"],
     merge_passes: int = _LSC["merge_passes"],
+    n_regions: int = _LSC["n_regions"],
+    regions_compactness: float = _LSC["regions_compactness"],
     order: str = "rgb",
     threads: int = 0,
     start_label: int = 0,
@@ -234,7 +260,7 @@ def lsc(
     2016. Of equally near clusters a pixel takes that of the lowest index.
     """
     values = {
-        "n_segments": n_segments,
+        "n_segments": _enough(n_segments, n_regions),
         "superpixel_size": superpixel_size,
         "ratio": ratio,
         "iterations": iterations,
@@ -244,6 +270,8 @@ def lsc(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
     }
     return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check)
 
@@ -262,6 +290,8 @@ def quickshift(
     merge_rule: str = _QUICKSHIFT["merge_rule"],
     merge_max_distance: float = _QUICKSHIFT["merge_max_distance"],
     merge_passes: int = _QUICKSHIFT["merge_passes"],
+    n_regions: int = _QUICKSHIFT["n_regions"],
+    regions_compactness: float = _QUICKSHIFT["regions_compactness"],
     order: str = "rgb",
     threads: int = 0,
     start_label: int = 0,
@@ -303,6 +333,8 @@ def quickshift(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
     }
     return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check)
 
@@ -321,6 +353,8 @@ def snic(
     merge_rule: str = _SLIC["merge_rule"],
     merge_max_distance: float = _SLIC["merge_max_distance"],
     merge_passes: int = _SLIC["merge_passes"],
+    n_regions: int = _SLIC["n_regions"],
+    regions_compactness: float = _SLIC["regions_compactness"],
     order: str = "rgb",
     threads: int = 0,
     start_label: int = 0,
@@ -350,7 +384,7 @@ def snic(
     pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread.
     """
     values = {
-        "n_segments": n_segments,
+        "n_segments": _enough(n_segments, n_regions),
         "superpixel_size": superpixel_size,
         "compactness": compactness,
         "color_space": color_space,
@@ -360,5 +394,7 @@ def snic(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
     }
     return _native.segment("snic", image, values, order, threads, start_label, out, mask)

@@ -74,6 +74,8 @@ class Segmenter:
         merge_rule: str = ...,
         merge_max_distance: float = ...,
         merge_passes: int = ...,
+        n_regions: int = ...,
+        regions_compactness: float = ...,
         temporal: bool = ...,
         temporal_inertia: float = ...,
     ) -> "Segmenter": ...
@@ -112,6 +114,8 @@ class Segmenter:
         merge_rule: str = ...,
         merge_max_distance: float = ...,
         merge_passes: int = ...,
+        n_regions: int = ...,
+        regions_compactness: float = ...,
         temporal: bool = ...,
         temporal_inertia: float = ...,
     ) -> None: ...

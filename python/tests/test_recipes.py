@@ -23,7 +23,8 @@ RECIPES = {
     "region_graph": r"\d+ nodes with 4 features, \d+ edges\n(Data|skipped: torch_geometric is not installed)",
     "mask_propagation": r"frame 11: intersection over union 0\.[89]\d",
     "lime_explanation": r"the region that speaks most for red is around \((8|9|1[0-3])\d, [2-7]\d\)",
-    "annotation_brush": r"(a click with level \d paints \d+ px\n){4}",
+    "annotation_brush": r"regions by level: 400 100 30 8\n(a click with level \d paints \d+ px\n){4}",
+    "exact_number": r"about 50: \d+\nexactly 200: 200\nexactly 50: 50\nexactly 10: 10\nexactly 2: 2\n",
     "timing": r"slic\(\), one thread +\d+\.\d\d ms\n(.+ ms\n){4}",
 }
 # A recipe is short.

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Exactly as many regions as asked for, in levels that are nested."""
+
+import numpy as np
+import pytest
+import superpixels as sp
+
+GRIDS = [sp.slic, sp.lsc, sp.snic]
+
+
+def is_nested(fine, coarse):
+    """Whether every region of the fine map lies in one of the coarse map."""
+    pairs = np.unique(fine.astype(np.int64) << 16 | coarse)
+    return len(pairs) == len(np.unique(fine))
+
+
+@pytest.mark.parametrize("function", GRIDS)
+@pytest.mark.parametrize("count", [1, 2, 7, 60, 333])
+def test_exact_numbers(function, count, picture):
+    labels = function(picture, n_regions=count)
+    assert np.array_equal(np.unique(labels), np.arange(count))
+    assert np.array_equal(function(picture, n_regions=np.int32(count), threads=1), labels)
+
+
+def test_levels_are_nested(picture):
+    maps = [sp.slic(picture, n_segments=900, n_regions=count) for count in (290, 100, 31, 6, 1)]
+    assert all(is_nested(fine, coarse) for fine, coarse in zip(maps, maps[1:]))
+    assert is_nested(sp.slic(picture, n_segments=900), maps[0])
+
+
+def test_places_weigh(picture):
+    def spread(labels):
+        y, x = np.indices(labels.shape)
+        return sum(x[labels == label].std() + y[labels == label].std() for label in range(20))
+
+    loose, tight = (sp.slic(picture, n_regions=20, regions_compactness=weight) for weight in (0, 50))
+    assert spread(tight) < spread(loose)
+
+
+def test_quickshift(picture):
+    most = sp.quickshift(picture).max() + 1
+    assert sp.quickshift(picture, n_regions=most // 3).max() + 1 == most // 3
+    assert np.array_equal(sp.quickshift(picture, n_regions=most + 1), sp.quickshift(picture))
+
+
+def test_masks(picture):
+    mask = np.zeros(picture.shape[:2], bool)
+    mask[10:60, 10:70] = mask[80:110, 100:150] = True
+    for count, wanted in [(9, 9), (1, 2)]:
+        labels = sp.slic(picture, n_regions=count, mask=mask)
+        assert labels[mask].max() + 1 == wanted and (labels[~mask] == 65535).all()
+
+
+def test_segmenter(picture):
+    segmenter = sp.Segmenter(n_segments=300, n_regions=40, temporal=True)
+    assert segmenter.parameters["n_regions"] == 40
+    for shift in range(4):
+        segmenter.segment(np.roll(picture, shift, axis=1))
+        assert segmenter.n_regions == 40 == len(segmenter.regions)
+    segmenter.set(n_regions=25)
+    segmenter.segment(picture)
+    assert segmenter.n_regions == 25
+
+
+def test_what_is_refused(picture):
+    for call in (lambda **given: sp.slic(picture, **given), lambda **given: sp.Segmenter(**given)):
+        with pytest.raises(ValueError, match="n_regions must be 0 while merge is above 0"):
+            call(n_regions=5, merge=2)
+    for bad in ("5", None, 5.5):
+        with pytest.raises(TypeError, match="n_regions"):
+            sp.slic(picture, n_regions=bad)
+    with pytest.raises(ValueError, match="n_segments"):
+        sp.slic(picture, n_segments=-1, n_regions=5)
