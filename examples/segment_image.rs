@@ -12,7 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 
 #[derive(Parser)]
 #[command(about)]
@@ -24,9 +24,9 @@ struct Args {
     /// Algorithm.
     #[arg(long, default_value = "slic")]
     algo: Algorithm,
-    /// Wanted number of superpixels.
-    #[arg(long, default_value_t = 400)]
-    superpixels: u32,
+    /// Wanted number of superpixels; 400 without a number of regions.
+    #[arg(long)]
+    superpixels: Option<u32>,
     /// SLIC and SNIC: higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
@@ -48,6 +48,10 @@ struct Args {
     /// Smallest superpixel, as a fraction of the grid step squared, with quick shift of tau squared.
     #[arg(long, default_value_t = MIN_REGION.default)]
     min_region: f32,
+    /// Merge superpixels, the most alike first, until exactly so many regions are left; 0 = off. Without the number of
+    /// superpixels their size follows.
+    #[arg(long, default_value_t = hierarchy::REGIONS.default)]
+    regions: u32,
     /// Merge superpixels that touch: how many times as far in color as the nearest; 0 = off, usual 1.5 to 2.5.
     #[arg(long, default_value_t = merge::MERGE.default)]
     merge: f32,
@@ -93,7 +97,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let algorithm = own.of(args.algo);
     let params = Params {
-        superpixels: args.superpixels,
+        superpixels: args.superpixels.unwrap_or(if args.regions > 0 { 0 } else { 400 }),
+        hierarchy: hierarchy::Params { regions: args.regions, ..Default::default() },
         min_region: args.min_region,
         merge: merge::Params {
             ratio: args.merge,

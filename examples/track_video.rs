@@ -14,7 +14,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 use gstsuperpixel::temporal;
 
 #[derive(Parser)]
@@ -24,9 +24,9 @@ struct Args {
     frames: PathBuf,
     /// Folder to write to.
     out: PathBuf,
-    /// Wanted number of superpixels.
-    #[arg(long, default_value_t = 600)]
-    superpixels: u32,
+    /// Wanted number of superpixels; 600 without a number of regions.
+    #[arg(long)]
+    superpixels: Option<u32>,
     /// Higher = more regular.
     #[arg(long, default_value_t = slic::COMPACTNESS.default)]
     compactness: f32,
@@ -36,6 +36,10 @@ struct Args {
     /// Linear spectral clustering instead of SLIC.
     #[arg(long)]
     lsc: bool,
+    /// Merge superpixels, the most alike first, until exactly so many regions are left; 0 = off. Without the number of
+    /// superpixels their size follows.
+    #[arg(long, default_value_t = hierarchy::REGIONS.default)]
+    regions: u32,
     /// Merge superpixels that touch: how many times as far in color as the nearest; 0 = off, usual 1.5 to 2.5.
     #[arg(long, default_value_t = merge::MERGE.default)]
     merge: f32,
@@ -55,7 +59,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(&args.out)?;
     let slic = slic::Params { compactness: args.compactness, ..Default::default() };
     let params = Params {
-        superpixels: args.superpixels,
+        superpixels: args.superpixels.unwrap_or(if args.regions > 0 { 0 } else { 600 }),
+        hierarchy: hierarchy::Params { regions: args.regions, ..Default::default() },
         merge: merge::Params {
             ratio: args.merge,
             max_distance: args.merge_max_distance,

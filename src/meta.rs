@@ -28,7 +28,7 @@ use gst::glib;
 use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
-use crate::regions::{Motion, Neighbor, Region};
+use crate::regions::{MergeStep, Motion, Neighbor, Region};
 use crate::video_map::{Layout, PlaneLayout, label_shape};
 
 /// Name of the metadata, under which every language finds it.
@@ -160,6 +160,8 @@ pub(crate) struct Attachment<'a> {
     pub motion: Option<gst::Buffer>,
     /// [`Neighbor`]s, where they were asked for.
     pub neighbors: Option<gst::Buffer>,
+    /// [`MergeStep`]s, where they were asked for.
+    pub hierarchy: Option<gst::Buffer>,
 }
 
 /// A buffer with a copy of records.
@@ -169,7 +171,7 @@ pub(crate) fn records<T: bytemuck::NoUninit>(records: &[T]) -> gst::Buffer {
 
 /// Attaches the metadata, in the place of what an earlier element attached.
 pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) -> Result<(), glib::BoolError> {
-    let Attachment { labels, geometry, algo, regions, table, motion, neighbors } = attachment;
+    let Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy } = attachment;
     if let Ok(earlier) = CustomMeta::from_mut_buffer(buffer, NAME) {
         earlier.remove()?;
     }
@@ -183,7 +185,9 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     fields.set("algo", algo);
     fields.set("width", geometry.width);
     fields.set("height", geometry.height);
-    for (name, records) in [("table", table), ("motion", motion), ("neighbors", neighbors)] {
+    for (name, records) in
+        [("table", table), ("motion", motion), ("neighbors", neighbors), ("hierarchy", hierarchy)]
+    {
         if let Some(records) = records {
             fields.set(name, records);
         }
@@ -335,6 +339,16 @@ impl<'a> SuperpixelMeta<'a> {
         self.records("neighbors")
     }
 
+    /// What would be merged next, in order, for [`cut`](crate::regions::cut); empty where none is attached (`hierarchy=true` attaches
+    /// it).
+    ///
+    /// # Errors
+    ///
+    /// A buffer that cannot be mapped or does not hold whole records.
+    pub fn merges(&self) -> Result<Vec<MergeStep>, glib::BoolError> {
+        self.records("hierarchy")
+    }
+
     fn records<T: bytemuck::AnyBitPattern>(&self, field: &str) -> Result<Vec<T>, glib::BoolError> {
         let Ok(buffer) = self.fields.get::<gst::Buffer>(field) else { return Ok(Vec::new()) };
         let map = buffer.map_readable()?;
@@ -378,5 +392,10 @@ impl LabelMap {
     /// All labels in row order.
     pub fn as_slice(&self) -> &[u16] {
         &self.labels
+    }
+
+    /// The same, to be rewritten to a coarser level by [`cut`](crate::regions::cut).
+    pub fn as_mut_slice(&mut self) -> &mut [u16] {
+        &mut self.labels
     }
 }

@@ -130,7 +130,7 @@ impl Plan {
 
     /// Whether what a reader sees are merged superpixels.
     pub(crate) fn merges(&self) -> bool {
-        self.merge.is_some() || self.hierarchy.is_some()
+        self.merge.is_some() || self.hierarchy.is_some_and(|own| own.regions > 0)
     }
 
     /// Whether frames may have masks.
@@ -154,7 +154,7 @@ impl Plan {
             && self.connectivity == last.connectivity
             && self.min_region == last.min_region
             && self.merge.is_some() == last.merge.is_some()
-            && self.hierarchy.is_some() == last.hierarchy.is_some()
+            && self.merges() == last.merges()
             && self.masked == last.masked
     }
 

@@ -5,6 +5,9 @@ mod oracle;
 mod pictures;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
@@ -15,11 +18,14 @@ use gstsuperpixel::image::{FrameInfo, Geometry, Labels, NO_LABEL, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::{hierarchy, merge};
-use gstsuperpixel::regions::Regions;
+use gstsuperpixel::regions::{MergeStep, Regions, cut};
 use pictures::{Buffer, PICTURES, Picture, SHAPES, clip};
 use proptest::prelude::*;
 
 static CPU: LazyLock<[Cpu; 3]> = LazyLock::new(|| [1, 2, 8].map(|n| Cpu::new(n).unwrap()));
+
+/// No superpixel has a predecessor.
+static FIRST: BTreeMap<u16, u16> = BTreeMap::new();
 
 const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
@@ -84,7 +90,7 @@ fn any_params() -> impl Strategy<Value = Params> {
             superpixels,
             connectivity,
             min_region,
-            hierarchy: hierarchy::Params { regions: 0, compactness },
+            hierarchy: hierarchy::Params { regions: 0, compactness, ..Default::default() },
             algorithm,
             ..Params::default()
         },
@@ -127,7 +133,7 @@ proptest! {
             *feature = oracle::OUTSIDE;
             prop_assert_eq!(before[i], NO_LABEL);
         }
-        let (want, _) = oracle::hierarchy(geometry, &before, &features, &wanted.hierarchy, quanta(&params));
+        let (want, _) = oracle::hierarchy(geometry, &before, &features, &wanted.hierarchy, quanta(&params), &FIRST);
         prop_assert!(map == want, "the hierarchy differs from the specification");
 
         // As many as were asked for, or as there are.
@@ -151,6 +157,41 @@ proptest! {
         }
         // More than there are change nothing.
         prop_assert!(segment(&CPU[1], &with_regions(&params, 65_535), &buffer).0 == before);
+    }
+
+    #[test]
+    fn a_cut_of_the_list_is_what_as_many_regions_give(
+        (info, seed, picture) in any_frame(), params in any_params(),
+        first in prop_oneof![Just(0), any_count()], counts in prop::collection::vec(any_count(), 1..4),
+        shape in prop::option::weighted(0.3, 0..SHAPES.len())
+    ) {
+        let mut buffer = Buffer::new(info, picture, seed.into(), 0);
+        let mut params = params;
+        if let Some(shape) = shape {
+            buffer = buffer.with_mask(SHAPES[shape], seed.into(), [0; 2]);
+            params.masked = true;
+        }
+        let mut listed = with_regions(&params, first);
+        listed.hierarchy.levels = true;
+        let (map, regions) = segment(&CPU[1], &listed, &buffer);
+        prop_assert!(map == segment(&CPU[1], &with_regions(&params, first), &buffer).0, "the list changes the map");
+        prop_assert_eq!(regions.merges.len(), regions.count as usize - pieces(&map, &regions));
+        prop_assert!(regions.merges.windows(2).all(|p| p[0].height <= p[1].height), "heights fall");
+        prop_assert!(regions.merges.iter().all(|step| step.a != step.b && step.a.max(step.b) < regions.count));
+        for count in counts.into_iter().filter(|count| first == 0 || *count <= first) {
+            let mut level = map.clone();
+            let left = cut(&mut level, &regions.merges, count);
+            let (want, wanted) = segment(&CPU[1], &with_regions(&params, count), &buffer);
+            prop_assert!(level == want, "{} of {} regions", count, regions.count);
+            prop_assert_eq!(left, Some(wanted.count));
+        }
+        if first == 0 {
+            let mut features = buffer.features(params.algorithm.color_space());
+            (0..features.len()).filter(|&i| !buffer.is_inside(i)).for_each(|i| features[i] = oracle::OUTSIDE);
+            let want = oracle::hierarchy(info.geometry, &map, &features, &listed.hierarchy, quanta(&params), &FIRST).1;
+            let got: Vec<_> = regions.merges.iter().map(|step| (step.b as u16, step.a as u16)).collect();
+            prop_assert_eq!(got, want);
+        }
     }
 
     #[test]
@@ -180,8 +221,14 @@ fn check_counts(params: &Params, buffer: &Buffer, counts: &[u32]) -> Vec<u16> {
         let wanted = with_regions(params, count);
         let (map, regions) = segment(&CPU[1], &wanted, buffer);
         assert_eq!(regions.count, count.min(fine.count), "{count} of {}", fine.count);
-        let want =
-            oracle::hierarchy(buffer.info.geometry, &before, &features, &wanted.hierarchy, quanta(params));
+        let want = oracle::hierarchy(
+            buffer.info.geometry,
+            &before,
+            &features,
+            &wanted.hierarchy,
+            quanta(params),
+            &FIRST,
+        );
         assert!(map == want.0, "{count} regions differ from the specification");
         last = map;
     }
@@ -250,7 +297,14 @@ fn a_region_that_touches_hundreds_takes_few_rounds() {
     let (_, merges) = {
         let (before, _) = segment(&CPU[1], &fine, &buffer);
         let features = buffer.features(ColorSpace::Lab);
-        oracle::hierarchy(buffer.info.geometry, &before, &features, &hierarchy::Params::default(), 8.0)
+        oracle::hierarchy(
+            buffer.info.geometry,
+            &before,
+            &features,
+            &hierarchy::Params::default(),
+            8.0,
+            &FIRST,
+        )
     };
     assert_eq!(merges.len(), regions.count as usize - 1);
 }
@@ -275,7 +329,7 @@ fn the_grid_is_as_fine_as_the_regions_need_and_no_coarser_than_asked_for() {
 #[test]
 fn parameters_out_of_range_are_errors() {
     let with = |regions, compactness| Params {
-        hierarchy: hierarchy::Params { regions, compactness },
+        hierarchy: hierarchy::Params { regions, compactness, ..Default::default() },
         ..Params::default()
     };
     for (bad, message) in [
@@ -291,6 +345,97 @@ fn parameters_out_of_range_are_errors() {
         assert!(error.starts_with(message), "{error}");
     }
     assert_eq!(Plan::new(&Params::default(), info(20, 10)).unwrap().hierarchy(), None);
+}
+
+#[test]
+fn a_list_of_another_map_changes_nothing() {
+    let step = |a, b| MergeStep { a, b, height: 1.0, area: 2 };
+    for bad in [step(0, 3), step(u32::MAX, 1)] {
+        let mut labels = [0, 1, 2, NO_LABEL];
+        assert_eq!(cut(&mut labels, &[step(0, 1), bad], 1), None);
+        assert_eq!(labels, [0, 1, 2, NO_LABEL]);
+    }
+    // Two that are one already, and a map without any label.
+    let mut labels = [2, 1, 0, NO_LABEL];
+    assert_eq!(cut(&mut labels, &[step(2, 1), step(1, 2)], 1), Some(2));
+    assert_eq!(labels, [1, 1, 0, NO_LABEL]);
+    assert_eq!(cut(&mut [NO_LABEL; 2], &[step(0, 1)], 0), Some(0));
+}
+
+/// A map with its list, and three levels of it: labels, then records, as they stand in the metadata.
+fn levels_of_a_picture() -> (Vec<u16>, Vec<MergeStep>, Vec<(u32, Vec<u16>)>) {
+    let mut params = Params { superpixels: 400, ..Params::default() };
+    params.hierarchy.levels = true;
+    let buffer = Buffer::new(info(120, 90), Picture::Natural, 4, 0);
+    let (map, regions) = segment(&CPU[1], &params, &buffer);
+    let levels =
+        [150, 20, 1].map(|count| (count, segment(&CPU[1], &with_regions(&params, count), &buffer).0));
+    (map, regions.merges, levels.into())
+}
+
+fn bytes(labels: &[u16]) -> Vec<u8> {
+    labels.iter().flat_map(|label| label.to_le_bytes()).collect()
+}
+
+/// What a program writes when it is given that.
+fn output_of(command: &mut Command, input: &[u8]) -> Vec<u8> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{command:?}");
+    output.stdout
+}
+
+#[test]
+fn c_and_python_cut_as_we_do() {
+    let (map, merges, levels) = levels_of_a_picture();
+    let input =
+        [bytes(&map), merges.iter().flat_map(|step| bytemuck::bytes_of(step).to_vec()).collect()].concat();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut_labels");
+    let source = format!(
+        r#"#include "{}"
+        #include <stdio.h>
+        int main(int argc, char **argv) {{
+          static uint16_t labels[{pixels}];
+          static unsigned char merges[16 * {steps}];
+          if (argc != 2 || fread(labels, 2, {pixels}, stdin) != {pixels} || fread(merges, 16, {steps}, stdin) != {steps}) return 1;
+          if (cut_labels(labels, {pixels}, merges, sizeof merges, (uint32_t)atoi(argv[1])) != atoi(argv[1])) return 2;
+          return fwrite(labels, 2, {pixels}, stdout) != {pixels};
+        }}"#,
+        root.join("examples/cut_labels.h").display(),
+        pixels = map.len(),
+        steps = merges.len(),
+    );
+    let flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-x", "c", "-", "-o"];
+    output_of(Command::new("cc").args(flags).arg(&program), source.as_bytes());
+    let script = format!(
+        r"
+import sys, numpy as np
+from cut_labels import MERGE, cut
+data = sys.stdin.buffer.read()
+labels, merges = np.frombuffer(data, '<u2', {0}), np.frombuffer(data, MERGE, offset=2 * {0})
+sys.stdout.buffer.write(cut(labels, merges, int(sys.argv[1])).astype('<u2').tobytes())",
+        map.len()
+    );
+    let python = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
+        Command::new(python).args(["-c", "import numpy"]).output().is_ok_and(|o| o.status.success())
+    });
+    if python.is_none() {
+        eprintln!("skipped: no python3 with numpy");
+    }
+    for (count, level) in levels {
+        assert!(
+            output_of(Command::new(&program).arg(count.to_string()), &input) == bytes(&level),
+            "C: {count}"
+        );
+        if let Some(python) = python {
+            let mut command = Command::new(python);
+            command.env("PYTHONPATH", root.join("pipelines")).env("PYTHONDONTWRITEBYTECODE", "1");
+            command.args(["-c", &script, &count.to_string()]);
+            assert!(output_of(&mut command, &input) == bytes(&level), "Python: {count}");
+        }
+    }
 }
 
 fn temporal(regions: u32) -> Params {
@@ -338,6 +483,43 @@ fn identities_of_regions_last() {
         } else {
             assert!(10 * kept > 7 * all, "{kept} of {all} pixels keep their identity");
         }
+    }
+}
+
+#[test]
+fn what_was_together_is_held_as_specified() {
+    let geometry = Geometry::new(150, 110).unwrap();
+    for motion in [[0, 0], [2, 1]] {
+        let clip = clip(geometry, PixelFormat::Rgb, 9, 7, motion, Some(5));
+        let engine = |regions| {
+            Engine::new(CPU[1].clone(), Plan::new(&temporal(regions), clip[0].info).unwrap()).unwrap()
+        };
+        let (mut merged, mut fine) = (engine(25), engine(0));
+        // The region of each superpixel in the last frame, by the superpixel's track id.
+        let mut last: BTreeMap<u32, u16> = BTreeMap::new();
+        let mut differ = 0;
+        for (i, buffer) in clip.iter().enumerate() {
+            let (map, _) = segment_with(&mut merged, buffer);
+            let (superpixels, regions) = segment_with(&mut fine, buffer);
+            let ids: Vec<u32> = regions.table.iter().map(|region| region.track_id).collect();
+            let earlier: BTreeMap<u16, u16> = (0u16..)
+                .zip(&ids)
+                .filter_map(|(label, id)| last.get(id).map(|&region| (label, region)))
+                .collect();
+            assert_eq!(earlier.is_empty(), i == 0 || i == 5, "frame {i}");
+            let features = buffer.features(ColorSpace::Lab);
+            let want = |earlier: &BTreeMap<u16, u16>| {
+                oracle::hierarchy(geometry, &superpixels, &features, &temporal(25).hierarchy, 8.0, earlier).0
+            };
+            assert!(map == want(&earlier), "frame {i} differs from the specification");
+            differ += u32::from(want(&FIRST) != map);
+            last = superpixels
+                .iter()
+                .zip(&map)
+                .map(|(&label, &region)| (ids[usize::from(label)], region))
+                .collect();
+        }
+        assert!(motion == [0, 0] || differ > 0, "inertia makes no difference in this clip");
     }
 }
 

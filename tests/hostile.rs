@@ -73,8 +73,8 @@ fn params() -> impl Strategy<Value = Params> {
         )
     };
     let regions = || {
-        (whole(hierarchy::REGIONS), number(hierarchy::COMPACTNESS))
-            .prop_map(|(regions, compactness)| hierarchy::Params { regions, compactness })
+        (whole(hierarchy::REGIONS), number(hierarchy::COMPACTNESS), any::<bool>())
+            .prop_map(|(regions, compactness, levels)| hierarchy::Params { regions, compactness, levels })
     };
     let sizes = (
         whole(gstsuperpixel::params::SUPERPIXEL_SIZE),

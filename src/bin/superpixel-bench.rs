@@ -35,7 +35,7 @@ use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
 use gstsuperpixel::params::{
     Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
 };
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{hierarchy, merge};
 use report::Row;
 use serde_json::Value;
 
@@ -102,6 +102,9 @@ struct Args {
     /// Never merge across a larger color difference; 0 = no limit.
     #[arg(long, default_value_t = merge::MAX_DISTANCE.default)]
     merge_max_distance: f32,
+    /// Merge until exactly so many regions are left; 0 = off.
+    #[arg(long, default_value_t = hierarchy::REGIONS.default)]
+    regions: u32,
     /// How often regions are merged.
     #[arg(long, default_value_t = merge::PASSES.default)]
     merge_passes: u32,
@@ -252,6 +255,7 @@ impl Case {
             params: Params {
                 superpixel_size,
                 connectivity: !args.no_connectivity,
+                hierarchy: hierarchy::Params { regions: args.regions, ..Default::default() },
                 merge: merge::Params {
                     ratio: args.merge,
                     rule: if args.merge_either { merge::Rule::Either } else { merge::Rule::Mutual },

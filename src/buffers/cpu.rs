@@ -5,6 +5,7 @@ use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::plan::Plan;
+use crate::regions::MergeStep;
 use crate::temporal::state::State;
 
 /// Cluster of pixels outside of a mask, where clusters are named by pixels.
@@ -21,6 +22,8 @@ pub struct FrameBuffers {
     pub(crate) temporal: Option<Box<State>>,
     /// Number of regions.
     pub(crate) count: u32,
+    /// What would be merged next, where that was asked for.
+    pub(crate) merges: Array<MergeStep>,
     /// Mean samples of each region in the frame's own channels, where mean colors were asked for.
     pub(crate) means: Array<[u16; 3]>,
 }
@@ -33,7 +36,7 @@ impl FrameBuffers {
         let clusters = memory::zeroed("clusters", if plan.clusters_are_pixels() { pixels } else { 0 })?;
         let state = |temporal| State::new(cpu, plan, temporal).map(Box::new);
         let temporal = plan.temporal.as_ref().map(state).transpose()?;
-        Ok(Self { features, clusters, temporal, count: 0, means: Array::new() })
+        Ok(Self { features, clusters, temporal, count: 0, merges: Array::new(), means: Array::new() })
     }
 
     /// Name of a region over time; its label where nothing lasts.

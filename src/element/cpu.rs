@@ -82,6 +82,7 @@ impl CpuEngine {
                 table: None,
                 motion: None,
                 neighbors: None,
+                hierarchy: None,
             });
         }
         let (labels, ()) = stream.pool.fill(run)?;
@@ -91,6 +92,7 @@ impl CpuEngine {
             table: task.outputs.table.then(|| meta::records(&kept.table)),
             motion: (!kept.motion.is_empty()).then(|| meta::records(&kept.motion)),
             neighbors: task.outputs.neighbors.then(|| meta::records(&kept.neighbors)),
+            hierarchy: engine.plan().hierarchy.filter(|own| own.levels).map(|_| meta::records(&kept.merges)),
         })
     }
 }

@@ -64,6 +64,7 @@ pub(super) struct State {
     pub analytics: analytics::Writer,
     pub warned_of_step: bool,
     pub warned_of_objects: bool,
+    pub warned_of_regions: bool,
 }
 
 impl State {
@@ -78,6 +79,7 @@ impl State {
             analytics: analytics::Writer::default(),
             warned_of_step: false,
             warned_of_objects: false,
+            warned_of_regions: false,
         }
     }
 
@@ -109,9 +111,10 @@ impl State {
 }
 
 fn cpu_only(params: &Params) -> String {
-    let what = match params.hierarchy.regions {
-        0 => format!("algo={} runs", params.algorithm.algorithm().nick()),
-        _ => "regions above 0 run".into(),
+    let what = match &params.hierarchy {
+        hierarchy if hierarchy.regions > 0 => "regions above 0 run".into(),
+        hierarchy if hierarchy.levels => "hierarchy=true runs".into(),
+        _ => format!("algo={} runs", params.algorithm.algorithm().nick()),
     };
     format!("{what} on the CPU only; set backend=cpu or backend=auto")
 }
@@ -387,15 +390,27 @@ impl Superpixel {
             let described =
                 analytics::Found { labels: &labels, geometry, regions, table: found.table.as_ref() };
             self.describe(state, buffer, &described).map_err(refuse)?;
-            let Found { table, motion, neighbors, .. } = found;
-            let attachment = meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors };
+            let Found { table, motion, neighbors, hierarchy, .. } = found;
+            let attachment =
+                meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy };
             meta::attach(buffer, attachment).map_err(refuse)?;
         }
         let Some((_, engine)) = &state.engine else { return Err(restart()) };
+        let wanted = engine.plan().hierarchy.map_or(0, |own| own.regions);
+        if regions < wanted && !state.warned_of_regions {
+            state.warned_of_regions = true;
+            gst::warning!(
+                CAT,
+                imp = self,
+                "{wanted} regions wanted, {regions} found: there are not more superpixels, or the picture is in pieces; a \
+                 smaller superpixel-size, min-region or regions helps"
+            );
+        }
         let mut stats = self.stats.lock().unwrap();
         self.bad_buffers.note_used();
         stats.frames += 1;
         stats.regions = regions;
+        stats.missing = (wanted > 0).then(|| wanted.saturating_sub(regions));
         stats.last = began.elapsed();
         stats.total += began.elapsed();
         stats.stages.clear();

@@ -203,6 +203,12 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Neighbors",
             "Attach the list of touching regions with their shared boundary lengths to the metadata",
         ),
+        boolean(
+            "hierarchy",
+            default.hierarchy.levels,
+            "Hierarchy",
+            "Attach the list of merges from the label map's regions down to one to the metadata: any coarser level is a cut",
+        ),
         glib::ParamSpecEnum::builder_with_default("analytics", default.analytics)
             .nick("Analytics")
             .blurb(
@@ -215,7 +221,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .nick("Statistics")
             .blurb(
                 "Since start: frames, dropped, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
-                 result-bytes-from-device; of the last frame: regions, frame-time-us, on the CPU stage-times-us",
+                 result-bytes-from-device; of the last frame: regions, where a number is wanted regions-missing, frame-time-us, on the CPU stage-times-us",
             )
             .read_only()
             .build(),

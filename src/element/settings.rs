@@ -98,7 +98,10 @@ impl Settings {
             connectivity: self.connectivity,
             min_region: self.min_region,
             merge: self.merge.clone(),
-            hierarchy: self.hierarchy.clone(),
+            hierarchy: hierarchy::Params {
+                levels: self.labels && self.hierarchy.levels,
+                ..self.hierarchy.clone()
+            },
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
             masked: false,
@@ -166,6 +169,7 @@ impl Settings {
             "merge-passes" => self.merge.passes = merge::PASSES.check(of(value))?,
             "regions" => self.hierarchy.regions = hierarchy::REGIONS.check(of(value))?,
             "regions-compactness" => self.hierarchy.compactness = hierarchy::COMPACTNESS.check(of(value))?,
+            "hierarchy" => self.hierarchy.levels = of(value),
             "temporal" => self.temporal = of(value),
             "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
             "overlay" => self.overlay = of(value),
@@ -209,6 +213,7 @@ impl Settings {
             "merge-passes" => self.merge.passes.to_value(),
             "regions" => self.hierarchy.regions.to_value(),
             "regions-compactness" => self.hierarchy.compactness.to_value(),
+            "hierarchy" => self.hierarchy.levels.to_value(),
             "temporal" => self.temporal.to_value(),
             "temporal-inertia" => self.temporal_inertia.to_value(),
             "overlay" => self.overlay.to_value(),

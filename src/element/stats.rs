@@ -8,6 +8,8 @@ use std::time::Duration;
 pub(super) struct Stats {
     pub frames: u64,
     pub regions: u32,
+    /// By how many they are fewer than were asked for, where a number was.
+    pub missing: Option<u32>,
     pub last: Duration,
     pub total: Duration,
     /// Empty where only the device could tell.
@@ -25,6 +27,9 @@ impl Stats {
             .field("frame-time-us", micros(self.last))
             .field("frame-time-us-mean", micros(self.total) / self.frames.max(1))
             .build();
+        if let Some(missing) = self.missing {
+            stats.set("regions-missing", missing);
+        }
         for (name, bytes) in self.traffic.iter().flatten() {
             stats.set(*name, *bytes);
         }

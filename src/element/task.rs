@@ -39,4 +39,5 @@ pub(super) struct Found {
     pub table: Option<gst::Buffer>,
     pub motion: Option<gst::Buffer>,
     pub neighbors: Option<gst::Buffer>,
+    pub hierarchy: Option<gst::Buffer>,
 }

@@ -130,7 +130,7 @@ impl Backend for Cuda {
             None => Ok(None),
             Some(_) => Err(Error::Backend {
                 backend: "cuda",
-                reason: "regions above 0 run on the CPU only; use the cpu backend".into(),
+                reason: "regions and their hierarchy run on the CPU only; use the cpu backend".into(),
             }),
         }
     }

@@ -48,6 +48,11 @@ impl Default for Merged {
 }
 
 impl Merged {
+    /// The last frame's merged region of a superpixel's predecessor, before this frame's are named.
+    pub fn earlier(&self, superpixel: &Track) -> Option<u16> {
+        superpixel.from.map(|from| self.numbers[from as usize])
+    }
+
     /// Names this frame's regions, as many as `count`; `superpixels` are those of `parts`.
     pub fn name(
         &mut self,
@@ -60,8 +65,7 @@ impl Merged {
         self.votes.clear();
         self.votes.reserve(superpixels.len())?;
         for (track, part) in superpixels.iter().zip(parts.clone()) {
-            if let Some(from) = track.from {
-                let earlier = self.numbers[from as usize];
+            if let Some(earlier) = self.earlier(track) {
                 self.votes.add(u32::from(part.label), u32::from(earlier), u64::from(part.size));
             }
         }

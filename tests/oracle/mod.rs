@@ -546,14 +546,16 @@ pub fn merge(
     labels.iter().map(|l| number.get(l).copied().unwrap_or(NO_LABEL)).collect()
 }
 
-/// The hierarchy by its definition: ordered maps, one pair of pixels at a time, and every stage to the last region. Returns the label
-/// map of `regions`, and the merges in their order as (label that joins, label that it joins).
+/// The hierarchy by its definition: ordered maps, one pair of pixels at a time, and every stage to the last region. `earlier` has the
+/// region of the last frame that a superpixel's predecessor was in. Returns the label map of `regions`, and the merges in their order
+/// as (label that joins, label that it joins).
 pub fn hierarchy(
     geometry: Geometry,
     labels: &[u16],
     features: &[u32],
     params: &hierarchy::Params,
     quanta: f64,
+    earlier: &BTreeMap<u16, u16>,
 ) -> (Vec<u16>, Vec<(u16, u16)>) {
     let (w, pixels) = (geometry.width() as usize, geometry.pixels());
     let side = pixels as f64 / 256.0;
@@ -565,7 +567,7 @@ pub fn hierarchy(
     let place = (place * 2f64.powi(shift as i32) + 0.5).floor() as u128;
 
     let mut sums: BTreeMap<u16, (u128, [u128; 5])> = BTreeMap::new();
-    let mut edges: BTreeMap<(u16, u16), (u128, u128)> = BTreeMap::new();
+    let mut edges: BTreeMap<(u16, u16), [u128; 3]> = BTreeMap::new();
     for i in (0..pixels).filter(|&i| labels[i] != NO_LABEL) {
         let [l, a, b] = unpack(features[i]).map(u128::from);
         let sum = sums.entry(labels[i]).or_default();
@@ -574,8 +576,10 @@ pub fn hierarchy(
         for j in neighbors(i, w, pixels).filter(|&j| labels[j] > labels[i] && labels[j] != NO_LABEL) {
             let (one, other) = (unpack(features[i]), unpack(features[j]));
             let edge = edges.entry((labels[i], labels[j])).or_default();
-            edge.0 += 1;
-            edge.1 += (0..3).map(|k| u128::from(one[k].abs_diff(other[k]))).sum::<u128>();
+            edge[0] += 1;
+            edge[1] += (0..3).map(|k| u128::from(one[k].abs_diff(other[k]))).sum::<u128>();
+            let regions = [labels[i], labels[j]].map(|label| earlier.get(&label));
+            edge[2] += u128::from(regions[0].is_some() && regions[0] == regions[1]);
         }
     }
     let n = sums.len();
@@ -588,7 +592,7 @@ pub fn hierarchy(
         stage /= 8;
         while sums.len() > stage.max(1) {
             let mut selected: BTreeMap<u16, (u128, u16)> = BTreeMap::new();
-            for (&(i, j), &(l, b)) in &edges {
+            for (&(i, j), &[l, b, held]) in &edges {
                 let (a, c) = (sums[&i], sums[&j]);
                 let quarter = |sum: u128, n: u128| (8 * sum + n) / (2 * n);
                 let apart: Vec<u128> =
@@ -599,10 +603,12 @@ pub fn hierarchy(
                     + place * (apart[3].pow(2) + apart[4].pow(2)) / (1 << shift);
                 let weight = 16 * a.0 * c.0 / (a.0 + c.0);
                 let mut root = 16u128;
-                while (root + 1).pow(8) <= l << 32 {
+                while (root + 1).pow(5) <= l << 20 {
                     root += 1;
                 }
-                let mut cost = weight * d.min(u128::from(u32::MAX)) / root;
+                let together = 256 * held / l * 224 / 256;
+                let d = d.min(u128::from(u32::MAX)) * (256 - together) / 256;
+                let mut cost = weight * d / root;
                 let mut unit = 1;
                 while cost / unit >= 1 << 24 {
                     unit *= 2;
@@ -640,11 +646,11 @@ pub fn hierarchy(
                 whole.0 += sum.0;
                 (0..5).for_each(|k| whole.1[k] += sum.1[k]);
             }
-            let mut fewer: BTreeMap<(u16, u16), (u128, u128)> = BTreeMap::new();
-            for (&(i, j), &(l, b)) in edges.iter().filter(|((i, j), _)| root(*i) != root(*j)) {
+            let mut fewer: BTreeMap<(u16, u16), [u128; 3]> = BTreeMap::new();
+            for (&(i, j), more) in edges.iter().filter(|((i, j), _)| root(*i) != root(*j)) {
                 let (i, j) = (root(i).min(root(j)), root(i).max(root(j)));
                 let edge = fewer.entry((i, j)).or_default();
-                (edge.0, edge.1) = (edge.0 + l, edge.1 + b);
+                (0..3).for_each(|k| edge[k] += more[k]);
             }
             edges = fewer;
             of.values_mut().for_each(|name| *name = root(*name));

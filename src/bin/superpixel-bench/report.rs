@@ -173,6 +173,7 @@ pub fn document(args: &Args, backends: Vec<Value>) -> Value {
         "merge_either": args.merge_either,
         "merge_max_distance": args.merge_max_distance,
         "merge_passes": args.merge_passes,
+        "regions": args.regions,
         "linear_light": args.linear_light,
         "outputs": outputs(args),
         "runs": args.runs,

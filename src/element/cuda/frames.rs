@@ -468,7 +468,8 @@ fn found(
     frame: FrameInfo,
     task: Task,
 ) -> Result<Found, gst::ErrorMessage> {
-    let mut found = Found { regions, labels: None, table: None, motion: None, neighbors: None };
+    let mut found =
+        Found { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
     if let Some(kept) = kept.map(Arc::new) {
         found.labels = Some(results::label_buffer(&kept, frame.geometry)?);
         found.table = task.outputs.table.then(|| results::buffer(&kept, Part::Table));

@@ -3,9 +3,9 @@
 
 use rayon::prelude::*;
 
-use super::Plan;
 use super::graph::{Graph, Sums};
 use super::pairs::Pairs;
+use super::{Boundary, Plan};
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::unpack;
@@ -31,8 +31,7 @@ fn difference(a: u32, b: u32) -> u64 {
 #[derive(Default)]
 struct Piece {
     labels: [u16; 2],
-    length: u32,
-    contrast: u64,
+    boundary: Boundary,
 }
 
 impl Piece {
@@ -43,19 +42,18 @@ impl Piece {
             self.finish(pairs)?;
             self.labels = labels;
         }
-        self.length += 1;
-        self.contrast += contrast;
+        self.boundary.add(&Boundary { length: 1, held: 0, contrast });
         Ok(())
     }
 
     #[inline]
     fn finish(&mut self, pairs: &mut Pairs) -> Result<()> {
-        let Self { labels, length, contrast } = std::mem::take(self);
+        let Self { labels, boundary } = std::mem::take(self);
         // What is outside of a mask touches nothing.
-        if length == 0 || labels.contains(&NO_LABEL) {
+        if boundary.length == 0 || labels.contains(&NO_LABEL) {
             return Ok(());
         }
-        pairs.add(u32::from(labels[0]), u32::from(labels[1]), length, contrast)
+        pairs.add(u32::from(labels[0]), u32::from(labels[1]), &boundary)
     }
 }
 
@@ -165,7 +163,7 @@ impl Hierarchy {
             let first = usize::from(band.lowest);
             graph.sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
             for pair in &band.pairs.list {
-                graph.pairs.add(pair.a, pair.b, pair.length, pair.contrast)?;
+                graph.pairs.add(pair.a, pair.b, &pair.boundary)?;
             }
         }
         Ok(())
@@ -193,8 +191,21 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
         sizes.clear();
         memory::reserve(sizes, REGIONS, graph.sums.len())?;
         sizes.extend(graph.sums.iter().map(|sums| sums.count));
+        if let Some(state) = &buffers.temporal
+            && let Some(merged) = &state.merged
+        {
+            graph.hold(|label| merged.earlier(&state.tracks[label as usize]));
+        }
         graph.merge(plan)?;
-        buffers.count = graph.cut(plan.regions as usize, numbers)? as u32;
+        let wanted = if plan.regions > 0 { plan.regions as usize } else { usize::MAX };
+        buffers.count = graph.cut(wanted, numbers)? as u32;
+        buffers.merges.clear();
+        if plan.levels {
+            graph.list_merges(wanted, numbers, &mut buffers.merges)?;
+        }
+        if plan.regions == 0 {
+            return Ok(());
+        }
         self.write_labels(labels);
         if let Some(state) = &mut buffers.temporal
             && let Some(merged) = &mut state.merged

@@ -5,6 +5,7 @@ use super::pairs::{Pairs, STALE};
 use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::regions::MergeStep;
 
 /// What memory is for, in errors.
 const REGIONS: &str = "regions to merge";
@@ -76,12 +77,21 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Merges as far as `regions` of the plan needs.
+    /// Takes note of the pairs whose superpixels were in one region of the last frame, which `earlier` names.
+    pub fn hold(&mut self, earlier: impl Fn(u32) -> Option<u16>) {
+        for pair in &mut *self.pairs.list {
+            let together = earlier(pair.a).is_some_and(|one| earlier(pair.b) == Some(one));
+            pair.boundary.held = if together { pair.boundary.length } else { 0 };
+        }
+    }
+
+    /// Merges as far as the plan needs.
     pub fn merge(&mut self, plan: &Plan) -> Result<()> {
         let n = self.sums.len();
         self.start(n)?;
         let (mut stage, mut open) = (n, false);
-        while 2 * stage > plan.regions as usize {
+        let last = if plan.levels { 1 } else { plan.regions as usize };
+        while 2 * stage > last {
             stage /= STAGE;
             while self.left.len() > stage.max(1) {
                 let before = self.left.len();
@@ -137,10 +147,8 @@ impl Graph {
         for pair in &mut *pairs.list {
             let [a, b] = [pair.a as usize, pair.b as usize];
             if pair.cost == STALE {
-                let length = u64::from(pair.length);
-                let contrast = (2 * MEAN_ONE * pair.contrast + length) / (2 * length);
                 let sizes = [sums[a].count, sums[b].count];
-                pair.cost = plan.cost(&means[a], &means[b], sizes, pair.length, contrast);
+                pair.cost = plan.cost(&means[a], &means[b], sizes, &pair.boundary);
             }
             let cost = u64::from(pair.cost) << 32;
             selected[a] = selected[a].min(cost | b as u64);
@@ -218,10 +226,37 @@ impl Graph {
         Ok(self.keys.get(rank.wrapping_sub(1)).map_or(0, |key| (key >> 32) as u32))
     }
 
+    /// Lists the merges that the last cut has left out, in their order, by the labels that it has given.
+    pub fn list_merges(
+        &mut self,
+        regions: usize,
+        labels: &[u16],
+        merges: &mut Array<MergeStep>,
+    ) -> Result<()> {
+        let kept = self.kept(regions);
+        let Self { keys, joins, .. } = self;
+        let rest = &mut keys[kept..];
+        rest.sort_unstable();
+        merges.clear();
+        memory::reserve(merges, REGIONS, rest.len())?;
+        merges.extend(rest.iter().map(|&key| {
+            let region = usize::from(key as u16);
+            let Join { height, into, area, .. } = joins[region];
+            let [a, b] = [into as usize, region].map(|region| u32::from(labels[region]));
+            MergeStep { a, b, height: f32::from_bits(height), area }
+        }));
+        Ok(())
+    }
+
+    /// How many merges leave `regions`.
+    fn kept(&self, regions: usize) -> usize {
+        self.sums.len().saturating_sub(regions).min(self.joined.len())
+    }
+
     /// The label of each superpixel's region where `regions` of them are left, or as many as there can be; returns how many.
     pub fn cut(&mut self, regions: usize, labels: &mut Array<u16>) -> Result<usize> {
         let n = self.sums.len();
-        let kept = n.saturating_sub(regions).min(self.joined.len());
+        let kept = self.kept(regions);
         self.select_keys(kept)?;
         let Self { keys, joins, roots, left, .. } = self;
         // From here on the root of each region after the cut, then its label.

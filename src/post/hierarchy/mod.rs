@@ -11,12 +11,14 @@
 //! D(i, j) = |c_i - c_j|_1² + C + floor(G b²) + floor(P |p_i - p_j|² / 2^s), at most 2^32 - 1
 //!     C = 20 (Delta E)²; G = 1/2; P / 2^s = (m / E)², with m the compactness in Delta E and E = sqrt(w h) / 16 px
 //! W(i, j) = floor(16 n_i n_j / (n_i + n_j))
-//! R(i, j) = the largest integer with R^8 <= 2^32 l, which is floor(16 l^(1/8))
-//! cost(i, j) = floor(W D / R), without the bits below its 24 highest
+//! R(i, j) = the largest integer with R^5 <= 2^20 l, which is floor(16 l^(1/5))
+//! T(i, j) = floor(256 k / l), where k pairs of 4-neighbors are between two superpixels that were in one region of the last frame
+//! cost(i, j) = floor(W floor(D (256 - floor(T I / 256)) / 256) / R), without the bits below its 24 highest; I = HELD
 //! ```
 //!
 //! This is Ward's increase of the squared error, of colors and places, with a share for a visible edge between the two, less where
-//! their common boundary is long. An integer of 24 bits times a power of two is a number of 32-bit floating point, and the order
+//! their common boundary is long. What was in one region in the last frame costs less, so that regions do not flicker: a superpixel's
+//! predecessor is the one that its track continues; where it has none, or nothing lasts from frame to frame, it was in no region. An integer of 24 bits times a power of two is a number of 32-bit floating point, and the order
 //! of costs is that of these numbers' bits: [`cost_bits`].
 //!
 //! ```text
@@ -69,7 +71,7 @@ pub const REGIONS: Range<u32> =
     Range { name: "regions", min: 0, max: 65_535, default: 0, allowed: "0 to 65535" };
 /// Color difference, in Delta E, that weighs as much as a distance of 1/16 of the picture's side.
 pub const COMPACTNESS: Range<f32> =
-    Range { name: "regions-compactness", min: 0.0, max: 100.0, default: 8.0, allowed: "0 to 100" };
+    Range { name: "regions-compactness", min: 0.0, max: 100.0, default: 4.0, allowed: "0 to 100" };
 
 /// Means are in this part of a quantum, or of a px.
 pub(crate) const MEAN_ONE: u64 = 4;
@@ -79,6 +81,8 @@ const LEAST_DIFFERENCE: f64 = 20.0;
 pub(crate) const CONTRAST_ONE: u64 = 256;
 /// Weight of the squared contrast across a boundary.
 const CONTRAST: f64 = 0.5;
+/// By how much less, in 1/256, regions differ that were one in the last frame.
+const HELD: u64 = 224;
 /// Bits of the weight of positions, at most: with squared distances below 2^33, products stay below 2^63.
 const POSITION_BITS: u32 = 30;
 /// Share of the picture's side that [`COMPACTNESS`] is about.
@@ -97,11 +101,14 @@ pub struct Params {
     pub regions: u32,
     /// Higher = more compact regions, lower = closer to colors.
     pub compactness: f32,
+    /// Also list what would be merged next, down to one region: [`Regions::merges`](crate::regions::Regions::merges). With 0
+    /// `regions` the list begins at the superpixels.
+    pub levels: bool,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { regions: REGIONS.default, compactness: COMPACTNESS.default }
+        Self { regions: REGIONS.default, compactness: COMPACTNESS.default, levels: false }
     }
 }
 
@@ -128,8 +135,10 @@ impl Params {
 /// The same in integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Wanted number of regions, not 0.
+    /// Wanted number of regions, 0 for as many as there are.
     pub(crate) regions: u32,
+    /// Whether all merges are listed.
+    pub(crate) levels: bool,
     /// C.
     pub(crate) least: u32,
     /// G in 1/256.
@@ -141,7 +150,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `None` where nothing is to be merged.
+    /// `None` where nothing is to be merged or listed.
     pub(crate) fn new(params: &Params, space: ColorSpace, geometry: Geometry) -> Option<Self> {
         let unit = (MEAN_ONE as f64 * space.quanta()).powi(2);
         let m = f64::from(params.compactness) * space.quanta();
@@ -150,8 +159,9 @@ impl Plan {
             .rev()
             .find(|&shift| position * (1u64 << shift) as f64 + 0.5 < f64::from(1u32 << POSITION_BITS))
             .unwrap_or(0);
-        (params.regions > 0).then_some(Self {
+        (params.regions > 0 || params.levels).then_some(Self {
             regions: params.regions,
+            levels: params.levels,
             least: (LEAST_DIFFERENCE * unit) as u32,
             contrast: (CONTRAST * CONTRAST_ONE as f64) as u32,
             position: (position * (1u64 << position_shift) as f64 + 0.5) as u32,
@@ -159,10 +169,12 @@ impl Plan {
         })
     }
 
-    /// The cost of joining two regions whose means are `a` and `b`, `n` pixels each, along a boundary of `length` with a mean
-    /// contrast of `contrast`.
+    /// The cost of joining two regions whose means are `a` and `b`, `n` pixels each, along that boundary.
     #[inline]
-    pub(crate) fn cost(&self, a: &Mean, b: &Mean, n: [u32; 2], length: u32, contrast: u64) -> u32 {
+    pub(crate) fn cost(&self, a: &Mean, b: &Mean, n: [u32; 2], boundary: &Boundary) -> u32 {
+        let length = u64::from(boundary.length);
+        let contrast = (2 * MEAN_ONE * boundary.contrast + length) / (2 * length);
+        let together = CONTRAST_ONE * u64::from(boundary.held) / length * HELD >> 8;
         let color: u64 = (0..3).map(|i| u64::from(a.color[i].abs_diff(b.color[i]))).sum();
         let apart: u64 = (0..2).map(|i| u64::from(a.position[i].abs_diff(b.position[i])).pow(2)).sum();
         let difference = color * color
@@ -171,7 +183,28 @@ impl Plan {
             + ((u64::from(self.position) * apart) >> self.position_shift).min(u64::from(u32::MAX));
         let [n, m] = n.map(u64::from);
         let weight = 16 * n * m / (n + m);
-        cost_bits(weight * difference.min(u64::from(u32::MAX)) / root(length))
+        let difference = difference.min(u64::from(u32::MAX)) * (256 - together) >> 8;
+        cost_bits(weight * difference / root(boundary.length))
+    }
+}
+
+/// What is between two regions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Boundary {
+    /// Pairs of 4-neighbors across.
+    pub length: u32,
+    /// As many of them as are between superpixels that were in one region of the last frame.
+    pub held: u32,
+    /// Sum of the differences across, in quanta.
+    pub contrast: u64,
+}
+
+impl Boundary {
+    #[inline]
+    pub fn add(&mut self, other: &Boundary) {
+        self.length += other.length;
+        self.held += other.held;
+        self.contrast += other.contrast;
     }
 }
 
@@ -189,21 +222,21 @@ pub(crate) fn cost_bits(cost: u64) -> u32 {
     ((cost >> below << below) as f32).to_bits()
 }
 
-/// What R can be: sides of 2^14 px have boundaries below 2^30, which gives 215.
-const ROOTS: usize = 216;
+/// What R can be: boundaries are shorter than 2^30, which would give 1024.
+const ROOTS: usize = 1024;
 
 /// The least `length` with `root(length) >= R`, for every R.
 const LEAST_LENGTHS: [u32; ROOTS] = {
     let mut lengths = [0; ROOTS];
     let mut r = 17u64;
     while (r as usize) < ROOTS {
-        lengths[r as usize] = r.pow(8).div_ceil(1 << 32) as u32;
+        lengths[r as usize] = r.pow(5).div_ceil(1 << 20) as u32;
         r += 1;
     }
     lengths
 };
 
-/// 16 times the eighth root, rounded down.
+/// 16 times the fifth root, rounded down.
 #[inline]
 pub(crate) fn root(length: u32) -> u64 {
     LEAST_LENGTHS.partition_point(|&least| least <= length) as u64 - 1
@@ -216,10 +249,10 @@ mod tests {
     #[test]
     fn roots_are_the_largest_that_hold() {
         for length in (1..70_000).chain([1 << 20, (1 << 29) - 1, 1 << 29, (1 << 30) - 1]) {
-            let (r, wanted) = (u128::from(root(length)), u128::from(length) << 32);
-            assert!(r.pow(8) <= wanted && (r + 1).pow(8) > wanted, "{length}: {r}");
+            let (r, wanted) = (root(length), u64::from(length) << 20);
+            assert!(r.pow(5) <= wanted && (r + 1).pow(5) > wanted, "{length}: {r}");
         }
-        assert_eq!([1, 2, 256].map(root), [16, 17, 32]);
+        assert_eq!([1, 2, 256].map(root), [16, 18, 48]);
     }
 
     #[test]
@@ -241,7 +274,7 @@ mod tests {
         for (w, h) in [(1, 1), (481, 321), (16384, 16384), (16384, 1)] {
             let geometry = Geometry::new(w, h).unwrap();
             for compactness in [0.0, 0.01, 8.0, 100.0] {
-                let params = Params { regions: 1, compactness };
+                let params = Params { regions: 1, compactness, ..Params::default() };
                 let plan = Plan::new(&params, ColorSpace::Lab, geometry).unwrap();
                 let weight = f64::from(plan.position) / 2f64.powi(plan.position_shift as i32);
                 let side = geometry.pixels() as f64 / 256.0;
@@ -256,9 +289,15 @@ mod tests {
         let far = Mean { color: [4 * 1023, 4 * 2047, 4 * 2047], position: [4 * 16383; 2] };
         let geometry = Geometry::new(16384, 16384).unwrap();
         for compactness in [0.0, 100.0] {
-            let plan = Plan::new(&Params { regions: 1, compactness }, ColorSpace::Lab, geometry).unwrap();
-            let cost = plan.cost(&Mean::default(), &far, [1 << 27; 2], 1, 4 * 5117);
-            let near = plan.cost(&Mean::default(), &far, [1 << 26; 2], 1, 4 * 5117);
+            let plan = Plan::new(
+                &Params { regions: 1, compactness, ..Params::default() },
+                ColorSpace::Lab,
+                geometry,
+            )
+            .unwrap();
+            let boundary = Boundary { length: 1, held: 0, contrast: 5117 };
+            let cost = plan.cost(&Mean::default(), &far, [1 << 27; 2], &boundary);
+            let near = plan.cost(&Mean::default(), &far, [1 << 26; 2], &boundary);
             assert!(cost > near, "{compactness}");
         }
     }

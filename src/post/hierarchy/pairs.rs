@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Pairs of labels that touch, each once, found by a hash of both labels: what is added to them commutes.
 
+use super::Boundary;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
@@ -12,12 +13,9 @@ const PAIRS: &str = "pairs of regions";
 pub(crate) struct Pair {
     pub a: u32,
     pub b: u32,
-    /// Pairs of 4-neighbors across.
-    pub length: u32,
     /// Bits of the cost, or [`STALE`].
     pub cost: u32,
-    /// Sum of the differences across.
-    pub contrast: u64,
+    pub boundary: Boundary,
 }
 
 /// A cost that has to be computed: no number's bits.
@@ -61,19 +59,17 @@ impl Pairs {
 
     /// Adds a piece of boundary between two labels below 65535 that differ, in any order.
     #[inline]
-    pub fn add(&mut self, one: u32, other: u32, length: u32, contrast: u64) -> Result<()> {
+    pub fn add(&mut self, one: u32, other: u32, boundary: &Boundary) -> Result<()> {
         let (a, b) = (one.min(other), one.max(other));
         let labels = a << 16 | b;
         let slot = self.slot(labels);
         if self.slots[slot].0 == labels {
-            let pair = &mut self.list[self.slots[slot].1 as usize];
-            pair.length += length;
-            pair.contrast += contrast;
+            self.list[self.slots[slot].1 as usize].boundary.add(boundary);
             return Ok(());
         }
         memory::reserve(&mut self.list, PAIRS, 1)?;
         self.slots[slot] = (labels, self.list.len() as u32);
-        self.list.push(Pair { a, b, length, cost: STALE, contrast });
+        self.list.push(Pair { a, b, cost: STALE, boundary: *boundary });
         if 2 * self.list.len() > self.slots.len() { self.grow() } else { Ok(()) }
     }
 
@@ -108,8 +104,7 @@ impl Pairs {
             let slot = self.slot(labels);
             if self.slots[slot].0 == labels {
                 let first = &mut self.list[self.slots[slot].1 as usize];
-                first.length += pair.length;
-                first.contrast += pair.contrast;
+                first.boundary.add(&pair.boundary);
                 first.cost = STALE;
             } else {
                 self.slots[slot] = (labels, kept as u32);

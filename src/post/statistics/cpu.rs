@@ -391,6 +391,9 @@ impl backend::Statistics<Cpu> for Statistics {
         regions.table.clear();
         regions.neighbors.clear();
         regions.motion.clear();
+        regions.merges.clear();
+        memory::reserve(&mut regions.merges, "list of merges", buffers.merges.len())?;
+        regions.merges.extend_from_slice(&buffers.merges);
         if outputs.table {
             memory::reserve(&mut regions.table, "region table", self.sums.len())?;
             memory::reserve(&mut regions.motion, "motion", self.sums.len())?;
