@@ -19,6 +19,8 @@ fn numbers_of_regions_take_effect_on_the_next_frame() {
     let input = picture(&info, 3, 0);
     let element = superpixel();
     element.set_property_from_str("overlay", "none");
+    // Else the grid follows from the number of regions.
+    element.set_property("superpixels", 300u32);
     let (mut h, _bus) = harness(&element);
     h.set_src_caps(caps("NV12", 160, 120));
     let mut own = hierarchy::Params::default();
@@ -33,7 +35,7 @@ fn numbers_of_regions_take_effect_on_the_next_frame() {
     for (name, value, change) in changes {
         element.set_property_from_str(name, value);
         change(&mut own);
-        let params = Params { hierarchy: own.clone(), ..params() };
+        let params = Params { superpixels: 300, hierarchy: own.clone(), ..params() };
         let expected = library(&input, &info, frame_info(&info), &params, None);
         let output = h.push_and_pull(input.clone()).unwrap();
         let meta = SuperpixelMeta::from_buffer(&output).expect("meta");
@@ -61,7 +63,7 @@ fn regions_keep_their_track_ids() {
     let element = superpixel();
     element.set_property_from_str("backend", "cpu");
     element.set_property("temporal", true);
-    element.set_property("superpixel-size", 8u32);
+    element.set_property("superpixels", 300u32);
     let (mut h, _bus) = harness(&element);
     h.set_src_caps(caps("I420", 160, 120));
     let mut last = BTreeSet::new();

@@ -290,7 +290,7 @@ fn dots(w: u32, h: u32) -> Buffer {
 fn a_region_that_touches_hundreds_takes_few_rounds() {
     // All but one are dots on one background: a round of mutual choices joins a single dot.
     let buffer = dots(240, 180);
-    let fine = Params { superpixel_size: 8, min_region: 0.1, ..Params::default() };
+    let fine = Params { superpixels: 675, min_region: 0.1, ..Params::default() };
     let (_, regions) = segment(&CPU[1], &fine, &buffer);
     assert!(regions.count > 400, "{} superpixels", regions.count);
     check_counts(&fine, &buffer, &[250, 100, 30, 7, 2, 1]);
@@ -319,6 +319,10 @@ fn the_grid_is_as_fine_as_the_regions_need_and_no_coarser_than_asked_for() {
     };
     assert_eq!(step(&with(0, 16, 0)), 16);
     assert_eq!(step(&with(100, 16, 0)), 16, "the step that is set suffices");
+    assert_eq!(step(&with(100, 64, 0)), 33, "few superpixels give coarse regions");
+    let small =
+        Params { hierarchy: hierarchy::Params { regions: 10, ..Default::default() }, ..Params::default() };
+    assert_eq!(Plan::new(&small, info(64, 48)).unwrap().grid().step(), 4);
     assert!(step(&with(5000, 16, 0)) < 16, "a finer one is needed");
     assert_eq!(step(&with(5000, 16, 500)), step(&with(0, 16, 500)), "superpixels decides where it is set");
     let (fine, same) = (Plan::new(&with(100, 16, 0), g).unwrap(), Plan::new(&with(900, 16, 0), g).unwrap());
@@ -431,7 +435,7 @@ sys.stdout.buffer.write(cut(labels, merges, int(sys.argv[1])).astype('<u2').toby
         );
         if let Some(python) = python {
             let mut command = Command::new(python);
-            command.env("PYTHONPATH", root.join("pipelines")).env("PYTHONDONTWRITEBYTECODE", "1");
+            command.env("PYTHONPATH", root.join("examples")).env("PYTHONDONTWRITEBYTECODE", "1");
             command.args(["-c", &script, &count.to_string()]);
             assert!(output_of(&mut command, &input) == bytes(&level), "Python: {count}");
         }
@@ -440,7 +444,7 @@ sys.stdout.buffer.write(cut(labels, merges, int(sys.argv[1])).astype('<u2').toby
 
 fn temporal(regions: u32) -> Params {
     let hierarchy = hierarchy::Params { regions, ..Default::default() };
-    Params { superpixel_size: 8, temporal: true, hierarchy, ..Params::default() }
+    Params { superpixels: 300, temporal: true, hierarchy, ..Params::default() }
 }
 
 fn ids(frame: &(Vec<u16>, Regions)) -> BTreeSet<u32> {

@@ -175,8 +175,14 @@ impl Hierarchy {
         cpu.run(|| {
             labels.bands_mut(rows).for_each(|mut band| {
                 for y in 0..band.rows() {
+                    // Neighbors mostly have the same.
+                    let (mut last, mut number) = (NO_LABEL, NO_LABEL);
                     for label in band.row_mut(y) {
-                        *label = numbers.get(usize::from(*label)).copied().unwrap_or(NO_LABEL);
+                        if *label != last {
+                            last = *label;
+                            number = numbers.get(usize::from(last)).copied().unwrap_or(NO_LABEL);
+                        }
+                        *label = number;
                     }
                 }
             });

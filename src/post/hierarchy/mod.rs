@@ -92,7 +92,10 @@ pub(crate) const STAGE: usize = 8;
 /// A round that joins fewer than one of so many regions is followed by an open one.
 pub(crate) const FEW: usize = 16;
 /// Fewest superpixels for a wanted region.
-const FINER: f64 = 3.0;
+const FINER: u32 = 3;
+/// Fewest superpixels of a picture, as far as they are no smaller than [`SMALL_STEP`].
+const FEWEST: u32 = 2000;
+const SMALL_STEP: u32 = 4;
 
 /// How many regions, and what they are like.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,7 +130,10 @@ impl Params {
     pub(crate) fn finer_step(&self, geometry: Geometry, step: u32) -> u32 {
         match self.regions {
             0 => step,
-            count => step.min(Grid::step_for_count(geometry, (f64::from(count) * FINER) as u32)),
+            count => {
+                let of = |superpixels| Grid::step_for_count(geometry, superpixels);
+                step.min(of(count * FINER)).min(of(FEWEST).max(SMALL_STEP))
+            }
         }
     }
 }

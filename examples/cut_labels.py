@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MPL-2.0
 """Cuts a label map to a coarser level with the field `hierarchy` of its metadata: any number of regions below its own.
 
-    labels, merges = to_label_map(buffer), to_array(buffer, "hierarchy", MERGE)  # of read_labels.py, with hierarchy=true
+    labels, merges = to_label_map(buffer), to_array(buffer, "hierarchy", MERGE)  # of pipelines/read_labels.py, with hierarchy=true
     coarse = cut(labels, merges, 50)
 
 Needs: python3-numpy.
