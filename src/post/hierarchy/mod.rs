@@ -180,7 +180,7 @@ impl Plan {
     pub(crate) fn cost(&self, a: &Mean, b: &Mean, n: [u32; 2], boundary: &Boundary) -> u32 {
         let length = u64::from(boundary.length);
         let contrast = (2 * MEAN_ONE * boundary.contrast + length) / (2 * length);
-        let together = CONTRAST_ONE * u64::from(boundary.held) / length * HELD >> 8;
+        let together = (256 * u64::from(boundary.held) / length * HELD) >> 8;
         let color: u64 = (0..3).map(|i| u64::from(a.color[i].abs_diff(b.color[i]))).sum();
         let apart: u64 = (0..2).map(|i| u64::from(a.position[i].abs_diff(b.position[i])).pow(2)).sum();
         let difference = color * color
@@ -189,7 +189,7 @@ impl Plan {
             + ((u64::from(self.position) * apart) >> self.position_shift).min(u64::from(u32::MAX));
         let [n, m] = n.map(u64::from);
         let weight = 16 * n * m / (n + m);
-        let difference = difference.min(u64::from(u32::MAX)) * (256 - together) >> 8;
+        let difference = (difference.min(u64::from(u32::MAX)) * (256 - together)) >> 8;
         cost_bits(weight * difference / root(boundary.length))
     }
 }
