@@ -366,15 +366,14 @@ fn a_list_of_another_map_changes_nothing() {
     assert_eq!(cut(&mut [NO_LABEL; 2], &[step(0, 1)], 0), Some(0));
 }
 
-/// A map with its list, and three levels of it: labels, then records, as they stand in the metadata.
-fn levels_of_a_picture() -> (Vec<u16>, Vec<MergeStep>, Vec<(u32, Vec<u16>)>) {
+/// A map with its list, and levels of it.
+fn levels_of_a_picture(counts: [u32; 3]) -> (Vec<u16>, Vec<MergeStep>, [Vec<u16>; 3]) {
     let mut params = Params { superpixels: 400, ..Params::default() };
     params.hierarchy.levels = true;
     let buffer = Buffer::new(info(120, 90), Picture::Natural, 4, 0);
     let (map, regions) = segment(&CPU[1], &params, &buffer);
-    let levels =
-        [150, 20, 1].map(|count| (count, segment(&CPU[1], &with_regions(&params, count), &buffer).0));
-    (map, regions.merges, levels.into())
+    let levels = counts.map(|count| segment(&CPU[1], &with_regions(&params, count), &buffer).0);
+    (map, regions.merges, levels)
 }
 
 fn bytes(labels: &[u16]) -> Vec<u8> {
@@ -392,7 +391,8 @@ fn output_of(command: &mut Command, input: &[u8]) -> Vec<u8> {
 
 #[test]
 fn c_and_python_cut_as_we_do() {
-    let (map, merges, levels) = levels_of_a_picture();
+    let counts = [150, 20, 1];
+    let (map, merges, levels) = levels_of_a_picture(counts);
     let input =
         [bytes(&map), merges.iter().flat_map(|step| bytemuck::bytes_of(step).to_vec()).collect()].concat();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -428,7 +428,7 @@ sys.stdout.buffer.write(cut(labels, merges, int(sys.argv[1])).astype('<u2').toby
     if python.is_none() {
         eprintln!("skipped: no python3 with numpy");
     }
-    for (count, level) in levels {
+    for (count, level) in counts.into_iter().zip(levels) {
         assert!(
             output_of(Command::new(&program).arg(count.to_string()), &input) == bytes(&level),
             "C: {count}"
