@@ -11,7 +11,8 @@ import superpixels as sp
 
 class Brush:
     def __init__(self, image, counts=(400, 100, 30, 8)):
-        self.levels = [sp.slic(image, n_segments=1200, n_regions=count) for count in counts]
+        labels, merges = sp.hierarchy(image, n_segments=1200)
+        self.levels = [sp.cut(labels, merges, count) for count in counts]
         self.painted = np.zeros(image.shape[:2], np.uint8)
 
     def click(self, x, y, level, value=1):

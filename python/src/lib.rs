@@ -4,6 +4,7 @@
 mod arrays;
 mod batch;
 mod contours;
+mod cut;
 mod device;
 mod device_array;
 mod device_image;
@@ -36,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segmenter::Segmenter>()?;
     module.add_class::<device_array::DeviceArray>()?;
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;
+    module.add_function(wrap_pyfunction!(cut::cut, module)?)?;
     module.add_function(wrap_pyfunction!(contours::contours, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::ranges, module)?)

@@ -112,7 +112,7 @@ fn names(algorithm: Algorithm) -> Vec<&'static str> {
         _ => &[],
     });
     names.extend(["connectivity", "min_region", "merge", "merge_rule", "merge_max_distance", "merge_passes"]);
-    names.extend(["n_regions", "regions_compactness", "temporal", "temporal_inertia"]);
+    names.extend(["n_regions", "regions_compactness", "levels", "temporal", "temporal_inertia"]);
     names
 }
 
@@ -149,6 +149,7 @@ fn set(params: &mut Params, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()
         "merge_passes" => params.merge.passes = whole(merge::PASSES, value)?,
         "n_regions" => params.hierarchy.regions = whole(hierarchy::REGIONS, value)?,
         "regions_compactness" => params.hierarchy.compactness = real(hierarchy::COMPACTNESS, value)?,
+        "levels" => params.hierarchy.levels = truth(name, value)?,
         "temporal" => params.temporal = truth(name, value)?,
         "temporal_inertia" => params.temporal_inertia = real(INERTIA, value)?,
         _ => match (&mut params.algorithm, name) {
@@ -225,6 +226,7 @@ pub fn dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict
     all.set_item("merge_passes", params.merge.passes)?;
     all.set_item("n_regions", params.hierarchy.regions)?;
     all.set_item("regions_compactness", double(params.hierarchy.compactness))?;
+    all.set_item("levels", params.hierarchy.levels)?;
     all.set_item("temporal", params.temporal)?;
     all.set_item("temporal_inertia", double(params.temporal_inertia))?;
     Ok(all)

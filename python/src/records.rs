@@ -36,6 +36,13 @@ pub static NEIGHBOR: Record = Record {
     bytes: 12,
     dtype: PyOnceLock::new(),
 };
+pub static MERGE: Record = Record {
+    names: &["a", "b", "height", "area"],
+    formats: &["<u4", "<u4", "<f4", "<u4"],
+    offsets: &[0, 4, 8, 12],
+    bytes: 16,
+    dtype: PyOnceLock::new(),
+};
 
 /// A new array with a copy of records.
 pub fn records<'py>(py: Python<'py>, record: &Record, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {

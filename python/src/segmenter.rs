@@ -21,7 +21,7 @@ use crate::library::Library;
 use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
-use crate::records::{MOTION, NEIGHBOR, REGION, records};
+use crate::records::{MERGE, MOTION, NEIGHBOR, REGION, records};
 use crate::state::State;
 use crate::tables;
 
@@ -52,6 +52,8 @@ use crate::tables;
 ///     Wanted number of superpixels, about; 0 leaves it to `superpixel_size`.
 /// superpixel_size : int, optional
 ///     Grid step in px, 4 to 1024, instead of `n_segments`.
+/// levels : bool
+///     Also find `merges`: what would be merged next, down to one region. On the CPU only.
 /// **parameters
 ///     What the algorithm takes, with the names and defaults of its function: see `slic`, `lsc`, `quickshift` and `snic`.
 ///
@@ -420,6 +422,19 @@ impl Segmenter {
             Some(mut source) => source.columns(py, &tables::NEIGHBORS),
             None => records(py, &NEIGHBOR, bytemuck::cast_slice(&guard.regions()?.neighbors)),
         }
+    }
+
+    /// ndarray: what would be merged next of the last frame, one record a step, a copy; for `cut`. Needs `levels`.
+    ///
+    /// Fields: `a`, `b` (uint32: a label of each of the two regions that become one; the first one's is then part of that of `a`),
+    /// `height` (float32: how unlike they are, at least as much as in any step before; without a unit), `area` (uint32: px of the
+    /// region that they are in, with all that joined it at the same time). As many steps as there are regions but one, or fewer where
+    /// some do not touch.
+    #[getter]
+    fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut guard = self.lock()?;
+        self.needs(guard.params.hierarchy.levels, "levels")?;
+        records(py, &MERGE, bytemuck::cast_slice(&guard.regions()?.merges))
     }
 
     /// ndarray of int64, shape (2, 2E): the same pairs as PyTorch Geometric takes them, a copy.

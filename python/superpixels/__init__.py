@@ -26,6 +26,7 @@ import numpy as _np
 from . import _native
 from ._contours import contours
 from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
+from ._hierarchy import cut, hierarchy
 from ._native import DeviceArray, Segmenter, __version__
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "adjacency",
     "boundaries",
     "contours",
+    "cut",
+    "hierarchy",
     "lsc",
     "mean_color",
     "quickshift",
@@ -55,13 +58,15 @@ _MOST_SEGMENTS = _native.ranges()["n_segments"][1]
 
 
 def _enough(n_segments, n_regions):
-    """As many superpixels as regions can be made of."""
+    """As many superpixels as regions can be made of; `None` leaves that to the library."""
     try:
-        wanted = 3 * _operator.index(n_regions)
-        # Not above what is allowed; what is out of range is refused as it was given.
-        return max(_operator.index(n_segments), min(wanted, _MOST_SEGMENTS)) if wanted > 0 < n_segments else n_segments
+        count, wanted = _operator.index(n_segments), 3 * _operator.index(n_regions)
     except TypeError:
+        # Refused as it was given, and so is what is out of range.
         return n_segments
+    if wanted <= 0 or count < 1:
+        return n_segments
+    return None if count <= _N_SEGMENTS else max(count, min(wanted, _MOST_SEGMENTS))
 
 
 _COMMON = """connectivity : bool
@@ -78,8 +83,8 @@ _COMMON = """connectivity : bool
         How often regions are merged, 1 to 8.
     n_regions : int
         Merge regions to exactly so many, the most alike first, 0 to 65535; to as few as can be where the pieces of a mask do not
-        touch. By a grid there are at least three superpixels for each, whatever `n_segments` says. 0 is off. On the CPU only, and
-        not with `merge`.
+        touch. By a grid there are at least three superpixels for each, and if `n_segments` is not above 100 about 2000. 0 is
+        off. On the CPU only, and not with `merge`.
     regions_compactness : float
         For `n_regions`: weight of position against color, 0 to 100. Higher is more regular.
     order : {{"rgb", "bgr"}}

@@ -71,3 +71,51 @@ def test_what_is_refused(picture):
             sp.slic(picture, n_regions=bad)
     with pytest.raises(ValueError, match="n_segments"):
         sp.slic(picture, n_segments=-1, n_regions=5)
+
+
+@pytest.mark.parametrize("algorithm", ["slic", "lsc", "quickshift", "snic"])
+def test_cuts_are_the_levels(algorithm, picture):
+    labels, merges = sp.hierarchy(picture, 500, algorithm=algorithm)
+    count = labels.max() + 1
+    assert np.array_equal(labels, getattr(sp, algorithm)(picture, **({} if algorithm == "quickshift" else dict(n_segments=500))))
+    assert len(merges) == count - 1 and (np.diff(merges["height"]) >= 0).all()
+    assert merges["area"][-1] == labels.size
+    for wanted in (1, 2, 30, 140, count, count + 5):
+        level = sp.cut(labels, merges, wanted)
+        assert level.max() + 1 == min(wanted, count) and is_nested(labels, level)
+        if wanted < 150:
+            same = dict(n_regions=wanted) | ({} if algorithm == "quickshift" else dict(n_segments=500))
+            assert np.array_equal(level, getattr(sp, algorithm)(picture, **same))
+    assert np.array_equal(sp.cut(labels, merges, count), labels)
+
+
+def test_cuts_of_segmenters_and_masks(picture):
+    mask = np.hypot(*np.indices(picture.shape[:2])) < 100
+    labels, merges = sp.hierarchy(picture, 200, mask=mask, n_regions=50)
+    level = sp.cut(labels, merges, 5)
+    assert (level[~mask] == 65535).all() and np.array_equal(np.unique(level[mask]), np.arange(5))
+    segmenter = sp.Segmenter(n_segments=200, levels=True, temporal=True)
+    for shift in range(3):
+        labels = segmenter.segment(np.roll(picture, shift, axis=0))
+        assert sp.cut(labels, segmenter.merges, 9).max() == 8
+    with pytest.raises(RuntimeError, match="levels=True"):
+        sp.Segmenter().merges
+    with pytest.raises(RuntimeError, match="no frame"):
+        sp.Segmenter(levels=True).merges
+
+
+def test_cuts_that_are_refused(picture):
+    labels, merges = sp.hierarchy(picture, 100)
+    for bad in [(labels.astype(int), merges), (labels, merges["a"]), (labels, None), (labels[0], merges)]:
+        with pytest.raises(TypeError):
+            sp.cut(*bad, 5)
+    with pytest.raises(ValueError, match="another label map"):
+        sp.cut(labels[:20, :20] % 7, merges, 1)
+    for count in ("5", 5.5, None):
+        with pytest.raises(TypeError):
+            sp.cut(labels, merges, count)
+    for count in (-1, 2**40):
+        with pytest.raises((OverflowError, ValueError)):
+            sp.cut(labels, merges, count)
+    with pytest.raises(ValueError, match="one picture"):
+        sp.hierarchy(picture[None], 100)

@@ -20,7 +20,7 @@ def test_defaults(algorithm):
     given = {name: it.default for name, it in inspect.signature(FUNCTIONS[algorithm]).parameters.items()}
     own = _native.defaults(algorithm)
     for name, default in own.items():
-        if name in ("temporal", "temporal_inertia"):
+        if name in ("levels", "temporal", "temporal_inertia"):
             assert name not in given
         elif name not in ("n_segments", "superpixel_size"):
             assert given[name] == default, name

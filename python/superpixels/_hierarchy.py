@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Levels of a segmentation: regions that are merged step by step."""
+
+from __future__ import annotations
+
+import numpy as _np
+
+from . import _native
+from ._helpers import _label_map
+
+__all__ = ["cut", "hierarchy"]
+
+
+def hierarchy(
+    image: _np.ndarray,
+    n_segments: int = 2000,
+    *,
+    algorithm: str = "slic",
+    mask: _np.ndarray | None = None,
+    order: str = "rgb",
+    threads: int = 0,
+    **parameters: object,
+) -> tuple[_np.ndarray, _np.ndarray]:
+    """All levels of a picture at once: a fine label map, and the steps in which its regions are merged down to one.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it.
+    n_segments : int
+        Wanted number of superpixels in the finest level, about.
+    algorithm : {"slic", "lsc", "quickshift", "snic"}
+        What the finest level is made by.
+    mask : ndarray of bool or uint8, shape (H, W), optional
+        Segment only pixels where it is not 0.
+    order : {"rgb", "bgr"}
+        Order of the channels.
+    threads : int
+        Threads; 0 is one for each core. The result is the same.
+    **parameters
+        What the algorithm takes, as in `Segmenter`; with `n_regions` the finest level has exactly so many.
+
+    Returns
+    -------
+    labels : ndarray of uint16, shape (H, W)
+        The finest level.
+    merges : ndarray of shape (M,)
+        One record a step, for `cut`; `Segmenter.merges` has the fields.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Segmenter` and its `segment`.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    >>> labels, merges = sp.hierarchy(image, 50)
+    >>> len(np.unique(sp.cut(labels, merges, 7)))
+    7
+    """
+    segmenter = _native.Segmenter(
+        algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
+        **({"n_segments": n_segments} if algorithm != "quickshift" else {}), **parameters,
+    )  # fmt: skip
+    labels = segmenter.segment(image, mask=mask)
+    if labels.ndim != 2:
+        raise ValueError("image must be one picture; call hierarchy for each of a batch")
+    return labels, segmenter.merges
+
+
+def cut(labels: _np.ndarray, merges: _np.ndarray, n_regions: int) -> _np.ndarray:
+    """A coarser level of a label map.
+
+    Parameters
+    ----------
+    labels : ndarray of uint16, shape (H, W)
+        The label map that `merges` came with.
+    merges : ndarray of shape (M,)
+        All its steps: of `hierarchy`, or `Segmenter.merges`.
+    n_regions : int
+        Wanted number of regions; where they do not all touch, a few more are left.
+
+    Returns
+    -------
+    labels : ndarray of uint16, shape (H, W)
+        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before. The same
+        as `n_regions` in the call that made the superpixels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arrays of other types or shapes, or steps of another label map.
+    """
+    labels = _label_map(labels)
+    if labels.dtype != _np.uint16:
+        raise TypeError(f"labels must be uint16, as they come out, got {labels.dtype}")
+    merges = _np.asarray(merges)
+    if merges.ndim != 1 or merges.dtype.names != ("a", "b", "height", "area") or merges.dtype.itemsize != 16:
+        raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
+    out = _np.array(labels, order="C")
+    _native.cut(out, _np.ascontiguousarray(merges).view(_np.uint8), n_regions)
+    return out
