@@ -12,7 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 
 #[derive(Parser)]
 #[command(about)]
@@ -64,6 +64,12 @@ struct Args {
     /// How often superpixels are merged.
     #[arg(long, default_value_t = merge::PASSES.default)]
     merge_passes: u32,
+    /// Sweeps in which pixels at boundaries move to the superpixel that fits them best; 0 = off.
+    #[arg(long, default_value_t = refine::REFINE.default)]
+    refine: u32,
+    /// Refining: a pixel's side of boundary weighs as much as this color difference (Delta E).
+    #[arg(long, default_value_t = refine::SMOOTHNESS.default)]
+    smoothness: f32,
     /// Paint every superpixel in its mean color.
     #[arg(long)]
     mean_color: bool,
@@ -106,6 +112,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             max_distance: args.merge_max_distance,
             passes: args.merge_passes,
         },
+        refine: refine::Params { sweeps: args.refine, smoothness: args.smoothness },
         algorithm,
         ..Default::default()
     };

@@ -404,17 +404,31 @@ ABI(Merging, number, 32);
 ABI(Merging, count, 40);
 ABI_SIZE(Merging, 48);
 
+// Refinement.
+
+struct RefineArgs {
+  u32 width, height;
+  u32 straight, diagonal;  // what a 4-neighbor in another region costs, and a diagonal one
+};
+ABI(RefineArgs, width, 0);
+ABI(RefineArgs, height, 4);
+ABI(RefineArgs, straight, 8);
+ABI(RefineArgs, diagonal, 12);
+ABI_SIZE(RefineArgs, 16);
+
 // Statistics.
 
 struct MeasureArgs {
   u32 label_stride;
   u32 measure;
   u32 components_hold;  // whether area and features are still with the components: connectivity brings them to the regions
+  u32 refined;          // whether the kernel before makes the components, of refined labels
 };
 ABI(MeasureArgs, label_stride, 0);
 ABI(MeasureArgs, measure, 4);
 ABI(MeasureArgs, components_hold, 8);
-ABI_SIZE(MeasureArgs, 12);
+ABI(MeasureArgs, refined, 12);
+ABI_SIZE(MeasureArgs, 16);
 
 struct NeighborArgs {
   u32 width, height;

@@ -14,22 +14,8 @@ struct LabelSets : PlainOrder {
   __device__ __forceinline__ bool link(Node a, Node b) const { return atomicCAS(&up[a.at], a.at, b.at) == a.at; }
 };
 
-__device__ __forceinline__ u32 distance(u64 a, u64 b) {
-  u32 sum = 0;
-#pragma unroll
-  for (int i = 0; i < 3; i++) {
-    const i32 d = (i32)(a >> 16 * i & 0xffffu) - (i32)(b >> 16 * i & 0xffffu);
-    sum += (u32)(d * d);
-  }
-  return sum;
-}
-
-// Mean of a root, rounded half up as in connectivity.
 __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const ComponentSums &sums) {
-  u64 mean = 0;
-#pragma unroll
-  for (int j = 0; j < 3; j++) mean |= (u64)rounded_mean(16 * sums.color[j], sums.count) << 16 * j;
-  m.mean[i] = mean;
+  m.mean[i] = mean_of(sums.count, sums.color);
   m.nearest[i] = 0xffffffffu;
 }
 

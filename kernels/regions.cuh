@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What is added up for every region; mirrors `Sums` in src/post/statistics/cpu.rs.
+// What is added up for every region, and its mean; mirrors `Sums` in src/post/statistics/cpu.rs.
 #pragma once
 #include "abi.cuh"
 
@@ -14,4 +14,23 @@ __device__ __forceinline__ void store_region(RegionSums *to, const RegionSums &s
   const uint4 *from = (const uint4 *)&sums;
 #pragma unroll
   for (u32 i = 0; i < sizeof(RegionSums) / sizeof(uint4); i++) ((uint4 *)to)[i] = from[i];
+}
+
+// The mean feature of pixels, 16 bits a channel, in 1/16 quantum; rounded half up as in connectivity.
+__device__ __forceinline__ u64 mean_of(u32 count, const u64 (&color)[3]) {
+  u64 mean = 0;
+#pragma unroll
+  for (int i = 0; i < 3; i++) mean |= (u64)rounded_mean(16 * color[i], count) << 16 * i;
+  return mean;
+}
+
+// Squared distance of two such.
+__device__ __forceinline__ u32 distance(u64 a, u64 b) {
+  u32 sum = 0;
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    const i32 d = (i32)(a >> 16 * i & 0xffffu) - (i32)(b >> 16 * i & 0xffffu);
+    sum += (u32)(d * d);
+  }
+  return sum;
 }

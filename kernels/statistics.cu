@@ -248,6 +248,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
                                              const MeasureArgs &args) {
   __shared__ MeasureShared<LINEAR> shared;
   const PairPosition at = pair_position();
+  if (args.refined) wait_for_last_kernel();
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   // Whether two pixels of a plane lie in one aligned word, and both inside or both outside.
   const bool even = frame.width % 2 == 0;
@@ -265,7 +266,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
       }
     }
   }
-  // Beside the kernel that makes the labels of components.
+  // Beside the kernel that makes the labels of components, unless components are new, too.
   if (args.measure) add_up(shared, at, index, own, 0);
   wait_for_last_kernel();
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.label[i] = component_label[first + i];

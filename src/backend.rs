@@ -79,6 +79,13 @@ pub trait Backend: Sized + Send + 'static {
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Option<Box<dyn Hierarchy<Self>>>>;
+    /// Stage `refine`, where the plan has it.
+    fn refine(
+        &self,
+        plan: &Plan,
+        buffers: &Self::Buffers,
+        caller: Internal,
+    ) -> Result<Option<Box<dyn Refine<Self>>>>;
     /// Stages `temporal`, where the plan has them.
     fn temporal(
         &self,
@@ -160,6 +167,12 @@ pub trait Merge<B: Backend>: Send {
 pub trait Hierarchy<B: Backend>: Send {
     /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions.
     fn build(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
+}
+
+/// Final labels to ones that fit the pixels better, in place: as many, and in as many pieces.
+pub trait Refine<B: Backend>: Send {
+    /// Moves pixels at boundaries.
+    fn refine(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
 /// What lasts from frame to frame: its state is in the backend's memory.

@@ -2,8 +2,8 @@
 //! A frame's stages in their order: the one call that an application or an element makes.
 
 use crate::backend::{
-    Backend, Connectivity, Hierarchy, Ingest, Internal, Merge, Overlay, Segmenter, StageTimes, Statistics,
-    Temporal,
+    Backend, Connectivity, Hierarchy, Ingest, Internal, Merge, Overlay, Refine, Segmenter, StageTimes,
+    Statistics, Temporal,
 };
 use crate::error::{Error, Result};
 use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
@@ -19,6 +19,7 @@ pub struct Engine<B: Backend> {
     connectivity: Box<dyn Connectivity<B>>,
     merge: Option<Box<dyn Merge<B>>>,
     hierarchy: Option<Box<dyn Hierarchy<B>>>,
+    refine: Option<Box<dyn Refine<B>>>,
     temporal: Option<Box<dyn Temporal<B>>>,
     statistics: Box<dyn Statistics<B>>,
     overlay: Box<dyn Overlay<B>>,
@@ -47,6 +48,7 @@ impl<B: Backend> Engine<B> {
             connectivity: backend.connectivity(&plan, &buffers, Internal::CALL)?,
             merge: backend.merge(&plan, &buffers, Internal::CALL)?,
             hierarchy: backend.hierarchy(&plan, &buffers, Internal::CALL)?,
+            refine: backend.refine(&plan, &buffers, Internal::CALL)?,
             temporal: backend.temporal(&plan, &buffers, Internal::CALL)?,
             statistics: backend.statistics(&plan, &buffers, Internal::CALL)?,
             overlay: backend.overlay(&plan, &buffers, Internal::CALL)?,
@@ -104,7 +106,7 @@ impl<B: Backend> Engine<B> {
     ///
     /// What the backend says; the engine is of no use then.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
-        let Self { backend, plan: own, buffers, segmenter, merge, hierarchy, .. } = self;
+        let Self { backend, plan: own, buffers, segmenter, merge, hierarchy, refine, .. } = self;
         if plan == own {
             return Ok(true);
         }
@@ -115,6 +117,7 @@ impl<B: Backend> Engine<B> {
         segmenter.change(plan, buffers)?;
         *merge = backend.merge(plan, buffers, Internal::CALL)?;
         *hierarchy = backend.hierarchy(plan, buffers, Internal::CALL)?;
+        *refine = backend.refine(plan, buffers, Internal::CALL)?;
         *own = plan.clone();
         Ok(true)
     }
@@ -165,6 +168,7 @@ impl<B: Backend> Engine<B> {
             connectivity,
             merge,
             hierarchy,
+            refine,
             temporal,
             statistics,
             times,
@@ -190,6 +194,9 @@ impl<B: Backend> Engine<B> {
             }
             if let Some(hierarchy) = hierarchy {
                 times.time("hierarchy", || hierarchy.build(buffers, labels))?;
+            }
+            if let Some(refine) = refine {
+                times.time("refine", || refine.refine(buffers, labels))?;
             }
             times.time("statistics", || statistics.measure(frame, buffers, labels, outputs))
         })?;

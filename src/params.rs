@@ -6,7 +6,7 @@ pub use crate::range::Range;
 
 use crate::algo::{self, AlgorithmParams};
 use crate::error::{Error, Result};
-use crate::post::{hierarchy, merge};
+use crate::post::{hierarchy, merge, refine};
 use crate::temporal::INERTIA;
 
 /// Grid step S in px.
@@ -40,6 +40,8 @@ pub struct Params {
     pub merge: merge::Params,
     /// How many regions superpixels are merged to; not together with `merge`.
     pub hierarchy: hierarchy::Params,
+    /// How boundaries are refined.
+    pub refine: refine::Params,
     /// Go on from the last frame and keep identities. Off, because pictures given one after another need not belong together;
     /// the element, which is given a stream, has it on.
     pub temporal: bool,
@@ -61,6 +63,7 @@ impl Default for Params {
             min_region: MIN_REGION.default,
             merge: merge::Params::default(),
             hierarchy: hierarchy::Params::default(),
+            refine: refine::Params::default(),
             temporal: false,
             temporal_inertia: INERTIA.default,
             masked: false,
@@ -95,6 +98,7 @@ impl Params {
                 allowed: "0 while merge is above 0",
             });
         }
+        self.refine.validate()?;
         INERTIA.check(self.temporal_inertia)?;
         self.algorithm.validate()
     }

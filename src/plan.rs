@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;
-use crate::post::{hierarchy, merge};
+use crate::post::{hierarchy, merge, refine};
 use crate::temporal;
 
 /// Everything about the frames of one stream that does not depend on their pixels. Only [`Plan::new`] makes one, and nobody
@@ -38,6 +38,7 @@ pub struct Plan {
     pub(crate) min_region: u32,
     pub(crate) merge: Option<merge::Plan>,
     pub(crate) hierarchy: Option<hierarchy::Plan>,
+    pub(crate) refine: Option<refine::Plan>,
     pub(crate) masked: bool,
     pub(crate) raised_from: Option<u32>,
 }
@@ -78,6 +79,7 @@ impl Plan {
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
             hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
+            refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
             masked: params.masked,
             raised_from: (in_cells && grid.step != wanted).then_some(wanted),
         })
@@ -133,6 +135,11 @@ impl Plan {
         self.merge.is_some() || self.hierarchy.is_some_and(|own| own.regions > 0)
     }
 
+    /// How boundaries are refined, where wanted.
+    pub fn refine(&self) -> Option<&refine::Plan> {
+        self.refine.as_ref()
+    }
+
     /// Whether frames may have masks.
     pub fn masked(&self) -> bool {
         self.masked
@@ -144,7 +151,7 @@ impl Plan {
     }
 
     /// Whether what was made for `last` can serve this plan, see [`Engine::change`](crate::engine::Engine::change): only how
-    /// pixels are compared, how often, how regions are merged and how strongly they are kept may differ.
+    /// pixels are compared, how often, how regions are merged, refined and kept may differ.
     pub fn follows(&self, last: &Self) -> bool {
         self.frame == last.frame
             && self.grid == last.grid
@@ -155,6 +162,7 @@ impl Plan {
             && self.min_region == last.min_region
             && self.merge.is_some() == last.merge.is_some()
             && self.merges() == last.merges()
+            && self.refine.is_some() == last.refine.is_some()
             && self.masked == last.masked
     }
 

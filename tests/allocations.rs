@@ -12,7 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use pictures::{Buffer, clip};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -55,15 +55,16 @@ fn frames_allocate_next_to_nothing() {
     let quickshift =
         AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, ..quickshift::Params::default() });
     for algorithm in [slic(false), slic(true), lsc, quickshift] {
-        for (temporal, connectivity, ratio, regions) in [
-            (false, true, 0.0, 0),
-            (false, false, 0.0, 0),
-            (false, true, 2.0, 0),
-            (false, true, 0.0, 20),
-            (true, true, 0.0, 0),
-            (true, false, 0.0, 0),
-            (true, true, 2.0, 0),
-            (true, true, 0.0, 20),
+        for (temporal, connectivity, ratio, regions, sweeps) in [
+            (false, true, 0.0, 0, 0),
+            (false, false, 0.0, 0, 0),
+            (false, true, 2.0, 0, 0),
+            (false, true, 0.0, 0, 2),
+            (false, true, 0.0, 20, 0),
+            (true, true, 0.0, 0, 0),
+            (true, false, 0.0, 0, 0),
+            (true, true, 2.0, 0, 3),
+            (true, true, 0.0, 20, 1),
         ] {
             let params = Params {
                 algorithm: algorithm.clone(),
@@ -72,6 +73,7 @@ fn frames_allocate_next_to_nothing() {
                 connectivity,
                 merge: merge::Params { ratio, ..merge::Params::default() },
                 hierarchy: hierarchy::Params { regions, ..hierarchy::Params::default() },
+                refine: refine::Params { sweeps, ..refine::Params::default() },
                 ..Params::default()
             };
             let count = allocations(&params, &clip);

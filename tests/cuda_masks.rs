@@ -15,7 +15,7 @@ use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{merge, refine};
 use pictures::{Buffer, PICTURES, Picture, SHAPES, Shape, clip, hash};
 
 const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
@@ -81,12 +81,14 @@ fn drawn_params(seed: u64) -> Params {
     };
     let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
     let merge = merge::Params { ratio: [0.0, 0.0, 2.0][pick(5, 3) as usize], ..Default::default() };
+    let refine = refine::Params { sweeps: [0, 0, 2][pick(12, 3) as usize], ..Default::default() };
     Params {
         superpixel_size: 4 + pick(6, 30) as u32,
         superpixels: [0, 0, 0, 40, u32::MAX][pick(7, 5) as usize],
         connectivity: pick(8, 4) != 0,
         min_region: [0.0, 0.25, 0.25, 1.0][pick(9, 4) as usize],
         merge,
+        refine,
         temporal_inertia: [0.0, 0.2, 0.9][pick(10, 3) as usize],
         algorithm: match pick(11, 5) {
             0 | 1 => AlgorithmParams::Slic(slic),

@@ -19,7 +19,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{merge, refine};
 use pictures::{Buffer, PICTURES, clip, hash};
 
 const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
@@ -327,6 +327,30 @@ fn clips_of_a_folder_match_cpu() {
         }
     }
     assert!(seen > 0, "no folder of pictures in the folder");
+}
+
+/// The next frame starts from the map before refinement, with merging and without.
+#[test]
+fn refined_regions_match_cpu() {
+    let Some(cuda) = device("refined_regions_match_cpu") else { return };
+    for seed in 0..if short() { 12 } else { 100 } {
+        let pick = |salt: u64, n: u64| hash(seed * 61 + salt) % n;
+        let side = if short() { 130 } else { 400 };
+        let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
+        let motion = [pick(3, 9) as i32 - 4, pick(4, 9) as i32 - 4];
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 6, motion, (pick(5, 2) == 0).then_some(3));
+        let merge = merge::Params { ratio: [0.0, 0.0, 2.0][pick(6, 3) as usize], ..Default::default() };
+        let refine = refine::Params { sweeps: 1 + pick(7, 3) as u32, smoothness: pick(8, 20) as f32 };
+        let params = Params { merge, refine, ..drawn_params(seed) };
+        let mut pair = Pair::new(&cuda, &params, clip[0].info, &format!("refined, seed {seed}"));
+        for (i, buffer) in clip.iter().enumerate() {
+            if i == 4 {
+                let refine = refine::Params { sweeps: 2, smoothness: 9.0 };
+                pair.change(&Params { refine, ..params.clone() });
+            }
+            pair.compare(buffer);
+        }
+    }
 }
 
 /// Merged regions have names of their own, and what goes on from frame to frame are the superpixels before.

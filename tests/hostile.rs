@@ -13,7 +13,7 @@ use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, MAX_SIDE, PixelFormat};
 use gstsuperpixel::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, Params, Range, THREADS};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use pictures::{Buffer, PICTURES, SHAPES};
 use proptest::prelude::*;
 
@@ -88,10 +88,13 @@ fn params() -> impl Strategy<Value = Params> {
         8 => regions().prop_map(|hierarchy| (merge::Params::default(), hierarchy)),
         1 => (merging(), regions()),
     ];
-    (sizes, fewer, algorithm(), any::<[bool; 3]>(), inertia).prop_map(
+    let refining = (whole(refine::REFINE), number(refine::SMOOTHNESS))
+        .prop_map(|(sweeps, smoothness)| refine::Params { sweeps, smoothness });
+    (sizes, fewer, refining, algorithm(), any::<[bool; 3]>(), inertia).prop_map(
         |(
             (superpixel_size, superpixels, min_region),
             (merge, hierarchy),
+            refine,
             algorithm,
             [connectivity, temporal, masked],
             temporal_inertia,
@@ -103,6 +106,7 @@ fn params() -> impl Strategy<Value = Params> {
                 min_region,
                 merge,
                 hierarchy,
+                refine,
                 temporal,
                 temporal_inertia,
                 masked,
@@ -140,6 +144,8 @@ fn is_valid(params: &Params) -> bool {
         && within(hierarchy::REGIONS, params.hierarchy.regions)
         && within(hierarchy::COMPACTNESS, params.hierarchy.compactness)
         && (params.hierarchy.regions == 0 || params.merge.ratio <= 0.0)
+        && within(refine::REFINE, params.refine.sweeps)
+        && within(refine::SMOOTHNESS, params.refine.smoothness)
         && within(gstsuperpixel::temporal::INERTIA, params.temporal_inertia)
 }
 

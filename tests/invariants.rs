@@ -17,7 +17,6 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, Labels, PixelFormat, YuvMatrix};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, PICTURES, Picture};
 use proptest::prelude::*;
@@ -145,15 +144,12 @@ fn any_params() -> impl Strategy<Value = Params> {
     let min_region = prop_oneof![Just(0.25f32), 0.0f32..4.0, Just(0.0)];
     (4u32..40, count, algorithm, prop::bool::weighted(0.8), min_region).prop_map(
         |(superpixel_size, superpixels, algorithm, connectivity, min_region)| Params {
-            merge: merge::Params::default(),
-            temporal: false,
-            temporal_inertia: 0.2,
             superpixel_size,
             superpixels,
             connectivity,
             min_region,
             algorithm,
-            masked: false,
+            ..Params::default()
         },
     )
 }

@@ -33,7 +33,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("shared buffers", &["buffers/*.rs"]),
     (
         "stages",
-        &["algo/*/*.rs", "ingest/*.rs", "post/runs.rs", "post/*/*.rs", "temporal/cpu.rs", "temporal/cuda.rs"],
+        &[
+            "algo/*/*.rs",
+            "ingest/*.rs",
+            "post/runs.rs",
+            "post/color_sums.rs",
+            "post/*/*.rs",
+            "temporal/cpu.rs",
+            "temporal/cuda.rs",
+        ],
     ),
     ("composition root", &["stages/*.rs"]),
     ("buffers of GStreamer", &["video_map.rs", "lazy_memory.rs", "run_time.rs", "bad_buffers.rs"]),

@@ -14,18 +14,19 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{merge, refine};
 use pictures::{Buffer, Picture, clip};
 
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     "density_row_body",
     "ingest_row_body",
     "link_row_body",
     "lsc_assign_band_body",
     "lsc_label_band_body",
+    "refine_row_body",
     "slic_assign_band_body",
     "slic_label_band_body",
     "track_slots_body",
@@ -41,15 +42,20 @@ fn cases() -> Vec<Params> {
         AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, tau: 5.0, ..Default::default() });
     let mut cases = Vec::new();
     for algorithm in [slic(false), slic(true), lsc, quickshift] {
-        for (temporal, ratio, connectivity) in
-            [(false, 0.0, true), (true, 0.0, true), (true, 2.0, true), (false, 0.0, false)]
-        {
+        for (temporal, ratio, connectivity, sweeps) in [
+            (false, 0.0, true, 0),
+            (true, 0.0, true, 0),
+            (true, 2.0, true, 0),
+            (false, 0.0, false, 0),
+            (false, 0.0, true, 2),
+        ] {
             cases.push(Params {
                 algorithm: algorithm.clone(),
                 superpixel_size: 9,
                 temporal,
                 connectivity,
                 merge: merge::Params { ratio, ..Default::default() },
+                refine: refine::Params { sweeps, ..Default::default() },
                 ..Params::default()
             });
         }

@@ -18,7 +18,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat, YuvMatrix};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{merge, refine};
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, PICTURES, Picture, hash};
 
@@ -233,6 +233,62 @@ fn merged_regions_match_cpu() {
     compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[3], "too many regions");
 }
 
+/// Any refinement from a number.
+fn drawn_refine(seed: u64) -> refine::Params {
+    let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(43).wrapping_add(salt)) % n;
+    refine::Params {
+        sweeps: 1 + pick(1, 3) as u32,
+        smoothness: [0.0, 2.0, 5.0, 10.0, 30.0, 100.0][pick(2, 6) as usize],
+    }
+}
+
+#[test]
+fn refined_regions_match_cpu() {
+    let Some(cuda) = device("refined_regions_match_cpu") else { return };
+    let cpu = Cpu::new(0).unwrap();
+    for seed in 0..if short() { 40 } else { 400 } {
+        let pick = |salt: u64, n: u64| hash(seed * 89 + salt) % n;
+        let side = if short() { 120 } else { 400 };
+        let format = PixelFormat::ALL[pick(1, PixelFormat::ALL.len() as u64) as usize];
+        let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
+        let buffer = Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 20) as usize);
+        let few = !short() || info.geometry.pixels() < 6000;
+        let params = if few && pick(6, 4) == 0 { drawn_quickshift(seed) } else { drawn_params(seed) };
+        let merge = if pick(9, 3) == 0 { drawn_merge(seed) } else { merge::Params::default() };
+        let params = Params { merge, refine: drawn_refine(seed), ..params };
+        let outputs = Outputs { linear_light: pick(7, 2) == 0, ..EVERYTHING };
+        let drawing = &DRAWINGS[pick(8, 5) as usize];
+        compare_outputs(&cpu, &cuda, &params, &buffer, outputs, drawing, &format!("seed {seed}"));
+    }
+    // Rows and columns of one pixel, and a tile that a label comes into from the next one.
+    for (w, h) in [(1, 1), (1, 77), (77, 1), (2, 2), (33, 65)] {
+        for picture in PICTURES {
+            let params = Params { superpixel_size: 4, refine: drawn_refine(3), ..Params::default() };
+            let buffer = Buffer::new(info(w, h, PixelFormat::Rgb), picture, 7, 1);
+            compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[1], "awkward");
+        }
+    }
+    if short() {
+        return;
+    }
+    for (w, h, picture) in
+        [(1920, 1080, Picture::Natural), (3840, 2160, Picture::Natural), (1920, 1080, Picture::Noise)]
+    {
+        for algorithm in algorithms() {
+            let params = Params { refine: drawn_refine(w.into()), algorithm, ..Params::default() };
+            let buffer = Buffer::new(info(w, h, PixelFormat::Nv12), picture, 2, 0);
+            compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[2], "large");
+        }
+    }
+    // Nearly every pixel a region.
+    let slic = slic::Params { compactness: 0.1, ..Default::default() };
+    let refine = refine::Params { sweeps: 2, smoothness: 1.0 };
+    let params =
+        Params { min_region: 0.0, refine, algorithm: AlgorithmParams::Slic(slic), ..Params::default() };
+    let buffer = Buffer::new(info(1024, 1024, PixelFormat::Rgb), Picture::Noise, 5, 0);
+    compare(&cpu, &cuda, &params, &buffer, &DRAWINGS[3], "too many regions");
+}
+
 #[test]
 fn awkward_sizes_match_cpu() {
     let Some(cuda) = device("awkward_sizes_match_cpu") else { return };
@@ -344,11 +400,8 @@ fn drawn_params(seed: u64) -> Params {
         superpixels: if pick(6, 3) == 0 { 1 + pick(7, 3000) as u32 } else { 0 },
         connectivity: pick(8, 4) != 0,
         min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(9, 5) as usize],
-        merge: merge::Params::default(),
-        temporal: false,
-        temporal_inertia: 0.2,
-        masked: false,
         algorithm,
+        ..Params::default()
     }
 }
 

@@ -21,7 +21,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::merge;
+use gstsuperpixel::post::{merge, refine};
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, Picture, clip};
 
@@ -127,7 +127,8 @@ fn stages(params: &Params) -> Vec<Stage> {
         all.push(Stage { name: name.into(), params: params.clone(), part })
     };
     let nick = params.algorithm.nick();
-    let unmerged = Params { merge: merge::Params::default(), ..params.clone() };
+    let unrefined = Params { refine: refine::Params::default(), ..params.clone() };
+    let unmerged = Params { merge: merge::Params::default(), ..unrefined.clone() };
     let pieces = Params { connectivity: false, ..unmerged.clone() };
     add("ingest", params, Part::Features);
     let rounds = |iterations| {
@@ -171,11 +172,15 @@ fn stages(params: &Params) -> Vec<Stage> {
     if params.merge.ratio > 0.0 {
         for passes in 1..=params.merge.passes {
             let merge = merge::Params { passes, ..params.merge.clone() };
-            add(&format!("merge, pass {passes}"), &Params { merge, ..params.clone() }, Part::Labels);
+            add(&format!("merge, pass {passes}"), &Params { merge, ..unrefined.clone() }, Part::Labels);
         }
         if params.temporal {
-            add("merge, names", params, Part::Ways);
+            add("merge, names", &unrefined, Part::Ways);
         }
+    }
+    for sweeps in 1..=params.refine.sweeps {
+        let refine = refine::Params { sweeps, ..params.refine.clone() };
+        add(&format!("refine, sweep {sweeps}"), &Params { refine, ..params.clone() }, Part::Labels);
     }
     add("statistics, regions", params, Part::Table);
     add("statistics, neighbors", params, Part::Neighbors);
@@ -269,17 +274,20 @@ fn slic(adaptive_compactness: bool, color_space: ColorSpace) -> AlgorithmParams 
     })
 }
 
-/// Every algorithm that both backends have, with merging and without connectivity once each.
+/// Every algorithm that both backends have, with merging, with refining and without connectivity, and some of that together.
 fn settings() -> Vec<Params> {
     let merge = merge::Params { ratio: 2.0, passes: 2, ..Default::default() };
     let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
     let with = |superpixel_size, algorithm| Params { superpixel_size, algorithm, ..Params::default() };
     let merged = |params: Params| Params { merge: merge.clone(), ..params };
+    let refine = refine::Params { sweeps: 2, ..Default::default() };
+    let refined = |params: Params| Params { refine: refine.clone(), ..params };
     vec![
-        merged(with(9, slic(false, ColorSpace::Lab))),
-        with(16, slic(true, ColorSpace::Rgb)),
+        refined(merged(with(9, slic(false, ColorSpace::Lab)))),
+        refined(with(16, slic(true, ColorSpace::Rgb))),
         Params { connectivity: false, ..merged(with(7, slic(false, ColorSpace::XyzGslicr))) },
         merged(with(12, AlgorithmParams::Lsc(lsc::Params::default()))),
+        Params { connectivity: false, ..refined(with(10, AlgorithmParams::Lsc(lsc::Params::default()))) },
         with(16, AlgorithmParams::QuickShift(small)),
     ]
 }
@@ -352,7 +360,7 @@ fn the_first_stage_that_differs_is_named() {
             _ => unreachable!("SLIC alone"),
         }
     }
-    let of_stills: [(&str, Wrong); 9] = [
+    let of_stills: [(&str, Wrong); 10] = [
         ("frame 0, stage ingest", |params, info| answered(params, info, |all, _| all.features[7] ^= 1)),
         ("frame 0, stage slic, round 1", |params, info| {
             changed(params, info, |params| {
@@ -374,6 +382,9 @@ fn the_first_stage_that_differs_is_named() {
         }),
         ("frame 0, stage merge, pass 2", |params, info| {
             changed(params, info, |params| params.merge.passes = 1)
+        }),
+        ("frame 0, stage refine, sweep 2", |params, info| {
+            changed(params, info, |params| params.refine.sweeps = params.refine.sweeps.min(1))
         }),
         ("frame 0, stage statistics, regions", |params, info| {
             let is_whole = params.merge.ratio > 0.0 && rounds(params) == 4;

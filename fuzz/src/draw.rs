@@ -10,7 +10,7 @@ use gstsuperpixel::params::{
     BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, Range,
     SUPERPIXEL_SIZE,
 };
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use gstsuperpixel::temporal;
 
 use crate::pictures::{Buffer, PICTURES};
@@ -131,6 +131,13 @@ fn regions(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
     Ok(())
 }
 
+fn refining(u: &mut Unstructured<'_>) -> Result<refine::Params> {
+    if u.arbitrary()? {
+        return Ok(refine::Params::default());
+    }
+    Ok(refine::Params { sweeps: whole(u, refine::REFINE)?, smoothness: within(u, refine::SMOOTHNESS)? })
+}
+
 fn superpixels(u: &mut Unstructured<'_>) -> Result<u32> {
     Ok(match u.int_in_range(0..=5)? {
         0..=3 => 0,
@@ -149,7 +156,7 @@ pub fn params(u: &mut Unstructured<'_>, pixels: usize) -> Result<Params> {
 }
 
 /// Number of parts of the parameters that change by themselves.
-pub const PARTS: u8 = 8;
+pub const PARTS: u8 = 9;
 
 /// Draws one part of the parameters anew.
 pub fn change(u: &mut Unstructured<'_>, params: &mut Params, pixels: usize, part: u8) -> Result<()> {
@@ -164,6 +171,7 @@ pub fn change(u: &mut Unstructured<'_>, params: &mut Params, pixels: usize, part
         }
         5 => params.temporal = u.arbitrary()?,
         6 => params.temporal_inertia = within(u, temporal::INERTIA)?,
+        7 => params.refine = refining(u)?,
         _ => params.algorithm = algorithm(u, pixels)?,
     }
     Ok(())
@@ -174,12 +182,13 @@ pub fn spoil(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
     let number =
         *u.choose(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, -1.0, f32::MIN_POSITIVE, 1e30])?;
     let count = *u.choose(&[0, 1, 3, 1025, u32::MAX])?;
-    match (u.int_in_range(0..=5)?, &mut params.algorithm) {
+    match (u.int_in_range(0..=6)?, &mut params.algorithm) {
         (0, _) => params.superpixel_size = count,
         (1, _) => params.min_region = number,
         (2, _) => params.merge.ratio = number,
         (3, _) => params.merge.passes = count,
         (4, _) => params.temporal_inertia = number,
+        (5, _) => params.refine.smoothness = number,
         (_, AlgorithmParams::Slic(slic)) => slic.compactness = number,
         (_, AlgorithmParams::Lsc(lsc)) => lsc.ratio = number,
         (_, AlgorithmParams::QuickShift(quickshift)) => quickshift.tau = number,

@@ -35,7 +35,7 @@ use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
 use gstsuperpixel::params::{
     Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
 };
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use report::Row;
 use serde_json::Value;
 
@@ -108,6 +108,12 @@ struct Args {
     /// How often regions are merged.
     #[arg(long, default_value_t = merge::PASSES.default)]
     merge_passes: u32,
+    /// Sweeps in which boundaries are refined; 0 = off.
+    #[arg(long, default_value_t = refine::REFINE.default)]
+    refine: u32,
+    /// Weight of boundary length in these.
+    #[arg(long, default_value_t = refine::SMOOTHNESS.default)]
+    smoothness: f32,
     /// Mean colors of light instead of code values.
     #[arg(long)]
     linear_light: bool,
@@ -262,6 +268,7 @@ impl Case {
                     max_distance: args.merge_max_distance,
                     passes: args.merge_passes,
                 },
+                refine: refine::Params { sweeps: args.refine, smoothness: args.smoothness },
                 algorithm: own.of(algorithm),
                 temporal: args.temporal,
                 ..Default::default()

@@ -144,7 +144,12 @@ impl FrameBuffers {
             neighbors: None,
             // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
             // three cells away, which leaves half of 7x7 - 1 pairs a cluster; no pixel begins more than two pairs.
-            max_pairs: if plan.connectivity { 3 * max_regions } else { (24 * clusters).min(2 * n) },
+            // Refining takes pixels further.
+            max_pairs: match plan.refine {
+                _ if plan.connectivity => 3 * max_regions,
+                None => (24 * clusters).min(2 * n),
+                Some(_) => 2 * n,
+            },
             // Merging goes over pairs of any size, and so does what makes regions fewer.
             large: match plan.merge {
                 None if !plan.may_overflow() => plan.min_region,

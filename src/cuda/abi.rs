@@ -333,10 +333,18 @@ arguments! {
         count: Address<u32>,
     }
 
+    struct RefineArgs {
+        width: u32,
+        height: u32,
+        straight: u32,
+        diagonal: u32,
+    }
+
     struct MeasureArgs {
         label_stride: u32,
         measure: u32,
         components_hold: u32,
+        refined: u32,
     }
 
     struct NeighborArgs {

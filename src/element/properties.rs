@@ -8,7 +8,7 @@ use gst::prelude::*;
 
 use crate::algo::{lsc, quickshift, slic};
 use crate::params::{BOUNDARY_WIDTH, ITERATIONS, MIN_REGION, Range, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
-use crate::post::{hierarchy, merge};
+use crate::post::{hierarchy, merge, refine};
 use crate::temporal;
 
 use super::cuda::DeviceSettings;
@@ -159,6 +159,17 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             hierarchy::COMPACTNESS,
             "Compactness of regions",
             "With regions: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more compact",
+        ),
+        uint(
+            refine::REFINE,
+            "Refine",
+            "Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off)",
+        ),
+        float(
+            refine::SMOOTHNESS,
+            "Smoothness",
+            "Refine: a pixel's side of boundary weighs as much as this color difference, in Delta E (color-space=rgb: code \
+             values); higher = smoother outlines",
         ),
         boolean(
             "temporal",

@@ -10,7 +10,7 @@ use crate::params::{
     BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, SUPERPIXEL_SIZE,
     SUPERPIXELS, THREADS,
 };
-use crate::post::{hierarchy, merge};
+use crate::post::{hierarchy, merge, refine};
 use crate::temporal;
 
 use super::cuda::DeviceSettings;
@@ -36,6 +36,7 @@ pub(super) struct Settings {
     pub min_region: f32,
     pub merge: merge::Params,
     pub hierarchy: hierarchy::Params,
+    pub refine: refine::Params,
     pub temporal: bool,
     pub temporal_inertia: f32,
     pub own: AllParams,
@@ -50,6 +51,7 @@ impl Default for Settings {
             min_region,
             merge,
             hierarchy,
+            refine,
             temporal_inertia,
             ..
         } = Params::default();
@@ -71,6 +73,7 @@ impl Default for Settings {
             min_region,
             merge,
             hierarchy,
+            refine,
             // A stream is one scene after another; the library cannot know that of what it is given.
             temporal: true,
             temporal_inertia,
@@ -102,6 +105,7 @@ impl Settings {
                 levels: self.labels && self.hierarchy.levels,
                 ..self.hierarchy.clone()
             },
+            refine: self.refine.clone(),
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
             masked: false,
@@ -170,6 +174,8 @@ impl Settings {
             "regions" => self.hierarchy.regions = hierarchy::REGIONS.check(of(value))?,
             "regions-compactness" => self.hierarchy.compactness = hierarchy::COMPACTNESS.check(of(value))?,
             "hierarchy" => self.hierarchy.levels = of(value),
+            "refine" => self.refine.sweeps = refine::REFINE.check(of(value))?,
+            "smoothness" => self.refine.smoothness = refine::SMOOTHNESS.check(of(value))?,
             "temporal" => self.temporal = of(value),
             "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
             "overlay" => self.overlay = of(value),
@@ -214,6 +220,8 @@ impl Settings {
             "regions" => self.hierarchy.regions.to_value(),
             "regions-compactness" => self.hierarchy.compactness.to_value(),
             "hierarchy" => self.hierarchy.levels.to_value(),
+            "refine" => self.refine.sweeps.to_value(),
+            "smoothness" => self.refine.smoothness.to_value(),
             "temporal" => self.temporal.to_value(),
             "temporal-inertia" => self.temporal_inertia.to_value(),
             "overlay" => self.overlay.to_value(),

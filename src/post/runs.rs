@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::cpu::memory::Array;
+
 /// Pixels that are compared at a time.
 const WORD: usize = u64::BITS as usize;
 
@@ -25,16 +26,23 @@ pub(crate) fn for_each_difference<T: Copy + PartialEq>(one: &[T], other: &[T], m
         for ((differ, one), other) in differ.iter_mut().zip(one).zip(other) {
             *differ = u8::from(one != other);
         }
-        let mut bits = 0;
-        for (i, bytes) in differ.as_chunks().0.iter().enumerate() {
-            // The product's upper byte has the eight bytes' lowest bits in their order.
-            bits |= u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
-        }
+        let mut bits = bits_of(&differ);
         while bits != 0 {
             visit(word * WORD + bits.trailing_zeros() as usize);
             bits &= bits - 1;
         }
     }
+}
+
+/// A bit for each byte, which is 0 or 1.
+#[inline(always)]
+pub(crate) fn bits_of(bytes: &[u8; WORD]) -> u64 {
+    let mut bits = 0;
+    for (i, bytes) in bytes.as_chunks().0.iter().enumerate() {
+        // The product's upper byte has the eight bytes' lowest bits in their order.
+        bits |= u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
+    }
+    bits
 }
 
 /// Calls `visit` with the columns of each run of equal pixels.

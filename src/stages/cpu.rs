@@ -10,7 +10,7 @@ use crate::image::{Frame, FrameMut, Labels};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, hierarchy, merge, overlay, statistics};
+use crate::post::{connectivity, hierarchy, merge, overlay, refine, statistics};
 use crate::regions::Regions;
 use crate::temporal;
 
@@ -108,6 +108,16 @@ impl Backend for Cpu {
     ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
         let stage = |own| Box::new(hierarchy::cpu::Hierarchy::new(self, plan.frame.geometry, own));
         Ok(plan.hierarchy.map(|own| stage(own) as Box<dyn backend::Hierarchy<Self>>))
+    }
+
+    fn refine(
+        &self,
+        plan: &Plan,
+        _: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Refine<Self>>>> {
+        let Some(rule) = plan.refine else { return Ok(None) };
+        Ok(Some(Box::new(refine::cpu::Refine::new(self, plan.frame.geometry, rule)?)))
     }
 
     fn temporal(

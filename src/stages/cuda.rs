@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, merge, overlay, statistics};
+use crate::post::{connectivity, merge, overlay, refine, statistics};
 use crate::temporal;
 
 impl Engine<Cuda> {
@@ -133,6 +133,16 @@ impl Backend for Cuda {
                 reason: "regions and their hierarchy run on the CPU only; use the cpu backend".into(),
             }),
         }
+    }
+
+    fn refine(
+        &self,
+        plan: &Plan,
+        buffers: &FrameBuffers,
+        _: Internal,
+    ) -> Result<Option<Box<dyn backend::Refine<Self>>>> {
+        let Some(rule) = plan.refine else { return Ok(None) };
+        Ok(Some(Box::new(refine::cuda::Refine::new(self, plan, buffers, rule)?)))
     }
 
     fn temporal(

@@ -136,8 +136,8 @@ impl backend::Temporal<Cuda> for Temporal {
 
     fn identify(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
         match &buffers.temporal {
-            // Merging goes on from what is found here.
-            Some(state) if state.merges() => self.put_identify(buffers),
+            // Merging goes on from what is found here, refining changes components.
+            Some(state) if state.changes_later() => self.put_identify(buffers),
             Some(_) => buffers.fork(|buffers| self.put_identify(buffers)),
             None => Ok(()),
         }

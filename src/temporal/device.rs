@@ -28,8 +28,6 @@ pub(super) const IDENTITY: ModuleCode = module_code!("identity");
 /// Memory of the names of merged regions.
 struct Merged {
     kernel: Kernel,
-    /// The last frame's labels before merging.
-    labels: Memory<u16>,
     numbers: Memory<u32>,
     tracks: [Memory<Track>; 2],
     totals: Memory<[u64; 3]>,
@@ -37,11 +35,10 @@ struct Merged {
 }
 
 impl Merged {
-    fn new(cuda: &Cuda, pixels: usize, max_regions: usize) -> Result<Self> {
+    fn new(cuda: &Cuda, max_regions: usize) -> Result<Self> {
         let what = "device memory";
         Ok(Self {
             kernel: cuda.device.kernel(&IDENTITY, "temporal_merged", "merge")?,
-            labels: Memory::new(cuda, what, pixels)?,
             numbers: Memory::new(cuda, what, max_regions)?,
             tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             totals: Memory::new(cuda, what, max_regions)?,
@@ -75,9 +72,10 @@ pub(crate) struct State {
     wanted: Memory<u32>,
     region_cells: Memory<u32>,
     features: [Memory<u32>; 2],
-    /// The second label plane: what was seen in the last frame is looked at while this one's labels are written. Where
-    /// regions are merged, labels are of merged regions, and those from before stand in `merged`.
+    /// The second label plane: what was seen in the last frame is looked at while this one's labels are written.
     labels: Option<Memory<u16>>,
+    /// In its place, where regions are merged or refined: the last frame's labels before that.
+    early_labels: Option<Memory<u16>>,
     thumbnails: [Memory<u16>; 2],
     differences: Memory<u64>,
     largest: Memory<u64>,
@@ -106,6 +104,7 @@ impl State {
         // A sample gives at most one pair, and where regions are merged, a region.
         let votes = if plan.merge.is_some() { max_regions } else { 0 };
         let samples = (temporal.samples as usize).max(votes);
+        let changes_later = plan.merges() || plan.refine.is_some();
         let pairs = (2 * samples).next_power_of_two();
         let mut first = [0; STATE_WORDS];
         (first[NEXT_ID], first[INSIDE]) = (1, temporal.samples as u32);
@@ -145,10 +144,8 @@ impl State {
             wanted: Memory::new(cuda, what, cells)?,
             region_cells,
             features: [Memory::new(cuda, what, n)?, Memory::new(cuda, what, n)?],
-            labels: match plan.merge {
-                Some(_) => None,
-                None => Some(Memory::new(cuda, what, n)?),
-            },
+            labels: if changes_later { None } else { Some(Memory::new(cuda, what, n)?) },
+            early_labels: if changes_later { Some(Memory::new(cuda, what, n)?) } else { None },
             thumbnails: [Memory::new(cuda, what, squares)?, Memory::new(cuda, what, squares)?],
             differences: Memory::new(cuda, what, temporal.shifts() + 2)?,
             largest: Memory::new(cuda, what, cells)?,
@@ -165,7 +162,7 @@ impl State {
             new_tracks: Memory::new(cuda, what, max_regions.div_ceil(32))?,
             from: Memory::new(cuda, what, max_regions)?,
             merged: match plan.merge {
-                Some(_) => Some(Merged::new(cuda, n, max_regions)?),
+                Some(_) => Some(Merged::new(cuda, max_regions)?),
                 None => None,
             },
             pairs: Memory::new(cuda, what, pairs)?,
@@ -263,15 +260,15 @@ impl State {
         self.labels.as_ref().filter(|_| self.turn == 1)
     }
 
-    /// Where labels from before merging stand for the next frame, which alone reads them.
-    pub fn unmerged_labels(&self) -> Option<&Memory<u16>> {
-        self.merged.as_ref().map(|merged| &merged.labels)
+    /// Where labels from before merging and refining stand for the next frame, which alone reads them.
+    pub fn early_labels(&self) -> Option<&Memory<u16>> {
+        self.early_labels.as_ref()
     }
 
-    /// The last frame's labels, before merging.
+    /// The last frame's labels, before merging and refining.
     fn last_labels(&self, first_labels: Address<u16>) -> Address<u16> {
         let second = self.labels.as_ref().filter(|_| self.turn == 0);
-        self.unmerged_labels().or(second).map_or(first_labels, Memory::address)
+        self.early_labels().or(second).map_or(first_labels, Memory::address)
     }
 
     /// Names merged regions: `forest` says which superpixels they are.
@@ -351,9 +348,9 @@ impl State {
         self.warm = false;
     }
 
-    /// Whether merged regions have names of their own.
-    pub fn merges(&self) -> bool {
-        self.merged.is_some()
+    /// Whether later stages go on from the labels that regions were identified by.
+    pub fn changes_later(&self) -> bool {
+        self.early_labels.is_some()
     }
 }
 

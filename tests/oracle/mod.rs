@@ -12,7 +12,7 @@ use gstsuperpixel::algo::quickshift::{self, EXP2};
 use gstsuperpixel::algo::{lsc, slic, snic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 
 /// What a pixel outside of a mask has as color: L 0, a +47, b -78.
 pub const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
@@ -677,4 +677,82 @@ pub fn hierarchy(
     }
     let map = labels.iter().map(|label| name.get(label).copied().unwrap_or(NO_LABEL)).collect();
     (map, merges.into_iter().map(|(_, _, i, to)| (i, to)).collect())
+}
+
+/// Boundary refinement by its definition: one pixel after the other, every piece of the ring told by a search, in wide integers.
+pub fn refine(
+    geometry: Geometry,
+    labels: &[u16],
+    features: &[u32],
+    params: &refine::Params,
+    quanta: f64,
+) -> Vec<u16> {
+    let (w, h) = (geometry.width() as i32, geometry.height() as i32);
+    let weight = (f64::from(params.smoothness) * quanta * 16.0).powi(2);
+    let weights = [weight.round() as i64, (weight / 2f64.sqrt()).round() as i64];
+    let mut labels = labels.to_vec();
+    for _ in 0..params.sweeps {
+        let mut sums: BTreeMap<u16, (i64, [i64; 3])> = BTreeMap::new();
+        for (&label, &feature) in labels.iter().zip(features) {
+            let (n, sum) = sums.entry(label).or_default();
+            *n += 1;
+            sum.iter_mut().zip(unpack(feature)).for_each(|(sum, v)| *sum += i64::from(v));
+        }
+        let means: BTreeMap<u16, [i64; 3]> =
+            sums.iter().map(|(&label, &(n, sum))| (label, sum.map(|v| (32 * v + n) / (2 * n)))).collect();
+        for (px, py) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            for (x, y) in (py..h).step_by(2).flat_map(|y| (px..w).step_by(2).map(move |x| (x, y))) {
+                refine_pixel(&mut labels, [w, h], (x, y), features, &means, weights);
+            }
+        }
+    }
+    labels
+}
+
+fn refine_pixel(
+    labels: &mut [u16],
+    [w, h]: [i32; 2],
+    (x, y): (i32, i32),
+    features: &[u32],
+    means: &BTreeMap<u16, [i64; 3]>,
+    weights: [i64; 2],
+) {
+    let at = |(dx, dy): (i32, i32)| match (x + dx, y + dy) {
+        (x, y) if x >= 0 && y >= 0 && x < w && y < h => labels[(y * w + x) as usize],
+        _ => NO_LABEL,
+    };
+    let own = at((0, 0));
+    if own == NO_LABEL {
+        return;
+    }
+    let straight = [(0, -1), (-1, 0), (1, 0), (0, 1)];
+    let kept: Vec<_> = straight.into_iter().filter(|&d| at(d) == own).collect();
+    let Some(&first) = kept.first() else { return };
+    // What hangs together with the first of them around the pixel.
+    let (mut seen, mut queue) = (BTreeSet::from([first]), vec![first]);
+    while let Some((dx, dy)) = queue.pop() {
+        for next in straight.map(|(ex, ey)| (dx + ex, dy + ey)) {
+            let in_ring = next != (0, 0) && next.0.abs() <= 1 && next.1.abs() <= 1;
+            if in_ring && at(next) == own && seen.insert(next) {
+                queue.push(next);
+            }
+        }
+    }
+    if !kept.iter().all(|d| seen.contains(d)) {
+        return;
+    }
+    let color = unpack(features[(y * w + x) as usize]).map(|v| 16 * i64::from(v));
+    let energy = |label: u16| {
+        let mut sum: i64 = (0..3).map(|i| (color[i] - means[&label][i]).pow(2)).sum();
+        for (dx, dy) in (-1..2).flat_map(|dy| (-1..2).map(move |dx| (dx, dy))) {
+            if (dx, dy) != (0, 0) && at((dx, dy)) != label {
+                sum += weights[usize::from(dx != 0 && dy != 0)];
+            }
+        }
+        sum
+    };
+    let others = straight.map(at).into_iter().filter(|&label| label != NO_LABEL);
+    let best =
+        others.map(|label| (energy(label), label != own, label)).chain([(energy(own), false, own)]).min();
+    labels[(y * w + x) as usize] = best.map_or(own, |(_, _, label)| label);
 }

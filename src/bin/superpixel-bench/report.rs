@@ -174,6 +174,8 @@ pub fn document(args: &Args, backends: Vec<Value>) -> Value {
         "merge_max_distance": args.merge_max_distance,
         "merge_passes": args.merge_passes,
         "regions": args.regions,
+        "refine": args.refine,
+        "smoothness": args.smoothness,
         "linear_light": args.linear_light,
         "outputs": outputs(args),
         "runs": args.runs,

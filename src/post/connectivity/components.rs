@@ -37,6 +37,14 @@ impl Sums {
         }
     }
 
+    /// Takes away what has been added.
+    pub fn take(&mut self, other: &Sums) {
+        self.count -= other.count;
+        for i in 0..3 {
+            self.color[i] -= other.color[i];
+        }
+    }
+
     /// Mean feature in 1/16 quantum, rounded half up.
     pub fn mean(&self) -> [u32; 3] {
         let n = u64::from(self.count.max(1));

@@ -6,47 +6,28 @@ use rayon::prelude::*;
 use super::{Plan, RATIO_ONE};
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
-use crate::color::unpack;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance, find, unite};
-use crate::post::runs::{RowSums, for_each_run, packed};
-use crate::post::statistics::cpu::{add_equal_pairs, label_span, list_pairs};
+use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
 use crate::temporal::merged::Part;
 
 /// What memory is for, in errors.
 const REGIONS: &str = "regions to merge";
 
-/// The rows of one task, and what they add to the labels that occur in them.
+/// The rows of one task: what they add to the labels that occur in them, and the pairs that touch there.
 #[derive(Default)]
 struct Band {
-    lowest: u16,
-    sums: Array<Sums>,
+    sums: BandSums,
     pairs: Array<u64>,
-    /// Of the features in the row that is worked on.
-    row_sums: RowSums,
 }
 
 impl Band {
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: std::ops::Range<usize>) -> Result<()> {
-        let width = labels.geometry().width as usize;
-        let occurring = label_span(labels, rows.clone());
-        self.lowest = occurring.start;
-        memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
-        for y in rows.clone() {
-            let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
-            self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
-            for_each_run(row, |columns| {
-                // What is outside of a mask has none.
-                let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {
-                    return;
-                };
-                let color = self.row_sums.over(columns.clone());
-                sum.add(&Sums { count: columns.len() as u32, color });
-            });
-        }
+        self.sums.measure(features, labels, rows.clone())?;
         list_pairs(labels, rows, &mut self.pairs)
     }
 }
@@ -103,8 +84,7 @@ impl Merge {
         memory::refill(sums, "sums", count, Sums::default())?;
         pairs.clear();
         for (_, band) in bands.iter().enumerate().filter(|(i, _)| !span(*i).is_empty()) {
-            let first = usize::from(band.lowest);
-            sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
+            band.sums.add_to(sums);
             memory::append(pairs, "pairs of labels", &band.pairs)?;
         }
         add_equal_pairs(pairs);

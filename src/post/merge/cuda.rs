@@ -13,7 +13,7 @@ use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::error::Result;
 use crate::plan::Plan;
 
-const MODULE: ModuleCode = module_code!("merge");
+pub(crate) const MODULE: ModuleCode = module_code!("merge");
 
 /// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
@@ -118,7 +118,7 @@ impl backend::Merge<Cuda> for Merge {
             }
             buffers.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
             if let Some(state) = &buffers.temporal {
-                let kept = state.unmerged_labels().map_or(Address::NULL, Memory::address);
+                let kept = state.early_labels().map_or(Address::NULL, Memory::address);
                 let (width, height) = (buffers.geometry.width, buffers.geometry.height);
                 let planes = &mut args![components, labels, kept, width, height];
                 buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)?;

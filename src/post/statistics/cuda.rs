@@ -31,6 +31,7 @@ pub(crate) struct Statistics {
     lab_args: SpaceArgs,
     lab_features: u32,
     components_hold: u32,
+    refined: u32,
     /// Linear value of each code of the frame's bits, and how many codes there are.
     linear: Memory<u32>,
     linear_codes: u32,
@@ -59,8 +60,9 @@ impl Statistics {
             lab_tables: FrameBuffers::lab_tables(cuda)?,
             lab_args: SpaceArgs::new(ColorTables::shared(ColorSpace::Lab, 8)?),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
-            // Merging brings them to the regions, too.
-            components_hold: u32::from(!plan.connectivity && plan.merge.is_none()),
+            // Merging and refining bring them to the regions, too.
+            components_hold: u32::from(!plan.connectivity && plan.merge.is_none() && plan.refine.is_none()),
+            refined: u32::from(plan.refine.is_some()),
             linear: Memory::with(
                 cuda,
                 "device memory",
@@ -124,6 +126,7 @@ impl backend::Statistics<Cuda> for Statistics {
             label_stride: buffers.geometry.width,
             measure: u32::from(with_sums),
             components_hold: self.components_hold,
+            refined: self.refined,
         };
         let (components, component_labels) = (buffers.components(), buffers.component_labels.address());
         let (labels, regions) = (buffers.labels().address(), buffers.regions.address());

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `refine` on the CPU: even and odd rows lie in planes of their own, so that the rows of one may change in parallel while
+//! those of the other are read.
+
+use rayon::prelude::*;
+
+use super::{DIAGONAL, Plan, STRAIGHT, is_free};
+use crate::backend;
+use crate::buffers::cpu::FrameBuffers;
+use crate::color::unpack;
+use crate::cpu::Cpu;
+use crate::cpu::level::by_level;
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::post::color_sums::BandSums;
+use crate::post::connectivity::components::{Sums, distance};
+use crate::post::runs::bits_of;
+
+/// What memory is for, in errors.
+const REGIONS: &str = "regions to refine";
+/// Rows of one parity that a task takes at once.
+const ROWS: usize = 16;
+/// Pixels that are compared at a time.
+const WORD: usize = u64::BITS as usize;
+
+/// A pixel that has changed its region.
+#[derive(Clone, Copy)]
+struct Move {
+    feature: u32,
+    from: u16,
+    to: u16,
+}
+
+pub(crate) struct Refine {
+    cpu: Cpu,
+    geometry: Geometry,
+    plan: Plan,
+    bands: Vec<BandSums>,
+    /// One for each region.
+    sums: Array<Sums>,
+    means: Array<[u32; 3]>,
+    /// The even rows and the odd ones, each with a column outside of the frame at both ends. Before the first odd row, and behind
+    /// the last row of either, stands a row outside.
+    planes: [Array<u16>; 2],
+    /// Of each task in either plane.
+    moves: [Vec<Array<Move>>; 2],
+}
+
+impl Refine {
+    pub fn new(cpu: &Cpu, geometry: Geometry, plan: Plan) -> Result<Self> {
+        let rows = geometry.height.div_ceil(2) as usize + 1;
+        let plane = || memory::filled("labels to refine", rows * stride(geometry), NO_LABEL);
+        let tasks = || (0..rows.div_ceil(ROWS)).map(|_| Array::new()).collect();
+        Ok(Self {
+            cpu: cpu.clone(),
+            geometry,
+            plan,
+            bands: (0..cpu.threads().min(geometry.height as usize)).map(|_| BandSums::default()).collect(),
+            sums: Array::new(),
+            means: Array::new(),
+            planes: [plane()?, plane()?],
+            moves: [tasks(), tasks()],
+        })
+    }
+
+    /// Pixels and features of every region.
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
+        let height = self.geometry.height as usize;
+        let rows = height.div_ceil(self.bands.len());
+        let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
+        let used = height.div_ceil(rows);
+        let bands = &mut self.bands[..used];
+        self.cpu.run(|| {
+            bands.par_iter_mut().enumerate().try_for_each(|(i, band)| band.measure(features, labels, span(i)))
+        })?;
+        memory::refill(&mut self.sums, REGIONS, count, Sums::default())?;
+        bands.iter().for_each(|band| band.add_to(&mut self.sums));
+        Ok(())
+    }
+
+    /// Takes the labels apart into even and odd rows.
+    fn take(&mut self, labels: &Labels<'_>) {
+        let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
+        let height = self.geometry.height as usize;
+        let Self { cpu, planes, .. } = self;
+        cpu.run(|| {
+            for (parity, plane) in planes.iter_mut().enumerate() {
+                let rows = plane[parity * stride..].par_chunks_exact_mut(stride).enumerate();
+                rows.for_each(|(i, row)| {
+                    if 2 * i + parity < height {
+                        row[1..=width].copy_from_slice(labels.row(2 * i + parity));
+                    }
+                });
+            }
+        });
+    }
+
+    /// Puts them together again.
+    fn give(&self, labels: &mut Labels<'_>) {
+        let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
+        self.cpu.run(|| {
+            labels.bands_mut(1).enumerate().for_each(|(y, mut band)| {
+                let row = &self.planes[y % 2][(y / 2 + y % 2) * stride..][1..=width];
+                band.row_mut(0).copy_from_slice(row);
+            });
+        });
+    }
+
+    /// Four phases with one set of means: those of the even rows, then those of the odd ones.
+    fn sweep(&mut self, features: &[u32], is_last: bool) -> Result<()> {
+        let Self { geometry, plan, sums, means, planes: [even, odd], moves, .. } = self;
+        means.clear();
+        memory::reserve(means, REGIONS, sums.len())?;
+        means.extend(sums.iter().map(Sums::mean));
+        let sweep = Sweep { features, means, plan: *plan, geometry: *geometry };
+        self.cpu.run(|| {
+            sweep.refine_plane(0, even, odd, &mut moves[0])?;
+            sweep.refine_plane(1, odd, even, &mut moves[1])
+        })?;
+        if !is_last {
+            for &Move { feature, from, to } in moves.iter().flatten().flat_map(|moves| &***moves) {
+                let pixel = Sums { count: 1, color: unpack(feature).map(u64::from) };
+                sums[usize::from(to)].add(&pixel);
+                sums[usize::from(from)].take(&pixel);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stays for all phases of a sweep.
+struct Sweep<'a> {
+    features: &'a [u32],
+    means: &'a [[u32; 3]],
+    plan: Plan,
+    geometry: Geometry,
+}
+
+impl Sweep<'_> {
+    /// The two phases of the rows of one parity. They touch each other's rows only by way of the other parity, so a task goes on
+    /// with the second in a row right after the first.
+    fn refine_plane(
+        &self,
+        parity: usize,
+        own: &mut [u16],
+        other: &[u16],
+        moves: &mut [Array<Move>],
+    ) -> Result<()> {
+        let (stride, width) = (stride(self.geometry), self.geometry.width as usize);
+        let tasks = own[parity * stride..].par_chunks_mut(ROWS * stride).zip(moves).enumerate();
+        tasks.try_for_each(|(task, (rows, moves))| {
+            moves.clear();
+            for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
+                let index = task * ROWS + i;
+                let y = 2 * index + parity;
+                if y >= self.geometry.height as usize {
+                    break;
+                }
+                memory::reserve(moves, "pixels that move", width)?;
+                // The other parity's row above has the same index in its plane, and the one below the next.
+                let [above, below] = [index, index + 1].map(|at| &other[at * stride..][..stride]);
+                let features = &self.features[y * width..][..width];
+                for first in [0, 1] {
+                    refine_row(self, first, [above, below], row, features, moves);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The region that a pixel at `x` is in afterwards, if another; `x` counts the column outside.
+    #[inline(always)]
+    fn better(&self, x: usize, [above, below]: [&[u16]; 2], row: &[u16], feature: u32) -> Option<u16> {
+        let own = row[x];
+        let ring = [
+            above[x],
+            above[x + 1],
+            row[x + 1],
+            below[x + 1],
+            below[x],
+            below[x - 1],
+            row[x - 1],
+            above[x - 1],
+        ];
+        let inside = |label: u16| {
+            ring.iter().enumerate().fold(0, |bits, (i, &other)| bits | u8::from(other == label) << i)
+        };
+        let kept = inside(own);
+        if own == NO_LABEL || !is_free(kept) {
+            return None;
+        }
+        let color = unpack(feature).map(|channel| 16 * channel);
+        let energy = |label: u16, inside: u8| {
+            let straight = (!inside & STRAIGHT).count_ones();
+            let diagonal = (!inside & DIAGONAL).count_ones();
+            distance(color, self.means[usize::from(label)])
+                + straight * self.plan.straight
+                + diagonal * self.plan.diagonal
+        };
+        let mut best = (energy(own, kept), own);
+        for i in (0..8).step_by(2) {
+            let label = ring[i];
+            // Each region once: a later pixel of it finds it chosen or refused.
+            if label == own || label == NO_LABEL || ring[..i].iter().step_by(2).any(|&other| other == label) {
+                continue;
+            }
+            let energy = energy(label, inside(label));
+            if energy < best.0 || energy == best.0 && best.1 != own && label < best.1 {
+                best = (energy, label);
+            }
+        }
+        (best.1 != own).then_some(best.1)
+    }
+}
+
+by_level! {
+    /// One phase of a row: its pixels at every second column from `first` on. Rows have a column outside at both ends, `features` have
+    /// not. There is room for all moves.
+    fn refine_row(
+        sweep: &Sweep<'_>,
+        first: usize,
+        beside: [&[u16]; 2],
+        row: &mut [u16],
+        features: &[u32],
+        moves: &mut Array<Move>,
+    ) = refine_row_body
+}
+
+#[inline(always)]
+fn refine_row_body(
+    sweep: &Sweep<'_>,
+    first: usize,
+    beside: [&[u16]; 2],
+    row: &mut [u16],
+    features: &[u32],
+    moves: &mut Array<Move>,
+) {
+    let mask = 0x5555_5555_5555_5555 << first;
+    for start in (0..features.len()).step_by(WORD) {
+        let end = (start + WORD).min(features.len());
+        let mut bits = boundary(&row[start..end + 2], beside.map(|row| &row[start + 1..end + 1])) & mask;
+        while bits != 0 {
+            let x = start + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            if let Some(to) = sweep.better(x + 1, beside, row, features[x]) {
+                moves.push(Move { feature: features[x], from: row[x + 1], to });
+                row[x + 1] = to;
+            }
+        }
+    }
+}
+
+/// A bit for each of up to 64 pixels, whether a 4-neighbor has another label. `row` has one more at both ends.
+#[inline(always)]
+fn boundary(row: &[u16], [above, below]: [&[u16]; 2]) -> u64 {
+    let mut differ = [0u8; WORD];
+    let len = above.len();
+    let (left, own, right) = (&row[..len], &row[1..=len], &row[2..]);
+    for i in 0..len {
+        let other = (own[i] ^ left[i]) | (own[i] ^ right[i]) | (own[i] ^ above[i]) | (own[i] ^ below[i]);
+        differ[i] = u8::from(other != 0);
+    }
+    bits_of(&differ)
+}
+
+/// Labels from one row of a plane to the next.
+fn stride(geometry: Geometry) -> usize {
+    geometry.width as usize + 2
+}
+
+impl backend::Refine<Cpu> for Refine {
+    fn refine(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+        self.measure(&buffers.features, labels, buffers.count as usize)?;
+        self.take(labels);
+        for sweep in 1..=self.plan.sweeps {
+            self.sweep(&buffers.features, sweep == self.plan.sweeps)?;
+        }
+        self.give(labels);
+        Ok(())
+    }
+}
