@@ -86,7 +86,8 @@ impl Refine {
         let Self { cpu, planes, .. } = self;
         cpu.run(|| {
             for (parity, plane) in planes.iter_mut().enumerate() {
-                let rows = plane[parity * stride..].par_chunks_exact_mut(stride).enumerate();
+                let rows =
+                    plane[parity * stride..].par_chunks_exact_mut(stride).with_min_len(ROWS).enumerate();
                 rows.for_each(|(i, row)| {
                     if 2 * i + parity < height {
                         row[1..=width].copy_from_slice(labels.row(2 * i + parity));
@@ -100,7 +101,7 @@ impl Refine {
     fn give(&self, labels: &mut Labels<'_>) {
         let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
         self.cpu.run(|| {
-            labels.bands_mut(1).enumerate().for_each(|(y, mut band)| {
+            labels.bands_mut(1).with_min_len(ROWS).enumerate().for_each(|(y, mut band)| {
                 let row = &self.planes[y % 2][(y / 2 + y % 2) * stride..][1..=width];
                 band.row_mut(0).copy_from_slice(row);
             });
