@@ -5,7 +5,7 @@ use gstsuperpixel::algo::{Algorithm, AlgorithmParams, AllParams, lsc, quickshift
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::params::{ITERATIONS, MIN_REGION, Params, Range, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
-use gstsuperpixel::post::{hierarchy, merge};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use gstsuperpixel::temporal::INERTIA;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -112,6 +112,7 @@ fn names(algorithm: Algorithm) -> Vec<&'static str> {
         _ => &[],
     });
     names.extend(["connectivity", "min_region", "merge", "merge_rule", "merge_max_distance", "merge_passes"]);
+    names.extend(["refine", "smoothness"]);
     names.extend(["n_regions", "regions_compactness", "levels", "temporal", "temporal_inertia"]);
     names
 }
@@ -147,6 +148,8 @@ fn set(params: &mut Params, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()
         "merge_rule" => params.merge.rule = word(name, &RULES, value)?,
         "merge_max_distance" => params.merge.max_distance = real(merge::MAX_DISTANCE, value)?,
         "merge_passes" => params.merge.passes = whole(merge::PASSES, value)?,
+        "refine" => params.refine.sweeps = whole(refine::REFINE, value)?,
+        "smoothness" => params.refine.smoothness = real(refine::SMOOTHNESS, value)?,
         "n_regions" => params.hierarchy.regions = whole(hierarchy::REGIONS, value)?,
         "regions_compactness" => params.hierarchy.compactness = real(hierarchy::COMPACTNESS, value)?,
         "levels" => params.hierarchy.levels = truth(name, value)?,
@@ -224,6 +227,8 @@ pub fn dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict
     all.set_item("merge_rule", name_of(&RULES, params.merge.rule))?;
     all.set_item("merge_max_distance", double(params.merge.max_distance))?;
     all.set_item("merge_passes", params.merge.passes)?;
+    all.set_item("refine", params.refine.sweeps)?;
+    all.set_item("smoothness", double(params.refine.smoothness))?;
     all.set_item("n_regions", params.hierarchy.regions)?;
     all.set_item("regions_compactness", double(params.hierarchy.compactness))?;
     all.set_item("levels", params.hierarchy.levels)?;
@@ -242,7 +247,9 @@ pub fn defaults<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
 #[pyfunction]
 pub fn ranges(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for range in [SUPERPIXELS, SUPERPIXEL_SIZE, ITERATIONS, merge::PASSES, hierarchy::REGIONS, THREADS] {
+    for range in
+        [SUPERPIXELS, SUPERPIXEL_SIZE, ITERATIONS, merge::PASSES, hierarchy::REGIONS, refine::REFINE, THREADS]
+    {
         all.set_item(python_name(range.name), (range.min, range.max, range.allowed))?;
     }
     let own = [slic::COMPACTNESS, lsc::RATIO, quickshift::SIGMA, quickshift::TAU, quickshift::COLOR_SCALE];
@@ -251,6 +258,7 @@ pub fn ranges(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         merge::MERGE,
         merge::MAX_DISTANCE,
         hierarchy::COMPACTNESS,
+        refine::SMOOTHNESS,
         INERTIA,
     ]) {
         all.set_item(python_name(range.name), (double(range.min), double(range.max), range.allowed))?;

@@ -81,6 +81,11 @@ _COMMON = """connectivity : bool
         Never merge across a larger color difference (Delta E); 0 is no limit.
     merge_passes : int
         How often regions are merged, 1 to 8.
+    refine : int
+        Sweeps in which pixels at boundaries move to the region that fits them best, 0 to 8; 0 is off. Boundaries get smoother and
+        follow edges more closely.
+    smoothness : float
+        For `refine`: weight of a pixel's boundary against color, 0 to 100.
     n_regions : int
         Merge regions to exactly so many, the most alike first, 0 to 65535; to as few as can be where the pieces of a mask do not
         touch. By a grid there are at least three superpixels for each, and if `n_segments` is not above 100 about 2000. 0 is
@@ -155,6 +160,8 @@ def slic(
     merge_rule: str = _SLIC["merge_rule"],
     merge_max_distance: float = _SLIC["merge_max_distance"],
     merge_passes: int = _SLIC["merge_passes"],
+    refine: int = _SLIC["refine"],
+    smoothness: float = _SLIC["smoothness"],
     n_regions: int = _SLIC["n_regions"],
     regions_compactness: float = _SLIC["regions_compactness"],
     order: str = "rgb",
@@ -212,6 +219,8 @@ def slic(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "refine": refine,
+        "smoothness": smoothness,
         "n_regions": n_regions,
         "regions_compactness": regions_compactness,
     }
@@ -232,6 +241,8 @@ def lsc(
     merge_rule: str = _LSC["merge_rule"],
     merge_max_distance: float = _LSC["merge_max_distance"],
     merge_passes: int = _LSC["merge_passes"],
+    refine: int = _LSC["refine"],
+    smoothness: float = _LSC["smoothness"],
     n_regions: int = _LSC["n_regions"],
     regions_compactness: float = _LSC["regions_compactness"],
     order: str = "rgb",
@@ -275,6 +286,8 @@ def lsc(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "refine": refine,
+        "smoothness": smoothness,
         "n_regions": n_regions,
         "regions_compactness": regions_compactness,
     }
@@ -295,6 +308,8 @@ def quickshift(
     merge_rule: str = _QUICKSHIFT["merge_rule"],
     merge_max_distance: float = _QUICKSHIFT["merge_max_distance"],
     merge_passes: int = _QUICKSHIFT["merge_passes"],
+    refine: int = _QUICKSHIFT["refine"],
+    smoothness: float = _QUICKSHIFT["smoothness"],
     n_regions: int = _QUICKSHIFT["n_regions"],
     regions_compactness: float = _QUICKSHIFT["regions_compactness"],
     order: str = "rgb",
@@ -338,6 +353,8 @@ def quickshift(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "refine": refine,
+        "smoothness": smoothness,
         "n_regions": n_regions,
         "regions_compactness": regions_compactness,
     }
@@ -358,6 +375,8 @@ def snic(
     merge_rule: str = _SLIC["merge_rule"],
     merge_max_distance: float = _SLIC["merge_max_distance"],
     merge_passes: int = _SLIC["merge_passes"],
+    refine: int = _SLIC["refine"],
+    smoothness: float = _SLIC["smoothness"],
     n_regions: int = _SLIC["n_regions"],
     regions_compactness: float = _SLIC["regions_compactness"],
     order: str = "rgb",
@@ -399,6 +418,8 @@ def snic(
         "merge_rule": merge_rule,
         "merge_max_distance": merge_max_distance,
         "merge_passes": merge_passes,
+        "refine": refine,
+        "smoothness": smoothness,
         "n_regions": n_regions,
         "regions_compactness": regions_compactness,
     }
