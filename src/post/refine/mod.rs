@@ -87,7 +87,7 @@ impl Plan {
     /// `None` where nothing is to be refined.
     pub(crate) fn new(params: &Params, space: ColorSpace) -> Option<Self> {
         let weight = (f64::from(params.smoothness) * space.quanta() * MEAN_ONE).powi(2);
-        (params.sweeps > 0).then(|| Self {
+        (params.sweeps > 0).then_some(Self {
             sweeps: params.sweeps,
             straight: (weight + 0.5) as u32,
             diagonal: (weight * std::f64::consts::FRAC_1_SQRT_2 + 0.5) as u32,
