@@ -319,7 +319,7 @@ fn the_grid_is_as_fine_as_the_regions_need_and_no_coarser_than_asked_for() {
     };
     assert_eq!(step(&with(0, 16, 0)), 16);
     assert_eq!(step(&with(100, 16, 0)), 16, "the step that is set suffices");
-    assert_eq!(step(&with(100, 64, 0)), 33, "few superpixels give coarse regions");
+    assert_eq!(step(&with(100, 64, 0)), 34, "few superpixels give coarse regions");
     let small =
         Params { hierarchy: hierarchy::Params { regions: 10, ..Default::default() }, ..Params::default() };
     assert_eq!(Plan::new(&small, info(64, 48)).unwrap().grid().step(), 4);

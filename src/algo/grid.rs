@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The grid of home cells that SLIC and LSC share: grid step, cells, seeds, candidates.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::color::OUTSIDE;
@@ -27,11 +28,10 @@ pub struct Grid {
 impl Grid {
     /// Cuts a frame with the smallest step from `step` on that needs at most [`MAX_CELLS`] cells.
     pub fn with_step(geometry: Geometry, step: u32) -> Self {
-        let cells = |side: u32, step: u32| ((2 * side + step) / (2 * step)).max(1);
         // With longer ones all frames are one cell.
         let mut step = step.clamp(1, 2 * MAX_SIDE);
         loop {
-            let (nx, ny) = (cells(geometry.width, step), cells(geometry.height, step));
+            let [nx, ny] = cells_along(geometry, step);
             if u64::from(nx) * u64::from(ny) <= u64::from(MAX_CELLS) {
                 return Self { geometry, step, nx, ny };
             }
@@ -39,14 +39,26 @@ impl Grid {
         }
     }
 
-    /// The step for a wanted number of superpixels: the smallest S with S*S*count >= pixels, at most the longer side.
+    /// The step for a wanted number of superpixels, at most the longer side. Detached fragments become regions of their own, on
+    /// photographs about one for eight cells: the step is the largest whose cells and an eighth of them are nearest to `count`.
+    /// Pictures without fragments have fewer, and over time some regions end, so there are at least four fifths of `count` cells,
+    /// as far as the frame has pixels.
     pub fn step_for_count(geometry: Geometry, count: u32) -> u32 {
-        let (pixels, count) = (geometry.pixels() as u64, u64::from(count.max(1)));
-        let mut step = pixels.div_ceil(count).isqrt();
-        while step * step * count < pixels {
-            step += 1;
+        let count = u64::from(count.max(1));
+        let has_enough = |&step: &u32| 5 * cells(geometry, step) >= 4 * count;
+        let far = |&step: &u32| (9 * cells(geometry, step)).abs_diff(8 * count);
+        let longest = geometry.width.max(geometry.height);
+        // Cells grow as steps fall, so none below the first that is farther than the one before is nearer.
+        let mut steps = (1..=longest).rev().filter(has_enough);
+        let Some(mut best) = steps.next() else { return 1 };
+        for step in steps {
+            match far(&step).cmp(&far(&best)) {
+                Ordering::Less => best = step,
+                Ordering::Equal => {}
+                Ordering::Greater => break,
+            }
         }
-        (step as u32).clamp(1, geometry.width.max(geometry.height))
+        best
     }
 
     /// Frame size in px.
@@ -151,6 +163,16 @@ impl Grid {
     }
 }
 
+/// Cells in a row and rows of cells.
+fn cells_along(geometry: Geometry, step: u32) -> [u32; 2] {
+    [geometry.width, geometry.height].map(|side| ((2 * side + step) / (2 * step)).max(1))
+}
+
+fn cells(geometry: Geometry, step: u32) -> u64 {
+    let [nx, ny] = cells_along(geometry, step);
+    u64::from(nx) * u64::from(ny)
+}
+
 fn span(cell: usize, cells: u32, step: u32, side: u32) -> Range<usize> {
     let (step, side) = (step as usize, side as usize);
     let end = if cell + 1 == cells as usize { side } else { (cell + 1) * step };
@@ -179,14 +201,29 @@ mod tests {
     }
 
     #[test]
-    fn step_for_count_is_the_smallest_that_holds() {
-        for (w, h, k) in
-            [(481, 321, 400), (1920, 1080, 2000), (5, 5, 25), (5, 5, 100), (3, 1000, 1), (640, 480, 1200)]
+    fn step_for_count_gives_the_nearest_number() {
+        for (w, h) in
+            [(8, 8), (28, 28), (32, 32), (224, 224), (320, 180), (481, 321), (1920, 1080), (3, 1000)]
         {
             let geometry = Geometry::new(w, h).unwrap();
-            let (s, n) = (u64::from(Grid::step_for_count(geometry, k)), geometry.pixels() as u64);
-            assert!(s * s * u64::from(k) >= n || s == u64::from(w.max(h)));
-            assert!(s == 1 || (s - 1) * (s - 1) * u64::from(k) < n);
+            for count in (1..100).chain([300, 400, 600, 1000, 2000, 2300, 9000, u32::MAX]) {
+                let step = Grid::step_for_count(geometry, count);
+                let has = |step: u32| cells(geometry, step);
+                let wanted = u64::from(count);
+                let enough = (1..=w.max(h)).filter(|&step| 5 * has(step) >= 4 * wanted);
+                let nearest = enough.map(|step| (9 * has(step)).abs_diff(8 * wanted)).min();
+                assert_eq!(
+                    (9 * has(step)).abs_diff(8 * wanted),
+                    nearest.unwrap_or(u64::MAX.min((9 * has(1)).abs_diff(8 * wanted)))
+                );
+                assert!(nearest.is_some() || step == 1, "{w}x{h} {count}");
+                // As far as single pixels reach.
+                assert!(wanted > geometry.pixels() as u64 || 10 * has(step) >= 8 * wanted, "{w}x{h} {count}");
+                if (w, h) >= (320, 180) && (20..=2300).contains(&count) {
+                    let regions = 9.0 * has(step) as f64 / 8.0;
+                    println!("{w}x{h} {count}: step {step}, {:.2}", regions / f64::from(count));
+                }
+            }
         }
     }
 
