@@ -13,7 +13,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
-use crate::post::runs::{RowSums, for_each_change, for_each_difference, for_each_run, packed};
+use crate::post::runs::{RowSums, for_each_difference, for_each_run, packed};
 use crate::post::statistics::cpu::label_span;
 use crate::temporal::merged::Part;
 
@@ -74,48 +74,57 @@ impl Band {
         self.lowest = occurring.start;
         memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
         // A planar graph has fewer than three edges for each node.
-        self.pairs.clear(3 * occurring.len())?;
+        self.pairs.clear(3 * occurring.len(), occurring.end.into())?;
         for y in rows {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
-            self.sum_row(row, pixels, y);
-            let pairs = &mut self.pairs;
-            let mut done = Ok(());
-            for_each_change(row, |x| {
-                let mut piece = Piece::default();
-                let ends = [row[x - 1], row[x]];
-                let added = piece.add(ends, difference(pixels[x - 1], pixels[x]), pairs);
-                if let Err(error) = added.and_then(|()| piece.finish(pairs)) {
-                    done = Err(error);
-                }
-            });
+            self.measure_row(row, pixels, y)?;
             if y + 1 < height {
-                let (row_below, below) = (labels.row(y + 1), &features[(y + 1) * width..][..width]);
-                let mut piece = Piece::default();
-                for_each_difference(row, row_below, |x| {
-                    let ends = [row[x], row_below[x]];
-                    if let Err(error) = piece.add(ends, difference(pixels[x], below[x]), pairs) {
-                        done = Err(error);
-                    }
-                });
-                piece.finish(pairs)?;
+                let below = (labels.row(y + 1), &features[(y + 1) * width..][..width]);
+                self.list_below((row, pixels), below)?;
             }
-            done?;
         }
         Ok(())
     }
 
-    fn sum_row(&mut self, row: &[u16], pixels: &[u32], y: usize) {
-        self.row_sums.take(row.len(), pixels.iter().map(|&feature| packed(unpack(feature))));
+    /// Sums of a row's runs, and what is between neighbors in it.
+    fn measure_row(&mut self, row: &[u16], pixels: &[u32], y: usize) -> Result<()> {
+        let Self { lowest, sums, pairs, row_sums } = self;
+        row_sums.take(row.len(), pixels.iter().map(|&feature| packed(unpack(feature))));
+        let mut done = Ok(());
         for_each_run(row, |columns| {
+            let start = columns.start;
+            if start > 0 {
+                let mut piece = Piece::default();
+                let contrast = difference(pixels[start - 1], pixels[start]);
+                let added = piece.add([row[start - 1], row[start]], contrast, pairs);
+                if let Err(error) = added.and_then(|()| piece.finish(pairs)) {
+                    done = Err(error);
+                }
+            }
             // What is outside of a mask has none.
-            let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {
-                return;
-            };
-            let (x0, x1) = (columns.start as u64, columns.end as u64);
+            let Some(sum) = sums.get_mut(usize::from(row[start] - *lowest)) else { return };
+            let (x0, x1) = (start as u64, columns.end as u64);
             let position = [(x0 + x1 - 1) * (x1 - x0) / 2, y as u64 * (x1 - x0)];
-            let color = self.row_sums.over(columns.clone());
+            let color = row_sums.over(columns.clone());
             sum.add(&Sums { count: columns.len() as u32, color, position });
         });
+        done
+    }
+
+    /// What is between a row's pixels and those below.
+    fn list_below(
+        &mut self,
+        (row, pixels): (&[u16], &[u32]),
+        (row_below, below): (&[u16], &[u32]),
+    ) -> Result<()> {
+        let (mut piece, mut done) = (Piece::default(), Ok(()));
+        for_each_difference(row, row_below, |x| {
+            let contrast = difference(pixels[x], below[x]);
+            if let Err(error) = piece.add([row[x], row_below[x]], contrast, &mut self.pairs) {
+                done = Err(error);
+            }
+        });
+        done.and(piece.finish(&mut self.pairs))
     }
 }
 
@@ -158,7 +167,7 @@ impl Hierarchy {
                 .try_for_each(|(i, band)| band.measure(features, labels, span(i)))
         })?;
         memory::refill(&mut graph.sums, "sums", count, Sums::default())?;
-        graph.pairs.clear(3 * count)?;
+        graph.pairs.clear(3 * count, count)?;
         for (_, band) in bands.iter().enumerate().filter(|(i, _)| !span(*i).is_empty()) {
             let first = usize::from(band.lowest);
             graph.sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));

@@ -242,10 +242,26 @@ const LEAST_LENGTHS: [u32; ROOTS] = {
     lengths
 };
 
+/// Roots of the lengths that most boundaries have.
+const SMALL_ROOTS: [u8; 512] = {
+    let (mut roots, mut length, mut r) = ([0; 512], 1, 16);
+    while length < roots.len() {
+        while LEAST_LENGTHS[r + 1] as usize <= length {
+            r += 1;
+        }
+        roots[length] = r as u8;
+        length += 1;
+    }
+    roots
+};
+
 /// 16 times the fifth root, rounded down.
 #[inline]
 pub(crate) fn root(length: u32) -> u64 {
-    LEAST_LENGTHS.partition_point(|&least| least <= length) as u64 - 1
+    match SMALL_ROOTS.get(length as usize) {
+        Some(&root) => u64::from(root),
+        None => LEAST_LENGTHS.partition_point(|&least| least <= length) as u64 - 1,
+    }
 }
 
 #[cfg(test)]

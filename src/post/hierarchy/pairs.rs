@@ -32,17 +32,24 @@ pub(crate) struct Pairs {
     pub list: Array<Pair>,
     /// Labels of a pair, and its place; at least twice as many slots as pairs, a power of two.
     slots: Array<(u32, u32)>,
+    /// Bits of a hash that are no slot's number.
+    shift: u32,
+    /// For each label, the other one of the pair that it was the lower one of last, and the place of that: boundaries go on from row
+    /// to row.
+    recent: Array<(u32, u32)>,
 }
 
 impl Pairs {
-    /// Forgets all, with slots for about as many.
-    pub fn clear(&mut self, expected: usize) -> Result<()> {
+    /// Forgets all, with slots for about as many pairs of labels below `labels`.
+    pub fn clear(&mut self, expected: usize, labels: usize) -> Result<()> {
         self.list.clear();
+        memory::refill(&mut self.recent, PAIRS, labels, (EMPTY, 0))?;
         self.clear_slots(expected)
     }
 
     fn clear_slots(&mut self, expected: usize) -> Result<()> {
         let slots = (2 * expected).next_power_of_two().max(LEAST_SLOTS);
+        self.shift = u32::BITS - slots.ilog2();
         memory::refill(&mut self.slots, PAIRS, slots, (EMPTY, 0))
     }
 
@@ -50,25 +57,34 @@ impl Pairs {
     #[inline]
     fn slot(&self, labels: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let mut slot = (labels.wrapping_mul(0x9e37_79b1) >> 7) as usize & mask;
+        let mut slot = (labels.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
         while self.slots[slot].0 != labels && self.slots[slot].0 != EMPTY {
             slot = (slot + 1) & mask;
         }
         slot
     }
 
-    /// Adds a piece of boundary between two labels below 65535 that differ, in any order.
+    /// Adds a piece of boundary between two labels that differ, in any order.
     #[inline]
     pub fn add(&mut self, one: u32, other: u32, boundary: &Boundary) -> Result<()> {
         let (a, b) = (one.min(other), one.max(other));
+        let (last, place) = self.recent[a as usize];
+        if last == b {
+            self.list[place as usize].boundary.add(boundary);
+            return Ok(());
+        }
         let labels = a << 16 | b;
         let slot = self.slot(labels);
         if self.slots[slot].0 == labels {
-            self.list[self.slots[slot].1 as usize].boundary.add(boundary);
+            let place = self.slots[slot].1;
+            self.recent[a as usize] = (b, place);
+            self.list[place as usize].boundary.add(boundary);
             return Ok(());
         }
         memory::reserve(&mut self.list, PAIRS, 1)?;
-        self.slots[slot] = (labels, self.list.len() as u32);
+        let place = self.list.len() as u32;
+        self.slots[slot] = (labels, place);
+        self.recent[a as usize] = (b, place);
         self.list.push(Pair { a, b, cost: STALE, boundary: *boundary });
         if 2 * self.list.len() > self.slots.len() { self.grow() } else { Ok(()) }
     }
