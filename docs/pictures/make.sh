@@ -26,5 +26,8 @@ picture boundaries superpixels=600
 picture labels superpixels=600 overlay=labels
 picture mean-color superpixels=600 overlay=mean-color
 picture mean-color-light superpixels=600 overlay=mean-color mean-in-linear-light=true
+for count in 1000 200 50 10; do
+    picture "regions-$count" temporal=false regions="$count" overlay=mean-color-boundaries
+done
 picture merged superpixels=1500 compactness=5 overlay=mean-color merge=2 merge-max-distance=10 merge-passes=4
 picture merged-labels superpixels=1500 compactness=5 overlay=labels merge=2 merge-max-distance=10 merge-passes=4

@@ -227,9 +227,9 @@ impl Band {
 
 /// From the lowest label in some rows to behind the highest; empty where all is outside of a mask.
 pub(crate) fn label_span(labels: &Labels<'_>, rows: std::ops::Range<usize>) -> std::ops::Range<u16> {
-    let lowest = |row: &[u16]| row.iter().copied().min().unwrap_or(NO_LABEL);
+    let lowest = |row: &[u16]| row.iter().fold(NO_LABEL, |least, &label| least.min(label));
     // Behind a label is the next; behind none is 0.
-    let end = |row: &[u16]| row.iter().map(|label| label.wrapping_add(1)).max().unwrap_or(0);
+    let end = |row: &[u16]| row.iter().fold(0, |most: u16, label| most.max(label.wrapping_add(1)));
     let start = rows.clone().map(|y| lowest(labels.row(y))).min().unwrap_or(NO_LABEL);
     start..rows.map(|y| end(labels.row(y))).max().unwrap_or(0)
 }
