@@ -18,16 +18,23 @@
 
 // A frame in device memory and its own channels: R, G, B or Y, Cb, Cr; see `DeviceFrame::args` in src/cuda/frame.rs.
 struct FrameArgs {
-  u8 *plane[3];
+  u8 *plane[3];   // of each channel: R, G, B or Y, Cb, Cr
   u32 stride[3];  // bytes
   u32 width, height;
   u32 layout;     // a `Layout` of kernels/frame.cuh
   u32 bytes;      // of a pixel in the first plane
-  u32 offset[3];  // in packed RGB, where the channels stand in it
+  u32 offset[3];  // bytes from the start of a row to each channel's first sample
   i32 luma_offset;
   i32 to_rgb[5];
   i32 to_yuv[9];
   i32 neutral;    // code of no chroma: half of what a sample's bits hold
+  u32 step[3];    // bytes from a channel's sample to the next
+  u32 shift[3];   // bits of a word below those of each channel
+  u32 word;       // bytes that hold a sample: 1, 2 or 4
+  u32 family;     // a `Family` of kernels/frame.cuh
+  u32 shared[2];  // log2 of the columns and rows that share a sample of the second and third channel
+  u32 big_endian; // whether a word's upper byte comes first
+  u32 unused;
 };
 ABI(FrameArgs, plane, 0);
 ABI(FrameArgs, stride, 24);
@@ -40,7 +47,14 @@ ABI(FrameArgs, luma_offset, 64);
 ABI(FrameArgs, to_rgb, 68);
 ABI(FrameArgs, to_yuv, 88);
 ABI(FrameArgs, neutral, 124);
-ABI_SIZE(FrameArgs, 128);
+ABI(FrameArgs, step, 128);
+ABI(FrameArgs, shift, 140);
+ABI(FrameArgs, word, 152);
+ABI(FrameArgs, family, 156);
+ABI(FrameArgs, shared, 160);
+ABI(FrameArgs, big_endian, 168);
+ABI(FrameArgs, unused, 172);
+ABI_SIZE(FrameArgs, 176);
 
 // A color space: see `ColorTables` in src/color.rs.
 struct SpaceArgs {

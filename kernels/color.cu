@@ -85,7 +85,7 @@ __device__ __forceinline__ void copy_tables(const uint4 *tables, u32 quads, uint
   }
 }
 
-// Stage `ingest`: a frame of any format of at most 10 bits becomes packed colors.
+// Stage `ingest`: a frame of at most 10 bits becomes packed colors.
 // Grid: any number of blocks of INGEST_THREADS; a warp takes pieces of PIECE px of a row, by turns.
 // In: the frame [height][width], tables of the space [TABLE_QUADS or WIDE_TABLE_QUADS].
 // Out: features [height][width]; samples [ceil(height / step)][sample_width]; `clear`, `clear_words` words, zero.
@@ -104,7 +104,7 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
   WITH_LAYOUT(frame, ingest_frame, frame, args, own, features, samples, first / 32, all / 32);
 }
 
-// The same for formats of 16 bits, the table of whose codes is too large for shared memory.
+// The same for frames of 16 bits, the table of whose codes is too large for shared memory.
 // In: tables of the space, those of the codes [65536] behind the curve.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
@@ -117,4 +117,49 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
   __syncthreads();
   const Tables own = {(const u16 *)words, (const u16 *)tables + 2 * CURVE_WORDS};
   WITH_WIDE_LAYOUT(frame, ingest_frame, frame, args, own, features, samples, first / 32, all / 32);
+}
+
+// Both for frames that have no code of their own. The first is for those of at most 10 bits.
+KERNEL __launch_bounds__(INGEST_THREADS, 3)
+    ingest_any(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
+               u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
+  after_last_kernel(tables, args);
+  __shared__ uint4 words[WIDE_TABLE_QUADS];
+  copy_tables(tables, frame.neutral > 128 ? WIDE_TABLE_QUADS : TABLE_QUADS, words);
+  const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
+  for (u32 i = first; i < args.clear_words; i += all) clear[i] = 0;
+  __syncthreads();
+  const Tables own = {(const u16 *)words, (const u16 *)words + 2 * CURVE_WORDS};
+  WITH_ANY_LAYOUT(frame, ingest_frame, frame, args, own, features, samples, first / 32, all / 32);
+}
+
+KERNEL __launch_bounds__(INGEST_THREADS, 3)
+    ingest_any_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
+                    u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
+  after_last_kernel(tables, args);
+  __shared__ uint4 words[CURVE_QUADS];
+  copy_tables(tables, CURVE_QUADS, words);
+  const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
+  for (u32 i = first; i < args.clear_words; i += all) clear[i] = 0;
+  __syncthreads();
+  const Tables own = {(const u16 *)words, (const u16 *)tables + 2 * CURVE_WORDS};
+  WITH_ANY_WIDE_LAYOUT(frame, ingest_frame, frame, args, own, features, samples, first / 32, all / 32);
+}
+
+// Gray of 16 bits, whose black and white are found before.
+// In: range, code of black and factor to white.
+KERNEL __launch_bounds__(INGEST_THREADS, 3)
+    ingest_stretched(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
+                     u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, const i32 *__restrict__ range) {
+  after_last_kernel(tables, range);
+  __shared__ uint4 words[CURVE_QUADS];
+  copy_tables(tables, CURVE_QUADS, words);
+  const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
+  for (u32 i = first; i < args.clear_words; i += all) clear[i] = 0;
+  __syncthreads();
+  const Tables own = {(const u16 *)words, (const u16 *)tables + 2 * CURVE_WORDS};
+  FrameArgs stretched = frame;
+  stretched.luma_offset = range[0];
+  stretched.to_rgb[0] = range[1];
+  WITH_ANY_WIDE_LAYOUT(frame, ingest_frame, stretched, args, own, features, samples, first / 32, all / 32);
 }

@@ -32,6 +32,27 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
   }
 }
 
+// Draws the samples of chroma of a warp's columns in a row of them, from what the lanes have of their own pixels: sums of `pixels`
+// colors, and whether a line is on one. All lanes of the warp call it.
+__device__ __forceinline__ void draw_chroma(const FrameArgs &frame, const DrawArgs &args, i32 x, i32 row, u32 (&sums)[2],
+                                            u32 pixels, u32 on) {
+  // The pixel to the right holds the other half.
+  if (frame.shared[0]) {
+    sums[0] += __shfl_down_sync(FULL_WARP, sums[0], 1);
+    sums[1] += __shfl_down_sync(FULL_WARP, sums[1], 1);
+    pixels += __shfl_down_sync(FULL_WARP, pixels, 1);
+    on |= __shfl_down_sync(FULL_WARP, on, 1);
+    if (x & 1) return;
+  }
+  // Both are zero outside of the frame.
+  if (pixels == 0 && !on) return;
+  for (u32 c = 1; c < 3; c++) {
+    u8 *sample = frame.plane[c] + (size_t)row * frame.stride[c] + (size_t)(x >> frame.shared[0]) * frame.step[c] + frame.offset[c];
+    const u32 below = pixels ? (2 * sums[c - 1] + pixels) / (2 * pixels) : load_code(frame, sample, c);
+    store_code(frame, sample, c, on ? blend(below, args.color[c], args.alpha) : below);
+  }
+}
+
 // Rows of marks that a tile needs above and below itself for the widest line.
 #define REACH 4
 
@@ -86,16 +107,18 @@ KERNEL __launch_bounds__(TILE_THREADS)
   __syncthreads();
 
   const i32 x = left + lane;
+  const bool own = frame.family == FAMILY_RGB || (frame.shared[0] | frame.shared[1]) == 0;
+  const u32 channels = frame.family != FAMILY_GRAY && own ? 3 : 1;
   for (i32 i = 0; i < 4; i += 2) {
     u32 chroma[2] = {0, 0}, pixels = 0;
     bool on_chroma = false;
     for (i32 j = 0; j < 2; j++) {
       const i32 row = warp * 4 + i + j, y = top + row;
-      if (x >= width || y >= height) continue;
-      const bool on = line[row] >> lane & 1;
+      const bool inside = x < width && y < height;
+      const bool on = inside && line[row] >> lane & 1;
       u32 color[3] = {0, 0, 0};
       // What is outside of a mask stays.
-      const u32 label = args.fill != FILL_NONE ? labels[(size_t)y * args.label_stride + x] : NO_LABEL;
+      const u32 label = inside && args.fill != FILL_NONE ? labels[(size_t)y * args.label_stride + x] : NO_LABEL;
       const bool filled = label != NO_LABEL;
       if (filled) {
         fill_color(frame, args, means, tracks, label, color);
@@ -104,29 +127,16 @@ KERNEL __launch_bounds__(TILE_THREADS)
         pixels++;
       }
       on_chroma |= on;
-      if (!filled && !on) continue;
-      u8 *pixel = frame.plane[0] + (size_t)y * frame.stride[0] + (size_t)x * frame.bytes;
-      const u32 channels = frame.layout == LAYOUT_RGB ? 3 : 1;
-      for (u32 c = 0; c < channels; c++) {
-        u8 *sample = pixel + frame.offset[c];
-        const u32 below = filled ? color[c] : load_code(frame, sample);
-        store_code(frame, sample, on ? blend(below, args.color[c], args.alpha) : below);
+      for (u32 c = 0; c < channels && (filled || on); c++) {
+        u8 *sample = frame.plane[c] + (size_t)y * frame.stride[c] + (size_t)x * frame.step[c] + frame.offset[c];
+        const u32 below = filled ? color[c] : load_code(frame, sample, c);
+        store_code(frame, sample, c, on ? blend(below, args.color[c], args.alpha) : below);
       }
-    }
-    if (frame.layout == LAYOUT_RGB || frame.layout == LAYOUT_GRAY) continue;
-    // The pixel to the right holds the other half of the chroma sample.
-    chroma[0] += __shfl_down_sync(FULL_WARP, chroma[0], 1);
-    chroma[1] += __shfl_down_sync(FULL_WARP, chroma[1], 1);
-    pixels += __shfl_down_sync(FULL_WARP, pixels, 1);
-    on_chroma |= __shfl_down_sync(FULL_WARP, (u32)on_chroma, 1);
-    const i32 y = top + warp * 4 + i;
-    if (lane % 2 || x >= width || y >= height || (pixels == 0 && !on_chroma)) continue;
-    for (u32 c = 0; c < 2; c++) {
-      u8 *sample = frame.layout == LAYOUT_I420
-                       ? frame.plane[1 + c] + (size_t)(y / 2) * frame.stride[1 + c] + x / 2
-                       : frame.plane[1] + (size_t)(y / 2) * frame.stride[1] + (x / 2 * 2 + c) * frame.bytes;
-      const u32 below = pixels ? (2 * chroma[c] + pixels) / (2 * pixels) : load_code(frame, sample);
-      store_code(frame, sample, on_chroma ? blend(below, args.color[1 + c], args.alpha) : below);
+      // The row is the last that shares its samples of chroma.
+      if (own || frame.family == FAMILY_GRAY || (j == 0 && frame.shared[1])) continue;
+      draw_chroma(frame, args, x, y >> frame.shared[1], chroma, pixels, on_chroma);
+      chroma[0] = chroma[1] = pixels = 0;
+      on_chroma = false;
     }
   }
 }

@@ -242,7 +242,7 @@ __device__ __forceinline__ void write_labels(const MeasureShared<LINEAR> &shared
   }
 }
 
-template <bool LINEAR>
+template <bool LINEAR, bool ANY>
 __device__ __forceinline__ void measure_tile(const Components &c, const u16 *component_label, u16 *labels,
                                              RegionSums *regions, const FrameArgs &frame, const u16 *linear,
                                              const MeasureArgs &args) {
@@ -256,7 +256,13 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   PairSamples own[PAIRS];
   load_components(c, frame, at, even, index);
   if (args.measure) {
-    if (!LINEAR && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
+    if (ANY) {
+      if (LINEAR && is_wide(frame)) {
+        WITH_ANY_WIDE_LAYOUT(frame, load_pairs, frame, linear, at.x, at.y, own);
+      } else {
+        WITH_ANY_LAYOUT(frame, load_pairs, frame, LINEAR ? linear : 0, at.x, at.y, own);
+      }
+    } else if (!LINEAR && frame.layout == LAYOUT_RGB && frame.bytes == 4) {
       load_packed_pairs(frame, even && ((u32)(size_t)frame.plane[0] | frame.stride[0]) % 8 == 0, at.x, at.y, own);
     } else {
       if (LINEAR && is_wide(frame)) {
@@ -294,15 +300,30 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
   beside_last_kernel(c, args);
-  measure_tile<false>(c, component_label, labels, regions, frame, 0, args);
+  measure_tile<false, false>(c, component_label, labels, regions, frame, 0, args);
 }
 
-// The same, with samples as linear RGB; `linear` has one value for each code. Or as codes of 16 bits, where it is null.
+// The same for a frame that has no code of its own.
+KERNEL __launch_bounds__(TILE_THREADS, 8)
+    measure_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
+                RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
+  beside_last_kernel(c, args);
+  measure_tile<false, true>(c, component_label, labels, regions, frame, 0, args);
+}
+
+// The same, with samples as linear RGB; `linear` has one value for each code. Or as codes of more than 10 bits, where it is null.
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                   RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {
   beside_last_kernel(c, args);
-  measure_tile<true>(c, component_label, labels, regions, frame, linear, args);
+  measure_tile<true, false>(c, component_label, labels, regions, frame, linear, args);
+}
+
+KERNEL __launch_bounds__(TILE_THREADS)
+    measure_linear_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
+                       RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {
+  beside_last_kernel(c, args);
+  measure_tile<true, true>(c, component_label, labels, regions, frame, linear, args);
 }
 
 // The first code, but for the last one, whose linear value is not below this.
@@ -339,7 +360,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
   if (label >= count) return;
   const RegionSums sums = regions[label];
   u32 mean[3], rgb[3];
-  // Codes have 10 bits, so that the sums of nearly all regions have 32; or 16.
+  // Codes have 10 bits, so that the sums of nearly all regions have 32; or up to 16.
   if (!linear_codes && sums.area <= 1u << (is_wide(frame) ? 14 : 21)) {
     const Divisor twice_area = divisor_of(2 * sums.area);
 #pragma unroll

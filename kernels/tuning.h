@@ -4,6 +4,8 @@
 
 // Ingest keeps 35 KB of tables in shared memory; three such blocks fit a multiprocessor without spilling registers.
 #define INGEST_THREADS 512
+// Counting gray keeps 16 KB of counts in shared memory.
+#define GRAY_THREADS 512
 // A round's tile in samples: one row of a warp wide, two samples a thread high. At S = 16 it holds 8x2 cells. Twice the
 // height halves the blocks, and a round is too short to fill the device with those of a small frame.
 #define ROUND_TILE_W 32

@@ -7,7 +7,7 @@
 use once_cell::race::OnceBox;
 
 use crate::error::{Error, Result};
-use crate::image::{FrameInfo, PixelFormat, YuvMatrix};
+use crate::image::{FrameInfo, PIECE, PixelFormat, YuvMatrix};
 
 /// What the three channels of a feature are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -62,8 +62,8 @@ fn pack(channels: [i32; 3]) -> u32 {
 /// are from each other, so that arithmetic which is exact for them stays so.
 pub(crate) const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
 
-/// Colors whose features are found together; an even number.
-pub(crate) const COLORS: usize = 32;
+/// Colors whose features are found together.
+pub(crate) const COLORS: usize = PIECE;
 /// Most bits of a code value.
 const MAX_BITS: u32 = 16;
 /// Fewest bits of a code.
@@ -392,6 +392,17 @@ impl Yuv {
         (self.neutral, self.luma_offset, self.to_rgb, self.to_yuv)
     }
 
+    /// The same with another code of black, and another factor to white in 65536ths.
+    pub(crate) fn with_luma(self, black: i32, scale: i32) -> Self {
+        let [_, rv, gu, gv, bu] = self.to_rgb;
+        Self { luma_offset: black, to_rgb: [scale, rv, gu, gv, bu], ..self }
+    }
+
+    /// The code of no chroma.
+    pub(crate) fn neutral(&self) -> u16 {
+        self.neutral as u16
+    }
+
     /// For codes of at most 12 bits, whose products have 32.
     #[inline(always)]
     fn to_rgb(self, yuv: [i32; 3], neutral: i32) -> [i32; 3] {
@@ -429,7 +440,7 @@ impl Yuv {
 
     /// The own channels of a frame of this format from R', G', B', all in its bits.
     pub(crate) fn native(&self, format: PixelFormat, rgb: [u16; 3]) -> [u16; 3] {
-        if format.packed_rgb().is_some() { rgb } else { self.yuv_wide(rgb) }
+        if format.is_rgb() { rgb } else { self.yuv_wide(rgb) }
     }
 
     /// Y', Cb, Cr of an R', G', B' triple.

@@ -50,6 +50,10 @@ pub struct Params {
     /// Frames may have masks, see [`Frame::with_mask`](crate::image::Frame::with_mask): what is outside gets
     /// [`NO_LABEL`](crate::image::NO_LABEL). Takes time and memory also for frames without one, whose labels stay the same.
     pub masked: bool,
+    /// Gray of 16 bits: the codes that a frame uses become black to white before anything is compared, with `temporal` those that
+    /// the last frames used. What is drawn and measured are the frame's own codes; only the table's `mean_lab` is stretched too. Off,
+    /// because a picture may mean its codes; the element has it on.
+    pub stretch_gray16: bool,
     /// The algorithm and what is its own.
     pub algorithm: AlgorithmParams,
 }
@@ -67,6 +71,7 @@ impl Default for Params {
             temporal: false,
             temporal_inertia: INERTIA.default,
             masked: false,
+            stretch_gray16: false,
             algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
         }
     }

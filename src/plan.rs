@@ -40,6 +40,8 @@ pub struct Plan {
     pub(crate) hierarchy: Option<hierarchy::Plan>,
     pub(crate) refine: Option<refine::Plan>,
     pub(crate) masked: bool,
+    /// Whether the range of gray is found before colors are packed.
+    pub(crate) stretches: bool,
     pub(crate) raised_from: Option<u32>,
 }
 
@@ -81,6 +83,7 @@ impl Plan {
             hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
             refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
             masked: params.masked,
+            stretches: params.stretch_gray16 && frame.format.is_gray() && frame.format.bits() == 16,
             raised_from: (in_cells && grid.step != wanted).then_some(wanted),
         })
     }
@@ -164,6 +167,7 @@ impl Plan {
             && self.merges() == last.merges()
             && self.refine.is_some() == last.refine.is_some()
             && self.masked == last.masked
+            && self.stretches == last.stretches
     }
 
     /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.

@@ -9,10 +9,7 @@ use std::marker::PhantomData;
 use gst::glib;
 use gst::glib::translate::{ToGlibPtr, from_glib};
 
-use crate::image::Geometry;
-
-/// Most planes of the formats that the elements take.
-pub(crate) const MOST_PLANES: usize = 3;
+use crate::image::{Geometry, MOST_PLANES};
 
 /// Why a buffer cannot be used, in words that say what to do.
 pub(crate) type Reason = String;
@@ -97,7 +94,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// Finds the planes by the buffer's video meta, or by the caps where it has none.
     ///
-    /// Shapes: one for each plane of the caps, at most three.
+    /// Shapes: one for each plane of the caps.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ mod common;
 mod device;
 
 use common::{
-    FORMATS, PATIENCE, TestBus, bytes, caps, error_on, harness, info, launch, picture, samples, superpixel,
+    PATIENCE, TestBus, bytes, caps, error_on, formats, harness, info, launch, picture, samples, superpixel,
 };
 use cudarc::driver::sys;
 use device::{device, short};
@@ -121,7 +121,7 @@ fn every_format_overlay_and_stride_gives_what_the_cpu_gives() {
     if device("every_format_overlay_and_stride_gives_what_the_cpu_gives").is_none() {
         return;
     }
-    for (name, _) in FORMATS {
+    for (name, _) in formats() {
         let mut pair = Pair::new();
         for (width, height) in [(1, 1), (3, 5), (97, 81), (160, 96)] {
             pair.set_caps(caps(name, width, height));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What is drawn, against the definition written down once more, byte by byte: fills and lines on every format, chroma of
-//! 4:2:0 too, means of codes and of light, colors of identities.
+//! What is drawn, against the definition written down once more, byte by byte: fills and lines on every format, chroma
+//! that pixels share too, means of codes and of light, colors of identities.
 
 mod oracle;
 mod pictures;
@@ -14,7 +14,8 @@ use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::merge;
 use gstsuperpixel::post::overlay::false_color;
 use gstsuperpixel::regions::Regions;
-use pictures::{Buffer, PICTURES, Picture, clip};
+use pictures::places::{place, sharing};
+use pictures::{Buffer, PICTURES, Picture, channels, clip};
 use proptest::prelude::*;
 
 /// Segments a frame and draws on a copy.
@@ -47,7 +48,7 @@ fn light(code: u16, bits: u32) -> u64 {
 fn means(buffer: &Buffer, map: &[u16], count: usize, linear_light: bool) -> Vec<([u16; 3], [u16; 3])> {
     let (bits, width) = (buffer.info.format.bits(), buffer.info.geometry.width() as usize);
     let yuv = Yuv::new(&buffer.info);
-    let rgb_frame = buffer.info.format.packed_rgb().is_some();
+    let rgb_frame = buffer.info.format.is_rgb();
     let mut sums = vec![([0u64; 3], 0u64); count];
     for (i, &label) in map.iter().enumerate() {
         let (native, rgb) = buffer.sample(i % width, i / width);
@@ -93,65 +94,40 @@ fn drawn(buffer: &Buffer, map: &[u16], fill: Option<&[[u16; 3]]>, lines: Option<
         .collect();
     let [alpha, r, g, b] = lines.map_or(0, |lines| lines.color).to_be_bytes();
     let rgb = [r, g, b].map(|code| widen(code, info.format.bits()));
-    let rgb_frame = info.format.packed_rgb();
-    let line = if rgb_frame.is_some() { rgb } else { Yuv::new(info).yuv_wide(rgb) };
+    let line = native_of(info, rgb);
     let mut planes = buffer.planes.clone();
-    // Where a channel of a pixel stands: plane, byte; samples of 16 bits in the upper 10 or in all.
-    let (wide, shift) = (info.format.bits() > 8, 16 - info.format.bits());
-    let place = |x: usize, y: usize, c: usize| match (info.format, c) {
-        (_, c) if rgb_frame.is_some() => {
-            let layout = rgb_frame.unwrap();
-            (0, y * buffer.strides[0] + x * layout.bytes + layout.offsets[c])
-        }
-        (PixelFormat::P010Le, 0) => (0, y * buffer.strides[0] + 2 * x),
-        (PixelFormat::Gray16Le, _) => (0, y * buffer.strides[0] + 2 * x),
-        (_, 0) => (0, y * buffer.strides[0] + x),
-        (PixelFormat::Nv12, c) => (1, y / 2 * buffer.strides[1] + x / 2 * 2 + c - 1),
-        (PixelFormat::P010Le, c) => (1, y / 2 * buffer.strides[1] + x / 2 * 4 + 2 * (c - 1)),
-        (_, c) => (c, y / 2 * buffer.strides[c] + x / 2),
+    let mut put = |x: usize, y: usize, c: usize, value: u16| {
+        place(info.format, c, x, y).put(&mut planes, &buffer.strides, value, 0);
     };
-    let mut put = |(plane, at): (usize, usize), value: u16| {
-        if wide {
-            planes[plane][at..at + 2].copy_from_slice(&(value << shift).to_le_bytes());
-        } else {
-            planes[plane][at] = value as u8;
-        }
-    };
-    let channels = if rgb_frame.is_some() { 3 } else { 1 };
-    for i in 0..w * h {
-        let (x, y) = (i % w, i / w);
-        for c in 0..channels {
-            let below = fill.map_or(buffer.sample(x, y).0[c], |fill| fill[usize::from(map[i])][c]);
-            if fill.is_some() || on[i] {
-                put(place(x, y, c), if on[i] { blend(below, line[c], alpha.into()) } else { below });
-            }
-        }
-    }
-    if rgb_frame.is_none() && !info.format.is_gray() {
-        for (y, x) in (0..h).step_by(2).flat_map(|y| (0..w).step_by(2).map(move |x| (y, x))) {
+    // Columns and rows that share a sample, of each channel: its color is the mean of those, and a line is on it where it is on one.
+    let shared = sharing(info.format);
+    for c in 0..channels(info.format) {
+        let [wide, high] = if c == 0 { [1, 1] } else { shared };
+        for (y, x) in (0..h).step_by(high).flat_map(|y| (0..w).step_by(wide).map(move |x| (y, x))) {
             let pixels: Vec<usize> =
-                (y..(y + 2).min(h)).flat_map(|y| (x..(x + 2).min(w)).map(move |x| y * w + x)).collect();
+                (y..(y + high).min(h)).flat_map(|y| (x..(x + wide).min(w)).map(move |x| y * w + x)).collect();
             let any = pixels.iter().any(|&i| on[i]);
-            for c in 1..3 {
-                let below = match fill {
-                    None => buffer.sample(x, y).0[c],
-                    Some(fill) => {
-                        let sum: f64 = pixels.iter().map(|&i| f64::from(fill[usize::from(map[i])][c])).sum();
-                        (sum / pixels.len() as f64 + 0.5).floor() as u16
-                    }
-                };
-                if fill.is_some() || any {
-                    put(place(x, y, c), if any { blend(below, line[c], alpha.into()) } else { below });
+            let below = match fill {
+                None => buffer.sample(x, y).0[c],
+                Some(fill) => {
+                    let sum: f64 = pixels.iter().map(|&i| f64::from(fill[usize::from(map[i])][c])).sum();
+                    (sum / pixels.len() as f64 + 0.5).floor() as u16
                 }
+            };
+            if fill.is_some() || any {
+                put(x, y, c, if any { blend(below, line[c], alpha.into()) } else { below });
             }
         }
     }
     planes
 }
 
+fn native_of(info: &FrameInfo, rgb: [u16; 3]) -> [u16; 3] {
+    if info.format.is_rgb() { rgb } else { Yuv::new(info).yuv_wide(rgb) }
+}
+
 fn native(info: &FrameInfo, rgb: [u8; 3]) -> [u16; 3] {
-    let rgb = rgb.map(|code| widen(code, info.format.bits()));
-    if info.format.packed_rgb().is_some() { rgb } else { Yuv::new(info).yuv_wide(rgb) }
+    native_of(info, rgb.map(|code| widen(code, info.format.bits())))
 }
 
 fn check(
@@ -220,22 +196,17 @@ fn half_light_is_more_than_half_the_code() {
     for format in PixelFormat::ALL {
         let info = FrameInfo::new(Geometry::new(8, 8).unwrap(), format);
         let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
-        let layout = format.packed_rgb();
-        for (i, byte) in buffer.planes[0].iter_mut().enumerate() {
-            // Columns black and white; in 16 bits all of them.
-            let column =
-                i % buffer.strides[0] / layout.map_or(format.bits().div_ceil(8) as usize, |l| l.bytes);
-            *byte = if column.is_multiple_of(2) { 0 } else { 255 };
-        }
-        for plane in 1..buffer.planes.len() {
-            buffer.planes[plane].chunks_exact_mut(2).for_each(|chroma| {
-                chroma.copy_from_slice(if format == PixelFormat::P010Le { &[0, 128] } else { &[128, 128] });
-            });
+        // Columns black and white, without chroma.
+        let (white, neutral) = (((1u32 << format.bits()) - 1) as u16, 1 << (format.bits() - 1));
+        for (i, c) in (0..64).flat_map(|i| (0..channels(format)).map(move |c| (i, c))) {
+            let code = if c > 0 && !format.is_rgb() { neutral } else { white * (i % 2) };
+            let (x, y) = (usize::from(i % 8), usize::from(i / 8));
+            place(format, c, x, y).put(&mut buffer.planes, &buffer.strides, code, 0);
         }
         let params = Params { superpixels: 1, ..Params::default() };
         let drawing = Drawing { fill: Fill::MeanColor, boundaries: None };
-        // In 10 bits it is 752 of 1023, which is 187.4, and in 16 bits 48,192 of 65,535, which is 187.5.
-        let bright = if format == PixelFormat::P010Le { 187 } else { 188 };
+        // In 10 bits it is 752 of 1023, which is 187.4, in 12 3010 of 4095, which is 187.4, and in 16 48,192 of 65,535, which is 187.5.
+        let bright = if [10, 12].contains(&format.bits()) { 187 } else { 188 };
         for (linear_light, want) in [(false, [128; 3]), (true, [bright; 3])] {
             let mut engine = Engine::new(Cpu::new(1).unwrap(), Plan::new(&params, info).unwrap()).unwrap();
             let (_, regions, _) = draw(&mut engine, &buffer, &drawing, linear_light);

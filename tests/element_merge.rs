@@ -5,7 +5,7 @@
 mod common;
 
 use common::{
-    FORMATS, bytes, caps, frame_info, harness, info, library, library_with, params, picture, superpixel,
+    bytes, caps, formats, frame_info, harness, info, library, library_with, params, picture, superpixel,
 };
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -49,7 +49,7 @@ fn merging_takes_effect_on_the_next_frame() {
 
 #[test]
 fn means_of_light_are_drawn_and_listed_in_every_format() {
-    for (name, _) in FORMATS {
+    for (name, _) in formats() {
         let info = info(name, 65, 47);
         let input = picture(&info, 1, 0);
         let element = superpixel();

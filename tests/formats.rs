@@ -4,9 +4,11 @@
 
 mod common;
 
-use common::{FORMATS, bytes, caps, frame_info, harness, info, library, params, picture, superpixel};
+use common::{
+    bytes, caps, formats, frame_info, harness, info, library, params, picture, samples, superpixel,
+};
 use gst::prelude::*;
-use gstsuperpixel::image::YuvMatrix;
+use gstsuperpixel::image::{Family, PixelFormat, YuvMatrix};
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::{Boundaries, Drawing, Fill};
 
@@ -26,7 +28,7 @@ fn drawing(overlay: &str) -> Option<Drawing> {
 
 #[test]
 fn element_equals_library_for_every_format_size_and_stride() {
-    for (name, _) in FORMATS {
+    for (name, _) in formats() {
         for (width, height) in [(1, 1), (1, 9), (3, 5), (33, 17), (64, 47)] {
             let element = superpixel();
             element.set_property("neighbors", true);
@@ -53,6 +55,111 @@ fn element_equals_library_for_every_format_size_and_stride() {
                 }
             }
         }
+    }
+}
+
+/// The table of formats is GStreamer's, and the pads offer all of it.
+#[test]
+fn every_format_is_as_gstreamer_describes_it() {
+    let element = superpixel();
+    let offered = element.static_pad("sink").unwrap().pad_template_caps();
+    for (name, format) in formats() {
+        let (layout, info) = (format.layout(), info(name, 64, 48));
+        let theirs = info.format_info();
+        assert_eq!(layout.planes, theirs.n_planes() as usize, "{name}");
+        assert_eq!(layout.family == Family::Gray, theirs.is_gray(), "{name}");
+        assert_eq!(layout.family == Family::Rgb, theirs.is_rgb(), "{name}");
+        for c in 0..channels(format) {
+            let channel = &layout.channels[c];
+            let i = c as u8;
+            assert_eq!(channel.plane, theirs.plane()[c] as usize, "{name} {c}: plane");
+            // Of P010 and its like GStreamer counts samples here.
+            let (offset, bytes) = (theirs.poffset()[c] as usize, channel.sample.bytes);
+            assert!([offset, offset * bytes].contains(&channel.offset), "{name} {c}: offset {offset}");
+            assert_eq!(channel.step, theirs.pixel_stride()[c] as usize, "{name} {c}: step");
+            assert_eq!(channel.sample.bits, theirs.depth()[c], "{name} {c}: bits");
+            assert_eq!(channel.sample.shift, theirs.shift()[c], "{name} {c}: shift");
+            assert_eq!(layout.shared(c), [theirs.w_sub()[c], theirs.h_sub()[c]], "{name} {i}: subsampling");
+        }
+        let big = theirs.flags().contains(gst_video::VideoFormatFlags::LE);
+        assert!(
+            layout.channels[0].sample.bytes == 1 || big != layout.channels[0].sample.big_endian,
+            "{name}"
+        );
+        assert!(offered.can_intersect(&caps(name, 64, 48)), "{name} is not offered");
+    }
+}
+
+fn channels(format: PixelFormat) -> usize {
+    if format.is_gray() { 1 } else { 3 }
+}
+
+/// Pixels whose right or lower neighbor has another label.
+fn boundary(labels: &[u16], width: usize) -> Vec<bool> {
+    let height = labels.len() / width;
+    (0..labels.len())
+        .map(|i| {
+            let (x, y) = (i % width, i / width);
+            (x + 1 < width && labels[i + 1] != labels[i])
+                || (y + 1 < height && labels[i + width] != labels[i])
+        })
+        .collect()
+}
+
+/// Which part of one boundary has the other within 2 px.
+fn recall(of: &[bool], within: &[bool], width: usize) -> f64 {
+    let height = of.len() / width;
+    let near = |i: usize| {
+        let (x, y) = (i % width, i / width);
+        (y.saturating_sub(2)..height.min(y + 3))
+            .any(|v| (x.saturating_sub(2)..width.min(x + 3)).any(|u| within[v * width + u]))
+    };
+    let all = of.iter().filter(|on| **on).count();
+    (0..of.len()).filter(|&i| of[i] && near(i)).count() as f64 / all.max(1) as f64
+}
+
+/// A photograph in another format has the regions that it has as RGBA. With `--nocapture` the figures of docs/formats.md are shown.
+#[test]
+fn a_picture_in_any_format_has_the_regions_of_rgba() {
+    let (width, height) = (480, 320);
+    let line = format!(
+        "filesrc location=\"{}/media/bigbuckbunny.mp4\" ! decodebin ! videoconvert ! videoscale ! \
+         video/x-raw,format=RGBA,width={width},height={height},pixel-aspect-ratio=1/1 ! appsink name=out",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let mut clip = samples(&line);
+    let rgba = clip.swap_remove(clip.len() / 2);
+    let from = gst_video::VideoInfo::from_caps(rgba.caps().unwrap()).unwrap();
+    let picture = gst_video::VideoFrame::from_buffer_readable(rgba.buffer_owned().unwrap(), &from).unwrap();
+    let labels = |format: &str| {
+        let to = info(format, width, height);
+        let buffer = gst::Buffer::with_size(to.size()).unwrap();
+        let mut frame = gst_video::VideoFrame::from_buffer_writable(buffer, &to).unwrap();
+        let converter = gst_video::VideoConverter::new(&from, &to, None).unwrap();
+        converter.frame(&picture, &mut frame);
+        let element = superpixel();
+        element.set_property("superpixel-size", 16u32);
+        element.set_property_from_str("overlay", "none");
+        let (mut h, _bus) = harness(&element);
+        h.set_src_caps(caps(format, width, height));
+        let output = h.push_and_pull(frame.into_buffer()).unwrap();
+        let meta = SuperpixelMeta::from_buffer(&output).expect("meta");
+        meta.labels().unwrap().as_slice().to_vec()
+    };
+    let width = width as usize;
+    let of_rgba = boundary(&labels("RGBA"), width);
+    for (name, format) in formats() {
+        let own = boundary(&labels(name), width);
+        let recalls = [recall(&of_rgba, &own, width), recall(&own, &of_rgba, width)];
+        let least = recalls[0].min(recalls[1]);
+        println!("{name}: {:.3}", least);
+        let wanted = match (format.is_gray(), format.layout().is_whole()) {
+            // Regions of gray are not those of colors.
+            (true, _) => 0.0,
+            (_, true) => 0.97,
+            _ => 0.93,
+        };
+        assert!(least >= wanted, "{name}: {recalls:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The layers from below; names of files in `src`, where `*` is any name without a slash.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("numbers, pixels, errors", &["range.rs", "error.rs", "image.rs"]),
+    ("numbers, pixels, errors", &["range.rs", "error.rs", "image/*.rs"]),
     ("colors, regions", &["color.rs", "regions.rs"]),
     ("grid and methods", &["algo/grid.rs", "algo/method.rs"]),
     ("temporal plan", &["temporal/mod.rs"]),
@@ -279,8 +279,8 @@ fn an_import_upward_or_a_circle_is_found() {
         found.join("\n")
     };
     assert_eq!(
-        planted("image.rs", "use crate::plan::{self, Plan};\n").lines().next().unwrap(),
-        "image.rs (numbers, pixels, errors) imports plan.rs (plan)"
+        planted("image/mod.rs", "use crate::plan::{self, Plan};\n").lines().next().unwrap(),
+        "image/mod.rs (numbers, pixels, errors) imports plan.rs (plan)"
     );
     let upward = planted("algo/slic/mod.rs", "fn f() { crate::stages::cpu::f() }\n");
     assert!(upward.contains("imports stages/cpu.rs (composition root)"), "{upward}");
@@ -303,5 +303,5 @@ fn an_import_upward_or_a_circle_is_found() {
     let homeless = planted("helpers.rs", "");
     assert!(homeless.starts_with("helpers.rs is in no layer"), "{homeless}");
     // What is not code is no import.
-    assert_eq!(planted("image.rs", "// use crate::plan::Plan;\n"), "");
+    assert_eq!(planted("image/mod.rs", "// use crate::plan::Plan;\n"), "");
 }

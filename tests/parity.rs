@@ -183,6 +183,71 @@ fn means_in_linear_light_match_cpu() {
     }
 }
 
+/// The range that is found of one frame is kept for the next, on the device.
+#[test]
+fn stretched_gray_matches_cpu() {
+    let Some(cuda) = device("stretched_gray_matches_cpu") else { return };
+    let cpu = Cpu::new(2).unwrap();
+    for format in [PixelFormat::Gray16Le, PixelFormat::Gray16Be] {
+        for temporal in [false, true] {
+            let info = info(173, 59, format);
+            let params = Params {
+                superpixel_size: 9,
+                stretch_gray16: true,
+                temporal,
+                masked: true,
+                ..Params::default()
+            };
+            let plan = Plan::new(&params, info).unwrap();
+            let mut on_cpu = Engine::new(cpu.clone(), plan.clone()).unwrap();
+            let mut on_cuda = Engine::new(cuda.clone(), plan).unwrap();
+            let mut staging = Staging::new(&cuda, info).unwrap();
+            let mut features = Vec::new();
+            // Spans of codes that stay, shrink, grow and move; codes at both ends.
+            for (frame, (base, span)) in [
+                (20_000, 3000),
+                (20_100, 2800),
+                (20_900, 900),
+                (20_900, 880),
+                (20_000, 4000),
+                (0, 60),
+                (65_000, 535),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let mut buffer = Buffer::new(info, Picture::Natural, 3, 5);
+                for (x, y) in (0..59).flat_map(|y| (0..173).map(move |x| (x, y))) {
+                    let place = pictures::places::place(format, 0, x, y);
+                    let code = place.get(&buffer.planes, &buffer.strides);
+                    let small = (base + u64::from(code) * span / 65_535) as u16;
+                    place.put(&mut buffer.planes, &buffer.strides, small, 0);
+                }
+                if frame % 2 == 1 {
+                    buffer = buffer.with_mask(pictures::Shape::Disk, 1, [0, 0]);
+                }
+                let mut map = vec![0; info.geometry.pixels()];
+                let mut labels = Labels::new(info.geometry, &mut map, 173).unwrap();
+                let want = on_cpu.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap().clone();
+                let uploaded = staging.upload(&buffer.frame()).unwrap();
+                let got = on_cuda.segment(&uploaded, &mut (), EVERYTHING).unwrap().clone();
+                let what = format!("{format:?} temporal={temporal} frame {frame}");
+                assert_eq!(want.table, got.table, "{what}");
+                let mut there = vec![0; info.geometry.pixels()];
+                on_cuda
+                    .buffers()
+                    .download_labels(&mut Labels::new(info.geometry, &mut there, 173).unwrap())
+                    .unwrap();
+                assert!(map == there, "{what}: labels");
+                features.push(on_cuda.buffers().read_features().unwrap());
+            }
+            // Between the second frame and the first the range stays with `temporal` alone.
+            let brightest = |i: usize| features[i].iter().map(|f| f & 0x3ff).max().unwrap();
+            assert_eq!(brightest(1) < brightest(0), temporal, "{format:?}: the range is not kept");
+        }
+    }
+}
+
 /// Any merging from a number.
 fn drawn_merge(seed: u64) -> merge::Params {
     let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(41).wrapping_add(salt)) % n;

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gstsuperpixel::algo::AlgorithmParams;
-use gstsuperpixel::image::PixelFormat;
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::regions::Regions;
 
@@ -89,7 +88,7 @@ pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs
 
 fn table(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buffer: &Buffer, area: &[u32]) {
     let width = buffer.info.geometry.width() as usize;
-    let colors = !outputs.linear_light && buffer.info.format.packed_rgb().is_some();
+    let colors = !outputs.linear_light && buffer.info.format.is_rgb();
     let mut place = vec![[0u64; 2]; area.len()];
     let mut bounds = vec![[u16::MAX, u16::MAX, 0, 0]; area.len()];
     let mut samples = vec![[0u64; 3]; area.len()];
@@ -111,8 +110,8 @@ fn table(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buff
         assert_eq!(record.centroid, place[label].map(|sum| (sum as f64 / n) as f32), "region {label}");
         assert!(record.mean_rgb[3] == 255 && record.mean_lab.iter().all(|value| value.is_finite()));
         if colors {
-            // Codes of 16 bits are 257 times those of 8; both divisions round half up.
-            let scale = if buffer.info.format.bits() == 16 { 257.0 } else { 1.0 };
+            // White is 255; both divisions round half up.
+            let scale = f64::from((1u32 << buffer.info.format.bits()) - 1) / 255.0;
             let mean = samples[label].map(|sum| ((sum as f64 / n + 0.5).floor() / scale + 0.5).floor() as u8);
             assert_eq!(record.mean_rgb[..3], mean, "mean color of region {label}");
         }
@@ -136,9 +135,11 @@ pub fn drawn(before: &Buffer, after: &[Vec<u8>]) {
         for (i, (old, new)) in before.planes[plane].iter().zip(&after[plane]).enumerate() {
             let fixed = i % stride >= row || fourth.is_some_and(|fourth| i % stride % 4 == fourth);
             assert!(!fixed || old == new, "byte {i} of plane {plane} was drawn on");
-            // The six low bits of 16-bit samples stay zero once drawn on; nothing is promised of what stays.
-            let low =
-                info.format == PixelFormat::P010Le && i % stride % 2 == 0 && old != new && new & 0x3f != 0;
+            // Bits of words of two bytes that do not count are zero once drawn on; nothing is promised of what stays.
+            let sample = info.format.sample();
+            let rest = !(((1u32 << sample.bits) - 1) << sample.shift);
+            let own = if (i % stride % 2 == 0) != sample.big_endian { rest } else { rest >> 8 };
+            let low = sample.bytes == 2 && old != new && u32::from(*new) & own & 0xff != 0;
             assert!(!low, "byte {i} of plane {plane} has bits that do not count");
         }
     }

@@ -19,8 +19,8 @@ pub fn init() {
     });
 }
 
-/// GStreamer's names of the formats that the elements take, and of some that they do not.
-pub const FORMATS: [&str; 18] = [
+/// GStreamer's names of formats; the elements take all but the last [`OTHERS`].
+pub const FORMATS: [&str; 47] = [
     "RGB",
     "BGRx",
     "NV12",
@@ -38,8 +38,39 @@ pub const FORMATS: [&str; 18] = [
     "GRAY16_LE",
     "GRAY16_BE",
     "YUY2",
+    "UYVY",
+    "YVYU",
+    "NV21",
+    "YV12",
+    "NV16",
+    "NV61",
+    "Y42B",
+    "Y444",
+    "AYUV",
     "A420",
+    "GBR",
+    "RGBP",
+    "P012_LE",
+    "P016_LE",
+    "I420_10LE",
+    "I420_12LE",
+    "I422_10LE",
+    "I422_12LE",
+    "Y444_10LE",
+    "Y444_12LE",
+    "Y444_16LE",
+    "RGB10A2_LE",
+    "BGR10A2_LE",
+    "ARGB64_LE",
+    "RGBA64_LE",
+    "BGRA64_LE",
+    "v210",
+    "VUYA",
+    "NV24",
+    "Y41B",
 ];
+/// Formats at the end of the list that the elements do not take.
+pub const OTHERS: usize = 4;
 
 /// A number that somebody might put into a description: near what is right, zero, or absurd.
 pub fn about(u: &mut Unstructured<'_>, right: i64) -> Result<i64> {

@@ -7,7 +7,6 @@ use arbitrary::{Result, Unstructured};
 use gst::prelude::*;
 use gstsuperpixel::algo::AlgorithmParams;
 use gstsuperpixel::color::ColorSpace;
-use gstsuperpixel::image::PixelFormat;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::Params;
 use gstsuperpixel::post::merge::Rule;
@@ -174,26 +173,12 @@ fn frame(picture: &Buffer, info: &gst_video::VideoInfo, number: u64) -> gst::Buf
 }
 
 fn caps(u: &mut Unstructured<'_>) -> Result<(gst_video::VideoInfo, gstsuperpixel::image::FrameInfo)> {
-    use gst_video::VideoFormat as Video;
     let frame = draw::frame_info(u, MOST_PIXELS)?;
-    let format = match frame.format {
-        PixelFormat::Rgba => Video::Rgba,
-        PixelFormat::Bgra => Video::Bgra,
-        PixelFormat::Rgbx => Video::Rgbx,
-        PixelFormat::Bgrx => Video::Bgrx,
-        PixelFormat::Argb => Video::Argb,
-        PixelFormat::Abgr => Video::Abgr,
-        PixelFormat::Xrgb => Video::Xrgb,
-        PixelFormat::Xbgr => Video::Xbgr,
-        PixelFormat::Rgb => Video::Rgb,
-        PixelFormat::Bgr => Video::Bgr,
-        PixelFormat::Gray8 => Video::Gray8,
-        PixelFormat::Nv12 => Video::Nv12,
-        PixelFormat::I420 => Video::I420,
-        PixelFormat::P010Le => Video::P01010le,
+    let format = gst_video::VideoFormat::from_string(frame.format.name());
+    if format == gst_video::VideoFormat::Unknown {
         // What the element does not offer.
-        _ => return Err(arbitrary::Error::IncorrectFormat),
-    };
+        return Err(arbitrary::Error::IncorrectFormat);
+    }
     let (width, height) = (frame.geometry.width(), frame.geometry.height());
     let info = gst_video::VideoInfo::builder(format, width, height).fps(gst::Fraction::new(25, 1)).build();
     Ok((info.expect("a small frame"), frame))

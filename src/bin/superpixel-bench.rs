@@ -18,6 +18,8 @@ mod cpu;
 mod cuda;
 #[path = "superpixel-bench/first.rs"]
 mod first;
+#[path = "superpixel-bench/format.rs"]
+mod format;
 #[path = "superpixel-bench/report.rs"]
 mod report;
 
@@ -29,9 +31,10 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use clip::{Clip, Frames, NO_FRAMES, Pictures};
+use format::Format;
 use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
 use gstsuperpixel::color::ColorSpace;
-use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
+use gstsuperpixel::image::{FrameInfo, Geometry};
 use gstsuperpixel::params::{
     Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
 };
@@ -87,8 +90,8 @@ struct Args {
     /// What to compute beside the label map.
     #[arg(long, value_delimiter = ',', default_value = "table")]
     outputs: Vec<Output>,
-    /// Byte layout of the frames.
-    #[arg(long, default_value = "rgba")]
+    /// Format of the frames, by GStreamer's name.
+    #[arg(long, default_value = "RGBA")]
     format: Format,
     /// Leave labels unconnected.
     #[arg(long)]
@@ -186,33 +189,6 @@ enum Output {
     MeanColor,
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
-    Rgba,
-    Bgrx,
-    Rgb,
-}
-
-impl Format {
-    fn pixel(self) -> PixelFormat {
-        match self {
-            Self::Rgba => PixelFormat::Rgba,
-            Self::Bgrx => PixelFormat::Bgrx,
-            Self::Rgb => PixelFormat::Rgb,
-        }
-    }
-
-    /// Lays out R, G, B, 255 as this format.
-    fn pack(self, rgba: &[u8]) -> Vec<u8> {
-        let pixels = rgba.chunks_exact(4);
-        match self {
-            Self::Rgba => rgba.to_vec(),
-            Self::Bgrx => pixels.flat_map(|p| [p[2], p[1], p[0], p[3]]).collect(),
-            Self::Rgb => pixels.flat_map(|p| [p[0], p[1], p[2]]).collect(),
-        }
-    }
-}
-
 impl Args {
     /// Whether figures are printed as a table, and not as JSON.
     fn prints_table(&self) -> bool {
@@ -273,7 +249,7 @@ impl Case {
                 temporal: args.temporal,
                 ..Default::default()
             },
-            info: FrameInfo::new(size.0, args.format.pixel()),
+            info: FrameInfo::new(size.0, args.format.0),
             outputs: Outputs {
                 table: wants(Output::Table),
                 neighbors: wants(Output::Neighbors),

@@ -194,6 +194,13 @@ arguments! {
         to_rgb: [i32; 5],
         to_yuv: [i32; 9],
         neutral: i32,
+        step: [u32; 3],
+        shift: [u32; 3],
+        word: u32,
+        family: u32,
+        shared: [u32; 2],
+        big_endian: u32,
+        unused: u32,
     }
 
     struct SpaceArgs {

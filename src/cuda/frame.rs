@@ -16,7 +16,7 @@ use super::memory::{Memory, Rows, copy_rows};
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameInfo, FrameMut, Geometry, PixelFormat};
+use crate::image::{Family, Frame, FrameInfo, FrameMut, Geometry, Layout, MOST_PLANES, PixelFormat};
 
 /// A frame in device memory, borrowed from whoever holds that. Reading and drawing are told apart by the call.
 ///
@@ -64,8 +64,8 @@ pub struct DeviceFrame<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Planes {
     pub info: FrameInfo,
-    pub addresses: [u64; 3],
-    pub strides: [u32; 3],
+    pub addresses: [u64; MOST_PLANES],
+    pub strides: [u32; MOST_PLANES],
     /// Address and distance of rows of the mask, where there is one.
     pub mask: Option<(u64, u32)>,
 }
@@ -84,12 +84,13 @@ impl Planes {
 }
 
 impl<'a> DeviceFrame<'a> {
-    /// Wraps planes in device memory, with the distance of their rows in bytes, for any lifetime that the caller names.
+    /// Wraps planes in device memory, with the distance of their rows in bytes, for any lifetime that the caller names. Planes that
+    /// the format does not have are not looked at.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where rows overlap, or where planes or rows do not start at whole words (pixels of four or
-    /// eight bytes) or samples (of two).
+    /// [`Error::Plane`] where a plane is missing, where rows overlap, or where planes or rows do not start at whole words (RGB pixels
+    /// of four or eight bytes) or samples (of two or four).
     ///
     /// # Safety
     /// - The planes lie in memory that kernels of every context reach which the frame is used in: with [`Engine`] that is
@@ -100,22 +101,28 @@ impl<'a> DeviceFrame<'a> {
     /// - Whoever wrote the planes on another stream has been waited for, for instance by [`Cuda::wait_for`].
     ///
     /// [`Engine`]: crate::engine::Engine
-    pub unsafe fn from_planes(info: FrameInfo, planes: [u64; 3], strides: [u32; 3]) -> Result<Self> {
+    pub unsafe fn from_planes<const N: usize>(
+        info: FrameInfo,
+        planes: [u64; N],
+        strides: [u32; N],
+    ) -> Result<Self> {
         let unit = match info.format.packed_rgb() {
             Some(layout) if layout.bytes % 4 == 0 => layout.bytes as u32,
             _ => info.format.sample().bytes as u32,
         };
+        let (mut addresses, mut distances) = ([0; MOST_PLANES], [0; MOST_PLANES]);
         for (i, (row, _)) in info.format.planes(info.geometry).enumerate() {
-            let stride = strides[i];
+            let (address, stride) = if i < N { (planes[i], strides[i]) } else { (0, 0) };
             if (stride as usize) < row
                 || !stride.is_multiple_of(unit)
-                || !planes[i].is_multiple_of(u64::from(unit))
+                || !address.is_multiple_of(u64::from(unit))
             {
                 let what = "row of a plane in device memory, in whole words";
                 return Err(Error::Plane { what, needed: row, got: stride as usize });
             }
+            (addresses[i], distances[i]) = (address, stride);
         }
-        let planes = Planes { info, addresses: planes, strides, mask: None };
+        let planes = Planes { info, addresses, strides: distances, mask: None };
         Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, memory: PhantomData })
     }
 
@@ -164,27 +171,58 @@ impl<'a> DeviceFrame<'a> {
 
     pub(crate) fn args(&self) -> FrameArgs {
         let Planes { info, addresses, strides, .. } = self.planes;
-        let packed = info.format.packed_rgb();
+        let Layout { family, channels, subsampling, .. } = *info.format.layout();
         let (neutral, luma_offset, to_rgb, to_yuv) = self.yuv.fixed_point();
+        let sample = channels[0].sample;
         FrameArgs {
-            plane: addresses.map(Address::new),
-            stride: strides,
+            plane: channels.map(|channel| Address::new(addresses[channel.plane])),
+            stride: channels.map(|channel| strides[channel.plane]),
             width: info.geometry.width,
             height: info.geometry.height,
-            layout: match info.format {
-                PixelFormat::Gray8 | PixelFormat::Gray16Le => 1,
-                PixelFormat::Nv12 => 2,
-                PixelFormat::I420 => 3,
-                PixelFormat::P010Le => 4,
-                _ => 0,
-            },
-            bytes: packed.map_or(info.format.sample().bytes, |p| p.bytes) as u32,
-            offset: packed.map_or([0; 3], |p| p.offsets.map(|o| o as u32)),
+            layout: kernel_layout(info.format),
+            bytes: info.format.packed_rgb().map_or(sample.bytes, |p| p.bytes) as u32,
+            offset: channels.map(|channel| channel.offset as u32),
             luma_offset,
             to_rgb,
             to_yuv: std::array::from_fn(|i| to_yuv[i / 3][i % 3]),
             neutral,
+            step: channels.map(|channel| channel.step as u32),
+            shift: channels.map(|channel| channel.sample.shift),
+            word: sample.bytes as u32,
+            family: family as u32,
+            shared: subsampling,
+            big_endian: u32::from(sample.big_endian),
+            unused: 0,
         }
+    }
+}
+
+/// From which on kernels read a frame as its description says.
+const LAYOUT_ANY: u32 = 5;
+
+/// Whether kernels have no code of its own for a format.
+pub(crate) fn has_any_layout(format: PixelFormat) -> bool {
+    kernel_layout(format) >= LAYOUT_ANY
+}
+
+/// The code that reads a format, as kernels/frame.cuh numbers it.
+fn kernel_layout(format: PixelFormat) -> u32 {
+    let own = format.layout();
+    // Channels have pointers of their own, so that it does not matter which plane they are in.
+    let reads_like = |other: PixelFormat| {
+        let other = other.layout();
+        let same = own.channels.iter().zip(&other.channels).all(|(a, b)| {
+            (a.offset, a.step, a.sample, a.plane == 0) == (b.offset, b.step, b.sample, b.plane == 0)
+        });
+        same && own.family == other.family && own.subsampling == other.subsampling
+    };
+    match own.family {
+        Family::Rgb if format.packed_rgb().is_some() => 0,
+        Family::Gray if !own.channels[0].sample.big_endian => 1,
+        Family::Yuv if reads_like(PixelFormat::Nv12) => 2,
+        Family::Yuv if reads_like(PixelFormat::I420) => 3,
+        Family::Yuv if reads_like(PixelFormat::P010Le) => 4,
+        _ => LAYOUT_ANY + u32::from(format.bits() > 10),
     }
 }
 
@@ -208,8 +246,8 @@ pub struct Staging {
 impl Staging {
     /// Takes memory for frames of one kind.
     pub fn new(cuda: &Cuda, info: FrameInfo) -> Result<Self> {
-        let mut offsets = [0u64; 3];
-        let mut strides = [0u32; 3];
+        let mut offsets = [0u64; MOST_PLANES];
+        let mut strides = [0u32; MOST_PLANES];
         let mut end = 0usize;
         for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
             // Rows begin where whole sectors do.

@@ -9,7 +9,7 @@ use super::handle::Cuda;
 use super::pinned::Pinned;
 use super::pool::{Lent, Pool};
 use crate::error::{Error, Result};
-use crate::image::FrameInfo;
+use crate::image::{FrameInfo, MOST_PLANES};
 
 /// Host frames that may be lent; one beyond leaves in ordinary memory, so that a reader who keeps many does not pin the
 /// machine's memory.
@@ -20,8 +20,8 @@ const MOST_LENT: usize = 16;
 pub(crate) struct HostLayout {
     info: FrameInfo,
     bytes: usize,
-    offsets: [usize; 3],
-    strides: [usize; 3],
+    offsets: [usize; MOST_PLANES],
+    strides: [usize; MOST_PLANES],
 }
 
 impl HostLayout {
@@ -30,7 +30,12 @@ impl HostLayout {
     /// # Errors
     ///
     /// [`Error::Plane`] where one ends outside of the memory or overlaps another.
-    pub fn new(info: FrameInfo, bytes: usize, offsets: [usize; 3], strides: [usize; 3]) -> Result<Self> {
+    pub fn new(
+        info: FrameInfo,
+        bytes: usize,
+        offsets: [usize; MOST_PLANES],
+        strides: [usize; MOST_PLANES],
+    ) -> Result<Self> {
         let layout = Self { info, bytes, offsets, strides };
         let refuse = |what, needed, got| Err(Error::Plane { what, needed, got });
         let spans: Vec<_> = layout.spans().collect();
@@ -160,7 +165,7 @@ mod tests {
     fn gaps_are_what_no_plane_covers() {
         let info = FrameInfo::new(Geometry::new(5, 3).unwrap(), PixelFormat::Nv12);
         // Chroma first, both with longer rows: 2 rows of 6 from 3 on, 3 rows of 5 from 20 on.
-        let layout = HostLayout::new(info, 50, [20, 3, 0], [9, 8, 0]).unwrap();
+        let layout = HostLayout::new(info, 50, [20, 3, 0, 0], [9, 8, 0, 0]).unwrap();
         assert!(layout.has_gaps());
         let mut to = vec![0u8; 50];
         layout.fill_gaps(&[1; 50], &mut to);
@@ -176,10 +181,12 @@ mod tests {
     #[test]
     fn layouts_that_overlap_or_end_outside_are_refused() {
         let info = FrameInfo::new(Geometry::new(4, 4).unwrap(), PixelFormat::Nv12);
-        assert!(!HostLayout::new(info, 24, [0, 16, 0], [4, 4, 0]).unwrap().has_gaps());
-        for (bytes, offsets, strides) in
-            [(23, [0, 16, 0], [4, 4, 0]), (24, [0, 15, 0], [4, 4, 0]), (24, [0, 16, 0], [3, 4, 0])]
-        {
+        assert!(!HostLayout::new(info, 24, [0, 16, 0, 0], [4, 4, 0, 0]).unwrap().has_gaps());
+        for (bytes, offsets, strides) in [
+            (23, [0, 16, 0, 0], [4, 4, 0, 0]),
+            (24, [0, 15, 0, 0], [4, 4, 0, 0]),
+            (24, [0, 16, 0, 0], [3, 4, 0, 0]),
+        ] {
             assert!(HostLayout::new(info, bytes, offsets, strides).is_err(), "{bytes} {offsets:?}");
         }
     }

@@ -36,6 +36,7 @@ pub(super) const fn defined(header: &[u8], name: &str) -> u32 {
 }
 
 pub(crate) const INGEST_THREADS: u32 = value("INGEST_THREADS");
+pub(crate) const GRAY_THREADS: u32 = value("GRAY_THREADS");
 pub(crate) const ROUND_TILE: (u32, u32) = (value("ROUND_TILE_W"), value("ROUND_TILE_H"));
 pub(crate) const ROUND_THREADS: u32 = value("ROUND_THREADS");
 pub(crate) const TILE: u32 = value("TILE");

@@ -5,7 +5,7 @@ use gst::glib;
 use gst::prelude::*;
 
 use crate::bad_buffers::Failure;
-use crate::image::{self, FrameInfo, Geometry, MAX_SIDE, PixelFormat, YuvMatrix};
+use crate::image::{self, FrameInfo, Geometry, MAX_SIDE, MOST_PLANES, PixelFormat, YuvMatrix};
 use crate::video_map::{Reason, Shape, VideoMap, label_shape};
 
 // Labels are written in place into GRAY16_LE planes, which are native only here.
@@ -14,36 +14,21 @@ compile_error!(
     "the GStreamer elements support little-endian machines only; build with --no-default-features"
 );
 
-/// GStreamer's name of a format; `None` for those that are not offered.
-pub(super) fn video_format(format: PixelFormat) -> Option<gst_video::VideoFormat> {
-    Some(match format {
-        PixelFormat::Rgba => gst_video::VideoFormat::Rgba,
-        PixelFormat::Bgra => gst_video::VideoFormat::Bgra,
-        PixelFormat::Rgbx => gst_video::VideoFormat::Rgbx,
-        PixelFormat::Bgrx => gst_video::VideoFormat::Bgrx,
-        PixelFormat::Argb => gst_video::VideoFormat::Argb,
-        PixelFormat::Abgr => gst_video::VideoFormat::Abgr,
-        PixelFormat::Xrgb => gst_video::VideoFormat::Xrgb,
-        PixelFormat::Xbgr => gst_video::VideoFormat::Xbgr,
-        PixelFormat::Rgb => gst_video::VideoFormat::Rgb,
-        PixelFormat::Bgr => gst_video::VideoFormat::Bgr,
-        PixelFormat::Gray8 => gst_video::VideoFormat::Gray8,
-        PixelFormat::Nv12 => gst_video::VideoFormat::Nv12,
-        PixelFormat::I420 => gst_video::VideoFormat::I420,
-        PixelFormat::P010Le => gst_video::VideoFormat::P01010le,
-        PixelFormat::Gray16Le
-        | PixelFormat::Rgb48Le
-        | PixelFormat::Bgr48Le
-        | PixelFormat::Rgba64Le
-        | PixelFormat::Bgra64Le
-        | PixelFormat::Argb64Le
-        | PixelFormat::Abgr64Le => return None,
+/// GStreamer's names of formats in the order of this machine's bytes.
+const NATIVE: [(&str, PixelFormat); 1] = [("ARGB64", PixelFormat::Argb64Le)];
+
+/// A format as GStreamer has it; nothing where GStreamer, or this version of it, does not know the name.
+pub(super) fn video_formats(format: PixelFormat) -> impl Iterator<Item = gst_video::VideoFormat> {
+    let native = NATIVE.into_iter().filter(move |(_, own)| *own == format).map(|(name, _)| name);
+    std::iter::once(format.name()).chain(native).filter_map(|name| {
+        let known = gst_video::VideoFormat::from_string(name);
+        (known != gst_video::VideoFormat::Unknown).then_some(known)
     })
 }
 
 /// Caps of everything that can be segmented in system memory.
 pub(crate) fn system_caps() -> gst::Caps {
-    caps_of(PixelFormat::ALL.into_iter().filter_map(video_format))
+    caps_of(PixelFormat::ALL.into_iter().flat_map(video_formats))
 }
 
 /// Caps of any supported size in one of `formats`.
@@ -59,8 +44,8 @@ pub(crate) fn caps_of(formats: impl IntoIterator<Item = gst_video::VideoFormat>)
 /// What the samples of a stream mean; `None` for what the caps do not offer.
 pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     let geometry = Geometry::new(info.width(), info.height()).ok()?;
-    let format = PixelFormat::ALL.into_iter().find(|f| video_format(*f) == Some(info.format()))?;
-    if format.packed_rgb().is_some() {
+    let format = PixelFormat::ALL.into_iter().find(|f| video_formats(*f).any(|own| own == info.format()))?;
+    if format.is_rgb() {
         return Some(FrameInfo::new(geometry, format));
     }
     let colorimetry = info.colorimetry();
@@ -74,7 +59,7 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     let full_range = match colorimetry.range() {
         gst_video::VideoColorRange::Range0_255 => true,
         gst_video::VideoColorRange::Range16_235 => false,
-        _ => format == PixelFormat::Gray8,
+        _ => format.is_gray(),
     };
     Some(FrameInfo { geometry, format, matrix, full_range })
 }
@@ -117,7 +102,7 @@ pub(super) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo)
 
 /// Bytes of a row and number of rows, for each plane.
 pub(super) fn shapes(frame: FrameInfo) -> impl Iterator<Item = Shape> + Clone {
-    let mut shapes = [(0, 0); 3];
+    let mut shapes = [(0, 0); MOST_PLANES];
     let count = frame.format.planes(frame.geometry).len();
     shapes.iter_mut().zip(frame.format.planes(frame.geometry)).for_each(|(to, shape)| *to = shape);
     shapes.into_iter().take(count)

@@ -182,6 +182,12 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Temporal inertia",
             "How strongly a pixel keeps its region from frame to frame; higher = steadier, slower to follow edges",
         ),
+        boolean(
+            "stretch-gray16",
+            default.stretch_gray16,
+            "Stretch GRAY16",
+            "GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels of the frame stay",
+        ),
         glib::ParamSpecEnum::builder_with_default("overlay", default.overlay)
             .nick("Overlay")
             .blurb("What is drawn into the frame")

@@ -39,6 +39,7 @@ pub(super) struct Settings {
     pub refine: refine::Params,
     pub temporal: bool,
     pub temporal_inertia: f32,
+    pub stretch_gray16: bool,
     pub own: AllParams,
 }
 
@@ -77,6 +78,8 @@ impl Default for Settings {
             // A stream is one scene after another; the library cannot know that of what it is given.
             temporal: true,
             temporal_inertia,
+            // Cameras with 16 bits use few of their codes.
+            stretch_gray16: true,
             own: AllParams::default(),
         }
     }
@@ -109,6 +112,7 @@ impl Settings {
             temporal: self.temporal,
             temporal_inertia: self.temporal_inertia,
             masked: false,
+            stretch_gray16: self.stretch_gray16,
             algorithm: self.own.of(self.algorithm()),
         }
     }
@@ -178,6 +182,7 @@ impl Settings {
             "smoothness" => self.refine.smoothness = refine::SMOOTHNESS.check(of(value))?,
             "temporal" => self.temporal = of(value),
             "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
+            "stretch-gray16" => self.stretch_gray16 = of(value),
             "overlay" => self.overlay = of(value),
             "mean-in-linear-light" => self.mean_in_linear_light = of(value),
             "boundary-color" => self.boundaries.color = of(value),
@@ -224,6 +229,7 @@ impl Settings {
             "smoothness" => self.refine.smoothness.to_value(),
             "temporal" => self.temporal.to_value(),
             "temporal-inertia" => self.temporal_inertia.to_value(),
+            "stretch-gray16" => self.stretch_gray16.to_value(),
             "overlay" => self.overlay.to_value(),
             "mean-in-linear-light" => self.mean_in_linear_light.to_value(),
             "boundary-color" => self.boundaries.color.to_value(),

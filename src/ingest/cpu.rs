@@ -3,13 +3,14 @@
 
 use rayon::prelude::*;
 
+use super::{BIN_SHIFT, BINS, GrayRange};
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::{COLORS, ColorTables, OUTSIDE, Yuv};
 use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
-use crate::error::Result;
-use crate::image::{Frame, FrameInfo, Mask, PixelFormat, p010_code};
+use crate::error::{Error, Result};
+use crate::image::{Family, Frame, FrameInfo, Mask, PixelFormat, RowCodes};
 use crate::plan::Plan;
 
 pub(crate) struct Ingest {
@@ -19,6 +20,55 @@ pub(crate) struct Ingest {
     yuv: Yuv,
     /// Of 8 bits.
     gray: [u32; 256],
+    stretch: Option<Stretch>,
+}
+
+/// Finds the range of gray of 16 bits and keeps it.
+struct Stretch {
+    last: Option<GrayRange>,
+    /// Pixels in each group of codes, for some rows each.
+    counts: Vec<Box<[u32; BINS]>>,
+}
+
+impl Stretch {
+    fn new(cpu: &Cpu) -> Result<Self> {
+        let counts = || bytemuck::allocation::try_zeroed_box::<[u32; BINS]>();
+        let counts = (0..cpu.threads()).map(|_| counts());
+        let refused = |()| Error::Memory { what: "counts of gray", bytes: BINS * size_of::<u32>() };
+        Ok(Self { last: None, counts: counts.collect::<std::result::Result<_, _>>().map_err(refused)? })
+    }
+
+    /// The range of a frame; `follows`: a warm start. Called in the pool.
+    fn find(&mut self, frame: &Frame<'_>, follows: bool) -> GrayRange {
+        let height = frame.info().geometry.height as usize;
+        let rows = height.div_ceil(self.counts.len());
+        self.counts.par_iter_mut().enumerate().for_each(|(i, counts)| {
+            counts.fill(0);
+            (i * rows..height.min((i + 1) * rows)).for_each(|y| count_row(counts, frame, y));
+        });
+        let Some((all, parts)) = self.counts.split_first_mut() else {
+            return GrayRange { low: 0, high: 65_535 };
+        };
+        for part in parts {
+            all.iter_mut().zip(part.iter()).for_each(|(sum, n)| *sum += n);
+        }
+        let range = GrayRange::find(all, self.last.filter(|_| follows));
+        self.last = Some(range);
+        range
+    }
+}
+
+/// Counts the pixels of a row that are inside of a mask.
+fn count_row(counts: &mut [u32; BINS], frame: &Frame<'_>, y: usize) {
+    let (row, width) = (RowCodes::new(frame, y), frame.info().geometry.width as usize);
+    let mut codes = [[0; COLORS]; 3];
+    for first in (0..width).step_by(COLORS) {
+        row.gather(first, &mut codes);
+        for (i, code) in codes[0].iter().enumerate().take(width - first) {
+            let inside = frame.mask().is_none_or(|mask| mask.bytes[y * mask.stride + first + i] != 0);
+            counts[usize::from(code >> BIN_SHIFT)] += u32::from(inside);
+        }
+    }
 }
 
 impl Ingest {
@@ -31,11 +81,12 @@ impl Ingest {
             }
             _ => [0; 256],
         };
-        Ok(Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray })
+        let stretch = plan.stretches.then(|| Stretch::new(cpu)).transpose()?;
+        Ok(Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray, stretch })
     }
 }
 
-/// Features of packed pixels. Samples have two bytes where a pixel has six or more; `R`, `G` and `B` count samples.
+/// Features of packed pixels of bytes.
 #[inline(always)]
 fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
     ingest: &Ingest,
@@ -46,63 +97,37 @@ fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
         let mut light = [[0; COLORS]; 3];
         for (i, pixel) in pixels.chunks_exact(BYTES).take(COLORS).enumerate() {
             for (channel, at) in light.iter_mut().zip([R, G, B]) {
-                let code = if BYTES < 6 {
-                    u16::from(pixel[at])
-                } else {
-                    u16::from_le_bytes([pixel[2 * at], pixel[2 * at + 1]])
-                };
-                channel[i] = ingest.tables.light(code);
+                channel[i] = ingest.tables.light(u16::from(pixel[at]));
             }
         }
         out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
     }
 }
 
-/// Features of gray pixels of 16 bits, whose codes are too many for a table of features.
+/// Features of pixels of any format whose codes `to_rgb` turns into R', G', B', in place. It is an argument, because what a format is
+/// does not change from pixel to pixel.
 #[inline(always)]
-fn gray16_row(ingest: &Ingest, row: &[u8], out: &mut [u32]) {
-    for (out, pixels) in out.chunks_mut(COLORS).zip(row.chunks(2 * COLORS)) {
-        let mut light = [0; COLORS];
-        for (light, pixel) in light.iter_mut().zip(pixels.chunks_exact(2)) {
-            let luma = u16::from_le_bytes([pixel[0], pixel[1]]);
-            // No chroma: all three are alike.
-            let [code, ..] = ingest.yuv.rgb_wide([luma, 1 << 15, 1 << 15]);
-            *light = ingest.tables.light(code);
-        }
-        out.copy_from_slice(&ingest.tables.features(&[light; 3])[..out.len()]);
-    }
-}
-
-/// Features of 4:2:0 pixels: `luma(x)`, and `chroma(x / 2)` for both pixels of a pair.
-#[inline(always)]
-fn yuv_row(
-    ingest: &Ingest,
-    luma: impl Fn(usize) -> u16,
-    chroma: impl Fn(usize) -> [u16; 2],
-    out: &mut [u32],
-) {
+fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&mut [[u16; COLORS]; 3]), out: &mut [u32]) {
+    let mut codes = [[0; COLORS]; 3];
     for (k, out) in out.chunks_mut(COLORS).enumerate() {
-        let first = k * COLORS;
-        let mut yuv = [[0; COLORS]; 3];
-        for (i, y) in yuv[0][..out.len()].iter_mut().enumerate() {
-            *y = luma(first + i);
-        }
-        for i in 0..out.len().div_ceil(2) {
-            let [u, v] = chroma(first / 2 + i);
-            yuv[1][2 * i..2 * i + 2].fill(u);
-            yuv[2][2 * i..2 * i + 2].fill(v);
-        }
-        let mut rgb = [[0; COLORS]; 3];
-        for i in 0..COLORS {
-            [rgb[0][i], rgb[1][i], rgb[2][i]] = ingest.yuv.rgb_of_few_bits([yuv[0][i], yuv[1][i], yuv[2][i]]);
-        }
+        row.gather(k * COLORS, &mut codes);
+        to_rgb(&mut codes);
         let mut light = [[0; COLORS]; 3];
-        for (light, codes) in light.iter_mut().zip(&rgb) {
+        for (light, codes) in light.iter_mut().zip(&codes) {
             for i in 0..COLORS {
                 light[i] = ingest.tables.light(codes[i]);
             }
         }
         out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
+    }
+}
+
+/// Codes of Y', Cb, Cr as those of R', G', B'.
+#[inline(always)]
+fn convert(codes: &mut [[u16; COLORS]; 3], rgb: impl Fn([u16; 3]) -> [u16; 3]) {
+    let [a, b, c] = codes;
+    for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
+        [*a, *b, *c] = rgb([*a, *b, *c]);
     }
 }
 
@@ -112,39 +137,39 @@ by_level! {
 
 #[inline(always)]
 fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
-    let row = frame.row(0, y);
-    match ingest.info.format {
-        PixelFormat::Rgba | PixelFormat::Rgbx => rgb_row::<4, 0, 1, 2>(ingest, row, out),
-        PixelFormat::Bgra | PixelFormat::Bgrx => rgb_row::<4, 2, 1, 0>(ingest, row, out),
-        PixelFormat::Argb | PixelFormat::Xrgb => rgb_row::<4, 1, 2, 3>(ingest, row, out),
-        PixelFormat::Abgr | PixelFormat::Xbgr => rgb_row::<4, 3, 2, 1>(ingest, row, out),
-        PixelFormat::Rgb => rgb_row::<3, 0, 1, 2>(ingest, row, out),
-        PixelFormat::Bgr => rgb_row::<3, 2, 1, 0>(ingest, row, out),
-        PixelFormat::Rgba64Le => rgb_row::<8, 0, 1, 2>(ingest, row, out),
-        PixelFormat::Bgra64Le => rgb_row::<8, 2, 1, 0>(ingest, row, out),
-        PixelFormat::Argb64Le => rgb_row::<8, 1, 2, 3>(ingest, row, out),
-        PixelFormat::Abgr64Le => rgb_row::<8, 3, 2, 1>(ingest, row, out),
-        PixelFormat::Rgb48Le => rgb_row::<6, 0, 1, 2>(ingest, row, out),
-        PixelFormat::Bgr48Le => rgb_row::<6, 2, 1, 0>(ingest, row, out),
-        PixelFormat::Gray16Le => gray16_row(ingest, row, out),
-        PixelFormat::Gray8 => {
+    let (row, format) = (frame.row(0, y), ingest.info.format);
+    // What most frames are has code of its own.
+    match format.packed_rgb().map(|packed| (packed.bytes, packed.offsets)) {
+        Some((4, [0, 1, 2])) => return rgb_row::<4, 0, 1, 2>(ingest, row, out),
+        Some((4, [2, 1, 0])) => return rgb_row::<4, 2, 1, 0>(ingest, row, out),
+        Some((4, [1, 2, 3])) => return rgb_row::<4, 1, 2, 3>(ingest, row, out),
+        Some((4, [3, 2, 1])) => return rgb_row::<4, 3, 2, 1>(ingest, row, out),
+        Some((3, [0, 1, 2])) => return rgb_row::<3, 0, 1, 2>(ingest, row, out),
+        Some((3, [2, 1, 0])) => return rgb_row::<3, 2, 1, 0>(ingest, row, out),
+        _ => {}
+    }
+    let (codes, yuv) = (RowCodes::new(frame, y), &ingest.yuv);
+    match (format.layout().family, format.bits()) {
+        (Family::Rgb, _) => any_row(ingest, &codes, |_| {}, out),
+        (Family::Gray, 8) => {
             for (feature, &v) in out.iter_mut().zip(row) {
                 *feature = ingest.gray[usize::from(v)];
             }
         }
-        PixelFormat::Nv12 => {
-            let chroma = frame.row(1, y / 2);
-            let pair = |c: usize| [chroma[2 * c], chroma[2 * c + 1]].map(u16::from);
-            yuv_row(ingest, |x| u16::from(row[x]), pair, out);
-        }
-        PixelFormat::I420 => {
-            let (u, v) = (frame.row(1, y / 2), frame.row(2, y / 2));
-            yuv_row(ingest, |x| u16::from(row[x]), |c| [u[c], v[c]].map(u16::from), out);
-        }
-        PixelFormat::P010Le => {
-            let chroma = frame.row(1, y / 2);
-            let pair = |c: usize| [p010_code(&chroma[4 * c..]), p010_code(&chroma[4 * c + 2..])];
-            yuv_row(ingest, |x| p010_code(&row[2 * x..]), pair, out);
+        (Family::Gray, _) => any_row(
+            ingest,
+            &codes,
+            |codes| {
+                // No chroma: all three are alike.
+                let neutral = yuv.neutral();
+                let rgb = codes[0].map(|luma| yuv.rgb_wide([luma, neutral, neutral])[0]);
+                *codes = [rgb; 3];
+            },
+            out,
+        ),
+        (Family::Yuv, 16) => any_row(ingest, &codes, |codes| convert(codes, |c| yuv.rgb_wide(c)), out),
+        (Family::Yuv, _) => {
+            any_row(ingest, &codes, |codes| convert(codes, |c| yuv.rgb_of_few_bits(c)), out);
         }
     }
 }
@@ -152,7 +177,13 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
 impl backend::Ingest<Cpu> for Ingest {
     fn ingest(&mut self, frame: &Frame<'_>, buffers: &mut FrameBuffers) -> Result<()> {
         let width = self.info.geometry.width as usize;
-        self.cpu.run(|| {
+        let cpu = self.cpu.clone();
+        cpu.run(|| {
+            if let Some(stretch) = &mut self.stretch {
+                let follows = buffers.temporal.as_ref().is_some_and(|state| state.is_warm());
+                let range = stretch.find(frame, follows);
+                self.yuv = self.yuv.with_luma(range.low, range.scale());
+            }
             buffers.features.par_chunks_mut(width).enumerate().with_min_len(16).for_each(|(y, out)| {
                 ingest_row(self, frame, y, out);
                 if let Some(Mask { bytes, stride }) = frame.mask() {

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `ingest` on a CUDA device.
 
+use super::BINS;
 use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
 use crate::color::ColorTables;
 use crate::cuda::abi::{Address, GridArgs, IngestArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::frame::has_any_layout;
 use crate::cuda::launch::{Kernel, args};
-use crate::cuda::tuning::{INGEST_THREADS, MASK_THREADS};
+use crate::cuda::memory::Memory;
+use crate::cuda::tuning::{GRAY_THREADS, INGEST_THREADS, MASK_THREADS};
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::plan::Plan;
+use crate::temporal::device::State;
 
 const MODULE: ModuleCode = module_code!("color");
 const MASK: ModuleCode = module_code!("mask");
+const GRAY: ModuleCode = module_code!("gray");
 
 /// Launches that take away what is outside of masks.
 struct Masking {
@@ -51,8 +56,45 @@ impl Masking {
     }
 }
 
+/// Launches that find the range of gray of 16 bits, which stays on the device.
+struct Stretch {
+    count: Kernel,
+    range: Kernel,
+    /// Pixels in each group of codes, zero between frames.
+    counts: Memory<u32>,
+    /// Code of black, factor to white, code of white.
+    found: Memory<i32>,
+    blocks: u32,
+}
+
+impl Stretch {
+    fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
+        Ok(Self {
+            count: cuda.device.kernel(&GRAY, "gray_count", "ingest")?,
+            range: cuda.device.kernel(&GRAY, "gray_range", "ingest")?,
+            counts: Memory::with(cuda, "device memory", &[0; BINS])?,
+            found: Memory::with(cuda, "device memory", &[0; 4])?,
+            blocks: plan.frame.geometry.height.min(4 * cuda.device.multiprocessors),
+        })
+    }
+
+    fn launch(&self, frame: &DeviceFrame<'_>, buffers: &FrameBuffers) -> Result<()> {
+        let (mask, stride) = frame.planes.mask.unwrap_or((0, 0));
+        let (mask, counts, range) = (Address::<u8>::new(mask), self.counts.address(), self.found.address());
+        let follows = u32::from(buffers.temporal.as_ref().is_some_and(State::is_warm));
+        // SAFETY: the parameters of the kernels of kernels/gray.cu. `new` has made counts for all codes and the range; `Backend::check`
+        // has compared the frame with the plan, and whoever made it has promised that the mask has its size.
+        unsafe {
+            let count = &mut args![mask, counts, stride, frame.args()];
+            buffers.queue.launch(&self.count, (self.blocks, 1), GRAY_THREADS, count)?;
+            buffers.queue.launch(&self.range, (1, 1), 1024, &mut args![counts, range, follows])
+        }
+    }
+}
+
 pub(crate) struct Ingest {
     kernel: Kernel,
+    stretch: Option<Stretch>,
     /// Where frames may have masks.
     masking: Option<Masking>,
     args: IngestArgs,
@@ -61,7 +103,14 @@ pub(crate) struct Ingest {
 
 impl Ingest {
     pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers) -> Result<Self> {
-        let name = if plan.frame.format.bits() > 10 { "ingest_wide" } else { "ingest" };
+        let stretch = plan.stretches.then(|| Stretch::new(cuda, plan)).transpose()?;
+        let name = match (has_any_layout(plan.frame.format), plan.frame.format.bits() > 10) {
+            (false, false) => "ingest",
+            (false, true) => "ingest_wide",
+            (true, false) => "ingest_any",
+            (true, true) => "ingest_any_wide",
+        };
+        let name = if plan.stretches { "ingest_stretched" } else { name };
         let kernel = cuda.device.kernel(&MODULE, name, "ingest")?;
         let step = plan.grid.sample_step();
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
@@ -77,6 +126,7 @@ impl Ingest {
             blocks: resident.min((width.div_ceil(128) * height).div_ceil(INGEST_THREADS / 32)).max(1),
             masking: plan.masked.then(|| Masking::new(cuda, plan)).transpose()?,
             kernel,
+            stretch,
         })
     }
 }
@@ -87,15 +137,20 @@ impl backend::Ingest<Cuda> for Ingest {
         buffers.queue.mark("frame")?;
         let (tables, features) = (buffers.tables.address(), buffers.features());
         let (samples, clear) = (buffers.samples.address(), buffers.sums[0].address());
-        // SAFETY: the parameters of `ingest`. `FrameBuffers::new` has made features, samples and tables for the plan, `new` has taken
-        // `clear_words` from the length of `clear`; `Backend::check` has compared the frame with the plan.
+        let (shape, blocks) = (self.args, (self.blocks, 1));
+        // SAFETY: the parameters of `ingest` and those like it. `FrameBuffers::new` has made features, samples and tables for the plan,
+        // `new` has taken `clear_words` from the length of `clear` and chosen the kernel that takes a range where one is found;
+        // `Backend::check` has compared the frame with the plan.
         unsafe {
-            buffers.queue.launch(
-                &self.kernel,
-                (self.blocks, 1),
-                INGEST_THREADS,
-                &mut args![tables, features, samples, clear, frame.args(), self.args],
-            )?;
+            if let Some(stretch) = &self.stretch {
+                stretch.launch(frame, buffers)?;
+                let range = stretch.found.address();
+                let args = &mut args![tables, features, samples, clear, frame.args(), shape, range];
+                buffers.queue.launch(&self.kernel, blocks, INGEST_THREADS, args)?;
+            } else {
+                let args = &mut args![tables, features, samples, clear, frame.args(), shape];
+                buffers.queue.launch(&self.kernel, blocks, INGEST_THREADS, args)?;
+            }
         }
         self.masking.as_ref().map_or(Ok(()), |masking| masking.launch(frame, buffers))
     }

@@ -41,23 +41,12 @@ extern "C" fn shut_down() {
     unsafe { gst::deinit() };
 }
 
-/// Every format that the elements offer, by GStreamer's name.
-pub const FORMATS: [(&str, PixelFormat); 14] = [
-    ("RGBA", PixelFormat::Rgba),
-    ("BGRA", PixelFormat::Bgra),
-    ("RGBx", PixelFormat::Rgbx),
-    ("BGRx", PixelFormat::Bgrx),
-    ("ARGB", PixelFormat::Argb),
-    ("ABGR", PixelFormat::Abgr),
-    ("xRGB", PixelFormat::Xrgb),
-    ("xBGR", PixelFormat::Xbgr),
-    ("RGB", PixelFormat::Rgb),
-    ("BGR", PixelFormat::Bgr),
-    ("GRAY8", PixelFormat::Gray8),
-    ("NV12", PixelFormat::Nv12),
-    ("I420", PixelFormat::I420),
-    ("P010_10LE", PixelFormat::P010Le),
-];
+/// Every format that the elements offer in system memory, by GStreamer's name.
+pub fn formats() -> impl Iterator<Item = (&'static str, PixelFormat)> {
+    init();
+    let known = |name: &str| gst_video::VideoFormat::from_string(name) != gst_video::VideoFormat::Unknown;
+    PixelFormat::ALL.into_iter().map(|format| (format.name(), format)).filter(move |(name, _)| known(name))
+}
 
 /// A stream of the default colorimetry.
 pub fn info(format: &str, width: u32, height: u32) -> gst_video::VideoInfo {
@@ -76,8 +65,8 @@ pub fn caps(format: &str, width: u32, height: u32) -> gst::Caps {
 /// What the library is told about a stream of [`info`]: BT.601 in studio range, gray in full range.
 pub fn frame_info(info: &gst_video::VideoInfo) -> FrameInfo {
     let name = info.format().to_str().to_string();
-    let format = FORMATS.iter().find(|(n, _)| *n == name).expect("format").1;
-    let full_range = !matches!(format, PixelFormat::Nv12 | PixelFormat::I420 | PixelFormat::P010Le);
+    let format = formats().find(|(n, _)| *n == name).expect("format").1;
+    let full_range = format.is_rgb() || format.is_gray();
     let geometry = Geometry::new(info.width(), info.height()).expect("geometry");
     FrameInfo { geometry, format, matrix: YuvMatrix::Bt601, full_range }
 }
@@ -253,7 +242,7 @@ pub fn superpixel() -> gst::Element {
 
 /// Parameters of [`superpixel`].
 pub fn params() -> Params {
-    Params { superpixel_size: 8, ..Params::default() }
+    Params { superpixel_size: 8, stretch_gray16: true, ..Params::default() }
 }
 
 /// The text of the error on a bus, with its advice.

@@ -2,8 +2,11 @@
 //! Frames of every format made from nothing but arithmetic, for tests without files.
 #![allow(dead_code)]
 
+pub mod places;
+
 use gstsuperpixel::color::{ColorSpace, ColorTables, Yuv};
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
+use places::place;
 
 /// The pictures that the properties are tried on.
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +120,11 @@ impl Shape {
     }
 }
 
+/// Channels that a format has samples of.
+pub fn channels(format: PixelFormat) -> usize {
+    if format.is_gray() { 1 } else { 3 }
+}
+
 impl Buffer {
     pub fn new(info: FrameInfo, picture: Picture, seed: u64, padding: usize) -> Self {
         let g = info.geometry;
@@ -131,50 +139,16 @@ impl Buffer {
         for y in 0..g.height() as usize {
             for x in 0..g.width() as usize {
                 let rgb = picture.pixel(x, y, g, seed);
-                if info.format.bits() == 16 {
-                    // All bits below the upper 8 vary with the place.
-                    let extra = hash(seed ^ (y * 977 + x) as u64).to_le_bytes();
-                    let wide = [0, 1, 2].map(|i| u16::from(rgb[i]) << 8 | u16::from(extra[i]));
-                    let row = &mut planes[0][y * strides[0]..];
-                    match info.format.packed_rgb() {
-                        Some(layout) => {
-                            for (offset, v) in layout.offsets.into_iter().zip(wide) {
-                                row[x * layout.bytes + offset..][..2].copy_from_slice(&v.to_le_bytes());
-                            }
-                        }
-                        None => row[2 * x..][..2].copy_from_slice(&yuv.yuv_wide(wide)[0].to_le_bytes()),
-                    }
-                    continue;
-                }
-                if info.format == PixelFormat::P010Le {
-                    // The two lowest of ten bits and the six that do not count vary with the place.
-                    let extra = (hash(seed ^ (y * 977 + x) as u64) & 0x3ff) as u16;
-                    let wide = rgb.map(|v| u16::from(v) << 2 | extra & 3);
-                    let [l, u, v] = yuv.yuv_wide(wide).map(|v| (v << 6 | extra >> 4).to_le_bytes());
-                    planes[0][y * strides[0] + 2 * x..][..2].copy_from_slice(&l);
-                    planes[1][y / 2 * strides[1] + x / 2 * 4..][..2].copy_from_slice(&u);
-                    planes[1][y / 2 * strides[1] + x / 2 * 4 + 2..][..2].copy_from_slice(&v);
-                    continue;
-                }
-                let [l, u, v] = yuv.yuv(rgb);
-                match info.format {
-                    PixelFormat::Gray8 => planes[0][y * strides[0] + x] = l,
-                    PixelFormat::Nv12 => {
-                        planes[0][y * strides[0] + x] = l;
-                        planes[1][y / 2 * strides[1] + x / 2 * 2] = u;
-                        planes[1][y / 2 * strides[1] + x / 2 * 2 + 1] = v;
-                    }
-                    PixelFormat::I420 => {
-                        planes[0][y * strides[0] + x] = l;
-                        planes[1][y / 2 * strides[1] + x / 2] = u;
-                        planes[2][y / 2 * strides[2] + x / 2] = v;
-                    }
-                    packed => {
-                        let layout = packed.packed_rgb().unwrap();
-                        for (offset, v) in layout.offsets.into_iter().zip(rgb) {
-                            planes[0][y * strides[0] + x * layout.bytes + offset] = v;
-                        }
-                    }
+                // All bits below the upper 8 vary with the place, and those that do not count.
+                let extra = hash(seed ^ (y * 977 + x) as u64).to_le_bytes();
+                let below = info.format.bits() - 8;
+                let wide = [0, 1, 2].map(|i| {
+                    let low = u32::from(extra[if below == 8 { i } else { 0 }]) & ((1 << below) - 1);
+                    (u32::from(rgb[i]) << below | low) as u16
+                });
+                let native = if info.format.is_rgb() { wide } else { yuv.yuv_wide(wide) };
+                for (c, code) in native.into_iter().enumerate().take(channels(info.format)) {
+                    place(info.format, c, x, y).put(&mut planes, &strides, code, extra[3].into());
                 }
             }
         }
@@ -190,27 +164,12 @@ impl Buffer {
 
     /// The frame's own channels at a pixel, then its R'G'B'.
     pub fn sample(&self, x: usize, y: usize) -> ([u16; 3], [u16; 3]) {
-        let at =
-            |plane: usize, x: usize, y: usize| u16::from(self.planes[plane][y * self.strides[plane] + x]);
-        let wide =
-            |plane: usize, x: usize, y: usize| (at(plane, 2 * x, y) | at(plane, 2 * x + 1, y) << 8) >> 6;
-        let yuv = match self.info.format {
-            PixelFormat::Gray8 => [at(0, x, y), 128, 128],
-            PixelFormat::Gray16Le => [at(0, 2 * x, y) | at(0, 2 * x + 1, y) << 8, 1 << 15, 1 << 15],
-            PixelFormat::Nv12 => [at(0, x, y), at(1, x / 2 * 2, y / 2), at(1, x / 2 * 2 + 1, y / 2)],
-            PixelFormat::I420 => [at(0, x, y), at(1, x / 2, y / 2), at(2, x / 2, y / 2)],
-            PixelFormat::P010Le => [wide(0, x, y), wide(1, x / 2 * 2, y / 2), wide(1, x / 2 * 2 + 1, y / 2)],
-            packed => {
-                let layout = packed.packed_rgb().unwrap();
-                let rgb = layout.offsets.map(|offset| {
-                    let first = x * layout.bytes + offset;
-                    let upper = if packed.bits() == 16 { at(0, first + 1, y) << 8 } else { 0 };
-                    at(0, first, y) | upper
-                });
-                return (rgb, rgb);
-            }
-        };
-        (yuv, Yuv::new(&self.info).rgb_wide(yuv))
+        let format = self.info.format;
+        let mut own = [1 << (format.bits() - 1); 3];
+        for (c, code) in own.iter_mut().enumerate().take(channels(format)) {
+            *code = place(format, c, x, y).get(&self.planes, &self.strides);
+        }
+        (own, if format.is_rgb() { own } else { Yuv::new(&self.info).rgb_wide(own) })
     }
 
     /// Packed colors; what is outside of the mask has none of them.

@@ -61,9 +61,9 @@ impl Pictures {
             let filter = image::imageops::FilterType::CatmullRom;
             image::imageops::resize(file, size.width(), size.height(), filter).into_raw()
         };
-        let mut frames: Vec<_> = self.files.iter().map(|file| format.pack(&scaled(file))).collect();
+        let mut frames: Vec<_> = self.files.iter().map(|file| format.pack(&scaled(file), size)).collect();
         if frames.is_empty() {
-            frames.push(format.pack(&picture::rgba(size.width(), size.height())));
+            frames.push(format.pack(&picture::rgba(size.width(), size.height()), size));
         }
         Clip { frames }
     }

@@ -9,7 +9,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Labels};
 use gstsuperpixel::plan::Plan;
 
-use super::{Case, Clip, Frames, Job, Limit, NO_FRAMES, Result, Runner, median, medians, ms};
+use super::{Case, Clip, Format, Frames, Job, Limit, NO_FRAMES, Result, Runner, median, medians, ms};
 
 /// The CPU backend by the clock.
 pub struct CpuRunner {
@@ -110,13 +110,15 @@ struct CpuJob<'a> {
 impl Job for CpuJob<'_> {
     fn frame(&mut self) -> Result<f64> {
         let geometry = self.case.size.0;
-        let stride = self.case.info.format.planes(geometry).map(|(row, _)| row).next().unwrap_or(0);
-        let frame = Frame::new(self.case.info, &[self.frames.next().ok_or(NO_FRAMES)?], &[stride])?;
+        let format = Format(self.case.info.format);
+        let (planes, strides) = format.split(geometry, self.frames.next().ok_or(NO_FRAMES)?);
+        let frame = Frame::new(self.case.info, &planes, &strides)?;
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
         let start = Instant::now();
         self.engine.segment(&frame, &mut labels, self.case.outputs)?;
         if let Some(drawing) = &self.case.drawing {
-            let mut target = FrameMut::new(self.case.info, [self.drawn.as_mut_slice()], &[stride])?;
+            let (planes, strides) = format.split_mut(geometry, &mut self.drawn);
+            let mut target = FrameMut::new(self.case.info, planes, &strides)?;
             self.engine.draw(&mut target, &labels, drawing)?;
         }
         let whole = ms(start.elapsed());

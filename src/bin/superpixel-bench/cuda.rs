@@ -12,7 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Labels};
 use gstsuperpixel::plan::Plan;
 
-use super::{Case, Clip, Frames, Job, Limit, NO_FRAMES, Result, Runner, median, ms};
+use super::{Case, Clip, Format, Frames, Job, Limit, NO_FRAMES, Result, Runner, median, ms};
 
 /// Buffer of the copy test: far beyond the caches.
 const COPY_BYTES: usize = 512 << 20;
@@ -122,13 +122,11 @@ impl Runner for CudaRunner {
 
     fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
         let engine = Engine::new(self.cuda.clone(), Plan::new(&case.params, case.info)?)?;
-        let stride = case.info.format.planes(case.info.geometry).map(|(row, _)| row).next().unwrap_or(0);
         let mut job = CudaJob {
             case: case.clone(),
             cuda: self.cuda.clone(),
             engine,
             staging: Staging::new(&self.cuda, case.info)?,
-            stride,
             frames: clip.there_and_back(),
             is_still: clip.frames.len() == 1,
             is_ready: true,
@@ -145,7 +143,6 @@ struct CudaJob<'a> {
     cuda: Cuda,
     engine: Engine<Cuda>,
     staging: Staging,
-    stride: usize,
     frames: Frames<'a>,
     /// Whether all frames are the same.
     is_still: bool,
@@ -159,7 +156,9 @@ impl CudaJob<'_> {
     /// Puts the next frame on the device.
     fn upload(&mut self) -> Result<()> {
         let pixels = self.frames.next().ok_or(NO_FRAMES)?;
-        let frame = Frame::new(self.case.info, &[pixels], &[self.stride])?;
+        let info = self.case.info;
+        let (planes, strides) = Format(info.format).split(info.geometry, pixels);
+        let frame = Frame::new(info, &planes, &strides)?;
         self.staging.upload(&frame)?;
         Ok(())
     }
@@ -214,7 +213,8 @@ impl Job for CudaJob<'_> {
         let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
         self.engine.buffers().download_labels(&mut labels)?;
         if self.case.drawing.is_some() {
-            self.staging.download(&mut FrameMut::new(info, [self.drawn.as_mut_slice()], &[self.stride])?)?;
+            let (planes, strides) = Format(info.format).split_mut(geometry, &mut self.drawn);
+            self.staging.download(&mut FrameMut::new(info, planes, &strides)?)?;
         }
         self.engine.finish()?;
         self.cuda.synchronize()?;

@@ -16,7 +16,7 @@ use crate::cuda::host_frames::{HostFrame, HostFrames, HostLayout};
 use crate::cuda::{Cuda, DeviceFrame, KeepsContext, Kept, Part, Results, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameInfo};
+use crate::image::{Frame, FrameInfo, MOST_PLANES};
 use crate::plan::Plan;
 use crate::video_map::{Layout, Reason};
 
@@ -390,7 +390,7 @@ fn host_layout(
     frame: FrameInfo,
 ) -> Result<HostLayout, Reason> {
     let layout = Layout::of(buffer, info, shapes(frame))?;
-    let (mut offsets, mut strides) = ([0; 3], [0; 3]);
+    let (mut offsets, mut strides) = ([0; MOST_PLANES], [0; MOST_PLANES]);
     for (i, plane) in layout.planes().iter().enumerate() {
         (offsets[i], strides[i]) = (plane.offset, plane.stride);
     }

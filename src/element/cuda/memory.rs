@@ -13,11 +13,11 @@ use gst::glib::translate::from_glib_none;
 use gst::prelude::*;
 
 use crate::cuda::{DeviceFrame, ForeignContext};
-use crate::image::{FrameInfo, PixelFormat};
+use crate::image::{FrameInfo, MOST_PLANES, PixelFormat};
 use crate::run_time::{self, symbol};
-use crate::video_map::{Access, Layout, MOST_PLANES, Reason, VideoMap};
+use crate::video_map::{Access, Layout, Reason, VideoMap};
 
-use crate::element::frame::{caps_of, shapes, video_format};
+use crate::element::frame::{caps_of, shapes, video_formats};
 use crate::element::task::Stream;
 
 /// Name of the caps feature.
@@ -78,7 +78,13 @@ impl Library {
 /// Caps of everything that GStreamer keeps in device memory and that can be segmented there.
 pub(in crate::element) fn device_caps() -> Option<gst::Caps> {
     use PixelFormat::*;
-    let formats = [Nv12, I420, P010Le, Rgba, Bgra, Rgbx, Bgrx].into_iter().filter_map(video_format);
+    // Those of its CUDA library up to 1.28; older ones have fewer, and then nobody offers the others.
+    let formats = [
+        Nv12, I420, P010Le, Rgba, Bgra, Rgbx, Bgrx, Argb, Abgr, Rgb, Bgr, Yv12, Nv21, P012Le, P016Le,
+        I420p10Le, I420p12Le, Y42b, I422p10Le, I422p12Le, Yuy2, Uyvy, Y444, Y444p10Le, Y444p12Le, Y444p16Le,
+        Gbr, Rgbp, Rgb10a2Le, Bgr10a2Le,
+    ];
+    let formats = formats.into_iter().flat_map(video_formats);
     let mut caps = caps_of(formats);
     caps.make_mut().set_features_simple(Some(gst::CapsFeatures::new([FEATURE])));
     Some(caps)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `overlay` on the CPU: two rows and their chroma at a time, in parallel.
+//! Stage `overlay` on the CPU: two rows and the samples that they share at a time, in parallel.
 
 use std::ops::Range;
 
@@ -12,7 +12,9 @@ use crate::color::Yuv;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{FrameInfo, FrameMut, Labels, NO_LABEL, PixelFormat, RowPair, p010_code};
+use crate::image::{
+    Channel, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL, PackedRgb, RowPair, Sample,
+};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
 
@@ -22,6 +24,9 @@ const BLOCK: usize = 512;
 pub(crate) struct Overlay {
     cpu: Cpu,
     info: FrameInfo,
+    layout: &'static Layout,
+    /// Of pixels whose channels are bytes beside each other, as most frames have them.
+    packed_bytes: Option<PackedRgb>,
     yuv: Yuv,
     /// Thin boundary, widened along rows: nonzero where set.
     marks: Array<u8>,
@@ -34,7 +39,16 @@ impl<F: Fn(u16) -> [u16; 3] + Sync> RegionColor for F {}
 impl Overlay {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let marks = memory::zeroed("boundaries", plan.frame.geometry.pixels())?;
-        Ok(Self { cpu: cpu.clone(), info: plan.frame, yuv: Yuv::new(&plan.frame), marks })
+        let (info, format) = (plan.frame, plan.frame.format);
+        let packed_bytes = format.packed_rgb().filter(|_| format.sample().bytes == 1);
+        Ok(Self {
+            cpu: cpu.clone(),
+            info,
+            layout: format.layout(),
+            packed_bytes,
+            yuv: Yuv::new(&info),
+            marks,
+        })
     }
 
     /// A color as the frame's own channels.
@@ -45,65 +59,54 @@ impl Overlay {
     fn fill(&self, frame: &mut FrameMut<'_>, labels: &Labels<'_>, color: impl RegionColor) {
         self.cpu.run(|| {
             frame.row_pairs().enumerate().for_each(|(i, mut pair)| {
-                for (j, out) in pair.luma.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
-                    self.fill_row(out, labels.row(2 * i + j), &color);
+                let rows = 2 * i..(2 * i + 2).min(labels.geometry().height() as usize);
+                for y in rows.clone() {
+                    self.fill_row(&mut pair, y, labels.row(y), &color);
                 }
-                self.fill_chroma(&mut pair, i, labels, &color);
+                self.fill_shared(&mut pair, rows, labels, &color);
             });
         });
     }
 
-    /// Bytes from one pixel to the next in plane 0.
-    fn pixel_bytes(&self) -> usize {
-        let format = self.info.format;
-        format.packed_rgb().map_or(format.sample().bytes, |layout| layout.bytes)
-    }
-
-    /// Whether samples have two bytes.
-    fn is_wide(&self) -> bool {
-        self.info.format.sample().bytes == 2
-    }
-
-    fn fill_row(&self, out: &mut [u8], labels: &[u16], color: &impl RegionColor) {
-        let layout = self.info.format.packed_rgb();
-        let (bytes, offsets) = (self.pixel_bytes(), layout.map_or([0; 3], |layout| layout.offsets));
-        let sample = self.info.format.sample();
+    /// Fills the channels that have a sample for each pixel.
+    fn fill_row(&self, pair: &mut RowPair<'_>, y: usize, labels: &[u16], color: &impl RegionColor) {
+        let (layout, bytes) = (self.layout, self.packed_bytes);
         let mut x = 0;
         for run in labels.chunk_by(|a, b| a == b) {
+            let columns = x..x + run.len();
+            x = columns.end;
             if run[0] == NO_LABEL {
-                x += run.len();
                 continue;
             }
             let color = color(run[0]);
-            let pixels = &mut out[x * bytes..(x + run.len()) * bytes];
-            if self.is_wide() {
-                let channels = if layout.is_some() { 3 } else { 1 };
-                for pixel in pixels.chunks_exact_mut(bytes) {
-                    for (&offset, color) in offsets[..channels].iter().zip(color) {
-                        sample.set(&mut pixel[offset..], color);
-                    }
-                }
-            } else if layout.is_some() {
+            if let Some(PackedRgb { bytes, offsets }) = bytes {
+                let pixels = &mut pair.planes[0][y % 2][columns.start * bytes..columns.end * bytes];
                 let [c0, c1, c2] = color.map(|c| c as u8);
                 for pixel in pixels.chunks_exact_mut(bytes) {
                     pixel[offsets[0]] = c0;
                     pixel[offsets[1]] = c1;
                     pixel[offsets[2]] = c2;
                 }
-            } else {
-                pixels.fill(color[0] as u8);
+                continue;
             }
-            x += run.len();
+            for (channel, code) in layout.channels[..layout.own_channels()].iter().zip(color) {
+                fill_samples(channel, &mut pair.planes[channel.plane][y % 2], columns.clone(), code);
+            }
         }
     }
 
-    fn fill_chroma(&self, pair: &mut RowPair<'_>, i: usize, labels: &Labels<'_>, color: &impl RegionColor) {
-        let rows = [2 * i, 2 * i + 1];
-        let rows = &rows[..if pair.luma[1].is_empty() { 1 } else { 2 }];
-        self.update_chroma(pair, 0..self.info.geometry.width as usize, |x, width, _| {
+    /// Fills the samples that pixels share.
+    fn fill_shared(
+        &self,
+        pair: &mut RowPair<'_>,
+        rows: Range<usize>,
+        labels: &Labels<'_>,
+        color: &impl RegionColor,
+    ) {
+        self.update_shared(pair, rows, 0..self.info.geometry.width as usize, |rows, columns, _| {
             let (mut sum, mut n) = ([0u32; 2], 0);
-            for &y in rows {
-                for &label in labels.row(y)[x..x + width].iter().filter(|label| **label != NO_LABEL) {
+            for y in rows {
+                for &label in labels.row(y)[columns.clone()].iter().filter(|label| **label != NO_LABEL) {
                     let [_, u, v] = color(label);
                     sum[0] += u32::from(u);
                     sum[1] += u32::from(v);
@@ -114,40 +117,31 @@ impl Overlay {
         });
     }
 
-    /// Sets those chroma samples of some columns, the first of them even, for which `value(first column, number of columns, Cb
-    /// and Cr)` gives new ones.
-    fn update_chroma(
+    /// Sets those samples that pixels of some rows and columns share, the first of them even, for which `value(rows, columns, Cb and
+    /// Cr)` gives new ones.
+    fn update_shared(
         &self,
         pair: &mut RowPair<'_>,
+        rows: Range<usize>,
         columns: Range<usize>,
-        value: impl Fn(usize, usize, [u16; 2]) -> Option<[u16; 2]>,
+        value: impl Fn(Range<usize>, Range<usize>, [u16; 2]) -> Option<[u16; 2]>,
     ) {
-        let width = columns.end;
-        let [first, second] = &mut pair.chroma;
-        for x in columns.step_by(2) {
-            let c = x / 2;
-            let (u, v) = match self.info.format {
-                PixelFormat::Nv12 => {
-                    let [u, v] = &mut first[2 * c..2 * c + 2] else { return };
-                    (u, v)
-                }
-                PixelFormat::I420 => (&mut first[c], &mut second[c]),
-                PixelFormat::P010Le => {
-                    let samples = &mut first[4 * c..4 * c + 4];
-                    let old = [p010_code(samples), p010_code(&samples[2..])];
-                    if let Some(new) = value(x, 2.min(width - x), old) {
-                        let sample = self.info.format.sample();
-                        samples
-                            .chunks_exact_mut(2)
-                            .zip(new)
-                            .for_each(|(bytes, code)| sample.set(bytes, code));
+        let layout = self.layout;
+        if layout.family != Family::Yuv || layout.is_whole() {
+            return;
+        }
+        let [_, u, v] = layout.channels;
+        let (wide, high) = (1 << layout.subsampling[0], 1 << layout.subsampling[1]);
+        for (i, y) in rows.clone().step_by(high).enumerate() {
+            let rows = y..rows.end.min(y + high);
+            for x in columns.clone().step_by(wide) {
+                let at = |channel: &Channel| channel.offset + x / wide * channel.step;
+                let old = [&u, &v].map(|c| c.sample.code(&pair.planes[c.plane][i][at(c)..]));
+                if let Some(new) = value(rows.clone(), x..columns.end.min(x + wide), old) {
+                    for (c, code) in [&u, &v].into_iter().zip(new) {
+                        c.sample.set(&mut pair.planes[c.plane][i][at(c)..], code);
                     }
-                    continue;
                 }
-                _ => return,
-            };
-            if let Some([new_u, new_v]) = value(x, 2.min(width - x), [u16::from(*u), u16::from(*v)]) {
-                (*u, *v) = (new_u as u8, new_v as u8);
             }
         }
     }
@@ -186,41 +180,75 @@ impl Overlay {
         let height = self.info.geometry.height as usize;
         let [alpha, r, g, b] = boundaries.color.to_be_bytes();
         let color = self.native([r, g, b]);
-        let (this, bytes) = (&*self, self.pixel_bytes());
+        let this = &*self;
         self.cpu.run(|| {
             frame.row_pairs().enumerate().with_min_len(8).for_each(|(i, mut pair)| {
+                let rows = 2 * i..height.min(2 * i + 2);
                 for start in (0..columns).step_by(BLOCK) {
                     let block = start..columns.min(start + BLOCK);
                     let mut lines = [[0; BLOCK]; 2];
-                    for (j, line) in lines.iter_mut().enumerate().filter(|(j, _)| 2 * i + j < height) {
-                        let (y, line) = (2 * i + j, &mut line[..block.len()]);
+                    for y in rows.clone() {
+                        let line = &mut lines[y % 2][..block.len()];
                         for y in y.saturating_sub(width / 2)..(y + width.div_ceil(2)).min(height) {
                             let marks = &this.marks[y * columns..][block.clone()];
                             line.iter_mut().zip(marks).for_each(|(l, m)| *l |= m);
                         }
-                        this.draw_row(&mut pair.luma[j][start * bytes..], line, color, alpha);
+                        this.draw_row(&mut pair, y, start, line, color, alpha);
                     }
-                    let on = |x: usize, width: usize| {
-                        lines.iter().any(|line| line[x - start..][..width].iter().any(|&l| l != 0))
+                    let on = |y: usize, x: Range<usize>| {
+                        lines[y % 2][x.start - start..x.end - start].iter().any(|&l| l != 0)
                     };
-                    this.update_chroma(&mut pair, block, |x, width, [u, v]| {
-                        on(x, width).then(|| [blend(u, color[1], alpha), blend(v, color[2], alpha)])
+                    this.update_shared(&mut pair, rows.clone(), block, |mut rows, x, [u, v]| {
+                        rows.any(|y| on(y, x.clone()))
+                            .then(|| [blend(u, color[1], alpha), blend(v, color[2], alpha)])
                     });
                 }
             });
         });
     }
 
-    fn draw_row(&self, out: &mut [u8], line: &[u8], color: [u16; 3], alpha: u8) {
-        let layout = self.info.format.packed_rgb();
-        let (bytes, sample) = (self.pixel_bytes(), self.info.format.sample());
-        let (channels, offsets) = layout.map_or((1, [0; 3]), |layout| (3, layout.offsets));
-        for (pixel, _) in out.chunks_exact_mut(bytes).zip(line).filter(|(_, on)| **on != 0) {
-            for (&offset, c) in offsets[..channels].iter().zip(color) {
-                let bytes = &mut pixel[offset..];
-                sample.set(bytes, blend(sample.code(bytes), c, alpha));
+    /// Draws a line, from column `start` on, on the channels that have a sample for each pixel.
+    fn draw_row(
+        &self,
+        pair: &mut RowPair<'_>,
+        y: usize,
+        start: usize,
+        line: &[u8],
+        color: [u16; 3],
+        alpha: u8,
+    ) {
+        let draw = |sample: Sample, bytes: &mut [u8], color: u16| {
+            sample.set(bytes, blend(sample.code(bytes), color, alpha));
+        };
+        if let Some(PackedRgb { bytes, offsets }) = self.packed_bytes {
+            let sample = self.info.format.sample();
+            let pixels = pair.planes[0][y % 2][start * bytes..].chunks_exact_mut(bytes);
+            for (pixel, _) in pixels.zip(line).filter(|(_, on)| **on != 0) {
+                for (&offset, color) in offsets.iter().zip(color) {
+                    draw(sample, &mut pixel[offset..], color);
+                }
+            }
+            return;
+        }
+        let layout = self.layout;
+        for (channel, color) in layout.channels[..layout.own_channels()].iter().zip(color) {
+            let samples = &mut pair.planes[channel.plane][y % 2][channel.offset + start * channel.step..];
+            for (sample, _) in samples.chunks_mut(channel.step).zip(line).filter(|(_, on)| **on != 0) {
+                draw(channel.sample, sample, color);
             }
         }
+    }
+}
+
+/// Sets the samples of a channel in some columns of a row.
+fn fill_samples(channel: &Channel, row: &mut [u8], columns: Range<usize>, code: u16) {
+    let Channel { offset, step, sample, .. } = *channel;
+    let samples = &mut row[offset + columns.start * step..];
+    if step == 1 {
+        return samples[..columns.len()].fill(code as u8);
+    }
+    for bytes in samples.chunks_mut(step).take(columns.len()) {
+        sample.set(bytes, code);
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `statistics` on the CPU: sums over runs of equal label, one band of rows a thread.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::backend;
@@ -9,7 +11,7 @@ use crate::color::{ColorSpace, ColorTables, LinearLight, Yuv, lab_of_sums, narro
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{Frame, FrameInfo, Labels, NO_LABEL, PackedRgb, PixelFormat, p010_code};
+use crate::image::{Frame, FrameInfo, Labels, NO_LABEL, PIECE, PackedRgb, PixelFormat, RowCodes};
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::post::runs::{RowSums, for_each_change, for_each_run, packed};
@@ -55,120 +57,58 @@ impl Sums {
     }
 }
 
-/// What is added up pixel by pixel: linear light, or where there is none the frame's own samples of 16 bits.
+/// What is added up pixel by pixel: linear light, or where there is none the frame's own samples of more than 10 bits.
 struct LargeSamples<'a> {
     light: Option<&'a LinearLight>,
     yuv: &'a Yuv,
 }
 
 /// Takes row `y` of a frame of at most 10 bits in its own channels.
-fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize) {
-    let (info, row) = (frame.info(), frame.row(0, y));
+fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
+    let info = frame.info();
     let width = info.geometry.width as usize;
     let wide = u32::from;
-    match info.format {
-        PixelFormat::Gray8 => sums.take(width, row.iter().map(|&v| packed([wide(v), 128, 128]))),
-        PixelFormat::Nv12 => {
-            let chroma = frame.row(1, y / 2).chunks_exact(2).flat_map(|c| [c, c]);
-            let pixels = row.iter().zip(chroma);
-            sums.take(width, pixels.map(|(&y, c)| packed([wide(y), wide(c[0]), wide(c[1])])));
-        }
-        PixelFormat::I420 => {
-            let chroma = frame.row(1, y / 2).iter().zip(frame.row(2, y / 2)).flat_map(|c| [c, c]);
-            let pixels = row.iter().zip(chroma);
-            sums.take(width, pixels.map(|(&y, (&u, &v))| packed([wide(y), wide(u), wide(v)])));
-        }
-        PixelFormat::P010Le => {
-            let code = |bytes: &[u8]| u32::from(p010_code(bytes));
-            let chroma = frame.row(1, y / 2).chunks_exact(4).flat_map(|c| [c, c]);
-            let pixels = row.chunks_exact(2).zip(chroma);
-            sums.take(width, pixels.map(|(y, c)| packed([code(y), code(c), code(&c[2..])])));
-        }
-        format => {
-            let Some(PackedRgb { bytes, offsets: [r, g, b] }) = format.packed_rgb() else { return };
-            let pixel = |p: &[u8]| packed([wide(p[r]), wide(p[g]), wide(p[b])]);
-            match bytes {
-                4 => {
-                    let pixels = row.as_chunks::<4>().0.iter();
-                    sums.take(
-                        width,
-                        pixels.map(|p| packed([wide(p[r & 3]), wide(p[g & 3]), wide(p[b & 3])])),
-                    );
-                }
-                _ => sums.take(width, row.chunks_exact(bytes).map(pixel)),
-            }
-        }
+    // What most frames are has code of its own.
+    if let Some(PackedRgb { bytes: 4, offsets: [r, g, b] }) = info.format.packed_rgb() {
+        let pixels = frame.row(0, y).as_chunks::<4>().0.iter();
+        return sums.take(width, pixels.map(|p| packed([wide(p[r & 3]), wide(p[g & 3]), wide(p[b & 3])])));
     }
+    let row = RowCodes::new(frame, y);
+    let mut codes = [[neutral; PIECE]; 3];
+    sums.take_pieces::<PIECE>(width, |first, pixels| {
+        row.gather(first, &mut codes);
+        for (i, pixel) in pixels.iter_mut().enumerate() {
+            *pixel = packed([codes[0][i], codes[1][i], codes[2][i]].map(u32::from));
+        }
+    });
 }
 
 impl LargeSamples<'_> {
     /// Sums of a piece of row `y`.
-    fn sum(&self, frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
-        match self.light {
-            Some(light) => self.sum_of_light(light, frame, y, columns),
-            None => sum_of_codes(frame, y, columns),
-        }
-    }
-
-    /// In light of red, green and blue.
-    fn sum_of_light(
-        &self,
-        light: &LinearLight,
-        frame: &Frame<'_>,
-        y: usize,
-        columns: std::ops::Range<usize>,
-    ) -> [u64; 3] {
-        let format = frame.info().format;
-        let (row, sample) = (frame.row(0, y), format.sample());
-        let wide = u16::from;
-        let add = |rgb: &mut dyn FnMut(usize) -> [u16; 3]| {
-            let mut sums = [0u64; 3];
-            for x in columns.clone() {
-                for (sum, code) in sums.iter_mut().zip(rgb(x)) {
-                    *sum += u64::from(light.of(code));
+    fn sum(&self, frame: &Frame<'_>, y: usize, columns: Range<usize>) -> [u64; 3] {
+        let row = RowCodes::new(frame, y);
+        let mut codes = [[self.yuv.neutral(); PIECE]; 3];
+        let mut sums = [0; 3];
+        // Gathering starts at even columns.
+        for first in (columns.start & !1..columns.end).step_by(PIECE) {
+            row.gather(first, &mut codes);
+            for x in first.max(columns.start)..columns.end.min(first + PIECE) {
+                let own = codes.each_ref().map(|codes| codes[x - first]);
+                for (sum, value) in sums.iter_mut().zip(self.values(frame.info().format, own)) {
+                    *sum += u64::from(value);
                 }
             }
-            sums
-        };
-        if let Some(layout) = format.packed_rgb() {
-            return add(&mut |x| layout.offsets.map(|offset| sample.code(&row[x * layout.bytes + offset..])));
         }
-        let (chroma, second) = match format {
-            PixelFormat::Gray8 | PixelFormat::Gray16Le => (row, row),
-            PixelFormat::I420 => (frame.row(1, y / 2), frame.row(2, y / 2)),
-            _ => (frame.row(1, y / 2), row),
-        };
-        add(&mut |x| {
-            let c = x / 2 * 2;
-            self.yuv.rgb_wide(match format {
-                PixelFormat::Gray8 => [wide(row[x]), 128, 128],
-                PixelFormat::Gray16Le => [sample.code(&row[2 * x..]), 1 << 15, 1 << 15],
-                PixelFormat::I420 => [wide(row[x]), wide(chroma[x / 2]), wide(second[x / 2])],
-                PixelFormat::P010Le => {
-                    [p010_code(&row[2 * x..]), p010_code(&chroma[2 * c..]), p010_code(&chroma[2 * c + 2..])]
-                }
-                _ => [wide(row[x]), wide(chroma[c]), wide(chroma[c + 1])],
-            })
-        })
+        sums
     }
-}
 
-/// Sums of a piece of row `y` of a frame of 16 bits in its own channels.
-fn sum_of_codes(frame: &Frame<'_>, y: usize, columns: std::ops::Range<usize>) -> [u64; 3] {
-    let (format, row) = (frame.info().format, frame.row(0, y));
-    let sample = format.sample();
-    let Some(PackedRgb { bytes, offsets }) = format.packed_rgb() else {
-        let luma = row[2 * columns.start..2 * columns.end].chunks_exact(2);
-        let neutral = (columns.len() as u64) << 15;
-        return [luma.map(|luma| u64::from(sample.code(luma))).sum(), neutral, neutral];
-    };
-    let mut sums = [0; 3];
-    for pixel in row[bytes * columns.start..bytes * columns.end].chunks_exact(bytes) {
-        for (sum, offset) in sums.iter_mut().zip(offsets) {
-            *sum += u64::from(sample.code(&pixel[offset..]));
-        }
+    /// Codes as they are, or the light of red, green and blue.
+    #[inline(always)]
+    fn values(&self, format: PixelFormat, codes: [u16; 3]) -> [u16; 3] {
+        let Some(light) = self.light else { return codes };
+        let rgb = if format.is_rgb() { codes } else { self.yuv.rgb_wide(codes) };
+        rgb.map(|code| light.of(code))
     }
-    sums
 }
 
 /// The rows of one task, and what they add to the labels that occur in them.
@@ -188,7 +128,8 @@ impl Band {
         large: Option<&LargeSamples<'_>>,
         features: &[u32],
         labels: &Labels<'_>,
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
+        neutral: u16,
     ) -> Result<()> {
         let width = labels.geometry().width as usize;
         let occurring = label_span(labels, rows.clone());
@@ -200,7 +141,7 @@ impl Band {
             let [features, samples] = &mut self.row_sums;
             features.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
             if large.is_none() {
-                take_samples(samples, frame, y);
+                take_samples(samples, frame, y, neutral);
             }
             for_each_run(row, |columns| {
                 // What is outside of a mask has none.
@@ -226,7 +167,7 @@ impl Band {
 }
 
 /// From the lowest label in some rows to behind the highest; empty where all is outside of a mask.
-pub(crate) fn label_span(labels: &Labels<'_>, rows: std::ops::Range<usize>) -> std::ops::Range<u16> {
+pub(crate) fn label_span(labels: &Labels<'_>, rows: Range<usize>) -> Range<u16> {
     let lowest = |row: &[u16]| row.iter().fold(NO_LABEL, |least, &label| least.min(label));
     // Behind a label is the next; behind none is 0.
     let end = |row: &[u16]| row.iter().fold(0, |most: u16, label| most.max(label.wrapping_add(1)));
@@ -235,11 +176,7 @@ pub(crate) fn label_span(labels: &Labels<'_>, rows: std::ops::Range<usize>) -> s
 }
 
 /// Lists the pairs of labels across boundaries whose upper or left pixel is in `rows`, each as `a | b | length`.
-pub(crate) fn list_pairs(
-    labels: &Labels<'_>,
-    rows: std::ops::Range<usize>,
-    pairs: &mut Array<u64>,
-) -> Result<()> {
+pub(crate) fn list_pairs(labels: &Labels<'_>, rows: Range<usize>, pairs: &mut Array<u64>) -> Result<()> {
     pairs.clear();
     let offer = |pairs: &mut Array<u64>, a: u16, b: u16, length: u64| {
         let key = u64::from(a.min(b)) << 48 | u64::from(a.max(b)) << 32;
@@ -312,7 +249,7 @@ impl Statistics {
         let area = f64::from(sums.area.max(1));
         let rgb = if self.linear_light {
             sums.mean_samples().map(|light| self.light.code(light))
-        } else if self.info.format.packed_rgb().is_some() {
+        } else if self.info.format.is_rgb() {
             mean
         } else {
             self.yuv.rgb_wide(mean)
@@ -356,7 +293,7 @@ impl backend::Statistics<Cpu> for Statistics {
         cpu.run(|| {
             bands.par_iter_mut().enumerate().try_for_each(|(i, band)| {
                 if with_sums {
-                    band.measure(frame, large, features, labels, span(i))?;
+                    band.measure(frame, large, features, labels, span(i), yuv.neutral())?;
                 }
                 if outputs.neighbors { list_pairs(labels, span(i), &mut band.pairs) } else { Ok(()) }
             })

@@ -6,6 +6,7 @@ use crate::buffers::cuda::FrameBuffers;
 use crate::color::{ColorSpace, ColorTables, LinearLight};
 use crate::cuda::abi::{Address, MeasureArgs, NeighborArgs, SpaceArgs};
 use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::frame::has_any_layout;
 use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
@@ -35,7 +36,7 @@ pub(crate) struct Statistics {
     /// Linear value of each code of the frame's bits, and how many codes there are.
     linear: Memory<u32>,
     linear_codes: u32,
-    /// Whether codes have 16 bits.
+    /// Whether codes have more than 10 bits.
     is_wide: bool,
     /// Where table and pairs come down, taken when they are first asked for.
     host: Option<Pinned>,
@@ -45,9 +46,13 @@ impl Statistics {
     pub fn new(cuda: &Cuda, plan: &Plan, _: &FrameBuffers) -> Result<Self> {
         let kernel = |name, stage| cuda.device.kernel(&MODULE, name, stage);
         let neighbors = |name| kernel(name, "statistics/neighbors");
+        let (measure, linear) = match has_any_layout(plan.frame.format) {
+            false => ("measure", "measure_linear"),
+            true => ("measure_any", "measure_linear_any"),
+        };
         Ok(Self {
-            measure: kernel("measure", "statistics/measure")?,
-            measure_linear: kernel("measure_linear", "statistics/measure")?,
+            measure: kernel(measure, "statistics/measure")?,
+            measure_linear: kernel(linear, "statistics/measure")?,
             table: kernel("region_table", "statistics/table")?,
             neighbors: [
                 neighbors("neighbors_clear")?,
