@@ -96,6 +96,7 @@ fn drawn_params(seed: u64) -> Params {
             _ => AlgorithmParams::QuickShift(small),
         },
         masked: true,
+        stretch_gray16: false,
         ..Params::default()
     }
 }

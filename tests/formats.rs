@@ -78,7 +78,10 @@ fn every_format_is_as_gstreamer_describes_it() {
             assert!([offset, offset * bytes].contains(&channel.offset), "{name} {c}: offset {offset}");
             assert_eq!(channel.step, theirs.pixel_stride()[c] as usize, "{name} {c}: step");
             assert_eq!(channel.sample.bits, theirs.depth()[c], "{name} {c}: bits");
-            assert_eq!(channel.sample.shift, theirs.shift()[c], "{name} {c}: shift");
+            // Words of four bytes are taken apart otherwise there: the test of colors says where their channels are.
+            if bytes < 4 {
+                assert_eq!(channel.sample.shift, theirs.shift()[c], "{name} {c}: shift");
+            }
             assert_eq!(layout.shared(c), [theirs.w_sub()[c], theirs.h_sub()[c]], "{name} {i}: subsampling");
         }
         let big = theirs.flags().contains(gst_video::VideoFormatFlags::LE);
@@ -92,6 +95,34 @@ fn every_format_is_as_gstreamer_describes_it() {
 
 fn channels(format: PixelFormat) -> usize {
     if format.is_gray() { 1 } else { 3 }
+}
+
+/// A frame of RGBA as GStreamer converts it.
+fn converted(rgba: gst::Buffer, from: &gst_video::VideoInfo, format: &str) -> gst::Buffer {
+    let to = info(format, from.width(), from.height());
+    let picture = gst_video::VideoFrame::from_buffer_readable(rgba, from).unwrap();
+    let mut frame =
+        gst_video::VideoFrame::from_buffer_writable(gst::Buffer::with_size(to.size()).unwrap(), &to).unwrap();
+    gst_video::VideoConverter::new(from, &to, None).unwrap().frame(&picture, &mut frame);
+    frame.into_buffer()
+}
+
+/// What GStreamer makes of a color is that color to us.
+#[test]
+fn colors_are_those_that_gstreamer_converts() {
+    for (name, format) in formats() {
+        for color in [[200, 40, 90, 255], [30, 180, 60, 255], [20, 60, 210, 255]] {
+            let from = info("RGBA", 34, 18);
+            let flat = gst::Buffer::from_slice(color.repeat(34 * 18));
+            let element = superpixel();
+            let (mut h, _bus) = harness(&element);
+            h.set_src_caps(caps(name, 34, 18));
+            let output = h.push_and_pull(converted(flat, &from, name)).unwrap();
+            let mean = SuperpixelMeta::from_buffer(&output).expect("meta").table().unwrap()[0].mean_rgb;
+            let near = mean.iter().zip(color).all(|(a, b)| a.abs_diff(b) <= 4);
+            assert!(format.is_gray() || near, "{name}: {mean:?} where it was {color:?}");
+        }
+    }
 }
 
 /// Pixels whose right or lower neighbor has another label.
@@ -130,19 +161,13 @@ fn a_picture_in_any_format_has_the_regions_of_rgba() {
     let mut clip = samples(&line);
     let rgba = clip.swap_remove(clip.len() / 2);
     let from = gst_video::VideoInfo::from_caps(rgba.caps().unwrap()).unwrap();
-    let picture = gst_video::VideoFrame::from_buffer_readable(rgba.buffer_owned().unwrap(), &from).unwrap();
     let labels = |format: &str| {
-        let to = info(format, width, height);
-        let buffer = gst::Buffer::with_size(to.size()).unwrap();
-        let mut frame = gst_video::VideoFrame::from_buffer_writable(buffer, &to).unwrap();
-        let converter = gst_video::VideoConverter::new(&from, &to, None).unwrap();
-        converter.frame(&picture, &mut frame);
         let element = superpixel();
         element.set_property("superpixel-size", 16u32);
         element.set_property_from_str("overlay", "none");
         let (mut h, _bus) = harness(&element);
         h.set_src_caps(caps(format, width, height));
-        let output = h.push_and_pull(frame.into_buffer()).unwrap();
+        let output = h.push_and_pull(converted(rgba.buffer_owned().unwrap(), &from, format)).unwrap();
         let meta = SuperpixelMeta::from_buffer(&output).expect("meta");
         meta.labels().unwrap().as_slice().to_vec()
     };

@@ -127,6 +127,7 @@ fn any_params() -> impl Strategy<Value = Params> {
             merge: merge::Params { ratio, ..Default::default() },
             algorithm,
             masked: true,
+            stretch_gray16: false,
             ..Params::default()
         },
     )

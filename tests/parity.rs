@@ -465,6 +465,7 @@ fn drawn_params(seed: u64) -> Params {
         superpixels: if pick(6, 3) == 0 { 1 + pick(7, 3000) as u32 } else { 0 },
         connectivity: pick(8, 4) != 0,
         min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(9, 5) as usize],
+        stretch_gray16: pick(12, 2) == 0,
         algorithm,
         ..Params::default()
     }

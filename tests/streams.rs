@@ -62,8 +62,8 @@ const KINDS: [Kind; 8] = [
     },
     Kind {
         name: "gray16-png",
-        encode: "pngenc ! matroskamux",
-        decode: "matroskademux ! pngdec",
+        encode: "pngenc",
+        decode: "pngdec",
         caps: "format=GRAY16_BE,width=64,height=48",
         format: &["GRAY16_BE"],
     },
@@ -91,12 +91,24 @@ fn missing(description: &str) -> Vec<&str> {
     names.filter(|name| gst::ElementFactory::find(name).is_none()).collect()
 }
 
+/// Whether the encoder of this version takes the frames.
+fn takes(kind: &Kind) -> bool {
+    let encoder = kind.encode.split_whitespace().next().unwrap();
+    let caps: gst::Caps = format!("video/x-raw,framerate=25/1,{}", kind.caps).parse().unwrap();
+    let templates = gst::ElementFactory::find(encoder).unwrap().static_pad_templates();
+    templates.iter().any(|t| t.direction() == gst::PadDirection::Sink && t.caps().can_intersect(&caps))
+}
+
 /// Makes the file of a kind; `None`, with words, where its encoder is not there.
 fn make(kind: &Kind, folder: &Path) -> Option<PathBuf> {
     let needed = format!("{} ! {}", kind.encode, kind.decode);
     let missing = missing(&needed);
     if !missing.is_empty() {
         println!("skipped {}: no {}", kind.name, missing.join(", "));
+        return None;
+    }
+    if !takes(kind) {
+        println!("skipped {}: the encoder does not take {}", kind.name, kind.caps);
         return None;
     }
     let path = folder.join(kind.name);
