@@ -26,7 +26,7 @@ fn thermal(offset: f64) -> (Vec<u16>, Vec<usize>) {
                 ((x - f64::from(cx)) / f64::from(rx)).powi(2) + ((y - f64::from(cy)) / f64::from(ry)).powi(2)
                     < 1.0
             };
-            let body = bodies.iter().enumerate().filter(inside).last();
+            let body = bodies.iter().enumerate().rfind(inside);
             let warm = body.map_or(29_300.0 + 300.0 * x / WIDTH as f64, |(_, body)| 29_500.0 + body.4);
             // The sum of four is nearly normal, with a deviation of 5.
             let noise = (0..4).map(|_| uniform()).sum::<f64>() * 5.0 * 3f64.sqrt();

@@ -313,7 +313,7 @@ impl PixelFormat {
     pub fn packed_rgb(self) -> Option<PackedRgb> {
         let Layout { family, planes, channels: [r, g, b], .. } = self.layout();
         let is_packed = *family == Family::Rgb && *planes == 1 && r.sample.bytes < 4;
-        is_packed.then(|| PackedRgb { bytes: r.step, offsets: [r.offset, g.offset, b.offset] })
+        is_packed.then_some(PackedRgb { bytes: r.step, offsets: [r.offset, g.offset, b.offset] })
     }
 
     /// Whether the channels are red, green and blue.

@@ -90,7 +90,7 @@ impl Overlay {
                 continue;
             }
             for (channel, code) in layout.channels[..layout.own_channels()].iter().zip(color) {
-                fill_samples(channel, &mut pair.planes[channel.plane][y % 2], columns.clone(), code);
+                fill_samples(channel, pair.planes[channel.plane][y % 2], columns.clone(), code);
             }
         }
     }
