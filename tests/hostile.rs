@@ -110,6 +110,7 @@ fn params() -> impl Strategy<Value = Params> {
                 temporal,
                 temporal_inertia,
                 masked,
+                stretch_gray16: masked,
                 algorithm,
             }
         },
