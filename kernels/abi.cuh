@@ -430,6 +430,79 @@ ABI(RefineArgs, straight, 8);
 ABI(RefineArgs, diagonal, 12);
 ABI_SIZE(RefineArgs, 16);
 
+// The stage that leaves exactly as many regions as are asked for.
+
+struct HierarchyArgs {
+  u32 width, height;
+  u32 regions;         // wanted
+  u32 planar;          // labels are connected
+  u32 max_pairs;       // that any frame can have
+  u32 least;           // of the cost, as in `Plan` of src/post/hierarchy/mod.rs
+  u64 contrast, position;
+  u32 position_shift;
+  u32 unused;
+};
+ABI(HierarchyArgs, width, 0);
+ABI(HierarchyArgs, height, 4);
+ABI(HierarchyArgs, regions, 8);
+ABI(HierarchyArgs, planar, 12);
+ABI(HierarchyArgs, max_pairs, 16);
+ABI(HierarchyArgs, least, 20);
+ABI(HierarchyArgs, contrast, 24);
+ABI(HierarchyArgs, position, 32);
+ABI(HierarchyArgs, position_shift, 40);
+ABI(HierarchyArgs, unused, 44);
+ABI_SIZE(HierarchyArgs, 48);
+
+// What the pixels of a region add up to. Those of a region that has joined another stay as they were.
+struct __align__(16) HierarchySums {
+  u32 count, unused;
+  u64 color[3];
+  u64 position[2];
+};
+ABI(HierarchySums, count, 0);
+ABI(HierarchySums, unused, 4);
+ABI(HierarchySums, color, 8);
+ABI(HierarchySums, position, 32);
+ABI_SIZE(HierarchySums, 48);
+
+// How a region has joined another, NO_JOIN if it has not.
+struct __align__(16) HierarchyJoin {
+  u32 into, height, round;  // height: its bits
+  u32 root;                 // where `into` has got to in the same round
+};
+ABI(HierarchyJoin, into, 0);
+ABI(HierarchyJoin, height, 4);
+ABI(HierarchyJoin, round, 8);
+ABI(HierarchyJoin, root, 12);
+ABI_SIZE(HierarchyJoin, 16);
+
+// Device memory of the stage: one entry for each label that connectivity gave, and tables of pairs. What there are two of, rounds take
+// turns with.
+struct Hierarchy {
+  HierarchySums *sums;
+  HierarchyJoin *joins;
+  u64 *selected[2];  // bits of the least cost above the neighbor that has it
+  u32 *heights;      // bits of the largest height within
+  u32 *keys[2];      // [slots] two labels, the lower one above
+  u32 *lengths[2];
+  u64 *contrasts[2];
+  u32 *roots[2];     // after the cut
+  u32 *numbers;      // of roots: the label to be
+  u32 *counts;       // a `HierarchyCount` each
+};
+ABI(Hierarchy, sums, 0);
+ABI(Hierarchy, joins, 8);
+ABI(Hierarchy, selected, 16);
+ABI(Hierarchy, heights, 32);
+ABI(Hierarchy, keys, 40);
+ABI(Hierarchy, lengths, 56);
+ABI(Hierarchy, contrasts, 72);
+ABI(Hierarchy, roots, 88);
+ABI(Hierarchy, numbers, 104);
+ABI(Hierarchy, counts, 112);
+ABI_SIZE(Hierarchy, 120);
+
 // Statistics.
 
 struct MeasureArgs {

@@ -18,6 +18,12 @@ __device__ __forceinline__ u32 feature_0(u32 feature) { return feature & 0x3ffu;
 __device__ __forceinline__ u32 feature_1(u32 feature) { return feature >> 10 & 0x7ffu; }
 __device__ __forceinline__ u32 feature_2(u32 feature) { return feature >> 21; }
 
+// Sum of the channels' absolute differences. Channels are compared where they stand, the third but for its shift.
+__device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
+  const u32 low = __usad(feature_0(a), feature_0(b), 0), middle = __usad(a & 0x7ffu << 10, b & 0x7ffu << 10, 0);
+  return __usad(feature_2(a), feature_2(b), low + (middle >> 10));
+}
+
 // What stands for a pixel outside of a mask: a feature that no color has; `OUTSIDE` of src/color.rs. And its label.
 #define OUTSIDE (1400u << 10 | 400u << 21)
 #define NO_LABEL 0xffffu

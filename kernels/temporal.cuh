@@ -46,12 +46,6 @@ __device__ __forceinline__ u64 square_of(i64 v) { return (u64)(v * v); }
 // 1/16 px in whole px, rounded half up.
 __device__ __forceinline__ i32 whole_px(i32 position) { return (position + POSITION_UNIT / 2) >> 4; }
 
-// Sum of the channels' absolute differences. Channels are compared where they stand, the third but for its shift.
-__device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
-  const u32 low = __usad(feature_0(a), feature_0(b), 0), middle = __usad(a & 0x7ffu << 10, b & 0x7ffu << 10, 0);
-  return __usad(feature_2(a), feature_2(b), low + (middle >> 10));
-}
-
 // How a round of a frame that follows another begins: from where the clusters are now; after a cut, from seeds, and else
 // not at all; from the sums of the round before.
 enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };

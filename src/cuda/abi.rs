@@ -347,6 +347,32 @@ arguments! {
         diagonal: u32,
     }
 
+    struct HierarchyArgs {
+        width: u32,
+        height: u32,
+        regions: u32,
+        planar: u32,
+        max_pairs: u32,
+        least: u32,
+        contrast: u64,
+        position: u64,
+        position_shift: u32,
+        unused: u32,
+    }
+
+    struct Hierarchy {
+        sums: Address<HierarchySums>,
+        joins: Address<HierarchyJoin>,
+        selected: [Address<u64>; 2],
+        heights: Address<u32>,
+        keys: [Address<u32>; 2],
+        lengths: [Address<u32>; 2],
+        contrasts: [Address<u64>; 2],
+        roots: [Address<u32>; 2],
+        numbers: Address<u32>,
+        counts: Address<u32>,
+    }
+
     struct MeasureArgs {
         label_stride: u32,
         measure: u32,
@@ -456,6 +482,20 @@ records! {
         step: i32,
         dx: i32,
         dy: i32,
+    }
+
+    struct HierarchySums {
+        count: u32,
+        unused: u32,
+        color: [u64; 3],
+        position: [u64; 2],
+    }
+
+    struct HierarchyJoin {
+        into: u32,
+        height: u32,
+        round: u32,
+        root: u32,
     }
 
     struct ComponentSums {

@@ -58,6 +58,7 @@ pub(crate) const CONNECT_THREADS: u32 = value("CONNECT_THREADS");
 pub(crate) const LIKE_REGION: u32 = value("LIKE_REGION");
 pub(crate) const MERGE_THREADS: u32 = value("MERGE_THREADS");
 pub(crate) const REFINE_THREADS: u32 = value("REFINE_THREADS");
+pub(crate) const HIERARCHY_THREADS: u32 = value("HIERARCHY_THREADS");
 pub(crate) const NUMBER_THREADS: u32 = value("NUMBER_THREADS");
 pub(crate) const MARK_GROUPS: u32 = value("MARK_GROUPS");
 pub(crate) const LATE_CAPACITY: u32 = value("LATE_CAPACITY");

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MPL-2.0
+// Stage `hierarchy`: regions that touch are joined pair by pair until exactly as many are left as were asked for; mirrors
+// src/post/hierarchy. One pass over pixels finds what regions hold and where they touch; what follows goes over regions and pairs.
+// The result does not depend on the order in which threads run: sums are integers, selections are minima.
+#include "hierarchy.cuh"
+#include "regions.cuh"
+#include "select.cuh"
+
+// Begins a frame: pixels and features of regions, no positions yet, no pair, no selection.
+// Grid: any number of blocks of MERGE_THREADS, a region and a slot a thread by turns.
+// In: regions [regions], their number.
+// Out: of `h` sums, joins, heights, the first selections [regions], the first table [slots], counts.
+// Race-free: a thread writes its own entries.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters, HierarchyArgs args) {
+  after_last_kernel(h, args);
+  const u32 count = counters[REGIONS], slots = slots_for(args, count);
+  if (FIRST < JOINED + 3) h.counts[FIRST] = FIRST == SUPERPIXELS ? count : 0;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    const RegionSums &region = regions[i];
+    h.sums[i] = {region.area, 0, {region.color[0], region.color[1], region.color[2]}, {0, 0}};
+    h.joins[i] = {NO_JOIN, 0, 0, 0};
+    h.heights[i] = 0;
+    h.selected[0][i] = NO_SELECTION;
+  }
+  const PairTable table = pairs_of(h, 0);
+  for (u32 slot = FIRST; slot < slots; slot += ALL) clear_pair(table, slot);
+}
+
+// Pairs of a tile are added up in shared memory. A pair that finds no slot after so many goes to the table of the frame at once.
+#define TILE_SLOTS 512
+#define TILE_PROBES 16
+
+struct TouchingShared {
+  u32 keys[TILE_SLOTS], lengths[TILE_SLOTS], contrasts[TILE_SLOTS];
+  // Of each component of the tile: sums of x and of y from its corner, 16 bits each; pixels.
+  u32 positions[TILE * TILE], pixels[TILE * TILE];
+};
+static_assert(TILE * TILE * (TILE - 1) < 1 << 16, "sums of positions in a tile");
+
+// Adds a piece of boundary between two labels that differ.
+__device__ __forceinline__ void touch(TouchingShared &shared, const PairTable &table, u32 mask, u32 a, u32 b, u32 length, u32 contrast) {
+  const u32 key = pair_key(a, b);
+  u32 slot = key * 0x9e3779b1u >> 7 & (TILE_SLOTS - 1);
+  for (u32 probe = 0; probe < TILE_PROBES; probe++, slot = (slot + 1) & (TILE_SLOTS - 1)) {
+    const u32 seen = atomicCAS(&shared.keys[slot], NO_PAIR, key);
+    if (seen != NO_PAIR && seen != key) continue;
+    atomicAdd(&shared.lengths[slot], length);
+    atomicAdd(&shared.contrasts[slot], contrast);
+    return;
+  }
+  add_pair(table, mask, key, length, contrast);
+}
+
+// A piece of boundary that a lane follows down a column.
+struct Piece {
+  u32 a, b, length, contrast;
+};
+
+// Pixels of four rows of a warp, a lane a column, and the row below. What is outside of the frame has no label.
+struct TouchingPixels {
+  u32 label[5], feature[5], component[4];
+  // Right of the tile, of the row that the lane's number says.
+  u32 label_right, feature_right;
+};
+
+__device__ __forceinline__ void load_pixel(const Components &c, const u16 *component_label, const u32 *features,
+                                           const HierarchyArgs &args, u32 tile, u32 x, u32 y, u32 &component, u32 &label, u32 &feature) {
+  component = label = NO_LABEL;
+  feature = 0;
+  if (x >= args.width || y >= args.height) return;
+  const size_t at = (size_t)y * args.width + x;
+  component = c.local[at];
+  feature = features[at];
+  label = component_label[c.tile_first[tile] + component];
+}
+
+__device__ __forceinline__ TouchingPixels load_touching(const Components &c, const u16 *component_label, const u32 *features,
+                                                        const HierarchyArgs &args, u32 x, u32 top) {
+  TouchingPixels own;
+  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x;
+  u32 unused;
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    load_pixel(c, component_label, features, args, tile, x, top + i, own.component[i], own.label[i], own.feature[i]);
+  }
+  const u32 below = (top + 4) / TILE * gridDim.x + blockIdx.x;
+  load_pixel(c, component_label, features, args, below, x, top + 4, unused, own.label[4], own.feature[4]);
+  own.label_right = NO_LABEL;
+  own.feature_right = 0;
+  if (lane_id() < 4) {
+    const u32 right = (blockIdx.x + 1) * TILE;
+    load_pixel(c, component_label, features, args, tile + 1, right, top + lane_id(), unused, own.label_right, own.feature_right);
+  }
+  return own;
+}
+
+// Sums of positions: each run of a component in a row at once.
+__device__ __forceinline__ void add_positions(TouchingShared &shared, const TouchingPixels &own, u32 row) {
+  const u32 lane = lane_id();
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    const u32 here = own.component[i], before = __shfl_up_sync(FULL_WARP, here, 1);
+    const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != here);
+    const bool ends = lane == 31 || starts >> (lane + 1) & 1;
+    if (!ends || here == NO_COMPONENT) continue;
+    const u32 start = run_start(starts, lane), n = lane + 1 - start;
+    atomicAdd(&shared.positions[here], (n * (start + lane) >> 1) + (n * (row + i) << 16));
+    atomicAdd(&shared.pixels[here], n);
+  }
+}
+
+// Pairs of 4-neighbors whose labels differ: to the right down the columns, then below along the rows, a piece at once.
+__device__ __forceinline__ void add_touching(TouchingShared &shared, const PairTable &table, u32 mask, const TouchingPixels &own) {
+  const u32 lane = lane_id();
+  Piece piece = {0, 0, 0, 0};
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    const u32 here = own.label[i];
+    u32 beside = __shfl_down_sync(FULL_WARP, here, 1), feature = __shfl_down_sync(FULL_WARP, own.feature[i], 1);
+    const u32 label_right = __shfl_sync(FULL_WARP, own.label_right, i), right = __shfl_sync(FULL_WARP, own.feature_right, i);
+    if (lane == 31) {
+      beside = label_right;
+      feature = right;
+    }
+    if (beside == here || max(beside, here) == NO_LABEL) continue;
+    if (piece.length && (piece.a != here || piece.b != beside)) {
+      touch(shared, table, mask, piece.a, piece.b, piece.length, piece.contrast);
+      piece.length = piece.contrast = 0;
+    }
+    piece = {here, beside, piece.length + 1, piece.contrast + feature_difference(own.feature[i], feature)};
+  }
+  if (piece.length) touch(shared, table, mask, piece.a, piece.b, piece.length, piece.contrast);
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    const u32 here = own.label[i], below = own.label[i + 1];
+    const bool touches = below != here && max(below, here) != NO_LABEL;
+    if (!__any_sync(FULL_WARP, touches)) continue;
+    const u32 pair = here << 16 | below, before = __shfl_up_sync(FULL_WARP, pair, 1);
+    const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != pair), start = run_start(starts, lane);
+    const u32 contrast = run_sum<32>(feature_difference(own.feature[i], own.feature[i + 1]), start);
+    const bool ends = lane == 31 || starts >> (lane + 1) & 1;
+    if (ends && touches) touch(shared, table, mask, here, below, lane + 1 - start, contrast);
+  }
+}
+
+// Positions of regions, and all pairs of regions that touch with the length and the contrast of their boundary.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, lane = column, four rows a warp.
+// In: components, labels [components], features [height][width].
+// Out: of `h` positions in sums [regions], the first table.
+// Race-free: slots are taken by compare-and-swap, and integers are added by atomics, in shared memory between barriers and then to
+// regions and the table.
+KERNEL __launch_bounds__(TILE_THREADS)
+    hierarchy_measure(Components c, const u16 *__restrict__ component_label, const u32 *__restrict__ features, Hierarchy h,
+                      HierarchyArgs args) {
+  after_last_kernel(c, args);
+  __shared__ TouchingShared shared;
+  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
+  const u32 row = threadIdx.x / 32 * 4;
+  const TouchingPixels own =
+      load_touching(c, component_label, features, args, blockIdx.x * TILE + lane_id(), blockIdx.y * TILE + row);
+  for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
+    shared.keys[i] = NO_PAIR;
+    shared.lengths[i] = shared.contrasts[i] = 0;
+  }
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.positions[i] = shared.pixels[i] = 0;
+  const PairTable table = pairs_of(h, 0);
+  const u32 mask = slots_for(args, h.counts[SUPERPIXELS]) - 1;
+  __syncthreads();
+  add_positions(shared, own, row);
+  add_touching(shared, table, mask, own);
+  __syncthreads();
+  for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
+    if (shared.keys[i] != NO_PAIR) add_pair(table, mask, shared.keys[i], shared.lengths[i], shared.contrasts[i]);
+  }
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+    const u32 label = component_label[first + i];
+    if (label == NO_LABEL) continue;
+    const u32 positions = shared.positions[i], n = shared.pixels[i];
+    atomicAdd(&h.sums[label].position[0], (u64)(n * blockIdx.x * TILE + (positions & 0xffffu)));
+    atomicAdd(&h.sums[label].position[1], (u64)(n * blockIdx.y * TILE + (positions >> 16)));
+  }
+}
+
+// Where the region `i`, which has selected `own`, gets to in a round: the lower of the two that select each other at the end of
+// its way; itself if it stays. While selections are only read.
+__device__ __forceinline__ u32 root_of(const u64 *selected, bool open, u32 i, u64 own) {
+  while (own != NO_SELECTION) {
+    const u32 to = (u32)own;
+    const u64 onward = __ldcg(&selected[to]);
+    if ((u32)onward == i) return min(i, to);
+    if (!open) break;
+    i = to;
+    own = onward;
+  }
+  return i;
+}
+
+// First half of a round: every region selects the neighbor of least cost. Roots take up the heights of what has joined them in the
+// round before, and the next round's table is cleared.
+__device__ __forceinline__ void select_neighbors(const Hierarchy &h, const HierarchyArgs &args, u32 count, u32 round, u32 slots,
+                                                 u32 next_slots) {
+  const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
+  u64 *const selected = h.selected[round & 1];
+  for (u32 slot = FIRST; slot < slots; slot += ALL) {
+    const u32 key = __ldcg(&table.keys[slot]);
+    if (key == NO_PAIR) continue;
+    const u32 a = key >> 16, b = key & 0xffffu;
+    const u64 cost = join_cost(args, load_region(h, a), load_region(h, b), __ldcg(&table.lengths[slot]), __ldcg(&table.contrasts[slot]));
+    atomicMin(&selected[a], cost << 32 | b);
+    atomicMin(&selected[b], cost << 32 | a);
+  }
+  for (u32 slot = FIRST; slot < next_slots; slot += ALL) clear_pair(next, slot);
+  for (u32 i = FIRST; round > 0 && i < count; i += ALL) {
+    // The thread's own.
+    const HierarchyJoin join = h.joins[i];
+    if (join.into != NO_JOIN && join.round == round - 1) atomicMax(&h.heights[join.root], join.height);
+  }
+}
+
+// Second half: regions join, and give what they hold to the root of their way; pairs are named anew, in the next round's table.
+// Returns how many of this thread's regions have joined. Clears the selections of the next round.
+__device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32 round, u32 slots, u32 next_slots, bool open, u32 floor) {
+  const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
+  const u64 *const selected = h.selected[round & 1];
+  u32 joined = 0;
+  for (u32 i = FIRST; i < count; i += ALL) {
+    h.selected[(round + 1) & 1][i] = NO_SELECTION;
+    if (h.joins[i].into != NO_JOIN) continue;
+    const u64 own = __ldcg(&selected[i]);
+    const u32 root = root_of(selected, open, i, own), into = (u32)own;
+    if (root == i) continue;
+    const u32 within = max(__ldcg(&h.heights[i]), __ldcg(&h.heights[into]));
+    h.joins[i] = {into, max(max((u32)(own >> 32), within), floor), round, root};
+    const HierarchySums sums = load_region(h, i);
+    HierarchySums *const to = h.sums + root;
+    atomicAdd(&to->count, sums.count);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&to->color[j], sums.color[j]);
+#pragma unroll
+    for (int j = 0; j < 2; j++) atomicAdd(&to->position[j], sums.position[j]);
+    joined++;
+  }
+  for (u32 slot = FIRST; slot < slots; slot += ALL) {
+    const u32 key = __ldcg(&table.keys[slot]);
+    if (key == NO_PAIR) continue;
+    const u32 a = key >> 16, b = key & 0xffffu;
+    const u64 own_a = __ldcg(&selected[a]), own_b = __ldcg(&selected[b]);
+    const u32 length = __ldcg(&table.lengths[slot]);
+    const u64 contrast = __ldcg(&table.contrasts[slot]);
+    const u32 root_a = root_of(selected, open, a, own_a), root_b = root_of(selected, open, b, own_b);
+    if (root_a != root_b) add_pair(next, next_slots - 1, pair_key(root_a, root_b), length, contrast);
+  }
+  return joined;
+}
+
+// A stage leaves one of so many regions; a round that joins fewer than one of so many is followed by an open one. Those of
+// src/post/hierarchy/mod.rs.
+#define HIERARCHY_STAGE 8
+#define HIERARCHY_FEW 16
+
+typedef BlockSelect<HIERARCHY_THREADS> SelectHeight;
+struct RoundsShared {
+  SelectHeight::Shared select;
+  u32 joined;
+};
+
+// The height of the merge of a rank, from 0, by the first block; all blocks get it. Behind a barrier of the grid.
+__device__ __forceinline__ u32 height_of_rank(RoundsShared &shared, const Hierarchy &h, u32 *counters, u32 count, u32 rank) {
+  if (blockIdx.x == 0) {
+    const auto height_of = [&](u32 i, u32 &height) {
+      const uint4 join = __ldcg((const uint4 *)(h.joins + i));
+      height = join.y;
+      return join.x != NO_JOIN;
+    };
+    const u32 height = SelectHeight::select(shared.select, count, rank, height_of).key;
+    if (threadIdx.x == 0) h.counts[FLOOR] = height;
+  }
+  grid_barrier(counters);
+  return __ldcg(&h.counts[FLOOR]);
+}
+
+// Rounds until few enough regions are left to undo what is too much.
+// Grid: cooperative, blocks of HIERARCHY_THREADS, all resident; a pair and a region a thread by turns.
+// In: of `h` what the kernels before have left.
+// Out: joins [regions].
+// Race-free: halves of rounds are between barriers of the grid. In the first, selections and heights change by atomic minima and
+// maxima, and a slot of the next table has one thread that clears it; sums are only read. In the second, selections and heights
+// are only read, but for those of the next round; a region that joins is read and written by its own thread, its root, which does not
+// join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
+// behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
+KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args) {
+  after_last_kernel(h, args);
+  __shared__ RoundsShared shared;
+  const u32 count = h.counts[SUPERPIXELS];
+  u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
+  bool open = false;
+  if (threadIdx.x == 0) shared.joined = 0;
+  while (2 * stage > args.regions) {
+    stage /= HIERARCHY_STAGE;
+    while (left > max(stage, 1)) {
+      // That of the regions before the round, which is enough for those after it.
+      const u32 next_slots = slots_for(args, left);
+      u32 *const joined_in = h.counts + JOINED + round % 3;
+      if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
+      select_neighbors(h, args, count, round, slots, next_slots);
+      grid_barrier(counters);
+      const u32 own = join_neighbors(h, count, round, slots, next_slots, open, floor);
+      if (own) atomicAdd(&shared.joined, own);
+      __syncthreads();
+      if (threadIdx.x == 0 && shared.joined) {
+        atomicAdd(joined_in, shared.joined);
+        shared.joined = 0;
+      }
+      grid_barrier(counters);
+      const u32 joined = __ldcg(joined_in);
+      if (joined == 0) return;
+      open = HIERARCHY_FEW * joined < left;
+      left -= joined;
+      slots = next_slots;
+      round++;
+    }
+    // Nobody asks for the last one.
+    if (2 * stage > args.regions) floor = height_of_rank(shared, h, counters, count, count - 2 * stage - 1);
+  }
+}
+
+typedef BlockSelect<NUMBER_THREADS> SelectJoin;
+typedef BlockScan<NUMBER_THREADS> ScanWords;
+// Words of a bitmap of all labels.
+#define LABEL_WORDS 2048
+#define WORDS_EACH (LABEL_WORDS / NUMBER_THREADS)
+struct CutShared {
+  SelectJoin::Shared select;
+  ScanWords::Shared scan;
+  u32 words[LABEL_WORDS], before[LABEL_WORDS];
+  u32 joined;
+};
+
+// Up to where merges are kept: those of lower heights, and of this height those whose round and label are not above `last`.
+struct Cut {
+  bool any;
+  u32 height, last;
+};
+__device__ __forceinline__ u32 order_of(const HierarchyJoin &join, u32 i) { return join.round << 16 | i; }
+__device__ __forceinline__ bool keeps(const Cut &cut, const HierarchyJoin &join, u32 i) {
+  if (!cut.any || join.into == NO_JOIN) return false;
+  return join.height < cut.height || (join.height == cut.height && order_of(join, i) <= cut.last);
+}
+
+// The cut that leaves `regions` of `count`, or as many as there can be. The block's threads call it.
+__device__ __forceinline__ Cut find_cut(CutShared &shared, const Hierarchy &h, u32 count, u32 regions) {
+  if (threadIdx.x == 0) shared.joined = 0;
+  __syncthreads();
+  u32 own = 0;
+  for (u32 i = threadIdx.x; i < count; i += NUMBER_THREADS) own += h.joins[i].into != NO_JOIN;
+  atomicAdd(&shared.joined, own);
+  __syncthreads();
+  const u32 wanted = count > regions ? count - regions : 0;
+  if (min(wanted, shared.joined) == 0) return {false, 0, 0};
+  if (wanted >= shared.joined) return {true, 0xffffffffu, 0xffffffffu};
+  const SelectJoin::Found height = SelectJoin::select(shared.select, count, wanted - 1, [&](u32 i, u32 &key) {
+    key = h.joins[i].height;
+    return h.joins[i].into != NO_JOIN;
+  });
+  if (height.rank + 1 == height.equal) return {true, height.key, 0xffffffffu};
+  const SelectJoin::Found last = SelectJoin::select(shared.select, count, height.rank, [&](u32 i, u32 &key) {
+    const HierarchyJoin join = h.joins[i];
+    key = order_of(join, i);
+    return join.into != NO_JOIN && join.height == height.key;
+  });
+  return {true, height.key, last.key};
+}
+
+// Undoes what is too much, and numbers what is left in the order of the lowest labels.
+// Grid: one block of NUMBER_THREADS, a label a thread by turns.
+// In: joins [regions].
+// Out: roots and numbers [regions], the number of regions; of `h` sums of the regions to be, zero; heights, as memory.
+// Race-free: between barriers a thread writes its own labels' entries, of one array while another is read; the least of a
+// root's labels is an atomic minimum.
+KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_cut(Hierarchy h, u32 *__restrict__ counters, HierarchyArgs args) {
+  after_last_kernel(h, args);
+  __shared__ CutShared shared;
+  const u32 count = h.counts[SUPERPIXELS], thread = threadIdx.x;
+  const Cut cut = find_cut(shared, h, count, args.regions);
+  u32 *lowest = h.heights;
+  for (u32 i = thread; i < count; i += NUMBER_THREADS) {
+    const HierarchyJoin join = h.joins[i];
+    h.roots[0][i] = keeps(cut, join, i) ? join.into : i;
+    lowest[i] = 0xffffffffu;
+  }
+  // Ways to the roots, half as long with each turn.
+  u32 turn = 0;
+  for (bool changed = cut.any; __syncthreads_or(changed); turn ^= 1) {
+    changed = false;
+    const u32 *from = h.roots[turn];
+    for (u32 i = thread; i < count; i += NUMBER_THREADS) {
+      const u32 up = from[i], next = from[up];
+      h.roots[turn ^ 1][i] = next;
+      changed |= next != up;
+    }
+  }
+  u32 *const roots = h.roots[turn];
+  for (u32 i = thread; i < count; i += NUMBER_THREADS) {
+    atomicMin(&lowest[roots[i]], i);
+    if (turn) h.roots[0][i] = roots[i];
+  }
+  for (u32 word = thread; word < LABEL_WORDS; word += NUMBER_THREADS) shared.words[word] = 0;
+  __syncthreads();
+  // The lowest label of each region.
+  for (u32 base = 0; base < count; base += NUMBER_THREADS) {
+    const u32 i = base + thread, bits = __ballot_sync(FULL_WARP, i < count && __ldcg(&lowest[roots[min(i, count - 1)]]) == i);
+    if (lane_id() == 0 && i < count) shared.words[i / 32] = bits;
+  }
+  __syncthreads();
+  u32 own[WORDS_EACH], sum = 0;
+#pragma unroll
+  for (u32 j = 0; j < WORDS_EACH; j++) sum += own[j] = __popc(shared.words[WORDS_EACH * thread + j]);
+  u32 before = ScanWords::exclusive_sum<false>(shared.scan, sum);
+#pragma unroll
+  for (u32 j = 0; j < WORDS_EACH; j++) {
+    shared.before[WORDS_EACH * thread + j] = before;
+    before += own[j];
+  }
+  const u32 regions = shared.scan.total;
+  if (thread == 0) counters[REGIONS] = regions;
+  __syncthreads();
+  for (u32 i = thread; i < count; i += NUMBER_THREADS) {
+    const u32 bits = shared.words[i / 32];
+    if (bits >> i % 32 & 1) h.numbers[roots[i]] = shared.before[i / 32] + __popc(bits & ((1u << i % 32) - 1));
+    if (i < regions) h.sums[i] = {0, 0, {0, 0, 0}, {0, 0}};
+  }
+}
+
+// Components take the label of what their region has become, and what regions hold is added up.
+// Grid: any number of blocks of MERGE_THREADS, a component and a region a thread by turns.
+// In: roots, numbers, regions before the stage [regions].
+// Out: labels [components], in place; of `h` sums of the regions to be.
+// Race-free: a thread writes its own component's label; integers, added by atomics.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    hierarchy_label(Components c, Hierarchy h, u16 *__restrict__ component_label, const RegionSums *__restrict__ regions) {
+  after_last_kernel(c, regions);
+  const u32 components = c.counters[COMPONENTS], count = h.counts[SUPERPIXELS];
+  for (u32 i = FIRST; i < components; i += ALL) {
+    if (component_label[i] != NO_LABEL) component_label[i] = (u16)h.numbers[h.roots[0][component_label[i]]];
+  }
+  for (u32 i = FIRST; i < count; i += ALL) {
+    HierarchySums *const to = h.sums + h.numbers[h.roots[0][i]];
+    atomicAdd(&to->count, regions[i].area);
+#pragma unroll
+    for (int j = 0; j < 3; j++) atomicAdd(&to->color[j], regions[i].color[j]);
+  }
+}
+
+// Regions begin with what they hold.
+// Grid: any number of blocks of MERGE_THREADS, a region a thread by turns.
+// In: of `h` sums of the regions.
+// Out: regions [regions].
+// Race-free: a thread writes its own region.
+KERNEL __launch_bounds__(MERGE_THREADS)
+    hierarchy_regions(Hierarchy h, RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
+  after_last_kernel(h, counters);
+  const u32 count = counters[REGIONS];
+  for (u32 i = FIRST; i < count; i += ALL) store_region(regions + i, region_of(h.sums[i].count, h.sums[i].color));
+}
