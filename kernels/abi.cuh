@@ -485,8 +485,9 @@ struct Hierarchy {
   u64 *selected[2];  // bits of the least cost above the neighbor that has it
   u32 *heights;      // bits of the largest height within
   u32 *keys[2];      // [slots] two labels, the lower one above
-  u32 *lengths[2];
+  u32 *lengths[2], *held[2];
   u64 *contrasts[2];
+  u32 *earlier;      // region of the last frame, NO_JOIN if none
   u32 *roots[2];     // after the cut
   u32 *numbers;      // of roots: the label to be
   u32 *counts;       // a `HierarchyCount` each
@@ -497,11 +498,13 @@ ABI(Hierarchy, selected, 16);
 ABI(Hierarchy, heights, 32);
 ABI(Hierarchy, keys, 40);
 ABI(Hierarchy, lengths, 56);
-ABI(Hierarchy, contrasts, 72);
-ABI(Hierarchy, roots, 88);
-ABI(Hierarchy, numbers, 104);
-ABI(Hierarchy, counts, 112);
-ABI_SIZE(Hierarchy, 120);
+ABI(Hierarchy, held, 72);
+ABI(Hierarchy, contrasts, 88);
+ABI(Hierarchy, earlier, 104);
+ABI(Hierarchy, roots, 112);
+ABI(Hierarchy, numbers, 128);
+ABI(Hierarchy, counts, 136);
+ABI_SIZE(Hierarchy, 144);
 
 // Statistics.
 

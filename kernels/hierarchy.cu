@@ -8,11 +8,13 @@
 
 // Begins a frame: pixels and features of regions, no positions yet, no pair, no selection.
 // Grid: any number of blocks of MERGE_THREADS, a region and a slot a thread by turns.
-// In: regions [regions], their number.
-// Out: of `h` sums, joins, heights, the first selections [regions], the first table [slots], counts.
+// In: regions [regions], their number; `from` [regions], the last frame's superpixel that each goes on from, or NONE, and `merged`, what
+// region that was in, both null where nothing lasts.
+// Out: of `h` sums, joins, heights, earlier regions, the first selections [regions], the first table [slots], counts.
 // Race-free: a thread writes its own entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters, HierarchyArgs args) {
+    hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters,
+                    const u32 *__restrict__ from, const u32 *__restrict__ merged, HierarchyArgs args) {
   after_last_kernel(h, args);
   const u32 count = counters[REGIONS], slots = slots_for(args, count);
   if (FIRST < JOINED + 3) h.counts[FIRST] = FIRST == SUPERPIXELS ? count : 0;
@@ -21,6 +23,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
     h.sums[i] = {region.area, 0, {region.color[0], region.color[1], region.color[2]}, {0, 0}};
     h.joins[i] = {NO_JOIN, 0, 0, 0};
     h.heights[i] = 0;
+    h.earlier[i] = from && from[i] != NO_JOIN ? merged[from[i]] : NO_JOIN;
     h.selected[0][i] = NO_SELECTION;
   }
   const PairTable table = pairs_of(h, 0);
@@ -49,7 +52,7 @@ __device__ __forceinline__ void touch(TouchingShared &shared, const PairTable &t
     atomicAdd(&shared.contrasts[slot], contrast);
     return;
   }
-  add_pair(table, mask, key, length, contrast);
+  add_pair(table, mask, key, {length, 0, contrast});
 }
 
 // A piece of boundary that a lane follows down a column.
@@ -171,7 +174,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
   add_touching(shared, table, mask, own);
   __syncthreads();
   for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
-    if (shared.keys[i] != NO_PAIR) add_pair(table, mask, shared.keys[i], shared.lengths[i], shared.contrasts[i]);
+    if (shared.keys[i] != NO_PAIR) add_pair(table, mask, shared.keys[i], {shared.lengths[i], 0, shared.contrasts[i]});
   }
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
     const u32 label = component_label[first + i];
@@ -201,12 +204,13 @@ __device__ __forceinline__ u32 root_of(const u64 *selected, bool open, u32 i, u6
 __device__ __forceinline__ void select_neighbors(const Hierarchy &h, const HierarchyArgs &args, u32 count, u32 round, u32 slots,
                                                  u32 next_slots) {
   const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
-  u64 *const selected = h.selected[round & 1];
+  u64 *const selected = of_turn(h.selected, round);
   for (u32 slot = FIRST; slot < slots; slot += ALL) {
     const u32 key = __ldcg(&table.keys[slot]);
     if (key == NO_PAIR) continue;
     const u32 a = key >> 16, b = key & 0xffffu;
-    const u64 cost = join_cost(args, load_region(h, a), load_region(h, b), __ldcg(&table.lengths[slot]), __ldcg(&table.contrasts[slot]));
+    const Boundary boundary = load_boundary(h, table, round, slot, a, b);
+    const u64 cost = join_cost(args, load_region(h, a), load_region(h, b), boundary);
     atomicMin(&selected[a], cost << 32 | b);
     atomicMin(&selected[b], cost << 32 | a);
   }
@@ -222,10 +226,11 @@ __device__ __forceinline__ void select_neighbors(const Hierarchy &h, const Hiera
 // Returns how many of this thread's regions have joined. Clears the selections of the next round.
 __device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32 round, u32 slots, u32 next_slots, bool open, u32 floor) {
   const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
-  const u64 *const selected = h.selected[round & 1];
+  const u64 *const selected = of_turn(h.selected, round);
+  u64 *const next_selected = of_turn(h.selected, round + 1);
   u32 joined = 0;
   for (u32 i = FIRST; i < count; i += ALL) {
-    h.selected[(round + 1) & 1][i] = NO_SELECTION;
+    next_selected[i] = NO_SELECTION;
     if (h.joins[i].into != NO_JOIN) continue;
     const u64 own = __ldcg(&selected[i]);
     const u32 root = root_of(selected, open, i, own), into = (u32)own;
@@ -246,10 +251,9 @@ __device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32
     if (key == NO_PAIR) continue;
     const u32 a = key >> 16, b = key & 0xffffu;
     const u64 own_a = __ldcg(&selected[a]), own_b = __ldcg(&selected[b]);
-    const u32 length = __ldcg(&table.lengths[slot]);
-    const u64 contrast = __ldcg(&table.contrasts[slot]);
+    const Boundary boundary = load_boundary(h, table, round, slot, a, b);
     const u32 root_a = root_of(selected, open, a, own_a), root_b = root_of(selected, open, b, own_b);
-    if (root_a != root_b) add_pair(next, next_slots - 1, pair_key(root_a, root_b), length, contrast);
+    if (root_a != root_b) add_pair(next, next_slots - 1, pair_key(root_a, root_b), boundary);
   }
   return joined;
 }
@@ -393,14 +397,15 @@ KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_cut(Hierarchy h, u32 *__restr
   u32 turn = 0;
   for (bool changed = cut.any; __syncthreads_or(changed); turn ^= 1) {
     changed = false;
-    const u32 *from = h.roots[turn];
+    const u32 *from = of_turn(h.roots, turn);
+    u32 *to = of_turn(h.roots, turn + 1);
     for (u32 i = thread; i < count; i += NUMBER_THREADS) {
       const u32 up = from[i], next = from[up];
-      h.roots[turn ^ 1][i] = next;
+      to[i] = next;
       changed |= next != up;
     }
   }
-  u32 *const roots = h.roots[turn];
+  u32 *const roots = of_turn(h.roots, turn);
   for (u32 i = thread; i < count; i += NUMBER_THREADS) {
     atomicMin(&lowest[roots[i]], i);
     if (turn) h.roots[0][i] = roots[i];

@@ -15,14 +15,26 @@ enum HierarchyCount {
   JOINED = 2        // how many have joined in a round, by turns of three
 };
 
+// Of two arrays that of a turn. Indexed, the parameters of a kernel would be copied to memory of each thread.
+template <class T>
+__device__ __forceinline__ T *of_turn(T *const (&two)[2], u32 turn) {
+  return turn & 1 ? two[1] : two[0];
+}
+
 // The table of pairs of a round; that of the next is beside it.
 struct PairTable {
-  u32 *keys, *lengths;
+  u32 *keys, *lengths, *held;
   u64 *contrasts;
 };
+
+// What is between two regions: pairs of 4-neighbors, as many of them as are between what was one region in the last frame, and the sum of
+// their differences.
+struct Boundary {
+  u32 length, held;
+  u64 contrast;
+};
 __device__ __forceinline__ PairTable pairs_of(const Hierarchy &h, u32 round) {
-  const u32 turn = round & 1;
-  return {h.keys[turn], h.lengths[turn], h.contrasts[turn]};
+  return {of_turn(h.keys, round), of_turn(h.lengths, round), of_turn(h.held, round), of_turn(h.contrasts, round)};
 }
 
 // Slots for all pairs of so many regions, more than twice as many as pairs: connected regions form a planar graph. Mirrored by
@@ -34,17 +46,29 @@ __device__ __forceinline__ u32 slots_for(const HierarchyArgs &args, u32 regions)
 
 __device__ __forceinline__ void clear_pair(const PairTable &table, u32 slot) {
   table.keys[slot] = NO_PAIR;
-  table.lengths[slot] = 0;
+  table.lengths[slot] = table.held[slot] = 0;
   table.contrasts[slot] = 0;
 }
 
 __device__ __forceinline__ u32 pair_key(u32 a, u32 b) { return min(a, b) << 16 | max(a, b); }
 
 // Adds a piece of boundary; any number of threads at once.
-__device__ __forceinline__ void add_pair(const PairTable &table, u32 mask, u32 key, u32 length, u64 contrast) {
+__device__ __forceinline__ void add_pair(const PairTable &table, u32 mask, u32 key, const Boundary &boundary) {
   const u32 slot = insert_key<NO_PAIR>(key, mask, [&](u32 slot) { return table.keys + slot; }).slot;
-  atomicAdd(&table.lengths[slot], length);
-  atomicAdd(&table.contrasts[slot], contrast);
+  atomicAdd(&table.lengths[slot], boundary.length);
+  if (boundary.held) atomicAdd(&table.held[slot], boundary.held);
+  atomicAdd(&table.contrasts[slot], boundary.contrast);
+}
+
+// What is between the regions of a slot. Superpixels, which pairs of the first round are of, tell what was one region before.
+__device__ __forceinline__ Boundary load_boundary(const Hierarchy &h, const PairTable &table, u32 round, u32 slot, u32 a, u32 b) {
+  Boundary boundary = {__ldcg(&table.lengths[slot]), 0, __ldcg(&table.contrasts[slot])};
+  if (round > 0) {
+    boundary.held = __ldcg(&table.held[slot]);
+  } else if (h.earlier[a] != NO_JOIN && h.earlier[a] == h.earlier[b]) {
+    boundary.held = boundary.length;
+  }
+  return boundary;
 }
 
 // What a region holds, as other blocks left it.
@@ -66,7 +90,7 @@ __device__ __forceinline__ HierarchySums load_region(const Hierarchy &h, u32 i) 
 struct RegionMean {
   u32 color[3], position[2];
 };
-__device__ __forceinline__ RegionMean mean_of(const HierarchySums &sums) {
+__device__ __forceinline__ RegionMean region_mean(const HierarchySums &sums) {
   RegionMean mean;
   // Of so many pixels at sides of at most 2^14 px, eight times the sums have 32 bits.
   if (sums.count <= 1u << 14) {
@@ -84,18 +108,25 @@ __device__ __forceinline__ RegionMean mean_of(const HierarchySums &sums) {
   return mean;
 }
 
-__device__ __forceinline__ u64 eighth_power(u64 r) {
-  const u64 square = r * r, fourth = square * square;
-  return fourth * fourth;
+// 16 times the fifth root of a length below 2^30, rounded down. The guess is less by 2^-16 of it, give or take a tenth of that.
+__device__ __forceinline__ u32 length_root(u32 length) {
+  const u32 guess = (u32)(16.0f * (1.0f - 1.0f / (1 << 16)) * exp2f(log2f((float)length) * 0.2f));
+  const u32 next = guess + 1, square = next * next;
+  return guess + ((u64)square * square * next <= (u64)length << 20);
 }
 
-// 16 times the eighth root of a length below 2^30, rounded down. A guess may be wrong by one.
-__device__ __forceinline__ u32 length_root(u32 length) {
-  const u64 wanted = (u64)length << 32;
-  u32 r = (u32)(16.0f * sqrtf(sqrtf(sqrtf((float)length))));
-  r -= eighth_power(r) > wanted;
-  r += eighth_power(r + 1) <= wanted;
-  return r;
+// A quotient by a number below 2^10, digit by digit of 16 bits.
+__device__ __forceinline__ u64 quotient_by_small(u64 top, u32 number) {
+  const Divisor divisor = divisor_of(number);
+  u64 out = 0;
+  u32 rest = 0;
+#pragma unroll
+  for (int shift = 48; shift >= 0; shift -= 16) {
+    const u32 part = rest << 16 | ((u32)(top >> shift) & 0xffffu), digit = quotient(part, divisor);
+    rest = part - digit * number;
+    out = out << 16 | digit;
+  }
+  return out;
 }
 
 // An integer as the bits of the largest 32-bit float that is not larger.
@@ -105,10 +136,18 @@ __device__ __forceinline__ u32 cost_bits(u64 cost) {
   return (u32)__float_as_int((float)(cost >> below << below));
 }
 
+// By how much less, in 1/256, regions differ that were one in the last frame; that of src/post/hierarchy/mod.rs.
+#define HELD 224u
+__device__ __forceinline__ u32 discount(const Boundary &boundary) {
+  if (boundary.held == 0) return 0;
+  const u32 share = boundary.length < 1u << 24 ? 256 * boundary.held / boundary.length : (u32)(256 * (u64)boundary.held / boundary.length);
+  return share * HELD >> 8;
+}
+
 // Bits of the cost of joining two regions along a boundary.
-__device__ __forceinline__ u32 join_cost(const HierarchyArgs &args, const HierarchySums &a, const HierarchySums &b, u32 length,
-                                         u64 contrast_sum) {
-  const RegionMean mean_a = mean_of(a), mean_b = mean_of(b);
+__device__ __forceinline__ u32 join_cost(const HierarchyArgs &args, const HierarchySums &a, const HierarchySums &b,
+                                         const Boundary &boundary) {
+  const RegionMean mean_a = region_mean(a), mean_b = region_mean(b);
   u32 color = 0;
 #pragma unroll
   for (int j = 0; j < 3; j++) color = __usad(mean_a.color[j], mean_b.color[j], color);
@@ -118,11 +157,12 @@ __device__ __forceinline__ u32 join_cost(const HierarchyArgs &args, const Hierar
     const u64 d = __usad(mean_a.position[j], mean_b.position[j], 0);
     apart += d * d;
   }
-  const u64 contrast = rounded_mean(4 * contrast_sum, length);
+  const u64 contrast = rounded_mean(4 * boundary.contrast, boundary.length);
   const u64 difference = (u64)color * color + args.least + (args.contrast * contrast * contrast >> 8) +
                          min((args.position * apart) >> args.position_shift, (u64)0xffffffffu);
   const u32 n = a.count, m = b.count;
   // Of 2^14 pixels at most each, the product has 32 bits.
   const u64 weight = max(n, m) < 1u << 14 ? 16 * n * m / (n + m) : 16 * (u64)n * m / (n + m);
-  return cost_bits(weight * min(difference, (u64)0xffffffffu) / length_root(length));
+  const u64 less = min(difference, (u64)0xffffffffu) * (256 - discount(boundary)) >> 8;
+  return cost_bits(quotient_by_small(weight * less, length_root(boundary.length)));
 }

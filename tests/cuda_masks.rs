@@ -2,63 +2,22 @@
 //! Frames with masks on the CUDA backend against the CPU backend: equality of every output, for stills and clips.
 #![cfg(feature = "cuda")]
 
+mod both;
 mod device;
 mod pictures;
 
+use both::{EVERYTHING, compare};
 use device::{device, short};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::color::ColorSpace;
-use gstsuperpixel::cpu::Cpu;
-use gstsuperpixel::cuda::{Cuda, Staging};
+use gstsuperpixel::cuda::Staging;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
-use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
+use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::{merge, refine};
 use pictures::{Buffer, PICTURES, Picture, SHAPES, Shape, clip, hash};
-
-const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
-
-/// Segments and draws on a clip on both backends, and compares every frame.
-fn compare(cuda: &Cuda, params: &Params, clip: &[Buffer], drawing: &Drawing, what: &str) {
-    let (info, g) = (clip[0].info, clip[0].info.geometry);
-    let what = format!("{what}: {:?} {}x{} {params:?}", info.format, g.width(), g.height());
-    let plan = Plan::new(params, info).unwrap();
-    let mut on_cpu = Engine::new(Cpu::new(2).unwrap(), plan.clone()).unwrap();
-    let mut on_cuda = Engine::new(cuda.clone(), plan).unwrap();
-    let mut staging = Staging::new(cuda, info).unwrap();
-    for (i, buffer) in clip.iter().enumerate() {
-        let (mut want, mut got) = (vec![0; g.pixels()], vec![0xfffe; g.pixels()]);
-        let mut labels = Labels::new(g, &mut want, g.width() as usize).unwrap();
-        on_cpu.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap();
-        let mut planes = [buffer.planes.clone(), buffer.planes.clone()];
-        let [drawn, drawn_on_cuda] = planes.each_mut().map(|planes| {
-            FrameMut::new(info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides).unwrap()
-        });
-        on_cpu.draw(&mut { drawn }, &labels, drawing).unwrap();
-        let mut frame = staging.upload(&buffer.frame()).unwrap();
-        on_cuda.segment(&frame, &mut (), EVERYTHING).unwrap();
-        on_cuda
-            .buffers()
-            .download_labels(&mut Labels::new(g, &mut got, g.width() as usize).unwrap())
-            .unwrap();
-        on_cuda.draw(&mut frame, &(), drawing).unwrap();
-        staging.download(&mut { drawn_on_cuda }).unwrap();
-        if let Some(at) = (0..want.len()).find(|&at| want[at] != got[at]) {
-            let (x, y) = (at % g.width() as usize, at / g.width() as usize);
-            let count = (0..want.len()).filter(|&at| want[at] != got[at]).count();
-            let counts = [on_cpu.regions().count, on_cuda.regions().count];
-            panic!(
-                "{what}: frame {i}: {count} labels differ, the first at {x}, {y}: {} and {} of {counts:?}",
-                want[at], got[at]
-            );
-        }
-        assert_eq!(on_cpu.regions(), on_cuda.regions(), "{what}: frame {i}");
-        assert!(planes[0] == planes[1], "{what}: frame {i} is drawn differently with {drawing:?}");
-        assert_eq!(on_cpu.next_id().unwrap(), on_cuda.next_id().unwrap(), "{what}: frame {i}");
-    }
-}
 
 fn info(w: u32, h: u32, format: PixelFormat) -> FrameInfo {
     FrameInfo::new(Geometry::new(w, h).unwrap(), format)

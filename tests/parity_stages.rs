@@ -21,7 +21,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{merge, refine};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, Picture, clip};
 
@@ -128,7 +128,11 @@ fn stages(params: &Params) -> Vec<Stage> {
     };
     let nick = params.algorithm.nick();
     let unrefined = Params { refine: refine::Params::default(), ..params.clone() };
-    let unmerged = Params { merge: merge::Params::default(), ..unrefined.clone() };
+    let unmerged = Params {
+        merge: merge::Params::default(),
+        hierarchy: hierarchy::Params::default(),
+        ..unrefined.clone()
+    };
     let pieces = Params { connectivity: false, ..unmerged.clone() };
     add("ingest", params, Part::Features);
     let rounds = |iterations| {
@@ -176,6 +180,12 @@ fn stages(params: &Params) -> Vec<Stage> {
         }
         if params.temporal {
             add("merge, names", &unrefined, Part::Ways);
+        }
+    }
+    if params.hierarchy.regions > 0 {
+        add("hierarchy", &unrefined, Part::Labels);
+        if params.temporal {
+            add("hierarchy, names", &unrefined, Part::Ways);
         }
     }
     for sweeps in 1..=params.refine.sweeps {
@@ -274,7 +284,7 @@ fn slic(adaptive_compactness: bool, color_space: ColorSpace) -> AlgorithmParams 
     })
 }
 
-/// Every algorithm that both backends have, with merging, with refining and without connectivity, and some of that together.
+/// Every algorithm that both backends have, with merging, with refining, with a number of regions and without connectivity, and some of that together.
 fn settings() -> Vec<Params> {
     let merge = merge::Params { ratio: 2.0, passes: 2, ..Default::default() };
     let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
@@ -289,6 +299,12 @@ fn settings() -> Vec<Params> {
         merged(with(12, AlgorithmParams::Lsc(lsc::Params::default()))),
         Params { connectivity: false, ..refined(with(10, AlgorithmParams::Lsc(lsc::Params::default()))) },
         with(16, AlgorithmParams::QuickShift(small)),
+        // The same superpixels as without: their number does not follow from that of regions.
+        Params {
+            superpixels: 90,
+            hierarchy: hierarchy::Params { regions: 12, ..Default::default() },
+            ..with(16, slic(false, ColorSpace::Lab))
+        },
     ]
 }
 

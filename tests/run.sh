@@ -209,7 +209,7 @@ run_emulated() {
     export GST_REGISTRY=$folder/registry.bin LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_SHORT=1
     # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test parity_stages --test cuda_temporal --test cuda_masks --test cuda_memory --test cuda_ownership --test cuda_arrays --test kept --test cuda_context --test cuda_element \
+    cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test parity_stages --test cuda_temporal --test cuda_masks --test cuda_hierarchy --test cuda_memory --test cuda_ownership --test cuda_arrays --test kept --test cuda_context --test cuda_element \
         --test cuda_zero_copy --test cuda_bad_buffers --test cuda_async --test cuda_decoder --test cuda_cycles --test cuda_faults
     # Once more as a device whose grids overlap, with all work put off until somebody waits for it.
     # shellcheck disable=SC2046  # words on purpose
@@ -218,8 +218,8 @@ run_emulated() {
     # And as one with as many multiprocessors as large devices have, whose grids are larger than small frames, which puts branches of
     # graphs off, and sets some blocks up before the grid before has begun.
     # shellcheck disable=SC2046  # words on purpose
-    EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test cuda_temporal --test cuda_masks -- \
-        many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips masked
+    EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test cuda_temporal --test cuda_masks --test cuda_hierarchy -- \
+        many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips masked numbers_of_regions islands_match clips_match
     # Its other cases take a minute.
     python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
 }

@@ -176,7 +176,7 @@ memcheck() { sanitize '^(parity|cuda|element)' memcheck; }
 refused="--skip a_current_context_that_has_ended --skip addresses_are_known_or_not"
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
 race_set="drawn_parameters ingest_matches quickshift_matches"
-racecheck() { sanitize '^parity$' racecheck --racecheck-report all; }
+racecheck() { sanitize '^(parity|cuda_hierarchy)$' racecheck --racecheck-report all; }
 initcheck() {
     local checker own status=0
     sanitize '^(parity|cuda)' initcheck --print-limit 100000 || status=$?

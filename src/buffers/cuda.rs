@@ -72,7 +72,8 @@ pub struct FrameBuffers {
     pub(crate) means: Memory<u64>,
     pub(crate) records: Memory<Region>,
     pub(crate) neighbors: Option<NeighborMemory>,
-    max_pairs: usize,
+    /// Most touching pairs that a frame can have.
+    pub(crate) max_pairs: usize,
     /// Pixels from which on a component never joins another.
     large: u32,
     local: Memory<u16>,

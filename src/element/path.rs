@@ -111,10 +111,9 @@ impl State {
 }
 
 fn cpu_only(params: &Params) -> String {
-    let what = match &params.hierarchy {
-        hierarchy if hierarchy.regions > 0 => "regions above 0 run".into(),
-        hierarchy if hierarchy.levels => "hierarchy=true runs".into(),
-        _ => format!("algo={} runs", params.algorithm.algorithm().nick()),
+    let what = match params.hierarchy.levels {
+        true => "hierarchy=true runs".into(),
+        false => format!("algo={} runs", params.algorithm.algorithm().nick()),
     };
     format!("{what} on the CPU only; set backend=cpu or backend=auto")
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, merge, overlay, refine, statistics};
+use crate::post::{connectivity, hierarchy, merge, overlay, refine, statistics};
 use crate::temporal;
 
 impl Engine<Cuda> {
@@ -123,16 +123,15 @@ impl Backend for Cuda {
     fn hierarchy(
         &self,
         plan: &Plan,
-        _: &FrameBuffers,
+        buffers: &FrameBuffers,
         _: Internal,
     ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
-        match plan.hierarchy {
-            None => Ok(None),
-            Some(_) => Err(Error::Backend {
-                backend: "cuda",
-                reason: "regions and their hierarchy run on the CPU only; use the cpu backend".into(),
-            }),
+        let Some(own) = plan.hierarchy else { return Ok(None) };
+        if own.levels {
+            let reason = "the list of merges is made on the CPU only; use the cpu backend".into();
+            return Err(Error::Backend { backend: "cuda", reason });
         }
+        Ok(Some(Box::new(hierarchy::cuda::Hierarchy::new(self, plan, buffers, own)?)))
     }
 
     fn refine(

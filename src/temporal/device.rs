@@ -102,7 +102,7 @@ impl State {
         let (n, cells) = (plan.frame.geometry.pixels(), plan.grid.cells());
         let squares = (temporal.thumbnail[0] * temporal.thumbnail[1]) as usize;
         // A sample gives at most one pair, and where regions are merged, a region.
-        let votes = if plan.merge.is_some() { max_regions } else { 0 };
+        let votes = if plan.merges() { max_regions } else { 0 };
         let samples = (temporal.samples as usize).max(votes);
         let changes_later = plan.merges() || plan.refine.is_some();
         let pairs = (2 * samples).next_power_of_two();
@@ -161,9 +161,9 @@ impl State {
             taken: Memory::new(cuda, what, 2 * max_regions)?,
             new_tracks: Memory::new(cuda, what, max_regions.div_ceil(32))?,
             from: Memory::new(cuda, what, max_regions)?,
-            merged: match plan.merge {
-                Some(_) => Some(Merged::new(cuda, max_regions)?),
-                None => None,
+            merged: match plan.merges() {
+                true => Some(Merged::new(cuda, max_regions)?),
+                false => None,
             },
             pairs: Memory::new(cuda, what, pairs)?,
             pair_list: Memory::new(cuda, what, samples)?,
@@ -271,6 +271,15 @@ impl State {
         self.early_labels().or(second).map_or(first_labels, Memory::address)
     }
 
+    /// Of each superpixel the last frame's that it goes on from, and of those the merged regions that they were in, until this frame's
+    /// are named; null where nothing is merged.
+    pub fn predecessors(&self) -> [Address<u32>; 2] {
+        match &self.merged {
+            Some(merged) => [self.from.address(), merged.numbers.address()],
+            None => [Address::NULL; 2],
+        }
+    }
+
     /// Names merged regions: `forest` says which superpixels they are.
     pub fn name_merged(
         &self,
@@ -291,7 +300,7 @@ impl State {
         };
         let (counters, shape) = (components.counters, self.args);
         let names = &mut args![regions, forest, counters, all, shape, names];
-        // SAFETY: the parameters of `temporal_merged`. `State::new` and `Merge::new` have made an entry for each of the most regions,
+        // SAFETY: the parameters of `temporal_merged`. `State::new` and the stage that merges have made an entry for each of the most regions,
         // and a table of pairs with twice as many slots.
         unsafe { queue.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
     }

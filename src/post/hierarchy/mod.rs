@@ -63,6 +63,8 @@ use crate::image::Geometry;
 use crate::range::Range;
 
 pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
 pub(crate) mod graph;
 mod pairs;
 

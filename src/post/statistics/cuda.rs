@@ -66,7 +66,7 @@ impl Statistics {
             lab_args: SpaceArgs::new(ColorTables::shared(ColorSpace::Lab, 8)?),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
             // Merging and refining bring them to the regions, too.
-            components_hold: u32::from(!plan.connectivity && plan.merge.is_none() && plan.refine.is_none()),
+            components_hold: u32::from(!plan.connectivity && !plan.merges() && plan.refine.is_none()),
             refined: u32::from(plan.refine.is_some()),
             linear: Memory::with(
                 cuda,

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, one for the cut.
+
+use super::Plan as Own;
+use crate::backend;
+use crate::buffers::cuda::FrameBuffers;
+use crate::cuda::Cuda;
+use crate::cuda::abi::{Address, Forest, Hierarchy as Lists, HierarchyArgs, HierarchyJoin, HierarchySums};
+use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::launch::{Kernel, args};
+use crate::cuda::memory::Memory;
+use crate::cuda::tuning::{HIERARCHY_THREADS, MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::post::merge;
+use crate::temporal::device::State;
+
+const MODULE: ModuleCode = module_code!("hierarchy");
+
+/// A frame of this size gives one block of [`MERGE_THREADS`] about a component a thread, and one of [`HIERARCHY_THREADS`] about a
+/// slot of the table of pairs.
+const PIXELS_A_BLOCK: u32 = 2048;
+const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
+/// Words of `HierarchyCount` in kernels/hierarchy.cuh.
+const COUNTS: usize = 5;
+
+/// Slots of a table for so many pairs: a power of two, more than twice as many.
+fn slots_for(pairs: usize) -> usize {
+    2 << (2 * pairs | 31).ilog2()
+}
+
+pub(crate) struct Hierarchy {
+    /// Where connectivity leaves pixels and features with the components.
+    gather: Option<Kernel>,
+    start: Kernel,
+    measure: Kernel,
+    rounds: Kernel,
+    cut: Kernel,
+    label: Kernel,
+    regions: Kernel,
+    /// Labels before merging, where identities last.
+    keep: Kernel,
+    args: HierarchyArgs,
+    sums: Memory<HierarchySums>,
+    joins: Memory<HierarchyJoin>,
+    heights: Memory<u32>,
+    earlier: Memory<u32>,
+    numbers: Memory<u32>,
+    counts: Memory<u32>,
+    // Two of each, one behind the other.
+    selected: Memory<u64>,
+    roots: Memory<u32>,
+    keys: Memory<u32>,
+    lengths: Memory<u32>,
+    held: Memory<u32>,
+    contrasts: Memory<u64>,
+    /// Over components, over labels, and of the grid whose blocks wait for each other.
+    blocks: u32,
+    label_blocks: u32,
+    round_blocks: u32,
+}
+
+/// Both halves of an array.
+fn halves<T>(memory: &Memory<T>) -> [Address<T>; 2] {
+    [memory.address(), memory.address().item(memory.len() / 2)]
+}
+
+impl Hierarchy {
+    pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers, own: Own) -> Result<Self> {
+        let kernel = |name| cuda.device.kernel(&MODULE, name, "hierarchy");
+        let (what, labels) = ("device memory", buffers.max_regions);
+        let slots = slots_for(buffers.max_pairs);
+        let (width, height) = (buffers.geometry.width, buffers.geometry.height);
+        let multiprocessors = cuda.device.multiprocessors;
+        let rounds = kernel("hierarchy_rounds")?;
+        // At most one a multiprocessor, each of which has to meet all others.
+        let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
+        let shared = |name| cuda.device.kernel(&merge::cuda::MODULE, name, "hierarchy");
+        Ok(Self {
+            gather: if plan.connectivity { None } else { Some(shared("merge_gather")?) },
+            start: kernel("hierarchy_start")?,
+            measure: kernel("hierarchy_measure")?,
+            rounds,
+            cut: kernel("hierarchy_cut")?,
+            label: kernel("hierarchy_label")?,
+            regions: kernel("hierarchy_regions")?,
+            keep: shared("merge_keep")?,
+            args: HierarchyArgs {
+                width,
+                height,
+                regions: own.regions,
+                planar: u32::from(plan.connectivity),
+                max_pairs: buffers.max_pairs as u32,
+                least: own.least,
+                contrast: own.contrast.into(),
+                position: own.position.into(),
+                position_shift: own.position_shift,
+                unused: 0,
+            },
+            sums: Memory::new(cuda, what, labels)?,
+            joins: Memory::new(cuda, what, labels)?,
+            heights: Memory::new(cuda, what, labels)?,
+            earlier: Memory::new(cuda, what, labels)?,
+            numbers: Memory::new(cuda, what, labels)?,
+            counts: Memory::new(cuda, what, COUNTS)?,
+            selected: Memory::new(cuda, what, 2 * labels)?,
+            roots: Memory::new(cuda, what, 2 * labels)?,
+            keys: Memory::new(cuda, what, 2 * slots)?,
+            lengths: Memory::new(cuda, what, 2 * slots)?,
+            held: Memory::new(cuda, what, 2 * slots)?,
+            contrasts: Memory::new(cuda, what, 2 * slots)?,
+            blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * multiprocessors),
+            label_blocks: (labels as u32).div_ceil(MERGE_THREADS).clamp(1, 8 * multiprocessors),
+            round_blocks: (width * height).div_ceil(PIXELS_A_ROUND_BLOCK).clamp(1, resident),
+        })
+    }
+
+    fn lists(&self) -> Lists {
+        Lists {
+            sums: self.sums.address(),
+            joins: self.joins.address(),
+            selected: halves(&self.selected),
+            heights: self.heights.address(),
+            keys: halves(&self.keys),
+            lengths: halves(&self.lengths),
+            held: halves(&self.held),
+            contrasts: halves(&self.contrasts),
+            earlier: self.earlier.address(),
+            roots: halves(&self.roots),
+            numbers: self.numbers.address(),
+            counts: self.counts.address(),
+        }
+    }
+
+    /// Keeps the labels of superpixels for the next frame, and names merged regions after those of the last.
+    fn name(&self, buffers: &FrameBuffers) -> Result<()> {
+        let Some(state) = &buffers.temporal else { return Ok(()) };
+        let (components, labels) = (buffers.components(), buffers.component_labels.address());
+        let kept = state.early_labels().map_or(Address::NULL, Memory::address);
+        let (width, height) = (buffers.geometry.width, buffers.geometry.height);
+        let planes = &mut args![components, labels, kept, width, height];
+        // SAFETY: the parameters of `merge_keep` of kernels/merge.cu; the plane that `State::new` has made is of this geometry.
+        unsafe { buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)? };
+        let [parent, _] = halves(&self.roots);
+        let forest = Forest { parent, number: self.numbers.address(), count: self.counts.address() };
+        let all = state.addresses(buffers.first_labels.address());
+        state.name_merged(&buffers.queue, &components, all, buffers.regions.address(), forest)
+    }
+}
+
+impl backend::Hierarchy<Cuda> for Hierarchy {
+    fn build(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+        let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists());
+        let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
+        let (shape, features, queue) = (self.args, buffers.features(), &buffers.queue);
+        let (over_components, over_labels) = ((self.blocks, 1), (self.label_blocks, 1));
+        let [from, merged] = buffers.temporal.as_ref().map_or([Address::NULL; 2], State::predecessors);
+        // SAFETY: the parameters of the kernels of kernels/hierarchy.cu. Lists, labels and regions are as connectivity left them, whose
+        // numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each of the most regions, and
+        // tables with slots for the most pairs.
+        unsafe {
+            if let Some(gather) = &self.gather {
+                queue.launch(
+                    gather,
+                    over_components,
+                    MERGE_THREADS,
+                    &mut args![components, labels, regions],
+                )?;
+            }
+            let begin = &mut args![lists, regions, counters, from, merged, shape];
+            queue.launch(&self.start, over_labels, MERGE_THREADS, begin)?;
+            let pixels = &mut args![components, labels, features, lists, shape];
+            queue.launch(&self.measure, buffers.tiles, TILE_THREADS, pixels)?;
+            self.rounds.launch_cooperative(
+                &queue.cuda.stream,
+                self.round_blocks,
+                HIERARCHY_THREADS,
+                &mut args![lists, counters, shape],
+            )?;
+            queue.mark(self.rounds.stage)?;
+            queue.launch(&self.cut, (1, 1), NUMBER_THREADS, &mut args![lists, counters, shape])?;
+            self.name(buffers)?;
+            let names = &mut args![components, lists, labels, regions];
+            queue.launch(&self.label, over_components, MERGE_THREADS, names)?;
+            queue.launch(&self.regions, over_labels, MERGE_THREADS, &mut args![lists, regions, counters])
+        }
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Exact numbers of regions on the CUDA backend against the CPU backend: equality of every output, for stills, masks and clips.
+//!
+//! Without a device each test prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
+//! `SUPERPIXEL_SHORT=1` takes the small cases only.
+#![cfg(feature = "cuda")]
+
+mod both;
+mod device;
+mod pictures;
+
+use both::{Both, compare};
+use device::{device, short};
+use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
+use gstsuperpixel::color::ColorSpace;
+use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
+use gstsuperpixel::post::{hierarchy, refine};
+use pictures::{Buffer, PICTURES, Picture, SHAPES, clip, hash};
+
+const DRAWINGS: [Drawing; 2] = [
+    Drawing { fill: Fill::MeanColor, boundaries: Some(Boundaries { color: 0x8040_ff20, width: 2 }) },
+    Drawing { fill: Fill::Labels, boundaries: None },
+];
+
+fn info(w: u32, h: u32, format: PixelFormat) -> FrameInfo {
+    FrameInfo::new(Geometry::new(w, h).unwrap(), format)
+}
+
+fn with_regions(regions: u32, params: Params) -> Params {
+    Params { hierarchy: hierarchy::Params { regions, ..params.hierarchy }, ..params }
+}
+
+/// Any parameters from a number, with numbers of regions from one to more than there are superpixels.
+fn drawn_params(seed: u64) -> Params {
+    let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(47).wrapping_add(salt)) % n;
+    let slic = slic::Params {
+        iterations: 1 + pick(1, 4) as u32,
+        compactness: [0.1, 10.0, 10.0, 700.0][pick(2, 4) as usize],
+        color_space: ColorSpace::ALL[pick(3, 4) as usize],
+        adaptive_compactness: pick(4, 3) == 0,
+    };
+    let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
+    Params {
+        superpixel_size: 4 + pick(6, 16) as u32,
+        superpixels: [0, 0, 40, 900, u32::MAX][pick(7, 5) as usize],
+        connectivity: pick(8, 5) != 0,
+        min_region: [0.0, 0.25, 0.25, 1.0][pick(9, 4) as usize],
+        hierarchy: hierarchy::Params {
+            regions: [1, 2, 1 + pick(12, 20) as u32, 1 + pick(13, 300) as u32, 65_535][pick(14, 5) as usize],
+            compactness: [0.0, 4.0, 8.0, 100.0][pick(15, 4) as usize],
+            levels: false,
+        },
+        refine: refine::Params { sweeps: [0, 0, 2][pick(16, 3) as usize], ..Default::default() },
+        temporal_inertia: [0.0, 0.2, 0.9][pick(10, 3) as usize],
+        algorithm: match pick(11, 5) {
+            0 | 1 => AlgorithmParams::Slic(slic),
+            2 | 3 => AlgorithmParams::Lsc(lsc::Params { iterations: slic.iterations, ratio: 0.1 }),
+            _ => AlgorithmParams::QuickShift(small),
+        },
+        ..Params::default()
+    }
+}
+
+#[test]
+fn drawn_numbers_of_regions_match_cpu() {
+    let Some(cuda) = device("drawn_numbers_of_regions_match_cpu") else { return };
+    for seed in 0..if short() { 60 } else { 600 } {
+        let pick = |salt: u64, n: u64| hash(seed * 101 + salt) % n;
+        let side = if short() { 110 } else { 400 };
+        let format = PixelFormat::ALL[pick(3, PixelFormat::ALL.len() as u64) as usize];
+        let info = info(1 + pick(1, side) as u32, 1 + pick(2, side) as u32, format);
+        let buffer = |seed: u64| Buffer::new(info, PICTURES[pick(4, 6) as usize], seed, pick(5, 9) as usize);
+        let masked = pick(6, 3) == 0;
+        let shape = SHAPES[seed as usize % SHAPES.len()];
+        let frames = match masked {
+            true => vec![buffer(1).with_mask(shape, seed, [0; 2]), buffer(2)],
+            false => vec![buffer(1)],
+        };
+        let params = Params { masked, ..drawn_params(seed) };
+        compare(&cuda, &params, &frames, &DRAWINGS[pick(7, 2) as usize], &format!("seed {seed}"));
+    }
+}
+
+/// Every level of one frame: flat pictures, whose costs are equal, noise, and those of one row or column.
+#[test]
+fn levels_match_cpu() {
+    let Some(cuda) = device("levels_match_cpu") else { return };
+    let sizes = if short() { vec![(120, 90), (1, 97)] } else { vec![(640, 480), (1, 900), (1920, 1080)] };
+    for (w, h) in sizes {
+        for picture in [Picture::Natural, Picture::Flat, Picture::Noise, Picture::Halves] {
+            let frame = [Buffer::new(info(w, h, PixelFormat::Rgb), picture, 3, 0)];
+            let one = with_regions(1, Params { superpixels: 4000, ..Params::default() });
+            let mut both = Both::new(&cuda, &one, frame[0].info, &format!("{picture:?}"));
+            for regions in [1, 2, 9, 30, 77, 200, 1000, 65_535] {
+                both.change(&with_regions(regions, one.clone()));
+                both.compare(&frame[0], &DRAWINGS[0]);
+            }
+        }
+    }
+    if short() {
+        return;
+    }
+    // As many superpixels as labels can name.
+    let slic = AlgorithmParams::Slic(slic::Params { compactness: 0.1, ..Default::default() });
+    let params = Params { superpixel_size: 4, min_region: 0.0, algorithm: slic, ..Params::default() };
+    let frame = [Buffer::new(info(1024, 1024, PixelFormat::Rgb), Picture::Noise, 5, 0)];
+    for regions in [1, 5000, 30_000] {
+        compare(&cuda, &with_regions(regions, params.clone()), &frame, &DRAWINGS[0], "many");
+    }
+    for (w, h) in [(3840, 2160), (7680, 4320)] {
+        let frame = [Buffer::new(info(w, h, PixelFormat::Nv12), Picture::Natural, 2, 0)];
+        for regions in [50, 2000, 20_000] {
+            compare(&cuda, &with_regions(regions, Params::default()), &frame, &DRAWINGS[0], "large");
+        }
+    }
+}
+
+/// A region that touches more others than rounds of pairs could ever take up: they are opened.
+#[test]
+fn islands_match_cpu() {
+    let Some(cuda) = device("islands_match_cpu") else { return };
+    let (w, h) = if short() { (96, 96) } else { (384, 384) };
+    let mut buffer = Buffer::new(info(w, h, PixelFormat::Rgb), Picture::Flat, 0, 0);
+    for (i, pixel) in buffer.planes[0].chunks_exact_mut(3).enumerate() {
+        let (x, y) = (i % w as usize, i / w as usize);
+        let inside = x % 6 > 2 && y % 6 > 2;
+        let shade = (hash((x / 6 + 1000 * (y / 6)) as u64) % 90) as u8;
+        pixel.copy_from_slice(&if inside { [160 + shade, shade, 60] } else { [30, 60, 90] });
+    }
+    let own = quickshift::Params { sigma: 1.0, tau: 3.0, ..Default::default() };
+    let algorithm = AlgorithmParams::QuickShift(own);
+    for (connectivity, regions) in [(true, 1), (true, 40), (false, 3)] {
+        let params =
+            Params { connectivity, min_region: 0.0, algorithm: algorithm.clone(), ..Params::default() };
+        compare(
+            &cuda,
+            &with_regions(regions, params),
+            std::slice::from_ref(&buffer),
+            &DRAWINGS[0],
+            "islands",
+        );
+    }
+}
+
+/// Merged regions have names of their own; the number of regions changes while superpixels go on.
+#[test]
+fn clips_match_cpu() {
+    let Some(cuda) = device("clips_match_cpu") else { return };
+    for seed in 0..if short() { 16 } else { 100 } {
+        let pick = |salt: u64, n: u64| hash(seed * 61 + salt) % n;
+        let side = if short() { 120 } else { 400 };
+        let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
+        let motion = [pick(3, 9) as i32 - 4, pick(4, 9) as i32 - 4];
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 7, motion, (pick(5, 2) == 0).then_some(4));
+        // Where the number of superpixels is not asked for, it follows that of regions.
+        let params = Params { temporal: true, superpixels: 300, ..drawn_params(seed) };
+        let mut both = Both::new(&cuda, &params, clip[0].info, &format!("clip {seed}"));
+        for (i, buffer) in clip.iter().enumerate() {
+            if i == 2 && pick(6, 3) == 0 {
+                both.cpu.reset();
+                both.cuda.reset();
+            }
+            if i == 5 {
+                both.change(&with_regions(1 + pick(7, 60) as u32, params.clone()));
+            }
+            both.compare(buffer, &DRAWINGS[i % 2]);
+        }
+    }
+}
