@@ -26,7 +26,7 @@ const COUNTS: usize = 5;
 
 /// Slots of a table for so many pairs: a power of two, more than twice as many.
 fn slots_for(pairs: usize) -> usize {
-    2 << (2 * pairs | 31).ilog2()
+    2 << ((2 * pairs) | 31).ilog2()
 }
 
 pub(crate) struct Hierarchy {
