@@ -123,11 +123,8 @@ fn merging(u: &mut Unstructured<'_>) -> Result<merge::Params> {
 /// Off, or a number of regions; not beside `merge`.
 fn regions(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
     params.hierarchy.compactness = within(u, hierarchy::COMPACTNESS)?;
-    params.hierarchy.regions = if params.merge.ratio > 0.0 || u.arbitrary()? {
-        0
-    } else {
-        u.int_in_range(1..=300)?
-    };
+    params.hierarchy.regions =
+        if params.merge.ratio > 0.0 || u.arbitrary()? { 0 } else { u.int_in_range(1..=300)? };
     Ok(())
 }
 

@@ -141,8 +141,7 @@ impl Fixture {
     /// Caps of the template, mostly.
     fn set_caps(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let taken = &stream::FORMATS[..stream::FORMATS.len() - stream::OTHERS];
-        let format =
-            if rarely(u, 12)? { *u.choose(&stream::FORMATS)? } else { *u.choose(taken)? };
+        let format = if rarely(u, 12)? { *u.choose(&stream::FORMATS)? } else { *u.choose(taken)? };
         let (width, height) = if rarely(u, 10)? {
             (u.int_in_range(1..=300)?, u.int_in_range(1..=40)?)
         } else {
