@@ -87,7 +87,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range, and for `regions` beside `merge`.
+    /// [`Error::Param`] for the first value outside its range, and for `regions` beside `merge`.
     pub fn validate(&self) -> Result<()> {
         SUPERPIXEL_SIZE.check(self.superpixel_size)?;
         SUPERPIXELS.check(self.superpixels)?;

@@ -19,7 +19,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{merge, refine};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use pictures::{Buffer, PICTURES, clip, hash};
 
 const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
@@ -311,8 +311,10 @@ fn clips_of_a_folder_match_cpu() {
         let mut pictures: Vec<_> =
             pictures.filter(|p| p.extension().is_some_and(|e| e == "jpg" || e == "png")).collect();
         pictures.sort();
-        for algorithm in algorithms() {
-            let params = Params { superpixels: 600, ..temporal(16, algorithm) };
+        let exactly = hierarchy::Params { regions: 50, ..Default::default() };
+        let plain = algorithms().map(|algorithm| Params { superpixels: 600, ..temporal(16, algorithm) });
+        let merged = plain.clone().map(|params| Params { hierarchy: exactly.clone(), ..params });
+        for params in plain.into_iter().chain(merged) {
             let mut pair: Option<Pair> = None;
             for picture in &pictures {
                 let picture = image::open(picture).unwrap().to_rgb8();

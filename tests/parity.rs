@@ -18,7 +18,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat, YuvMatrix};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{merge, refine};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, PICTURES, Picture, hash};
 
@@ -619,7 +619,12 @@ fn pictures_of_a_folder_match_cpu() {
         let strides = vec![3 * picture.width() as usize];
         let buffer = Buffer { info, planes: vec![picture.into_raw()], strides, mask: None };
         let [slic, lsc] = algorithms().map(|algorithm| Params { algorithm, ..Params::default() });
+        let exactly = |regions| hierarchy::Params { regions, ..Default::default() };
+        let refine = refine::Params { sweeps: 2, ..Default::default() };
         for params in [
+            Params { hierarchy: exactly(200), ..slic.clone() },
+            Params { hierarchy: exactly(1000), refine: refine.clone(), ..lsc.clone() },
+            Params { refine, ..slic.clone() },
             Params { superpixels: 1000, ..slic.clone() },
             Params { superpixels: 1000, ..lsc.clone() },
             slic,

@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] or [`Error::Stride`] where a plane or a stride is too short.
+    /// [`Error::Plane`](crate::error::Error::Plane) or [`Error::Stride`](crate::error::Error::Stride) where a plane or a stride is too short.
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
         let mut frame = Self { info, planes: [&[]; MOST_PLANES], strides: [0; MOST_PLANES], mask: None };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(MOST_PLANES).enumerate() {
@@ -67,7 +67,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] or [`Error::Stride`] where the mask or its stride is too short.
+    /// [`Error::Plane`](crate::error::Error::Plane) or [`Error::Stride`](crate::error::Error::Stride) where the mask or its stride is too short.
     pub fn with_mask(self, mask: &'a [u8], stride: usize) -> Result<Self> {
         let Geometry { width, height } = self.info.geometry;
         check_rows("mask", mask.len(), stride, width as usize, height as usize)?;
