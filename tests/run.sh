@@ -552,14 +552,14 @@ try_names() {
     [ "$(find . -mindepth 1 -printf x)" = "$(printf '%0*d' ${#names[@]} 0 | tr 0 x)" ]
 }
 section "file names" try_names
-# A minute of each; fuzz/run.sh for hours. Built by itself: for a sanitizer, with the coverage that libFuzzer needs.
+# Half a minute of each; fuzz/run.sh for hours. Built by itself: for a sanitizer, with the coverage that libFuzzer needs.
 for target in library metadata buffers emulated; do
     if ! compgen -G "$(rustc --print target-libdir)/librustc*_rt.asan.a" >/dev/null; then
         skip "fuzz, $target" "this compiler comes without AddressSanitizer; rustup's stable one has it"
     elif ! command -v c++ >/dev/null; then
         skip "fuzz, $target" "libFuzzer needs a C++ compiler"
     else
-        section "fuzz, $target" fuzz/run.sh 60 "$target"
+        section "fuzz, $target" fuzz/run.sh 30 "$target"
     fi
 done
 
