@@ -88,7 +88,7 @@ fn check_invariants(map: &[u16], regions: &Regions, plan: &Plan, buffer: &Buffer
     for (k, record) in regions.table.iter().enumerate() {
         let n = u64::from(area[k]);
         let mean = samples[k].map(|s| ((s as f64 / n as f64) + 0.5).floor() as u16);
-        let codes = if plan.frame().format.packed_rgb().is_some() { mean } else { yuv.rgb_wide(mean) };
+        let codes = if plan.frame().format.is_rgb() { mean } else { yuv.rgb_wide(mean) };
         let white = f64::from((1u32 << plan.frame().format.bits()) - 1);
         let rgb = codes.map(|c| (f64::from(c) * 255.0 / white + 0.5).floor() as u8);
         assert_eq!((record.track_id, record.area, record.bounds), (k as u32, area[k], bounds[k]));
