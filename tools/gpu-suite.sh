@@ -175,7 +175,7 @@ memcheck() { sanitize '^(parity|cuda|element)' memcheck; }
 # What the driver is asked there it is to refuse, which counts as an error.
 refused="--skip a_current_context_that_has_ended --skip addresses_are_known_or_not"
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
-race_set="drawn_parameters ingest_matches quickshift_matches"
+race_set="drawn_parameters ingest_matches quickshift_matches drawn_numbers islands_match"
 racecheck() { sanitize '^(parity|cuda_hierarchy)$' racecheck --racecheck-report all; }
 initcheck() {
     local checker own status=0

@@ -111,6 +111,7 @@ mod tests {
         assert_eq!(range(&[], last), first);
     }
 
+    #[cfg(feature = "cuda")]
     #[test]
     fn the_kernels_have_the_same_constants() {
         let source = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/gray.cu"));

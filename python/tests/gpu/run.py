@@ -174,12 +174,8 @@ class Tests:
             print(f"{algorithm}: {len(self.pictures)} pictures, three formats")
         wide = library.up(np.tile(picture, (1, 2, 1)))
         assert np.array_equal(library.down(sp.slic(wide[3:, 5 : 5 + picture.shape[1]])), sp.slic(np.tile(picture, (1, 2, 1))[3:, 5 : 5 + picture.shape[1]].copy()))
-        for bad in (wide[:, ::2], library.up(picture.transpose(2, 0, 1))):
-            try:
-                sp.slic(bad)
-                raise AssertionError("not refused")
-            except ValueError as error:
-                assert "contiguous" in str(error), error
+        # Every other pixel is packed on the device.
+        assert np.array_equal(library.down(sp.slic(wide[:, ::2])), sp.slic(np.tile(picture, (1, 2, 1))[:, ::2].copy()))
 
     def test_out(self, library):
         picture = self.pictures[0]
