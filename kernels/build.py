@@ -12,8 +12,7 @@ with a folder VERSION for each): an old one, whose PTX old drivers read, and a n
 
 A kernel file is plain device code: it includes kernels/*.cuh and kernels/*.h by bare name and nothing else.
 NAME.smNN.cubin is machine code, for compute capability 7.5, 8.x and 9.0. NAME.ptx is for what has none, from 7.5 on. A file
-that says `__CUDA_ARCH__ >= 800` also gives NAME.sm80.ptx, for 8.0 and above; one whose kernels begin with
-`after_last_kernel` also NAME.sm90.ptx, for 9.0 and above.
+whose kernels begin with `after_last_kernel` also gives NAME.sm90.ptx, for 9.0 and above.
 """
 
 import argparse
@@ -45,8 +44,8 @@ CODE_VERSION = "12.9.86"
 OLD_CODE = {"connectivity.cu"}
 
 BASE_ARCH = 75
-# Further variants, each for files that say what it is good for.
-MARKS = {80: re.compile(r"__CUDA_ARCH__\s*>=\s*800"), 90: re.compile(r"\b(?:after|beside)_last_kernel\(")}
+# A further variant, for files that say what it is good for. None for 8.x: every device of these takes machine code.
+MARKS = {90: re.compile(r"\b(?:after|beside)_last_kernel\(")}
 # A kernel whose body begins with something else.
 UNORDERED = re.compile(r"^KERNEL [^{;]*\{(?!\n  (?:after|beside)_last_kernel\([^;]*\);\n)", re.M)
 # Code for 8.0 runs on 8.6 and 8.9.

@@ -2,7 +2,7 @@
 // Stages `lsc/mean`, `lsc/assign` with `lsc/update`, and `lsc/label`; mirrors src/algo/lsc/cpu.rs and score.rs, whose order of floating
 // operations is part of the definition: single operations, never contracted, and explicit fused ones. Seeding and updating
 // are done by every block for the clusters that it needs, so a round is one launch.
-// Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
+// From `__CUDA_ARCH__` 800 on `warp_sum` of common.cuh is one instruction.
 #include "components.cuh"
 #include "rounds.cuh"
 

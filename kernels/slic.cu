@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stages `slic/assign` with `slic/update`, and `slic/label`; mirrors src/algo/slic/cpu.rs. Seeding and updating are done
 // by every block for the clusters that it needs, so a round is one launch.
-// Built a second time for `__CUDA_ARCH__ >= 800`, where `warp_sum` of common.cuh is one instruction.
+// From `__CUDA_ARCH__` 800 on `warp_sum` of common.cuh is one instruction.
 #include "clusters.cuh"
 #include "components.cuh"
 #include "rounds.cuh"

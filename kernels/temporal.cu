@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stages `temporal/motion`, `temporal/track` and `temporal/reassign`; mirrors src/temporal/motion.rs and reassign.rs.
 // All sums are integers and all choices maxima of keys, so the order of threads does not matter.
-// Built a second time for `__CUDA_ARCH__ >= 800`, where `total_of_warp` is one instruction.
+// From `__CUDA_ARCH__` 800 on `total_of_warp` is one instruction.
 #include "temporal.cuh"
 
 // Samples that a lane asks for at once while a region's are looked for: a cell of 16 px has 24 x 24 around it.

@@ -41,6 +41,23 @@ fn areas(map: &[u16], width: usize) -> usize {
     count
 }
 
+/// Checks that labels follow raster order and no region is below the smallest.
+fn order_and_size(map: &[u16], area: &[u32], params: &Params) {
+    let mut next = 0;
+    for &label in map {
+        assert!(label <= next, "labels do not follow raster order");
+        next = next.max(label + 1);
+    }
+    let side = match &params.algorithm {
+        AlgorithmParams::QuickShift(quickshift) => f64::from(quickshift.tau),
+        // The grid step follows from a wanted number.
+        _ if params.superpixels > 0 || params.hierarchy.regions > 0 => 0.0,
+        _ => f64::from(params.superpixel_size),
+    };
+    let least = (f64::from(params.min_region) * side * side) as u32;
+    assert!(area.len() == 1 || area.iter().all(|&area| area >= least), "a region below {least} px");
+}
+
 /// Checks the label map, without padding, and what was measured.
 pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buffer: &Buffer) {
     let width = buffer.info.geometry.width() as usize;
@@ -53,19 +70,10 @@ pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs
     assert!(area.iter().all(|&area| area > 0), "a label is not used");
     if params.connectivity {
         assert_eq!(areas(map, width), count, "labels are not one region each");
-        let mut next = 0;
-        for &label in map {
-            assert!(label <= next, "labels do not follow raster order");
-            next = next.max(label + 1);
+        // Refining moves first pixels, and pixels of the smallest regions.
+        if params.refine.sweeps == 0 {
+            order_and_size(map, &area, params);
         }
-        let side = match &params.algorithm {
-            AlgorithmParams::QuickShift(quickshift) => f64::from(quickshift.tau),
-            // The grid step follows from the wanted number.
-            _ if params.superpixels > 0 => 0.0,
-            _ => f64::from(params.superpixel_size),
-        };
-        let least = (f64::from(params.min_region) * side * side) as u32;
-        assert!(count == 1 || area.iter().all(|&area| area >= least), "a region below {least} px");
     }
     assert_eq!(regions.table.len(), if outputs.table { count } else { 0 }, "records");
     if outputs.table {

@@ -22,8 +22,6 @@ pub(crate) struct ModuleCode {
     pub name: &'static str,
     /// PTX for compute capability 7.5 and above.
     pub base: &'static str,
-    /// PTX for 8.0 and above, where it pays.
-    pub sm80: Option<&'static str>,
     /// PTX for 9.0 and above.
     pub sm90: &'static str,
     /// Machine code for 7.5, 8.x and 9.0.
@@ -32,11 +30,7 @@ pub(crate) struct ModuleCode {
 
 impl ModuleCode {
     fn for_capability(&self, capability: (i32, i32)) -> Image {
-        let text = match self.sm80 {
-            _ if capability >= (9, 0) => self.sm90,
-            Some(sm80) if capability >= (8, 0) => sm80,
-            _ => self.base,
-        };
+        let text = if capability >= (9, 0) { self.sm90 } else { self.base };
         // Code runs on the later ones of its generation, and on no other generation.
         let [sm75, sm80, sm90] = self.cubins;
         let code = match capability.0 {
@@ -49,19 +43,12 @@ impl ModuleCode {
     }
 }
 
-/// A compiled kernel file; `sm80` says that it has PTX of its own for 8.0.
+/// A compiled kernel file.
 macro_rules! module_code {
     ($name:literal) => {
-        $crate::cuda::device::module_code!(@ $name, None)
-    };
-    ($name:literal, sm80) => {
-        $crate::cuda::device::module_code!(@ $name, Some($crate::cuda::device::built!(include_str, $name, ".sm80.ptx")))
-    };
-    (@ $name:literal, $sm80:expr) => {
         $crate::cuda::device::ModuleCode {
             name: $name,
             base: $crate::cuda::device::built!(include_str, $name, ".ptx"),
-            sm80: $sm80,
             sm90: $crate::cuda::device::built!(include_str, $name, ".sm90.ptx"),
             cubins: [
                 $crate::cuda::device::built!(include_bytes, $name, ".sm75.cubin"),
@@ -449,20 +436,14 @@ mod tests {
 
     #[test]
     fn a_device_takes_the_code_of_its_generation() {
-        let code = ModuleCode {
-            name: "k",
-            base: "75",
-            sm80: Some("80"),
-            sm90: "90",
-            cubins: [b"c75", b"c80", b"c90"],
-        };
+        let code = ModuleCode { name: "k", base: "75", sm90: "90", cubins: [b"c75", b"c80", b"c90"] };
         let taken = |capability| {
             let Image { text, code } = code.for_capability(capability);
             (text, code.map_or("", |code| std::str::from_utf8(code).unwrap()))
         };
         assert_eq!(taken((7, 5)), ("75", "c75"));
-        assert_eq!(taken((8, 0)), ("80", "c80"));
-        assert_eq!(taken((8, 9)), ("80", "c80"));
+        assert_eq!(taken((8, 0)), ("75", "c80"));
+        assert_eq!(taken((8, 9)), ("75", "c80"));
         assert_eq!(taken((9, 0)), ("90", "c90"));
         assert_eq!(taken((10, 0)), ("90", ""));
         assert_eq!(taken((12, 1)), ("90", ""));

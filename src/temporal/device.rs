@@ -21,7 +21,7 @@ use crate::image::NO_LABEL;
 use crate::regions::Motion;
 
 /// Kernels of the motion of pictures and clusters.
-pub(super) const TEMPORAL: ModuleCode = module_code!("temporal", sm80);
+pub(super) const TEMPORAL: ModuleCode = module_code!("temporal");
 /// Kernels of identities.
 pub(super) const IDENTITY: ModuleCode = module_code!("identity");
 

@@ -20,7 +20,7 @@ use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS};
 use crate::error::Result;
 
-const MODULE: ModuleCode = module_code!("lsc", sm80);
+const MODULE: ModuleCode = module_code!("lsc");
 
 /// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
 const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;

@@ -15,7 +15,7 @@ use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL};
 use crate::error::Result;
 
-const MODULE: ModuleCode = module_code!("slic", sm80);
+const MODULE: ModuleCode = module_code!("slic");
 
 pub(crate) struct Slic {
     clustering: Clustering<SlicSums, SlicCenter, SlicArgs>,
