@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The public interface is the one written down in docs/interface.json: elements, pads, properties, texts. A change of it shows
-//! there. `SUPERPIXEL_WRITE=1` writes the file anew, and the tables of docs/properties.md with it.
+//! there. With `SUPERPIXEL_WRITE=1` this test writes the file anew, and `tests/documents.rs` the tables of docs/properties.md.
 #![cfg(all(feature = "gst", feature = "cuda"))]
 
 mod common;
