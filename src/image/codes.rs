@@ -29,7 +29,8 @@ impl<'a> RowCodes<'a> {
 
     /// The codes of up to [`PIECE`] pixels from column `first`, an even one, on; of gray the first channel alone. What is behind the
     /// row's end stays as it is.
-    #[inline(always)]
+    // A function of its own: within others, once for each, it would be most of their code and get in the way of their registers.
+    #[inline(never)]
     pub fn gather(&self, first: usize, out: &mut [[u16; PIECE]; 3]) {
         let n = PIECE.min(self.width - first);
         let [a, b, c] = out;

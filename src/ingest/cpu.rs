@@ -104,16 +104,19 @@ fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
     }
 }
 
-/// Features of pixels of any format whose codes `to_rgb` turns into R', G', B', in place. It is an argument, because what a format is
-/// does not change from pixel to pixel.
+/// The codes of some pixels, channel by channel.
+type Codes = [[u16; COLORS]; 3];
+
+/// Features of pixels of any format whose codes `to_rgb` turns into R', G', B'. It is an argument, because what a format is does not
+/// change from pixel to pixel.
 #[inline(always)]
-fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&mut [[u16; COLORS]; 3]), out: &mut [u32]) {
+fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&Codes) -> Codes, out: &mut [u32]) {
     let mut codes = [[0; COLORS]; 3];
     for (k, out) in out.chunks_mut(COLORS).enumerate() {
         row.gather(k * COLORS, &mut codes);
-        to_rgb(&mut codes);
+        let rgb = to_rgb(&codes);
         let mut light = [[0; COLORS]; 3];
-        for (light, codes) in light.iter_mut().zip(&codes) {
+        for (light, codes) in light.iter_mut().zip(&rgb) {
             for i in 0..COLORS {
                 light[i] = ingest.tables.light(codes[i]);
             }
@@ -122,13 +125,14 @@ fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&mut [[u16; COLO
     }
 }
 
-/// Codes of Y', Cb, Cr as those of R', G', B'.
+/// Codes of Y', Cb, Cr as those of R', G', B'. Into other arrays: in place vectors would not do it.
 #[inline(always)]
-fn convert(codes: &mut [[u16; COLORS]; 3], rgb: impl Fn([u16; 3]) -> [u16; 3]) {
-    let [a, b, c] = codes;
-    for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
-        [*a, *b, *c] = rgb([*a, *b, *c]);
+fn convert(codes: &Codes, rgb: impl Fn([u16; 3]) -> [u16; 3]) -> Codes {
+    let mut converted = [[0; COLORS]; 3];
+    for i in 0..COLORS {
+        [converted[0][i], converted[1][i], converted[2][i]] = rgb([codes[0][i], codes[1][i], codes[2][i]]);
     }
+    converted
 }
 
 by_level! {
@@ -150,7 +154,7 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
     }
     let (codes, yuv) = (RowCodes::new(frame, y), &ingest.yuv);
     match (format.layout().family, format.bits()) {
-        (Family::Rgb, _) => any_row(ingest, &codes, |_| {}, out),
+        (Family::Rgb, _) => any_row(ingest, &codes, |codes| *codes, out),
         (Family::Gray, 8) => {
             for (feature, &v) in out.iter_mut().zip(row) {
                 *feature = ingest.gray[usize::from(v)];
@@ -162,8 +166,7 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
             |codes| {
                 // No chroma: all three are alike.
                 let neutral = yuv.neutral();
-                let rgb = codes[0].map(|luma| yuv.rgb_wide([luma, neutral, neutral])[0]);
-                *codes = [rgb; 3];
+                [codes[0].map(|luma| yuv.rgb_wide([luma, neutral, neutral])[0]); 3]
             },
             out,
         ),

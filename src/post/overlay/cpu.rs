@@ -12,9 +12,7 @@ use crate::color::Yuv;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
-use crate::image::{
-    Channel, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL, PackedRgb, RowPair, Sample,
-};
+use crate::image::{Channel, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL, PackedRgb, RowPair};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
 
@@ -103,43 +101,20 @@ impl Overlay {
         labels: &Labels<'_>,
         color: &impl RegionColor,
     ) {
-        self.update_shared(pair, rows, 0..self.info.geometry.width as usize, |rows, columns, _| {
-            let (mut sum, mut n) = ([0u32; 2], 0);
-            for y in rows {
-                for &label in labels.row(y)[columns.clone()].iter().filter(|label| **label != NO_LABEL) {
-                    let [_, u, v] = color(label);
-                    sum[0] += u32::from(u);
-                    sum[1] += u32::from(v);
-                    n += 1;
-                }
-            }
-            (n > 0).then(|| sum.map(|s| ((2 * s + n) / (2 * n)) as u16))
-        });
-    }
-
-    /// Sets those samples that pixels of some rows and columns share, the first of them even, for which `value(rows, columns, Cb and
-    /// Cr)` gives new ones.
-    fn update_shared(
-        &self,
-        pair: &mut RowPair<'_>,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        value: impl Fn(Range<usize>, Range<usize>, [u16; 2]) -> Option<[u16; 2]>,
-    ) {
         let layout = self.layout;
         if layout.family != Family::Yuv || layout.is_whole() {
             return;
         }
         let [_, u, v] = layout.channels;
         let (wide, high) = (1 << layout.subsampling[0], 1 << layout.subsampling[1]);
+        let width = self.info.geometry.width as usize;
         for (i, y) in rows.clone().step_by(high).enumerate() {
             let rows = y..rows.end.min(y + high);
-            for x in columns.clone().step_by(wide) {
-                let at = |channel: &Channel| channel.offset + x / wide * channel.step;
-                let old = [&u, &v].map(|c| c.sample.code(&pair.planes[c.plane][i][at(c)..]));
-                if let Some(new) = value(rows.clone(), x..columns.end.min(x + wide), old) {
-                    for (c, code) in [&u, &v].into_iter().zip(new) {
-                        c.sample.set(&mut pair.planes[c.plane][i][at(c)..], code);
+            for (s, x) in (0..width).step_by(wide).enumerate() {
+                let columns = x..width.min(x + wide);
+                if let Some(mean) = mean_color(labels, rows.clone(), columns, color) {
+                    for (c, code) in [&u, &v].into_iter().zip(mean) {
+                        c.sample.set(&mut pair.planes[c.plane][i][c.offset + s * c.step..], code);
                     }
                 }
             }
@@ -193,51 +168,90 @@ impl Overlay {
                             let marks = &this.marks[y * columns..][block.clone()];
                             line.iter_mut().zip(marks).for_each(|(l, m)| *l |= m);
                         }
-                        this.draw_row(&mut pair, y, start, line, color, alpha);
                     }
-                    let on = |y: usize, x: Range<usize>| {
-                        lines[y % 2][x.start - start..x.end - start].iter().any(|&l| l != 0)
-                    };
-                    this.update_shared(&mut pair, rows.clone(), block, |mut rows, x, [u, v]| {
-                        rows.any(|y| on(y, x.clone()))
-                            .then(|| [blend(u, color[1], alpha), blend(v, color[2], alpha)])
-                    });
+                    this.draw_lines(&mut pair, start, &lines, color, alpha);
                 }
             });
         });
     }
 
-    /// Draws a line, from column `start` on, on the channels that have a sample for each pixel.
-    fn draw_row(
+    /// Draws lines on two rows, from column `start` on.
+    fn draw_lines(
         &self,
         pair: &mut RowPair<'_>,
-        y: usize,
         start: usize,
-        line: &[u8],
+        lines: &[[u8; BLOCK]; 2],
         color: [u16; 3],
         alpha: u8,
     ) {
-        let draw = |sample: Sample, bytes: &mut [u8], color: u16| {
-            sample.set(bytes, blend(sample.code(bytes), color, alpha));
-        };
-        if let Some(PackedRgb { bytes, offsets }) = self.packed_bytes {
-            let sample = self.info.format.sample();
-            let pixels = pair.planes[0][y % 2][start * bytes..].chunks_exact_mut(bytes);
-            for (pixel, _) in pixels.zip(line).filter(|(_, on)| **on != 0) {
-                for (&offset, color) in offsets.iter().zip(color) {
-                    draw(sample, &mut pixel[offset..], color);
-                }
+        let (layout, own) = (self.layout, self.layout.own_channels());
+        for (row, line) in lines.iter().enumerate() {
+            if let Some(packed) = self.packed_bytes {
+                draw_pixels(packed, pair.planes[0][row], start, line, color, alpha);
+                continue;
             }
+            for (channel, color) in layout.channels[..own].iter().zip(color) {
+                draw_samples(channel, pair.planes[channel.plane][row], start, line, color, alpha);
+            }
+        }
+        if layout.family != Family::Yuv {
             return;
         }
-        let layout = self.layout;
-        for (channel, color) in layout.channels[..layout.own_channels()].iter().zip(color) {
-            let samples = &mut pair.planes[channel.plane][y % 2][channel.offset + start * channel.step..];
-            for (sample, _) in samples.chunks_mut(channel.step).zip(line).filter(|(_, on)| **on != 0) {
-                draw(channel.sample, sample, color);
+        for (row, lines) in lines.chunks(1 << layout.subsampling[1]).enumerate() {
+            let line = shared_line(lines);
+            for (channel, color) in layout.channels.iter().zip(color).skip(own) {
+                draw_samples(channel, pair.planes[channel.plane][row], start / 2, &line, color, alpha);
             }
         }
     }
+}
+
+/// Where the samples that pixels of some rows and of two columns each share are on a line.
+fn shared_line(lines: &[[u8; BLOCK]]) -> [u8; BLOCK / 2] {
+    let mut shared = [0; BLOCK / 2];
+    for line in lines {
+        shared.iter_mut().zip(line.as_chunks().0).for_each(|(shared, [a, b])| *shared |= a | b);
+    }
+    shared
+}
+
+/// Draws a line on pixels of bytes, from column `start` on.
+fn draw_pixels(packed: PackedRgb, row: &mut [u8], start: usize, line: &[u8], color: [u16; 3], alpha: u8) {
+    let PackedRgb { bytes, offsets } = packed;
+    for (x, _) in (start..).zip(line).filter(|(_, on)| **on != 0) {
+        let pixel = &mut row[x * bytes..][..bytes];
+        for (&offset, color) in offsets.iter().zip(color) {
+            pixel[offset] = blend(u16::from(pixel[offset]), color, alpha) as u8;
+        }
+    }
+}
+
+/// Draws a line on the samples of a channel, from the `start`-th on.
+fn draw_samples(channel: &Channel, row: &mut [u8], start: usize, line: &[u8], color: u16, alpha: u8) {
+    let Channel { offset, step, sample, .. } = *channel;
+    for (x, _) in (start..).zip(line).filter(|(_, on)| **on != 0) {
+        let bytes = &mut row[offset + x * step..];
+        sample.set(bytes, blend(sample.code(bytes), color, alpha));
+    }
+}
+
+/// Cb and Cr of the mean color of those of some pixels that have a label; none where none has.
+fn mean_color(
+    labels: &Labels<'_>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    color: &impl RegionColor,
+) -> Option<[u16; 2]> {
+    let (mut sum, mut n) = ([0u32; 2], 0);
+    for y in rows {
+        for &label in labels.row(y)[columns.clone()].iter().filter(|label| **label != NO_LABEL) {
+            let [_, u, v] = color(label);
+            sum[0] += u32::from(u);
+            sum[1] += u32::from(v);
+            n += 1;
+        }
+    }
+    (n > 0).then(|| sum.map(|s| ((2 * s + n) / (2 * n)) as u16))
 }
 
 /// Sets the samples of a channel in some columns of a row.

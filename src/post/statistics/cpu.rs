@@ -67,11 +67,15 @@ struct LargeSamples<'a> {
 fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
     let info = frame.info();
     let width = info.geometry.width as usize;
-    let wide = u32::from;
     // What most frames are has code of its own.
-    if let Some(PackedRgb { bytes: 4, offsets: [r, g, b] }) = info.format.packed_rgb() {
-        let pixels = frame.row(0, y).as_chunks::<4>().0.iter();
-        return sums.take(width, pixels.map(|p| packed([wide(p[r & 3]), wide(p[g & 3]), wide(p[b & 3])])));
+    match info.format.packed_rgb() {
+        Some(packed) if packed.bytes == 4 => return take_pixels::<4>(sums, width, frame.row(0, y), packed),
+        Some(packed) if packed.bytes == 3 => return take_pixels::<3>(sums, width, frame.row(0, y), packed),
+        _ => {}
+    }
+    if info.format == PixelFormat::Gray8 {
+        let luma = frame.row(0, y).iter().map(|&luma| u16::from(luma));
+        return sums.take(width, luma.map(|luma| packed([luma, neutral, neutral].map(u32::from))));
     }
     let row = RowCodes::new(frame, y);
     let mut codes = [[neutral; PIECE]; 3];
@@ -81,6 +85,14 @@ fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
             *pixel = packed([codes[0][i], codes[1][i], codes[2][i]].map(u32::from));
         }
     });
+}
+
+/// Takes a row of pixels of bytes.
+#[inline(always)]
+fn take_pixels<const BYTES: usize>(sums: &mut RowSums, width: usize, row: &[u8], layout: PackedRgb) {
+    let [r, g, b] = layout.offsets.map(|offset| offset % BYTES);
+    let pixels = row.as_chunks::<BYTES>().0.iter();
+    sums.take(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))));
 }
 
 impl LargeSamples<'_> {
