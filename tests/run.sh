@@ -68,7 +68,7 @@ lint() {
     cargo clippy --locked --all-targets $(features "$1") -- -D warnings
 }
 check_format() {
-    cargo fmt --check --package gst-plugin-superpixel --package superpixels
+    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip
     cargo fmt --check --manifest-path fuzz/Cargo.toml
 }
 
@@ -164,6 +164,11 @@ section "tests, features: none" run_tests "" --lib --test allocations --test tem
 section "tests, features: gst" run_tests gst --lib --test element --test documents
 section "tests, features: cuda" run_tests cuda --lib
 section "tests, features: gst,cuda" run_tests gst,cuda
+# The program has the features of the whole. It is built beside the plugin, from the same library.
+lint_clip() { cargo clippy --locked --package superpixel-clip --all-targets -- -D warnings; }
+section "clippy, superpixel-clip" lint_clip
+try_clip() { cargo test --locked --package superpixel-clip; }
+section "tests, superpixel-clip" try_clip
 # Again as users get it; with debug assertions it has run above.
 try_levels() { cargo test --locked --release --no-default-features --test levels -- --nocapture; }
 section "instruction sets, release" try_levels

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MPL-2.0
+//! A clip, or a part of one, to its folder: label maps, tables and what is said of it as a whole.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+use serde_json::{Value, json};
+
+use crate::cuts::Parts;
+use crate::decode::{Decoding, Passage, Source};
+use crate::fault::{Failure, Result};
+use crate::output::Output;
+use crate::properties::Property;
+use crate::recorder::{self, Recorder};
+use crate::summary::{self, SCHEMA};
+use crate::watch::{self, Watch};
+
+/// Label maps that may wait for the encoder.
+const WAITING: u64 = 4;
+
+/// What is to be done.
+pub struct Job<'a> {
+    /// The video file.
+    pub input: &'a Path,
+    /// The folder that appears.
+    pub output: &'a Path,
+    /// The element, and the properties that it was given.
+    pub superpixel: (gst::Element, Vec<Property>),
+    /// How to decode.
+    pub decoding: Decoding,
+    /// Longest time without a frame.
+    pub stall: Duration,
+    /// What the caller calls this piece of work.
+    pub key: Option<&'a str>,
+    /// Where to start anew, and which part alone to do.
+    pub parts: Option<(Parts, Option<usize>)>,
+}
+
+/// Does it and returns what is in `clip.json`.
+///
+/// # Errors
+///
+/// Whatever the pipeline reports, a stall, output that cannot be written; nothing is left then.
+pub fn run(job: Job<'_>) -> Result<Value> {
+    let Job { input, output, superpixel: (superpixel, properties), decoding, stall, key, parts } = job;
+    let began = Instant::now();
+    if !input.is_file() {
+        return Err(Failure::machine(format!("{} is no file that can be read", input.display())));
+    }
+    let folder = Output::begin(output)?;
+    let (passage, expected, number) = passage(&parts)?;
+    let first = parts.as_ref().zip(number).map_or(0, |((parts, _), number)| parts.first_of(number));
+    let notes = [
+        ("superpixel.schema", SCHEMA.to_string()),
+        ("superpixel.source", input.to_string_lossy().into_owned()),
+    ];
+    let notes = notes.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let (regions, adjacency) = (folder.path("regions.parquet"), folder.path("adjacency.parquet"));
+    let recorder = Arc::new(Mutex::new(Some(Recorder::create(&regions, &adjacency, first, &notes)?)));
+    let (pipeline, watch) = (gst::Pipeline::new(), Arc::new(Watch::default()));
+    let head = add_segmentation(&pipeline, &superpixel)?;
+    let labels = add_encoder(&pipeline, &folder.path("labels.mkv"))?;
+    recorder::attach(&superpixel, &recorder, &labels, &watch)?;
+    let source = Source::add(&pipeline, input, &head, decoding, passage, &watch)?;
+    let mut backend = String::new();
+    watch::run(&pipeline, &watch, stall, |message| {
+        if backend.is_empty() {
+            backend = superpixel.property("active-backend");
+        }
+        source.on_message(message)
+    })?;
+    let recorder = recorder.lock().unwrap().take().ok_or_else(|| Failure::machine("the tables are gone"))?;
+    let totals = recorder.finish()?;
+    if let Some(expected) = expected.filter(|expected| *expected != totals.frames) {
+        let found = totals.frames;
+        return Err(Failure::clip(format!(
+            "{found} frames instead of {expected}: the clip does not seek exactly"
+        )));
+    }
+    let facts = source.facts();
+    let seconds = began.elapsed().as_secs_f64();
+    let mut result = json!({
+        "schema": SCHEMA,
+        "key": key,
+        "source": input.to_string_lossy(),
+        "properties": properties.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "version": version(&superpixel),
+        "backend": backend,
+        "decoder": facts.decoder,
+        "seconds": seconds,
+        "frames_per_second": totals.frames as f64 / seconds,
+        "part": number,
+        "parts": parts.as_ref().map(|(parts, _)| parts.parts.len()),
+    });
+    summary::extend(&mut result, totals.to_json());
+    summary::add_coverage(&mut result, &totals, if number.is_none() { facts.stated } else { None });
+    summary::write(&folder.path("clip.json"), &result)?;
+    folder.finish()?;
+    Ok(result)
+}
+
+/// Which frames pass, how many these are where that is known, and the number of the part.
+fn passage(parts: &Option<(Parts, Option<usize>)>) -> Result<(Passage, Option<u64>, Option<usize>)> {
+    let Some((parts, number)) = parts else { return Ok((Passage::default(), None, None)) };
+    let Some(number) = *number else {
+        let restarts = parts.parts.iter().filter_map(|part| part.from).collect();
+        return Ok((Passage { part: None, restarts }, Some(parts.frames()), None));
+    };
+    let part = parts
+        .parts
+        .get(number)
+        .ok_or_else(|| Failure::machine(format!("no part {number}: there are {}", parts.parts.len())))?;
+    Ok((Passage { part: Some(part.clone()), restarts: Vec::new() }, Some(part.frames), Some(number)))
+}
+
+/// The version of the plugin that the element comes from.
+pub fn version(superpixel: &gst::Element) -> String {
+    let plugin = superpixel.factory().and_then(|factory| factory.plugin());
+    plugin.map_or_else(String::new, |plugin| plugin.version().to_string())
+}
+
+/// Adds what frames go through; returns the first of its elements.
+fn add_segmentation(pipeline: &gst::Pipeline, superpixel: &gst::Element) -> Result<gst::Element> {
+    let queue = gst::ElementFactory::make("queue")
+        .property("max-size-buffers", 4u32)
+        .property("max-size-bytes", 0u32)
+        .property("max-size-time", 0u64)
+        .build()?;
+    // Takes no part where `superpixel` takes the format.
+    let convert = gst::ElementFactory::make("videoconvert").build()?;
+    let sink = gst::ElementFactory::make("fakesink").property("sync", false).build()?;
+    pipeline.add_many([&queue, &convert, superpixel, &sink])?;
+    gst::Element::link_many([&queue, &convert, superpixel, &sink])?;
+    Ok(queue)
+}
+
+/// Adds what label maps go through; returns where they go in.
+fn add_encoder(pipeline: &gst::Pipeline, path: &Path) -> Result<gst_app::AppSrc> {
+    let source = gst_app::AppSrc::builder()
+        .format(gst::Format::Time)
+        .block(true)
+        .max_buffers(WAITING)
+        .max_bytes(0)
+        .build();
+    let encoder = gst::ElementFactory::make("avenc_ffv1")
+        .build()
+        .map_err(|_| Failure::machine("no encoder for FFV1: install gstreamer1.0-libav"))?;
+    let muxer = gst::ElementFactory::make("matroskamux").build()?;
+    let sink =
+        gst::ElementFactory::make("filesink").property("location", path).property("sync", false).build()?;
+    pipeline.add_many([source.upcast_ref(), &encoder, &muxer, &sink])?;
+    gst::Element::link_many([source.upcast_ref(), &encoder, &muxer, &sink])?;
+    Ok(source)
+}

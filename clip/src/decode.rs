@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MPL-2.0
+//! From a file to the frames of its first video stream: all, or those of a part, with a new start where parts begin.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+
+use crate::cuts::Part;
+use crate::fault::{Failure, Result};
+use crate::watch::Watch;
+
+/// Name of the message that asks for a seek, which no streaming thread may do itself.
+const SEEK: &str = "superpixel-clip-seek";
+/// Decoders of video and of pictures, of which some videos consist.
+const DECODERS: gst::ElementFactoryType = gst::ElementFactoryType::DECODER
+    .union(gst::ElementFactoryType::MEDIA_VIDEO)
+    .union(gst::ElementFactoryType::MEDIA_IMAGE);
+
+/// What is known of the source once frames come.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// What the container says of the length.
+    pub stated: Option<gst::ClockTime>,
+    /// Name of the decoder's factory.
+    pub decoder: String,
+}
+
+/// Which frames pass.
+#[derive(Debug, Default)]
+pub struct Passage {
+    /// Only those of this part.
+    pub part: Option<Part>,
+    /// Times of frames before which the elements behind forget all earlier ones.
+    pub restarts: Vec<gst::ClockTime>,
+}
+
+/// Where a run's frames come from.
+pub struct Source {
+    passage: Passage,
+    pad: Mutex<Option<gst::Pad>>,
+    /// Whether the seek to the part has been asked for.
+    asked: AtomicBool,
+    /// Whether the part's last frame has passed.
+    ended: AtomicBool,
+    facts: Mutex<Facts>,
+}
+
+/// How to decode.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoding {
+    /// Threads of the decoder; 0 lets it choose.
+    pub threads: u32,
+    /// Whether a decoder of the hardware comes first.
+    pub hardware: bool,
+}
+
+impl Source {
+    /// Puts a source into the pipeline whose frames go to `next`.
+    ///
+    /// # Errors
+    ///
+    /// An element is missing.
+    pub fn add(
+        pipeline: &gst::Pipeline,
+        input: &Path,
+        next: &gst::Element,
+        decoding: Decoding,
+        passage: Passage,
+        watch: &Arc<Watch>,
+    ) -> Result<Arc<Self>> {
+        prefer(decoding.hardware);
+        let file = gst::ElementFactory::make("filesrc").property("location", input).build()?;
+        // Video alone, as frames: what else the file holds is not decoded.
+        let caps = gst::Caps::builder_full()
+            .structure_with_any_features(gst::Structure::new_empty("video/x-raw"))
+            .build();
+        let decoder = gst::ElementFactory::make("decodebin")
+            .property("caps", &caps)
+            .property("expose-all-streams", false)
+            .build()?;
+        pipeline.add_many([&file, &decoder])?;
+        file.link(&decoder)?;
+        let source = Arc::new(Self {
+            passage,
+            pad: Mutex::default(),
+            asked: false.into(),
+            ended: false.into(),
+            facts: Mutex::default(),
+        });
+        source.watch_decoders(pipeline, decoding.threads);
+        let (on_pad, next, failed) = (source.clone(), next.clone(), watch.clone());
+        decoder.connect_pad_added(move |decoder, pad| on_pad.link(decoder, pad, &next, &failed));
+        let (on_end, failed) = (source.clone(), watch.clone());
+        decoder.connect_no_more_pads(move |_| {
+            if on_end.pad.lock().unwrap().is_none() {
+                failed.fail(Failure::clip("no video stream"));
+            }
+        });
+        Ok(source)
+    }
+
+    /// What is known of the source.
+    pub fn facts(&self) -> std::sync::MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap()
+    }
+
+    /// To be called with every message of the pipeline.
+    ///
+    /// # Errors
+    ///
+    /// A clip in which nobody can seek.
+    pub fn on_message(&self, message: &gst::Message) -> Result<()> {
+        if message.structure().is_none_or(|structure| structure.name() != SEEK) {
+            return Ok(());
+        }
+        let (pad, from) =
+            (self.pad.lock().unwrap().clone(), self.passage.part.as_ref().and_then(|part| part.from));
+        let (Some(pad), Some(from)) = (pad, from) else { return Ok(()) };
+        // To the key frame: by an exact seek the decoder would cut the frame before in time, and hand it out as one of this part.
+        let seek = gst::event::Seek::new(
+            1.0,
+            gst::SeekFlags::FLUSH | gst::SeekFlags::KEY_UNIT | gst::SeekFlags::SNAP_BEFORE,
+            gst::SeekType::Set,
+            from,
+            gst::SeekType::None,
+            gst::ClockTime::NONE,
+        );
+        if pad.send_event(seek) { Ok(()) } else { Err(Failure::clip("the clip does not seek")) }
+    }
+
+    fn watch_decoders(self: &Arc<Self>, pipeline: &gst::Pipeline, threads: u32) {
+        let source = self.clone();
+        pipeline.connect_deep_element_added(move |_, _, element| {
+            let Some(factory) = element.factory().filter(is_decoder) else { return };
+            source.facts().decoder = factory.name().to_string();
+            let number = ["max-threads", "n-threads"].into_iter().find(|name| element.has_property(name));
+            if let (Some(name), true) = (number, threads > 0) {
+                element.set_property_from_str(name, &threads.to_string());
+            }
+        });
+    }
+
+    fn link(
+        self: &Arc<Self>,
+        decoder: &gst::Element,
+        pad: &gst::Pad,
+        next: &gst::Element,
+        watch: &Arc<Watch>,
+    ) {
+        let Some(sink) = next.static_pad("sink").filter(|sink| !sink.is_linked()) else { return };
+        if let Err(error) = pad.link(&sink) {
+            return watch
+                .fail(Failure::machine(format!("{} does not take the frames: {error}", next.name())));
+        }
+        *self.pad.lock().unwrap() = Some(pad.clone());
+        if self.passage.part.as_ref().is_some_and(|part| part.from.is_some()) {
+            let (source, decoder) = (self.clone(), decoder.downgrade());
+            let kind = gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER;
+            pad.add_probe(kind, move |_, _| source.wait_for_seek(decoder.upgrade()));
+        }
+        let source = self.clone();
+        pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| match &info.data {
+            Some(gst::PadProbeData::Buffer(buffer)) => source.pass(pad, buffer),
+            _ => gst::PadProbeReturn::Ok,
+        });
+    }
+
+    /// Holds the first frame back, which the flush of the seek throws away, and lets those behind it pass.
+    fn wait_for_seek(&self, decoder: Option<gst::Element>) -> gst::PadProbeReturn {
+        if self.asked.swap(true, Ordering::Relaxed) {
+            return gst::PadProbeReturn::Remove;
+        }
+        if let Some(decoder) = decoder {
+            let seek =
+                gst::message::Application::builder(gst::Structure::new_empty(SEEK)).src(&decoder).build();
+            let _ = decoder.post_message(seek);
+        }
+        gst::PadProbeReturn::Ok
+    }
+
+    /// Whether a frame goes on.
+    fn pass(&self, pad: &gst::Pad, buffer: &gst::Buffer) -> gst::PadProbeReturn {
+        let known = self.facts().stated.is_some();
+        if !known {
+            let stated = pad.query_duration::<gst::ClockTime>();
+            self.facts().stated = stated;
+        }
+        let time = stream_time(pad, buffer);
+        if let Some(part) = &self.passage.part {
+            if part.from.is_some_and(|from| time.is_none_or(|time| time < from)) {
+                return gst::PadProbeReturn::Drop;
+            }
+            if part.to.is_some_and(|to| time.is_none_or(|time| time >= to)) {
+                // To the next element alone: the demuxer may take a pad that has ended for an error.
+                if let (false, Some(next)) = (self.ended.swap(true, Ordering::Relaxed), pad.peer()) {
+                    next.send_event(gst::event::Eos::new());
+                }
+                return gst::PadProbeReturn::Drop;
+            }
+        }
+        // The same segment once more: the documented way to make `superpixel` forget what was before.
+        if time.is_some_and(|time| self.passage.restarts.contains(&time))
+            && let Some(segment) = pad.sticky_event::<gst::event::Segment>(0)
+        {
+            pad.push_event(gst::event::Segment::new(segment.segment()));
+        }
+        gst::PadProbeReturn::Ok
+    }
+}
+
+/// When a frame is due, counted from the start of the clip.
+pub fn stream_time(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime> {
+    let segment = pad.sticky_event::<gst::event::Segment>(0)?;
+    segment.segment().downcast_ref::<gst::ClockTime>()?.to_stream_time(buffer.pts()?)
+}
+
+fn is_decoder(factory: &gst::ElementFactory) -> bool {
+    factory.has_type(DECODERS)
+}
+
+/// Puts decoders of the hardware before all others, or leaves them out. Where they are refused, decodebin takes the next.
+fn prefer(hardware: bool) {
+    for factory in gst::ElementFactory::factories_with_type(DECODERS, gst::Rank::NONE) {
+        let class = factory.metadata(gst::ELEMENT_METADATA_KLASS).unwrap_or_default();
+        if class.contains("Hardware") && factory.rank() >= gst::Rank::MARGINAL {
+            factory.set_rank(if hardware { gst::Rank::PRIMARY + 64 } else { gst::Rank::NONE });
+        }
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The parts of a clip to the folder that the whole would have given.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use gst::prelude::*;
+use serde_json::{Value, json};
+
+use crate::fault::{Failure, Result};
+use crate::output::Output;
+use crate::summary::{self, SCHEMA, Totals};
+use crate::tables::{self, Column, Table};
+use crate::watch::{self, Watch};
+
+/// Joins the folders of all parts, in their order, and returns what is in `clip.json`.
+///
+/// # Errors
+///
+/// Parts that are missing or not of one clip; output that cannot be written.
+pub fn run(output: &Path, parts: &[PathBuf], stall: Duration) -> Result<Value> {
+    let summaries = parts.iter().map(|part| summary_of(part)).collect::<Result<Vec<_>>>()?;
+    check(&summaries)?;
+    let folder = Output::begin(output)?;
+    let mut totals = Totals::default();
+    let source = summaries[0]["source"].as_str().unwrap_or_default();
+    let schema = SCHEMA.to_string();
+    let notes = [("superpixel.schema", schema.as_str()), ("superpixel.source", source)];
+    let mut regions = Table::create(&folder.path("regions.parquet"), tables::REGIONS, &notes)?;
+    let mut adjacency = Table::create(&folder.path("adjacency.parquet"), tables::ADJACENCY, &notes)?;
+    for (part, summary) in parts.iter().zip(&summaries) {
+        let before = totals.most_track_id;
+        tables::read(&part.join("regions.parquet"), |mut columns, rows| {
+            if let Some(Column::Int(ids)) = columns.get_mut(tables::TRACK_ID) {
+                ids.iter_mut().for_each(|id| *id = id.wrapping_add(before.cast_signed()));
+            }
+            regions.append(columns, rows)
+        })?;
+        tables::read(&part.join("adjacency.parquet"), |columns, rows| adjacency.append(columns, rows))?;
+        let own = Totals::from_json(summary)
+            .ok_or_else(|| Failure::machine(format!("{}: clip.json is not whole", part.display())))?;
+        totals.add(&own)?;
+    }
+    if (regions.finish()?, adjacency.finish()?) != (totals.region_rows, totals.adjacency_rows) {
+        return Err(Failure::machine("the tables of the parts are not whole"));
+    }
+    join_labels(parts, &folder.path("labels.mkv"), totals.frames, stall)?;
+    let seconds: f64 = summaries.iter().filter_map(|summary| summary["seconds"].as_f64()).sum();
+    let mut result = summaries.into_iter().next().unwrap_or_default();
+    let facts =
+        json!({"part": null, "seconds": seconds, "frames_per_second": totals.frames as f64 / seconds});
+    summary::extend(&mut result, facts);
+    summary::extend(&mut result, totals.to_json());
+    summary::write(&folder.path("clip.json"), &result)?;
+    folder.finish()?;
+    Ok(result)
+}
+
+fn summary_of(part: &Path) -> Result<Value> {
+    let path = part.join("clip.json");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Whether these are all parts of one clip in their order.
+fn check(summaries: &[Value]) -> Result<()> {
+    for (number, summary) in summaries.iter().enumerate() {
+        let same =
+            ["key", "source", "properties", "version"].iter().all(|name| summary[name] == summaries[0][name]);
+        if !same || summary["part"] != json!(number) || summary["parts"] != json!(summaries.len()) {
+            return Err(Failure::machine(format!(
+                "folder {number} is not part {number} of {}",
+                summaries.len()
+            )));
+        }
+    }
+    if summaries.is_empty() { Err(Failure::machine("no parts")) } else { Ok(()) }
+}
+
+/// Copies the encoded label maps one after the other; each stands for itself.
+fn join_labels(parts: &[PathBuf], path: &Path, frames: u64, stall: Duration) -> Result<()> {
+    let (pipeline, watch) = (gst::Pipeline::new(), Arc::new(Watch::default()));
+    let source =
+        gst_app::AppSrc::builder().format(gst::Format::Time).block(true).max_buffers(4).max_bytes(0).build();
+    let muxer = gst::ElementFactory::make("matroskamux").build()?;
+    let sink =
+        gst::ElementFactory::make("filesink").property("location", path).property("sync", false).build()?;
+    pipeline.add_many([source.upcast_ref(), &muxer, &sink])?;
+    gst::Element::link_many([source.upcast_ref(), &muxer, &sink])?;
+    let (feed, seen, parts) = (source, watch.clone(), parts.to_owned());
+    let feeder = std::thread::spawn(move || {
+        if let Err(failure) = parts.iter().try_for_each(|part| copy(&part.join("labels.mkv"), &feed, &seen)) {
+            seen.fail(failure);
+        }
+        let _ = feed.end_of_stream();
+    });
+    watch::run(&pipeline, &watch, stall, |_| Ok(()))?;
+    let _ = feeder.join();
+    let copied = watch.frames.load(Ordering::Relaxed);
+    if copied == frames {
+        Ok(())
+    } else {
+        Err(Failure::machine(format!("{copied} label maps for {frames} frames")))
+    }
+}
+
+fn copy(path: &Path, to: &gst_app::AppSrc, watch: &Watch) -> Result<()> {
+    let pipeline = gst::Pipeline::new();
+    let file = gst::ElementFactory::make("filesrc").property("location", path).build()?;
+    let demuxer = gst::ElementFactory::make("matroskademux").build()?;
+    let sink = gst_app::AppSink::builder().sync(false).max_buffers(4).build();
+    pipeline.add_many([&file, &demuxer, sink.upcast_ref()])?;
+    file.link(&demuxer)?;
+    let next = sink.clone();
+    demuxer.connect_pad_added(move |_, pad| {
+        if let Some(sink) = next.static_pad("sink").filter(|sink| !sink.is_linked()) {
+            let _ = pad.link(&sink);
+        }
+    });
+    pipeline.set_state(gst::State::Playing).map_err(|error| Failure::machine(error.to_string()))?;
+    while let Ok(sample) = sink.pull_sample() {
+        if to.caps().is_none() {
+            let mut caps = sample.caps().map(ToOwned::to_owned).unwrap_or_else(gst::Caps::new_any);
+            // The muxer asks for a field that the demuxer writes with another name.
+            caps.make_mut().set("ffversion", 1);
+            to.set_caps(Some(&caps));
+        }
+        let Some(buffer) = sample.buffer_owned() else { continue };
+        to.push_buffer(buffer).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
+        watch.frames.fetch_add(1, Ordering::Relaxed);
+    }
+    pipeline.set_state(gst::State::Null).map_err(|error| Failure::machine(error.to_string()))?;
+    Ok(())
+}

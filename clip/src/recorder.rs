@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Takes what `superpixel` has attached to each frame: rows for the tables, and the label map on its way to the encoder.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gstsuperpixel::meta::SuperpixelMeta;
+use gstsuperpixel::regions::Motion;
+
+use crate::decode::stream_time;
+use crate::fault::{Failure, Result};
+use crate::summary::Totals;
+use crate::tables::{self, Cell, Table};
+use crate::watch::Watch;
+
+/// What stands where a frame has no time.
+const NO_TIME: i64 = -1;
+
+/// The tables of a clip, frame by frame.
+pub struct Recorder {
+    regions: Table,
+    adjacency: Table,
+    frame: u32,
+    totals: Totals,
+}
+
+impl Recorder {
+    /// Begins tables whose first frame has that number.
+    ///
+    /// # Errors
+    ///
+    /// The files cannot be written.
+    pub fn create(regions: &Path, adjacency: &Path, first: u32, notes: &[(&str, &str)]) -> Result<Self> {
+        Ok(Self {
+            regions: Table::create(regions, tables::REGIONS, notes)?,
+            adjacency: Table::create(adjacency, tables::ADJACENCY, notes)?,
+            frame: first,
+            totals: Totals::default(),
+        })
+    }
+
+    /// Ends the tables.
+    ///
+    /// # Errors
+    ///
+    /// The files cannot be written.
+    pub fn finish(mut self) -> Result<Totals> {
+        self.totals.region_rows = self.regions.finish()?;
+        self.totals.adjacency_rows = self.adjacency.finish()?;
+        Ok(self.totals)
+    }
+
+    /// Adds a frame and returns its label map as a buffer of its own.
+    fn record(&mut self, buffer: &gst::BufferRef, time: Option<gst::ClockTime>) -> Result<gst::Buffer> {
+        let meta = SuperpixelMeta::from_buffer(buffer).ok_or_else(|| {
+            Failure::machine("a frame without superpixels: is the plugin of another version?")
+        })?;
+        self.totals.see((meta.width(), meta.height()), time, buffer.duration())?;
+        self.record_regions(&meta, time)?;
+        for pair in meta.neighbors()? {
+            let row = [self.frame, pair.a, pair.b, pair.length].map(Cell::Int);
+            self.adjacency.push(row)?;
+        }
+        self.frame += 1;
+        let mut labels = meta.label_buffer().copy();
+        if let Some(labels) = labels.get_mut() {
+            labels.set_pts(time);
+            labels.set_duration(buffer.duration());
+        }
+        Ok(labels)
+    }
+
+    fn record_regions(&mut self, meta: &SuperpixelMeta<'_>, time: Option<gst::ClockTime>) -> Result<()> {
+        let pts = time.and_then(|time| i64::try_from(time.nseconds()).ok()).unwrap_or(NO_TIME);
+        let motion = meta.motion()?;
+        for (label, region) in (0..).zip(meta.table()?) {
+            let moved = motion.get(label as usize).copied();
+            let Motion { velocity: [vx, vy], age } = moved.unwrap_or(Motion { velocity: [0.0; 2], age: 0 });
+            let ([r, g, b, _], [l, a, b_]) = (region.mean_rgb, region.mean_lab);
+            let [x0, y0, x1, y1] = region.bounds.map(|side| Cell::Int(side.into()));
+            self.regions.push([
+                Cell::Int(self.frame),
+                Cell::Long(pts),
+                Cell::Int(label),
+                Cell::Int(region.track_id),
+                Cell::Int(region.area),
+                Cell::Float(region.centroid[0]),
+                Cell::Float(region.centroid[1]),
+                Cell::Int(r.into()),
+                Cell::Int(g.into()),
+                Cell::Int(b.into()),
+                Cell::Float(l),
+                Cell::Float(a),
+                Cell::Float(b_),
+                x0,
+                y0,
+                x1,
+                y1,
+                Cell::Float(vx),
+                Cell::Float(vy),
+                Cell::Int(age),
+            ])?;
+            self.totals.most_track_id = self.totals.most_track_id.max(region.track_id);
+        }
+        Ok(())
+    }
+}
+
+/// Records every frame that leaves `superpixel` and sends its label map to `labels`.
+pub fn attach(
+    superpixel: &gst::Element,
+    recorder: &Arc<Mutex<Option<Recorder>>>,
+    labels: &gst_app::AppSrc,
+    watch: &Arc<Watch>,
+) -> Result<()> {
+    let pad = superpixel.static_pad("src").ok_or_else(|| Failure::machine("superpixel has no pad src"))?;
+    let (recorder, labels, watch) = (recorder.clone(), labels.clone(), watch.clone());
+    pad.add_probe(gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM, move |pad, info| {
+        match &info.data {
+            Some(gst::PadProbeData::Buffer(buffer)) => {
+                let mut recorder = recorder.lock().unwrap();
+                let Some(recorder) = recorder.as_mut() else { return gst::PadProbeReturn::Ok };
+                match recorder.record(buffer, stream_time(pad, buffer)) {
+                    Ok(map) => send(pad, &labels, map),
+                    Err(failure) => watch.fail(failure),
+                }
+                watch.frames.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(gst::PadProbeData::Event(event)) if event.type_() == gst::EventType::Eos => {
+                if watch.frames.load(Ordering::Relaxed) == 0 {
+                    watch.fail(Failure::clip("no frame of video"));
+                }
+                let _ = labels.end_of_stream();
+            }
+            _ => {}
+        }
+        gst::PadProbeReturn::Ok
+    });
+    Ok(())
+}
+
+/// Sends a label map on; the first says what they look like.
+fn send(pad: &gst::Pad, labels: &gst_app::AppSrc, map: gst::Buffer) {
+    if labels.caps().is_none()
+        && let Some(caps) = pad.current_caps()
+        && let Some(stream) = caps.structure(0)
+    {
+        let mut own = gst::Structure::new_empty("video/x-raw");
+        for (name, value) in stream.iter() {
+            if ["width", "height", "framerate", "pixel-aspect-ratio"].contains(&name.as_str()) {
+                own.set_value(name.as_str(), value.clone());
+            }
+        }
+        own.set("format", "GRAY16_LE");
+        labels.set_caps(Some(&gst::Caps::from(own)));
+    }
+    // Why it is not taken, the encoder reports itself.
+    let _ = labels.push_buffer(map);
+}

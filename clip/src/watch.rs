@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Runs a pipeline to its end, with an eye on whether frames still come.
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+
+use crate::fault::{Failure, Result};
+
+/// How often it is looked whether frames come.
+const TICK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
+/// How often progress is told.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// What streaming threads tell the one that watches.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Frames that are done.
+    pub frames: AtomicU64,
+    failure: Mutex<Option<Failure>>,
+}
+
+impl Watch {
+    /// Ends the run with a failure; the first counts.
+    pub fn fail(&self, failure: Failure) {
+        self.failure.lock().unwrap().get_or_insert(failure);
+    }
+
+    fn failure(&self) -> Result<()> {
+        self.failure.lock().unwrap().take().map_or(Ok(()), Err)
+    }
+}
+
+/// Writes one line of JSON. Nobody reading is no reason to stop.
+pub fn say(line: &serde_json::Value) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Plays until the end of the stream. `on_message` sees every message first. After a failure the pipeline is left as it is: to stop
+/// one that hangs would hang, too, and the program ends anyway.
+///
+/// # Errors
+///
+/// What the pipeline or a streaming thread reports; a stall.
+pub fn run(
+    pipeline: &gst::Pipeline,
+    watch: &Watch,
+    stall: Duration,
+    mut on_message: impl FnMut(&gst::Message) -> Result<()>,
+) -> Result<()> {
+    let result = play(pipeline, watch, stall, &mut on_message);
+    match result {
+        Ok(()) => {
+            pipeline.set_state(gst::State::Null).map_err(|error| Failure::machine(error.to_string()))?;
+        }
+        Err(_) => std::mem::forget(pipeline.clone()),
+    }
+    result
+}
+
+fn play(
+    pipeline: &gst::Pipeline,
+    watch: &Watch,
+    stall: Duration,
+    on_message: &mut dyn FnMut(&gst::Message) -> Result<()>,
+) -> Result<()> {
+    let bus = pipeline.bus().ok_or_else(|| Failure::machine("a pipeline without a bus"))?;
+    let began = Instant::now();
+    let (mut frames, mut last_frame, mut last_report) = (0, began, began);
+    if pipeline.set_state(gst::State::Playing).is_err() {
+        // The reason is on the bus.
+        let error = bus.pop_filtered(&[gst::MessageType::Error]);
+        let reason = error.as_ref().and_then(|message| match message.view() {
+            gst::MessageView::Error(error) => Some(Failure::of_pipeline(error)),
+            _ => None,
+        });
+        return Err(reason.unwrap_or_else(|| Failure::machine("the pipeline does not start")));
+    }
+    loop {
+        // Every message: one that is waited for by kind alone throws the others away.
+        if let Some(message) = bus.timed_pop(TICK) {
+            on_message(&message)?;
+            match message.view() {
+                gst::MessageView::Error(error) => {
+                    watch.failure()?;
+                    return Err(Failure::of_pipeline(error));
+                }
+                gst::MessageView::Eos(_) => return watch.failure(),
+                _ => {}
+            }
+        }
+        watch.failure()?;
+        let now = Instant::now();
+        let done = watch.frames.load(Ordering::Relaxed);
+        if done != frames {
+            (frames, last_frame) = (done, now);
+        } else if now - last_frame > stall {
+            return Err(Failure::stall(stall.as_secs_f64()));
+        }
+        if now - last_report >= REPORT {
+            last_report = now;
+            let seconds = (now - began).as_secs_f64();
+            say(&serde_json::json!({"event": "progress", "frames": frames, "seconds": seconds}));
+        }
+    }
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The program `superpixel-clip` as its users call it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gst::prelude::*;
+use gstsuperpixel::meta::SuperpixelMeta;
+use gstsuperpixel::regions::{Motion, Neighbor, Region};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use serde_json::Value;
+
+const SETTINGS: [&str; 3] = ["superpixel-size=40", "merge=1.5", "threads=2"];
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clip-{name}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn bundled() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../media/bigbuckbunny.mp4").to_str().unwrap().to_owned()
+}
+
+fn program(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_superpixel-clip")).args(words).output().unwrap()
+}
+
+/// The last line of the output, with the exit status.
+fn run(words: &[&str]) -> (i32, Value) {
+    let output = program(words);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (last, progress) = lines.split_last().unwrap_or_else(|| {
+        panic!("{words:?} says nothing: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    assert!(progress.iter().all(|line| line["event"] == "progress"), "{text}");
+    (output.status.code().unwrap(), last.clone())
+}
+
+fn done(words: &[&str]) -> Value {
+    let (status, last) = run(words);
+    assert_eq!((status, &last["event"]), (0, &"done".into()), "{words:?}: {last}");
+    last
+}
+
+fn init() {
+    gst::init().unwrap();
+    gstsuperpixel::plugin_register_static().unwrap();
+}
+
+/// All buffers that come out of a pipeline with an appsink named `sink`.
+fn buffers(description: &str) -> Vec<gst::Buffer> {
+    init();
+    let pipeline = gst::parse::launch(description).unwrap().downcast::<gst::Pipeline>().unwrap();
+    let sink = pipeline.by_name("sink").unwrap().downcast::<gst_app::AppSink>().unwrap();
+    sink.set_sync(false);
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let mut found = Vec::new();
+    while let Ok(sample) = sink.pull_sample() {
+        // A copy, so that pools do not run dry.
+        found.push(sample.buffer().unwrap().copy_deep().unwrap());
+    }
+    assert!(sink.is_eos());
+    pipeline.set_state(gst::State::Null).unwrap();
+    found
+}
+
+/// The label maps of a file, without the padding of rows.
+fn label_maps(path: &Path, width: usize, height: usize) -> Vec<Vec<u16>> {
+    let path = path.display();
+    let description = format!(
+        "filesrc location=\"{path}\" ! matroskademux ! avdec_ffv1 ! video/x-raw,format=GRAY16_LE ! appsink name=sink"
+    );
+    let stride = (2 * width).next_multiple_of(4);
+    let map = |buffer: &gst::Buffer| {
+        let bytes = buffer.map_readable().unwrap();
+        assert_eq!(bytes.len(), stride * height);
+        let rows = bytes.chunks(stride).flat_map(|row| row[..2 * width].chunks(2));
+        rows.map(|code| u16::from_le_bytes([code[0], code[1]])).collect()
+    };
+    buffers(&description).iter().map(map).collect()
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let reader = SerializedFileReader::try_from(path).unwrap();
+    reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+}
+
+fn number(field: &Field) -> f64 {
+    match *field {
+        Field::UInt(value) => value.into(),
+        Field::UShort(value) => value.into(),
+        Field::UByte(value) => value.into(),
+        Field::Long(value) => value as f64,
+        Field::Float(value) => value.into(),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+fn numbers(row: &Row) -> Vec<f64> {
+    row.get_column_iter().map(|(_, field)| number(field)).collect()
+}
+
+/// A row of the region table as it has to be.
+fn expected(frame: usize, pts: gst::ClockTime, label: usize, region: &Region, motion: &Motion) -> Vec<f64> {
+    let head =
+        [frame as f64, pts.nseconds() as f64, label as f64, region.track_id.into(), region.area.into()];
+    let color =
+        [region.mean_rgb[..3].iter().map(|&v| v.into()).collect(), region.mean_lab.map(f64::from).to_vec()];
+    let [colors, bounds] = [color.concat(), region.bounds.map(f64::from).to_vec()];
+    let [center, moved] = [region.centroid, motion.velocity].map(|v| v.map(f64::from).to_vec());
+    [head.to_vec(), center, colors, bounds, moved, vec![motion.age.into()]].concat()
+}
+
+#[test]
+fn output_is_what_the_element_attaches_to_every_frame() {
+    let folder = Folder::new("same");
+    let input = bundled();
+    let said = done(&[&[input.as_str(), &folder.text("out")][..], &SETTINGS, &["--key", "k1"]].concat());
+    assert_eq!(folder.names(), ["out"]);
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(folder.path("out/clip.json")).unwrap()).unwrap();
+    assert_eq!(written["key"], "k1");
+    assert_eq!(written["properties"]["merge"], "1.5");
+    assert_eq!(
+        (&written["short"], &written["schema"], &said["frames"]),
+        (&false.into(), &1.into(), &132.into())
+    );
+    let (width, height) = (1280, 720);
+    assert_eq!((&written["width"], &written["height"]), (&width.into(), &height.into()));
+
+    let frames = buffers(&format!(
+        "filesrc location=\"{input}\" ! decodebin ! videoconvert ! superpixel {} overlay=none neighbors=true ! appsink name=sink",
+        SETTINGS.join(" ")
+    ));
+    let maps = label_maps(&folder.path("out/labels.mkv"), width, height);
+    assert_eq!((frames.len(), maps.len()), (132, 132));
+    let (mut regions, mut adjacency) = (
+        rows(&folder.path("out/regions.parquet")).into_iter(),
+        rows(&folder.path("out/adjacency.parquet")).into_iter(),
+    );
+    for (frame, (buffer, map)) in frames.iter().zip(&maps).enumerate() {
+        let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
+        assert!(meta.labels().unwrap().as_slice() == map, "labels of frame {frame}");
+        let (table, motion) = (meta.table().unwrap(), meta.motion().unwrap());
+        let mut areas = vec![0; table.len()];
+        map.iter().for_each(|&label| areas[usize::from(label)] += 1);
+        for (label, (region, motion)) in table.iter().zip(&motion).enumerate() {
+            let row = numbers(&regions.next().unwrap());
+            assert_eq!(row, expected(frame, buffer.pts().unwrap(), label, region, motion));
+            assert_eq!(areas[label], region.area);
+        }
+        for Neighbor { a, b, length } in meta.neighbors().unwrap() {
+            let row = numbers(&adjacency.next().unwrap());
+            assert_eq!(row, [frame as f64, a.into(), b.into(), length.into()]);
+        }
+    }
+    assert!(regions.next().is_none() && adjacency.next().is_none());
+}
+
+/// One of four pictures of blocks that move, each in colors of its own, 320x180 RGB.
+fn picture(scene: usize, time: usize) -> Vec<u8> {
+    let base = [[200u8, 40, 40], [30, 60, 200], [230, 230, 220], [20, 120, 30]][scene];
+    let pixels = (0..180).flat_map(|y| (0..320).map(move |x| (x, y)));
+    let shade = |(x, y): (usize, usize)| ((x + 2 * time) / 31 * 37 + (y + time) / 23 * 53) % 6 * 5;
+    pixels.flat_map(|at| base.map(|v| v.saturating_add(shade(at) as u8))).collect()
+}
+
+/// A clip of four scenes of 24 frames.
+fn scenes(path: &str, muxer: &str) {
+    init();
+    let description = format!(
+        "appsrc name=source format=time caps=video/x-raw,format=RGB,width=320,height=180,framerate=24/1 ! videoconvert ! \
+         x264enc key-int-max=11 bframes=2 ! {muxer} ! filesink location=\"{path}\""
+    );
+    let pipeline = gst::parse::launch(&description).unwrap().downcast::<gst::Pipeline>().unwrap();
+    let source = pipeline.by_name("source").unwrap().downcast::<gst_app::AppSrc>().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    for frame in 0..96u64 {
+        let mut buffer = gst::Buffer::from_mut_slice(picture(frame as usize / 24, frame as usize));
+        let at = |frame: u64| gst::ClockTime::SECOND * frame / 24;
+        let writable = buffer.get_mut().unwrap();
+        writable.set_pts(at(frame));
+        writable.set_duration(at(frame + 1) - at(frame));
+        source.push_buffer(buffer).unwrap();
+    }
+    source.end_of_stream().unwrap();
+    let bus = pipeline.bus().unwrap();
+    let end = bus.timed_pop_filtered(None, &[gst::MessageType::Eos, gst::MessageType::Error]).unwrap();
+    assert_eq!(end.type_(), gst::MessageType::Eos, "{end:?}");
+    pipeline.set_state(gst::State::Null).unwrap();
+}
+
+/// Whatever two runs of the same kind have in common.
+fn same(a: &Path, b: &Path, width: usize, height: usize) {
+    let maps = label_maps(&a.join("labels.mkv"), width, height);
+    assert!(maps == label_maps(&b.join("labels.mkv"), width, height), "label maps differ");
+    for table in ["regions.parquet", "adjacency.parquet"] {
+        let (one, other) = (rows(&a.join(table)), rows(&b.join(table)));
+        assert_eq!(one.len(), other.len(), "{table}");
+        assert!(!one.is_empty());
+        if let Some(at) = (0..one.len()).find(|&at| one[at] != other[at]) {
+            panic!("{table}, row {at}: {} and {}", one[at], other[at]);
+        }
+    }
+    let read = |path: &Path| -> Value {
+        serde_json::from_slice(&std::fs::read(path.join("clip.json")).unwrap()).unwrap()
+    };
+    let (one, other) = (read(a), read(b));
+    for name in ["frames", "tracks", "regions", "adjacency", "begin_ns", "end_ns", "width", "height"] {
+        assert_eq!(one[name], other[name], "{name}");
+    }
+}
+
+#[test]
+fn parts_between_cuts_join_to_the_whole() {
+    for (name, muxer) in [("parts.mp4", "mp4mux"), ("parts.mkv", "matroskamux")] {
+        let folder = Folder::new(name);
+        let (input, list) = (folder.text(name), folder.text("parts.json"));
+        scenes(&input, muxer);
+        let parts = done(&["cuts", &input, &list, "--least", "0.5"]);
+        let parts = parts["parts"].as_array().unwrap().clone();
+        assert_eq!(
+            parts.iter().map(|part| part["frames"].as_u64().unwrap()).collect::<Vec<_>>(),
+            [24; 4],
+            "{parts:?}"
+        );
+        let settings = ["superpixel-size=12", "threads=2"];
+        let whole = folder.text("whole");
+        done(&[&[input.as_str(), &whole, "--cuts", &list][..], &settings].concat());
+        let pieces: Vec<_> = (0..4).map(|part| folder.text(&format!("piece{part}"))).collect();
+        for (part, piece) in pieces.iter().enumerate() {
+            let part = part.to_string();
+            done(&[&[input.as_str(), piece, "--cuts", &list, "--part", &part][..], &settings].concat());
+        }
+        let joined = folder.text("joined");
+        let words: Vec<_> = ["join", &joined].into_iter().chain(pieces.iter().map(String::as_str)).collect();
+        done(&words);
+        same(Path::new(&whole), Path::new(&joined), 320, 180);
+        // As many identities as all parts together, which the first alone does not have.
+        let tracks = |summary: &Value| summary["tracks"].as_u64().unwrap();
+        let of = |folder: &str| -> Value {
+            serde_json::from_slice(&std::fs::read(Path::new(folder).join("clip.json")).unwrap()).unwrap()
+        };
+        assert_eq!(tracks(&of(&joined)), pieces.iter().map(|piece| tracks(&of(piece))).sum::<u64>());
+        // Parts that are missing or in another order.
+        let (status, said) = run(&["join", &joined, &pieces[1], &pieces[0]]);
+        assert_eq!((status, &said["fault"]), (74, &"machine".into()));
+    }
+}
+
+#[test]
+fn faults_are_told_apart() {
+    let folder = Folder::new("faults");
+    let out = folder.text("out");
+    let input = folder.text("clip.mkv");
+    scenes(&input, "matroskamux");
+    let bytes = std::fs::read(&input).unwrap();
+    std::fs::write(folder.path("garbage.mp4"), [7u8, 99, 13, 201, 5].repeat(10_000)).unwrap();
+    std::fs::write(folder.path("empty.mp4"), []).unwrap();
+    std::fs::write(folder.path("half.mkv"), &bytes[..bytes.len() / 2]).unwrap();
+    for (name, status, fault) in
+        [("garbage.mp4", 65, "clip"), ("empty.mp4", 65, "clip"), ("missing.mp4", 74, "machine")]
+    {
+        let (found, said) = run(&[&folder.text(name), &out, "--stall", "20"]);
+        assert_eq!((found, &said["fault"]), (status, &fault.into()), "{name}: {said}");
+        assert!(!said["error"].as_str().unwrap().is_empty());
+    }
+    let (status, said) = run(&[&input, &out, "backend=cuda", "cuda-device-id=77"]);
+    assert_eq!((status, &said["fault"]), (74, &"machine".into()), "{said}");
+    // Less than what the container promises is no error of the decoder.
+    let said = done(&[&folder.text("half.mkv"), &out, "superpixel-size=30"]);
+    assert_eq!(said["short"], true, "{said}");
+    assert!(said["coverage"].as_f64().unwrap() < 0.9);
+    assert_eq!(folder.names(), ["clip.mkv", "empty.mp4", "garbage.mp4", "half.mkv", "out"]);
+    // A folder that cannot be made.
+    let (status, said) = run(&[&input, &folder.text("clip.mkv/out")]);
+    assert_eq!((status, &said["fault"]), (74, &"machine".into()), "{said}");
+    // A clip again, into the same folder.
+    let said = done(&[&input, &out, "superpixel-size=30"]);
+    assert_eq!((&said["short"], &said["frames"]), (&false.into(), &96.into()), "{said}");
+    assert_eq!(folder.names(), ["clip.mkv", "empty.mp4", "garbage.mp4", "half.mkv", "out"]);
+}
+
+#[test]
+fn what_sends_no_frames_ends() {
+    let folder = Folder::new("stall");
+    let input = folder.text("clip.mkv");
+    scenes(&input, "matroskamux");
+    let (status, said) = run(&[&input, &folder.text("out"), "--stall", "0"]);
+    assert_eq!((status, &said["stalled"]), (74, &true.into()), "{said}");
+    assert_eq!(folder.names(), ["clip.mkv"]);
+}
+
+#[test]
+fn properties_are_those_of_the_element() {
+    let said = done(&["check", "superpixel-size=20", "compactness=8"]);
+    assert_eq!(said["properties"], serde_json::json!({"compactness": "8", "superpixel-size": "20"}));
+    for (word, answer) in [
+        ("superpixel-size", "NAME=VALUE"),
+        ("size=20", "superpixel-size, superpixels"),
+        ("superpixel-size=3", "4 to 1024"),
+        ("superpixel-size=many", "4 to 1024"),
+        ("compactness=NaN", "0.1 to 1000"),
+        ("algo=turbo", "slic, lsc"),
+        ("temporal=maybe", "true, false"),
+        ("overlay=labels", "always none"),
+        ("active-backend=x", "no property"),
+        ("name=x", "no property"),
+    ] {
+        let output = program(&["check", word]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{word}");
+        assert!(said.contains(answer), "{word}: {said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn it_ends_with_its_parent() {
+    let folder = Folder::new("parent");
+    let (program, input, out) = (env!("CARGO_BIN_EXE_superpixel-clip"), bundled(), folder.text("out"));
+    // A shell that starts the program, says its number and waits.
+    let script =
+        format!("'{program}' '{input}' '{out}' --parent $$ >'{}' & echo $!; wait", folder.text("log"));
+    let mut shell =
+        Command::new("sh").args(["-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(shell.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let process = PathBuf::from(format!("/proc/{}", line.trim()));
+    let started = || std::fs::read_to_string(folder.path("log")).is_ok_and(|log| log.contains("progress"));
+    wait_until(started);
+    assert!(process.exists());
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let ended = || {
+        let state = std::fs::read_to_string(process.join("stat"));
+        state.map_or(true, |state| state.rsplit(')').next().unwrap().trim().starts_with('Z'))
+    };
+    wait_until(ended);
+    assert!(!folder.path("out").exists());
+    // Of a parent that has ended already.
+    let (status, said) = run(&[&bundled(), &folder.text("out"), "--parent", "1"]);
+    assert_eq!((status, &said["fault"]), (74, &"machine".into()), "{said}");
+}
+
+fn wait_until(done: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("a minute has passed");
+}
