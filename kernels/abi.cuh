@@ -488,7 +488,9 @@ struct Hierarchy {
   u32 *lengths[2], *held[2];
   u64 *contrasts[2];
   u32 *earlier;      // region of the last frame, NO_JOIN if none
-  u32 *roots[2];     // after the cut
+  u32 *roots;        // after the cut
+  u32 *lowest;       // of roots: the lowest label
+  u32 *heads;        // a bit for each label that is the lowest of its root
   u32 *numbers;      // of roots: the label to be
   u32 *counts;       // a `HierarchyCount` each
 };
@@ -502,9 +504,11 @@ ABI(Hierarchy, held, 72);
 ABI(Hierarchy, contrasts, 88);
 ABI(Hierarchy, earlier, 104);
 ABI(Hierarchy, roots, 112);
-ABI(Hierarchy, numbers, 128);
-ABI(Hierarchy, counts, 136);
-ABI_SIZE(Hierarchy, 144);
+ABI(Hierarchy, lowest, 120);
+ABI(Hierarchy, heads, 128);
+ABI(Hierarchy, numbers, 136);
+ABI(Hierarchy, counts, 144);
+ABI_SIZE(Hierarchy, 152);
 
 // Statistics.
 

@@ -10,19 +10,20 @@
 // Grid: any number of blocks of MERGE_THREADS, a region and a slot a thread by turns.
 // In: regions [regions], their number; `from` [regions], the last frame's superpixel that each goes on from, or NONE, and `merged`, what
 // region that was in, both null where nothing lasts.
-// Out: of `h` sums, joins, heights, earlier regions, the first selections [regions], the first table [slots], counts.
+// Out: of `h` sums, joins, heights, earlier regions, lowest labels, the first selections [regions], the first table [slots], counts.
 // Race-free: a thread writes its own entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
     hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters,
                     const u32 *__restrict__ from, const u32 *__restrict__ merged, HierarchyArgs args) {
   after_last_kernel(h, args);
   const u32 count = counters[REGIONS], slots = slots_for(args, count);
-  if (FIRST < JOINED + 3) h.counts[FIRST] = FIRST == SUPERPIXELS ? count : 0;
+  if (FIRST < HIERARCHY_COUNTS) h.counts[FIRST] = FIRST == SUPERPIXELS ? count : 0;
   for (u32 i = FIRST; i < count; i += ALL) {
     const RegionSums &region = regions[i];
     h.sums[i] = {region.area, 0, {region.color[0], region.color[1], region.color[2]}, {0, 0}};
     h.joins[i] = {NO_JOIN, 0, 0, 0};
     h.heights[i] = 0;
+    h.lowest[i] = NO_JOIN;
     h.earlier[i] = from && from[i] != NO_JOIN ? merged[from[i]] : NO_JOIN;
     h.selected[0][i] = NO_SELECTION;
   }
@@ -185,6 +186,11 @@ KERNEL __launch_bounds__(TILE_THREADS)
   }
 }
 
+// A thread's place among slots, from the front, and among regions, from the back: warps of all blocks take turns, so that what is
+// little is shared by all multiprocessors, and no warp has much of both.
+__device__ __forceinline__ u32 slot_turn() { return (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + lane_id(); }
+__device__ __forceinline__ u32 region_turn() { return ALL - 1 - slot_turn(); }
+
 // Where the region `i`, which has selected `own`, gets to in a round: the lower of the two that select each other at the end of
 // its way; itself if it stays. While selections are only read.
 __device__ __forceinline__ u32 root_of(const u64 *selected, bool open, u32 i, u64 own) {
@@ -205,7 +211,7 @@ __device__ __forceinline__ void select_neighbors(const Hierarchy &h, const Hiera
                                                  u32 next_slots) {
   const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
   u64 *const selected = of_turn(h.selected, round);
-  for (u32 slot = FIRST; slot < slots; slot += ALL) {
+  for (u32 slot = slot_turn(); slot < slots; slot += ALL) {
     const u32 key = __ldcg(&table.keys[slot]);
     if (key == NO_PAIR) continue;
     const u32 a = key >> 16, b = key & 0xffffu;
@@ -214,8 +220,8 @@ __device__ __forceinline__ void select_neighbors(const Hierarchy &h, const Hiera
     atomicMin(&selected[a], cost << 32 | b);
     atomicMin(&selected[b], cost << 32 | a);
   }
-  for (u32 slot = FIRST; slot < next_slots; slot += ALL) clear_pair(next, slot);
-  for (u32 i = FIRST; round > 0 && i < count; i += ALL) {
+  for (u32 slot = region_turn(); slot < next_slots; slot += ALL) clear_pair(next, slot);
+  for (u32 i = region_turn(); round > 0 && i < count; i += ALL) {
     // The thread's own.
     const HierarchyJoin join = h.joins[i];
     if (join.into != NO_JOIN && join.round == round - 1) atomicMax(&h.heights[join.root], join.height);
@@ -229,15 +235,16 @@ __device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32
   const u64 *const selected = of_turn(h.selected, round);
   u64 *const next_selected = of_turn(h.selected, round + 1);
   u32 joined = 0;
-  for (u32 i = FIRST; i < count; i += ALL) {
+  for (u32 i = region_turn(); i < count; i += ALL) {
     next_selected[i] = NO_SELECTION;
-    if (h.joins[i].into != NO_JOIN) continue;
+    // All at once: each takes its time to come.
+    const u32 joined_before = h.joins[i].into, within = __ldcg(&h.heights[i]);
     const u64 own = __ldcg(&selected[i]);
+    const HierarchySums sums = load_region(h, i);
+    if (joined_before != NO_JOIN) continue;
     const u32 root = root_of(selected, open, i, own), into = (u32)own;
     if (root == i) continue;
-    const u32 within = max(__ldcg(&h.heights[i]), __ldcg(&h.heights[into]));
-    h.joins[i] = {into, max(max((u32)(own >> 32), within), floor), round, root};
-    const HierarchySums sums = load_region(h, i);
+    h.joins[i] = {into, max(max((u32)(own >> 32), max(within, __ldcg(&h.heights[into]))), floor), round, root};
     HierarchySums *const to = h.sums + root;
     atomicAdd(&to->count, sums.count);
 #pragma unroll
@@ -246,7 +253,7 @@ __device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32
     for (int j = 0; j < 2; j++) atomicAdd(&to->position[j], sums.position[j]);
     joined++;
   }
-  for (u32 slot = FIRST; slot < slots; slot += ALL) {
+  for (u32 slot = slot_turn(); slot < slots; slot += ALL) {
     const u32 key = __ldcg(&table.keys[slot]);
     if (key == NO_PAIR) continue;
     const u32 a = key >> 16, b = key & 0xffffu;
@@ -263,88 +270,26 @@ __device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32
 #define HIERARCHY_STAGE 8
 #define HIERARCHY_FEW 16
 
-typedef BlockSelect<HIERARCHY_THREADS> SelectHeight;
-struct RoundsShared {
-  SelectHeight::Shared select;
-  u32 joined;
-};
+typedef BlockSelect<HIERARCHY_THREADS> SelectJoin;
 
 // The height of the merge of a rank, from 0, by the first block; all blocks get it. Behind a barrier of the grid.
-__device__ __forceinline__ u32 height_of_rank(RoundsShared &shared, const Hierarchy &h, u32 *counters, u32 count, u32 rank) {
+__device__ __forceinline__ u32 height_of_rank(SelectJoin::Shared &shared, const Hierarchy &h, u32 *counters, u32 count, u32 rank) {
   if (blockIdx.x == 0) {
     const auto height_of = [&](u32 i, u32 &height) {
-      const uint4 join = __ldcg((const uint4 *)(h.joins + i));
-      height = join.y;
-      return join.x != NO_JOIN;
+      const HierarchyJoin join = load_join(h, i);
+      height = join.height;
+      return join.into != NO_JOIN;
     };
-    const u32 height = SelectHeight::select(shared.select, count, rank, height_of).key;
+    const u32 height = SelectJoin::select(shared, count, rank, height_of).key;
     if (threadIdx.x == 0) h.counts[FLOOR] = height;
   }
   grid_barrier(counters);
   return __ldcg(&h.counts[FLOOR]);
 }
 
-// Rounds until few enough regions are left to undo what is too much.
-// Grid: cooperative, blocks of HIERARCHY_THREADS, all resident; a pair and a region a thread by turns.
-// In: of `h` what the kernels before have left.
-// Out: joins [regions].
-// Race-free: halves of rounds are between barriers of the grid. In the first, selections and heights change by atomic minima and
-// maxima, and a slot of the next table has one thread that clears it; sums are only read. In the second, selections and heights
-// are only read, but for those of the next round; a region that joins is read and written by its own thread, its root, which does not
-// join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
-// behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
-KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args) {
-  after_last_kernel(h, args);
-  __shared__ RoundsShared shared;
-  const u32 count = h.counts[SUPERPIXELS];
-  u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
-  bool open = false;
-  if (threadIdx.x == 0) shared.joined = 0;
-  while (2 * stage > args.regions) {
-    stage /= HIERARCHY_STAGE;
-    while (left > max(stage, 1)) {
-      // That of the regions before the round, which is enough for those after it.
-      const u32 next_slots = slots_for(args, left);
-      u32 *const joined_in = h.counts + JOINED + round % 3;
-      if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
-      select_neighbors(h, args, count, round, slots, next_slots);
-      grid_barrier(counters);
-      const u32 own = join_neighbors(h, count, round, slots, next_slots, open, floor);
-      if (own) atomicAdd(&shared.joined, own);
-      __syncthreads();
-      if (threadIdx.x == 0 && shared.joined) {
-        atomicAdd(joined_in, shared.joined);
-        shared.joined = 0;
-      }
-      grid_barrier(counters);
-      const u32 joined = __ldcg(joined_in);
-      if (joined == 0) return;
-      open = HIERARCHY_FEW * joined < left;
-      left -= joined;
-      slots = next_slots;
-      round++;
-    }
-    // Nobody asks for the last one.
-    if (2 * stage > args.regions) floor = height_of_rank(shared, h, counters, count, count - 2 * stage - 1);
-  }
-}
-
-typedef BlockSelect<NUMBER_THREADS> SelectJoin;
-typedef BlockScan<NUMBER_THREADS> ScanWords;
-// Words of a bitmap of all labels.
-#define LABEL_WORDS 2048
-#define WORDS_EACH (LABEL_WORDS / NUMBER_THREADS)
-struct CutShared {
-  SelectJoin::Shared select;
-  ScanWords::Shared scan;
-  u32 words[LABEL_WORDS], before[LABEL_WORDS];
-  u32 joined;
-};
-
 // Up to where merges are kept: those of lower heights, and of this height those whose round and label are not above `last`.
 struct Cut {
-  bool any;
-  u32 height, last;
+  u32 any, height, last;
 };
 __device__ __forceinline__ u32 order_of(const HierarchyJoin &join, u32 i) { return join.round << 16 | i; }
 __device__ __forceinline__ bool keeps(const Cut &cut, const HierarchyJoin &join, u32 i) {
@@ -352,88 +297,135 @@ __device__ __forceinline__ bool keeps(const Cut &cut, const HierarchyJoin &join,
   return join.height < cut.height || (join.height == cut.height && order_of(join, i) <= cut.last);
 }
 
-// The cut that leaves `regions` of `count`, or as many as there can be. The block's threads call it.
-__device__ __forceinline__ Cut find_cut(CutShared &shared, const Hierarchy &h, u32 count, u32 regions) {
-  if (threadIdx.x == 0) shared.joined = 0;
-  __syncthreads();
-  u32 own = 0;
-  for (u32 i = threadIdx.x; i < count; i += NUMBER_THREADS) own += h.joins[i].into != NO_JOIN;
-  atomicAdd(&shared.joined, own);
-  __syncthreads();
+// The cut that leaves `regions` of `count`, `joined` of which have joined, or as many as there can be. The block's threads call it.
+__device__ __forceinline__ Cut find_cut(SelectJoin::Shared &shared, const Hierarchy &h, u32 count, u32 joined, u32 regions) {
   const u32 wanted = count > regions ? count - regions : 0;
-  if (min(wanted, shared.joined) == 0) return {false, 0, 0};
-  if (wanted >= shared.joined) return {true, 0xffffffffu, 0xffffffffu};
-  const SelectJoin::Found height = SelectJoin::select(shared.select, count, wanted - 1, [&](u32 i, u32 &key) {
-    key = h.joins[i].height;
-    return h.joins[i].into != NO_JOIN;
+  if (min(wanted, joined) == 0) return {0, 0, 0};
+  if (wanted >= joined) return {1, 0xffffffffu, 0xffffffffu};
+  const SelectJoin::Found height = SelectJoin::select(shared, count, wanted - 1, [&](u32 i, u32 &key) {
+    const HierarchyJoin join = load_join(h, i);
+    key = join.height;
+    return join.into != NO_JOIN;
   });
-  if (height.rank + 1 == height.equal) return {true, height.key, 0xffffffffu};
-  const SelectJoin::Found last = SelectJoin::select(shared.select, count, height.rank, [&](u32 i, u32 &key) {
-    const HierarchyJoin join = h.joins[i];
+  if (height.rank + 1 == height.equal) return {1, height.key, 0xffffffffu};
+  const SelectJoin::Found last = SelectJoin::select(shared, count, height.rank, [&](u32 i, u32 &key) {
+    const HierarchyJoin join = load_join(h, i);
     key = order_of(join, i);
     return join.into != NO_JOIN && join.height == height.key;
   });
-  return {true, height.key, last.key};
+  return {1, height.key, last.key};
 }
 
-// Undoes what is too much, and numbers what is left in the order of the lowest labels.
-// Grid: one block of NUMBER_THREADS, a label a thread by turns.
-// In: joins [regions].
-// Out: roots and numbers [regions], the number of regions; of `h` sums of the regions to be, zero; heights, as memory.
-// Race-free: between barriers a thread writes its own labels' entries, of one array while another is read; the least of a
-// root's labels is an atomic minimum.
-KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_cut(Hierarchy h, u32 *__restrict__ counters, HierarchyArgs args) {
+// Rounds until few enough regions are left to undo what is too much, and what that is.
+// Grid: cooperative, blocks of HIERARCHY_THREADS, all resident; a pair and a region a thread by turns.
+// In: of `h` what the kernels before have left.
+// Out: joins [regions], of the counts those of a `Cut`.
+// Race-free: halves of rounds are between barriers of the grid. In the first, selections and heights change by atomic minima and
+// maxima, and a slot of the next table has one thread that clears it; sums are only read. In the second, selections and heights
+// are only read, but for those of the next round; a region that joins is read and written by its own thread, its root, which does not
+// join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
+// behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
+KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args) {
   after_last_kernel(h, args);
-  __shared__ CutShared shared;
-  const u32 count = h.counts[SUPERPIXELS], thread = threadIdx.x;
-  const Cut cut = find_cut(shared, h, count, args.regions);
-  u32 *lowest = h.heights;
-  for (u32 i = thread; i < count; i += NUMBER_THREADS) {
-    const HierarchyJoin join = h.joins[i];
-    h.roots[0][i] = keeps(cut, join, i) ? join.into : i;
-    lowest[i] = 0xffffffffu;
-  }
-  // Ways to the roots, half as long with each turn.
-  u32 turn = 0;
-  for (bool changed = cut.any; __syncthreads_or(changed); turn ^= 1) {
-    changed = false;
-    const u32 *from = of_turn(h.roots, turn);
-    u32 *to = of_turn(h.roots, turn + 1);
-    for (u32 i = thread; i < count; i += NUMBER_THREADS) {
-      const u32 up = from[i], next = from[up];
-      to[i] = next;
-      changed |= next != up;
+  __shared__ SelectJoin::Shared shared;
+  const u32 count = h.counts[SUPERPIXELS];
+  u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
+  bool open = false, joins = true;
+  while (joins && 2 * stage > args.regions) {
+    stage /= HIERARCHY_STAGE;
+    while (joins && left > max(stage, 1)) {
+      // That of the regions before the round, which is enough for those after it.
+      const u32 next_slots = slots_for(args, left);
+      u32 *const joined_in = h.counts + JOINED + round % 3;
+      if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
+      select_neighbors(h, args, count, round, slots, next_slots);
+      grid_barrier(counters);
+      const u32 own = join_neighbors(h, count, round, slots, next_slots, open, floor);
+      if (own) atomicAdd(joined_in, own);
+      grid_barrier(counters);
+      const u32 joined = __ldcg(joined_in);
+      joins = joined > 0;
+      open = HIERARCHY_FEW * joined < left;
+      left -= joined;
+      slots = next_slots;
+      round++;
     }
+    // Nobody asks for the last one.
+    if (joins && 2 * stage > args.regions) floor = height_of_rank(shared, h, counters, count, count - 2 * stage - 1);
   }
-  u32 *const roots = of_turn(h.roots, turn);
-  for (u32 i = thread; i < count; i += NUMBER_THREADS) {
-    atomicMin(&lowest[roots[i]], i);
-    if (turn) h.roots[0][i] = roots[i];
+  if (blockIdx.x > 0) return;
+  const Cut cut = find_cut(shared, h, count, count - left, args.regions);
+  if (threadIdx.x == 0) {
+    h.counts[CUT] = cut.any;
+    h.counts[CUT + 1] = cut.height;
+    h.counts[CUT + 2] = cut.last;
   }
-  for (u32 word = thread; word < LABEL_WORDS; word += NUMBER_THREADS) shared.words[word] = 0;
-  __syncthreads();
-  // The lowest label of each region.
-  for (u32 base = 0; base < count; base += NUMBER_THREADS) {
-    const u32 i = base + thread, bits = __ballot_sync(FULL_WARP, i < count && __ldcg(&lowest[roots[min(i, count - 1)]]) == i);
-    if (lane_id() == 0 && i < count) shared.words[i / 32] = bits;
+}
+
+// Undoes what is too much: the root of every label, and the lowest label of every root.
+// Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
+// In: joins [regions], the cut.
+// Out: of `h` roots and lowest labels [regions].
+// Race-free: joins are only read; a thread writes its own label's root; the lowest of a root's labels is an atomic minimum.
+KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_roots(Hierarchy h) {
+  after_last_kernel(h);
+  const u32 count = h.counts[SUPERPIXELS];
+  const Cut cut = {h.counts[CUT], h.counts[CUT + 1], h.counts[CUT + 2]};
+  for (u32 i = FIRST; i < count; i += ALL) {
+    u32 root = i;
+    for (;;) {
+      const HierarchyJoin join = load_join(h, root);
+      if (!keeps(cut, join, root)) break;
+      root = join.into;
+    }
+    h.roots[i] = root;
+    atomicMin(&h.lowest[root], i);
   }
-  __syncthreads();
+}
+
+// Words of a bitmap of all labels.
+#define LABEL_WORDS 2048
+#define WORDS_EACH (LABEL_WORDS / NUMBER_THREADS)
+typedef BlockScan<NUMBER_THREADS> ScanWords;
+
+// Numbers what is left in the order of the lowest labels, which become the roots.
+// Grid: any number of blocks of NUMBER_THREADS, a label a thread by turns; the last to come counts.
+// In: of `h` roots and lowest labels [regions].
+// Out: of `h` roots, numbers of roots [regions], sums, zero [regions]; the number of regions.
+// Race-free: a thread reads and writes its own label's entries, and a warp its own word of the bitmap, which the last block reads.
+KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_number(Hierarchy h, u32 *__restrict__ counters) {
+  after_last_kernel(h, counters);
+  const u32 count = h.counts[SUPERPIXELS], thread = threadIdx.x;
+  for (u32 base = blockIdx.x * NUMBER_THREADS; base < count; base += ALL) {
+    const u32 i = base + thread, lowest = i < count ? h.lowest[h.roots[i]] : NO_JOIN;
+    const u32 heads = __ballot_sync(FULL_WARP, lowest == i);
+    if (i >= count) continue;
+    h.roots[i] = lowest;
+    h.sums[i] = {0, 0, {0, 0, 0}, {0, 0}};
+    if (lane_id() == 0) h.heads[i / 32] = heads;
+  }
+  if (!is_last_block(&h.counts[TICKET])) return;
+  __shared__ ScanWords::Shared scan;
+  __shared__ u32 words[LABEL_WORDS], before[LABEL_WORDS];
+  const u32 filled = (count + 31) / 32;
   u32 own[WORDS_EACH], sum = 0;
 #pragma unroll
-  for (u32 j = 0; j < WORDS_EACH; j++) sum += own[j] = __popc(shared.words[WORDS_EACH * thread + j]);
-  u32 before = ScanWords::exclusive_sum<false>(shared.scan, sum);
+  for (u32 j = 0; j < WORDS_EACH; j++) {
+    const u32 word = WORDS_EACH * thread + j;
+    own[j] = word < filled ? __ldcg(&h.heads[word]) : 0;
+    sum += __popc(own[j]);
+  }
+  u32 next = ScanWords::exclusive_sum<false>(scan, sum);
 #pragma unroll
   for (u32 j = 0; j < WORDS_EACH; j++) {
-    shared.before[WORDS_EACH * thread + j] = before;
-    before += own[j];
+    words[WORDS_EACH * thread + j] = own[j];
+    before[WORDS_EACH * thread + j] = next;
+    next += __popc(own[j]);
   }
-  const u32 regions = shared.scan.total;
-  if (thread == 0) counters[REGIONS] = regions;
+  if (thread == 0) counters[REGIONS] = scan.total;
   __syncthreads();
-  for (u32 i = thread; i < count; i += NUMBER_THREADS) {
-    const u32 bits = shared.words[i / 32];
-    if (bits >> i % 32 & 1) h.numbers[roots[i]] = shared.before[i / 32] + __popc(bits & ((1u << i % 32) - 1));
-    if (i < regions) h.sums[i] = {0, 0, {0, 0, 0}, {0, 0}};
+  for (u32 word = thread / 32; word < filled; word += NUMBER_THREADS / 32) {
+    if (words[word] >> lane_id() & 1) h.numbers[32 * word + lane_id()] = before[word] + rank_among(words[word]);
   }
 }
 
@@ -447,10 +439,10 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   after_last_kernel(c, regions);
   const u32 components = c.counters[COMPONENTS], count = h.counts[SUPERPIXELS];
   for (u32 i = FIRST; i < components; i += ALL) {
-    if (component_label[i] != NO_LABEL) component_label[i] = (u16)h.numbers[h.roots[0][component_label[i]]];
+    if (component_label[i] != NO_LABEL) component_label[i] = (u16)h.numbers[h.roots[component_label[i]]];
   }
   for (u32 i = FIRST; i < count; i += ALL) {
-    HierarchySums *const to = h.sums + h.numbers[h.roots[0][i]];
+    HierarchySums *const to = h.sums + h.numbers[h.roots[i]];
     atomicAdd(&to->count, regions[i].area);
 #pragma unroll
     for (int j = 0; j < 3; j++) atomicAdd(&to->color[j], regions[i].color[j]);

@@ -12,7 +12,10 @@
 enum HierarchyCount {
   SUPERPIXELS = 0,  // regions before any round
   FLOOR = 1,        // bits of the least height of what follows
-  JOINED = 2        // how many have joined in a round, by turns of three
+  JOINED = 2,       // how many have joined in a round, by turns of three
+  CUT = 5,          // of `Cut` in hierarchy.cu, in order
+  TICKET = 8,       // of the blocks that number
+  HIERARCHY_COUNTS = 9
 };
 
 // Of two arrays that of a turn. Indexed, the parameters of a kernel would be copied to memory of each thread.
@@ -84,6 +87,12 @@ __device__ __forceinline__ HierarchySums load_region(const Hierarchy &h, u32 i) 
   sums.position[0] = (u64)high.y << 32 | high.x;
   sums.position[1] = (u64)high.w << 32 | high.z;
   return sums;
+}
+
+// How a region has joined, as other blocks left it.
+__device__ __forceinline__ HierarchyJoin load_join(const Hierarchy &h, u32 i) {
+  const uint4 join = __ldcg((const uint4 *)(h.joins + i));
+  return {join.x, join.y, join.z, join.w};
 }
 
 // Means of a region in 1/4 quantum and 1/4 px, rounded half up.

@@ -8,7 +8,7 @@
 template <u32 THREADS>
 struct BlockSelect {
   // A digit has 11 bits, the last one 10.
-  static const u32 BINS = 1 << 11, EACH = BINS / THREADS;
+  static const u32 BINS = 1 << 11, EACH = BINS / THREADS, AHEAD = 8;
   static_assert(BINS % THREADS == 0, "equal shares of the bins");
   struct Shared {
     typename BlockScan<THREADS>::Shared scan;
@@ -20,7 +20,7 @@ struct BlockSelect {
     u32 key, rank, equal;
   };
 
-  // `key_of(i, key)` says whether the item `i` of `count` takes part, and its key. `rank`, from 0, is below the number of those that
+  // `key_of(i, key)` says whether the item `i` of `count`, of which there is one at least, takes part, and its key. `rank`, from 0, is below the number of those that
   // do. Barriers: seven a digit, the first before anything is written and the last behind all.
   template <class KeyOf>
   static __device__ __forceinline__ Found select(Shared &shared, u32 count, u32 rank, KeyOf key_of) {
@@ -33,9 +33,19 @@ struct BlockSelect {
 #pragma unroll
       for (u32 j = 0; j < EACH; j++) shared.bins[EACH * threadIdx.x + j] = 0;
       __syncthreads();
-      for (u32 i = threadIdx.x; i < count; i += THREADS) {
-        u32 key;
-        if (key_of(i, key) && (key & known) == found.key) atomicAdd(&shared.bins[key >> shift & digits], 1);
+      // Keys of several items are on their way at once.
+      for (u32 i = threadIdx.x; i < count; i += AHEAD * THREADS) {
+        u32 keys[AHEAD];
+        bool takes[AHEAD];
+#pragma unroll
+        for (u32 j = 0; j < AHEAD; j++) {
+          const u32 item = i + j * THREADS;
+          takes[j] = key_of(min(item, count - 1), keys[j]) && item < count;
+        }
+#pragma unroll
+        for (u32 j = 0; j < AHEAD; j++) {
+          if (takes[j] && (keys[j] & known) == found.key) atomicAdd(&shared.bins[keys[j] >> shift & digits], 1);
+        }
       }
       __syncthreads();
       u32 here[EACH], sum = 0;

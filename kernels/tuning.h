@@ -48,8 +48,8 @@
 #define MERGE_THREADS 256
 // The first phase of a sweep has 19 x 17 pixels to look at, the last 16 x 16: a thread for each, and five blocks fit a multiprocessor.
 #define REFINE_THREADS 352
-// Halves of the rounds of merging: one block a multiprocessor, a slot of the pairs' table a thread at 1920x1080 with S = 16.
-#define HIERARCHY_THREADS 512
+// Halves of the rounds of merging: one block a multiprocessor, two slots of the pairs' table a thread at 3840x2160 with S = 16.
+#define HIERARCHY_THREADS 1024
 #define NUMBER_THREADS 1024
 // Groups of words in which regions' marks are counted: a block adds them all up, and a component goes through one of them.
 #define MARK_GROUPS 8192

@@ -370,7 +370,9 @@ arguments! {
         held: [Address<u32>; 2],
         contrasts: [Address<u64>; 2],
         earlier: Address<u32>,
-        roots: [Address<u32>; 2],
+        roots: Address<u32>,
+        lowest: Address<u32>,
+        heads: Address<u32>,
         numbers: Address<u32>,
         counts: Address<u32>,
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, one for the cut.
+//! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, a few for the cut.
 
 use super::Plan as Own;
 use crate::backend;
@@ -22,7 +22,7 @@ const MODULE: ModuleCode = module_code!("hierarchy");
 const PIXELS_A_BLOCK: u32 = 2048;
 const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
 /// Words of `HierarchyCount` in kernels/hierarchy.cuh.
-const COUNTS: usize = 5;
+const COUNTS: usize = 9;
 
 /// Slots of a table for so many pairs: a power of two, more than twice as many.
 fn slots_for(pairs: usize) -> usize {
@@ -35,7 +35,8 @@ pub(crate) struct Hierarchy {
     start: Kernel,
     measure: Kernel,
     rounds: Kernel,
-    cut: Kernel,
+    roots_of: Kernel,
+    number: Kernel,
     label: Kernel,
     regions: Kernel,
     /// Labels before merging, where identities last.
@@ -45,11 +46,13 @@ pub(crate) struct Hierarchy {
     joins: Memory<HierarchyJoin>,
     heights: Memory<u32>,
     earlier: Memory<u32>,
+    roots: Memory<u32>,
+    lowest: Memory<u32>,
+    heads: Memory<u32>,
     numbers: Memory<u32>,
     counts: Memory<u32>,
     // Two of each, one behind the other.
     selected: Memory<u64>,
-    roots: Memory<u32>,
     keys: Memory<u32>,
     lengths: Memory<u32>,
     held: Memory<u32>,
@@ -57,6 +60,7 @@ pub(crate) struct Hierarchy {
     /// Over components, over labels, and of the grid whose blocks wait for each other.
     blocks: u32,
     label_blocks: u32,
+    number_blocks: u32,
     round_blocks: u32,
 }
 
@@ -81,7 +85,8 @@ impl Hierarchy {
             start: kernel("hierarchy_start")?,
             measure: kernel("hierarchy_measure")?,
             rounds,
-            cut: kernel("hierarchy_cut")?,
+            roots_of: kernel("hierarchy_roots")?,
+            number: kernel("hierarchy_number")?,
             label: kernel("hierarchy_label")?,
             regions: kernel("hierarchy_regions")?,
             keep: shared("merge_keep")?,
@@ -101,16 +106,19 @@ impl Hierarchy {
             joins: Memory::new(cuda, what, labels)?,
             heights: Memory::new(cuda, what, labels)?,
             earlier: Memory::new(cuda, what, labels)?,
+            roots: Memory::new(cuda, what, labels)?,
+            lowest: Memory::new(cuda, what, labels)?,
+            heads: Memory::new(cuda, what, labels.div_ceil(32))?,
             numbers: Memory::new(cuda, what, labels)?,
             counts: Memory::new(cuda, what, COUNTS)?,
             selected: Memory::new(cuda, what, 2 * labels)?,
-            roots: Memory::new(cuda, what, 2 * labels)?,
             keys: Memory::new(cuda, what, 2 * slots)?,
             lengths: Memory::new(cuda, what, 2 * slots)?,
             held: Memory::new(cuda, what, 2 * slots)?,
             contrasts: Memory::new(cuda, what, 2 * slots)?,
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * multiprocessors),
             label_blocks: (labels as u32).div_ceil(MERGE_THREADS).clamp(1, 8 * multiprocessors),
+            number_blocks: (labels as u32).div_ceil(NUMBER_THREADS),
             round_blocks: (width * height).div_ceil(PIXELS_A_ROUND_BLOCK).clamp(1, resident),
         })
     }
@@ -126,7 +134,9 @@ impl Hierarchy {
             held: halves(&self.held),
             contrasts: halves(&self.contrasts),
             earlier: self.earlier.address(),
-            roots: halves(&self.roots),
+            roots: self.roots.address(),
+            lowest: self.lowest.address(),
+            heads: self.heads.address(),
             numbers: self.numbers.address(),
             counts: self.counts.address(),
         }
@@ -141,8 +151,7 @@ impl Hierarchy {
         let planes = &mut args![components, labels, kept, width, height];
         // SAFETY: the parameters of `merge_keep` of kernels/merge.cu; the plane that `State::new` has made is of this geometry.
         unsafe { buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)? };
-        let [parent, _] = halves(&self.roots);
-        let forest = Forest { parent, number: self.numbers.address(), count: self.counts.address() };
+        let forest = Forest { parent: self.roots.address(), number: self.numbers.address(), count: self.counts.address() };
         let all = state.addresses(buffers.first_labels.address());
         state.name_merged(&buffers.queue, &components, all, buffers.regions.address(), forest)
     }
@@ -178,7 +187,8 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
                 &mut args![lists, counters, shape],
             )?;
             queue.mark(self.rounds.stage)?;
-            queue.launch(&self.cut, (1, 1), NUMBER_THREADS, &mut args![lists, counters, shape])?;
+            queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &mut args![lists])?;
+            queue.launch(&self.number, (self.number_blocks, 1), NUMBER_THREADS, &mut args![lists, counters])?;
             self.name(buffers)?;
             let names = &mut args![components, lists, labels, regions];
             queue.launch(&self.label, over_components, MERGE_THREADS, names)?;
