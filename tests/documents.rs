@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use gst::glib::{self, ParamFlags};
 use gst::prelude::*;
 
-/// What a row of the table says of a property: name, type, default, range, change in.
-type Row = [String; 5];
+/// What a row of the table says of a property: name, type, default, range, change in, meaning.
+type Row = [String; 6];
 
 fn value_text(spec: &glib::ParamSpec) -> String {
     if let Some(spec) = spec.downcast_ref::<glib::ParamSpecBoolean>() {
@@ -78,6 +78,30 @@ fn change_in(flags: ParamFlags) -> &'static str {
     }
 }
 
+/// Texts of GObject with what is to be typed marked as such: properties of several words, settings and names of fields.
+fn marked(text: &str, is_property: impl Fn(&str) -> bool) -> String {
+    let word = |word: &str| {
+        let bare = word.trim_matches(|c: char| ",.;:()".contains(c));
+        let typed = bare.contains(['=', '_']) || bare.contains('-') && is_property(bare);
+        if typed && bare.len() > 1 { word.replace(bare, &format!("`{bare}`")) } else { word.to_owned() }
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The property's own text, and that of each value of an enum.
+fn meaning(spec: &glib::ParamSpec) -> String {
+    let mut text = spec.blurb().unwrap_or_default().to_owned();
+    if let Some(spec) = spec.downcast_ref::<glib::ParamSpecEnum>() {
+        let class = spec.enum_class();
+        for (i, value) in class.values().iter().enumerate() {
+            // Names are a title and what it means.
+            let (_, means) = value.name().split_once(": ").unwrap();
+            text += &format!("{} `{}`: {means}", if i == 0 { "." } else { ";" }, value.nick());
+        }
+    }
+    text
+}
+
 /// The element's own properties, sorted by name.
 fn properties(element: &str) -> Vec<Row> {
     let element = gst::ElementFactory::make(element).build().unwrap();
@@ -88,14 +112,15 @@ fn properties(element: &str) -> Vec<Row> {
         .map(|spec| {
             let (kind, range) = type_and_range(spec);
             let name = format!("`{}`", spec.name());
-            [name, kind.into(), value_text(spec), range, change_in(spec.flags()).into()]
+            let meaning = marked(&meaning(spec), |word| element.has_property(word));
+            [name, kind.into(), value_text(spec), range, change_in(spec.flags()).into(), meaning]
         })
         .collect();
     rows.sort();
     rows
 }
 
-/// The rows of the first table below a heading, without their last column, sorted by name.
+/// The rows of the first table below a heading, sorted by name.
 fn table(document: &str, heading: &str) -> Vec<Row> {
     let below = document.lines().skip_while(|line| *line != heading).skip(1);
     let in_section = below.take_while(|line| !line.starts_with('#'));
@@ -105,18 +130,14 @@ fn table(document: &str, heading: &str) -> Vec<Row> {
         .map(|line| {
             let cells: Vec<_> =
                 line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
-            let cells: [String; 6] = cells.try_into().unwrap_or_else(|_| panic!("not six columns: {line}"));
-            assert!(!cells[5].is_empty(), "no meaning: {line}");
-            let [name, kind, default, range, change, _] = cells;
-            [name, kind, default, range, change]
+            cells.try_into().unwrap_or_else(|_| panic!("not six columns: {line}"))
         })
         .collect();
     rows.sort();
     rows
 }
 
-/// The document with the table below `heading` made anew: rows and meanings stay in their order, a property that the table does not
-/// have comes last with its blurb for a meaning.
+/// The document with the table below `heading` made anew: rows stay in their order, a property that the table does not have comes last.
 fn rewritten(document: &str, heading: &str, element: &str) -> String {
     let mut real = properties(element);
     let mut lines = document.lines();
@@ -136,15 +157,10 @@ fn rewritten(document: &str, heading: &str, element: &str) -> String {
         rest.next();
         let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
         if let Some(at) = real.iter().position(|row| row[0] == cells[0]) {
-            new.push(format!("| {} | {} |", real.remove(at).join(" | "), cells[5]));
+            new.push(format!("| {} |", real.remove(at).join(" | ")));
         }
     }
-    let made = gst::ElementFactory::make(element).build().unwrap();
-    for row in real {
-        let blurb =
-            made.find_property(row[0].trim_matches('`')).and_then(|spec| spec.blurb().map(str::to_owned));
-        new.push(format!("| {} | {} |", row.join(" | "), blurb.unwrap_or_default()));
-    }
+    new.extend(real.iter().map(|row| format!("| {} |", row.join(" | "))));
     new.extend(rest.map(str::to_owned));
     new.join("\n") + "\n"
 }

@@ -157,10 +157,13 @@ pub enum Overlay {
     #[enum_value(name = "Mean color: every region in its mean color", nick = "mean-color")]
     MeanColor,
     /// Regions in their mean color and lines between them.
-    #[enum_value(name = "Mean color and boundaries", nick = "mean-color-boundaries")]
+    #[enum_value(name = "Mean color and boundaries: both of these", nick = "mean-color-boundaries")]
     MeanColorBoundaries,
     /// Regions in false colors.
-    #[enum_value(name = "Labels: one false color for each region", nick = "labels")]
+    #[enum_value(
+        name = "Labels: one false color for each region, kept over time unless temporal=false",
+        nick = "labels"
+    )]
     Labels,
 }
 

@@ -59,7 +59,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .build(),
         glib::ParamSpecEnum::builder_with_default("backend", default.backend)
             .nick("Backend")
-            .blurb("Where frames are segmented; chosen once at start")
+            .blurb("Where frames are segmented; both backends give the same result, bit for bit")
             .mutable_ready()
             .build(),
         glib::ParamSpecString::builder("active-backend")
@@ -85,7 +85,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "Superpixels",
             "SLIC, LSC, SNIC: wanted number per frame, from which the grid step follows; approximate (0 = use superpixel-size)",
         ),
-        uint(ITERATIONS, "Iterations", "SLIC, LSC: assign and update rounds of an independent frame; more = better fit, slower. Warm-started frames (temporal), and those after a cut, take two"),
+        uint(ITERATIONS, "Iterations", "SLIC, LSC: assign and update rounds of an independent frame; more = better fit, slower. Warm-started frames (temporal=true), and those after a cut, take two"),
         float(
             slic::COMPACTNESS,
             "Compactness",
@@ -105,7 +105,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             lsc::RATIO,
             "LSC ratio",
-            "LSC: weight of position against color, C_s / C_c; higher = more regular superpixels",
+            "LSC: weight of position against color, C_s / C_c of the paper; higher = more regular superpixels",
         ),
         float(
             quickshift::SIGMA,
@@ -120,7 +120,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             quickshift::COLOR_SCALE,
             "Color scale",
-            "Quick shift: weight of a color unit against a px; higher = regions follow color more closely",
+            "Quick shift: weight of a color unit (Delta E; color-space=rgb: code value) against a px; higher = regions follow color more closely",
         ),
         boolean(
             "connectivity",
@@ -131,7 +131,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         float(
             MIN_REGION,
             "Minimum region",
-            "Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor",
+            "Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor of near color, preferring other small regions",
         ),
         float(
             merge::MERGE,
@@ -141,13 +141,13 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         ),
         glib::ParamSpecEnum::builder_with_default("merge-rule", MergeRule::from(default.merge.rule))
             .nick("Merge rule")
-            .blurb("Whether two regions merge when near enough for both of them, or for one")
+            .blurb("When two regions merge")
             .mutable_playing()
             .build(),
         float(
             merge::MAX_DISTANCE,
             "Merge maximum distance",
-            "Never merge across a larger color difference, in Delta E (color-space=rgb: code values; 0 = no limit)",
+            "Never merge across a larger difference of mean colors, in Delta E (color-space=rgb: code values; 0 = no limit)",
         ),
         uint(merge::PASSES, "Merge passes", "Merging passes, each from the means that the last one left; more = fewer regions"),
         uint(
@@ -163,7 +163,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
         uint(
             refine::REFINE,
             "Refine",
-            "Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off)",
+            "Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off, usual 1 or 2)",
         ),
         float(
             refine::SMOOTHNESS,
@@ -175,7 +175,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "temporal",
             default.temporal,
             "Temporal",
-            "Warm-start every frame from the previous one and keep track ids; off: independent frames",
+            "Warm-start every frame from the previous one and keep track ids (track_id); off: independent frames, for pictures that are no sequence",
         ),
         float(
             temporal::INERTIA,

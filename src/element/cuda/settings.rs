@@ -52,14 +52,14 @@ impl DeviceSettings {
         vec![
             glib::ParamSpecInt::builder("cuda-device-id")
                 .nick("CUDA device ID")
-                .blurb("The device of the CUDA backend (-1 = first that works)")
+                .blurb("The device of the CUDA backend, as in GStreamer's own CUDA elements (-1 = first that works)")
                 .minimum(-1)
                 .default_value(default.cuda_device_id)
                 .mutable_ready()
                 .build(),
             glib::ParamSpecUInt::builder("async-depth")
                 .nick("Asynchronous depth")
-                .blurb("Frames in flight on the GPU; each adds throughput and one frame of latency")
+                .blurb("Frames in flight on the GPU; each adds throughput and one frame of latency, and with temporal=false scratch memory on the device")
                 .maximum(MOST_ASYNC)
                 .default_value(default.async_depth)
                 .mutable_ready()
