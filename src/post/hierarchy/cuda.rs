@@ -151,7 +151,11 @@ impl Hierarchy {
         let planes = &mut args![components, labels, kept, width, height];
         // SAFETY: the parameters of `merge_keep` of kernels/merge.cu; the plane that `State::new` has made is of this geometry.
         unsafe { buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)? };
-        let forest = Forest { parent: self.roots.address(), number: self.numbers.address(), count: self.counts.address() };
+        let forest = Forest {
+            parent: self.roots.address(),
+            number: self.numbers.address(),
+            count: self.counts.address(),
+        };
         let all = state.addresses(buffers.first_labels.address());
         state.name_merged(&buffers.queue, &components, all, buffers.regions.address(), forest)
     }
@@ -188,7 +192,12 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
             )?;
             queue.mark(self.rounds.stage)?;
             queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &mut args![lists])?;
-            queue.launch(&self.number, (self.number_blocks, 1), NUMBER_THREADS, &mut args![lists, counters])?;
+            queue.launch(
+                &self.number,
+                (self.number_blocks, 1),
+                NUMBER_THREADS,
+                &mut args![lists, counters],
+            )?;
             self.name(buffers)?;
             let names = &mut args![components, lists, labels, regions];
             queue.launch(&self.label, over_components, MERGE_THREADS, names)?;
