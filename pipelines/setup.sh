@@ -16,7 +16,7 @@ play_packages=(gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins
     gstreamer1.0-plugins-ugly gstreamer1.0-libav)
 python_packages=(python3-gi python3-numpy gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0)
 test_packages=("${python_packages[@]}" g++ python3 python3-pip valgrind libc6-dbg libglib2.0-dev meson
-    git)
+    git iproute2)
 
 say() { printf '== %s\n' "$*"; }
 warn() { printf '%s\n' "$*" >&2; }

@@ -489,6 +489,31 @@ else
     section "Python wheel" try_wheel
 fi
 
+# A corpus on a cluster: two nodes of Ray and a service that speaks S3, which find nothing but the loopback.
+cluster_python=$target_dir/superpixel-cluster/bin/python
+# One that Ray has wheels for.
+cluster_base=$(suitable_pythons | awk -F '[ .]' '$2 >= 10 && $2 <= 14' | sed -n '$s/^[^ ]* //p')
+make_cluster_environment() {
+    "$cluster_base" -m venv --clear "$target_dir/superpixel-cluster" &&
+        "$cluster_python" -m pip install -q --disable-pip-version-check --only-binary=:all: -r tests/cluster/requirements.txt
+}
+in_namespace() { unshare --map-root-user --net sh -c 'ip link set lo up && exec "$@"' sh "$@"; }
+try_cluster() {
+    cargo build --locked --package superpixel-clip
+    cd "$scratch"
+    SUPERPIXEL_CLIP=$target_dir/debug/superpixel-clip in_namespace "$cluster_python" -m pytest -q -rs -p no:cacheprovider "$root/tests/cluster"
+    "$cluster_python" "$root/tests/cluster/load.py"
+}
+if [ -z "$cluster_base" ]; then
+    skip "cluster" "no Python of 3.10 to 3.14, which Ray is for, with venv"
+elif ! in_namespace true 2>/dev/null; then
+    skip "cluster" "this system makes no network namespace, or has no ip from iproute2"
+elif ! make_cluster_environment; then
+    skip "cluster" "pip could not fetch what tests/cluster/requirements.txt names"
+else
+    section "cluster" try_cluster
+fi
+
 # Expects an exit status from a command.
 expect() {
     local wanted=$1 status=0

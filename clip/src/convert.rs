@@ -34,6 +34,8 @@ pub struct Job<'a> {
     pub stall: Duration,
     /// What the caller calls this piece of work.
     pub key: Option<&'a str>,
+    /// What the tables call the video.
+    pub source: String,
     /// Where to start anew, and which part alone to do.
     pub parts: Option<(Parts, Option<usize>)>,
 }
@@ -44,7 +46,16 @@ pub struct Job<'a> {
 ///
 /// Whatever the pipeline reports, a stall, output that cannot be written; nothing is left then.
 pub fn run(job: Job<'_>) -> Result<Value> {
-    let Job { input, output, superpixel: (superpixel, properties), decoding, stall, key, parts } = job;
+    let Job {
+        input,
+        output,
+        superpixel: (superpixel, properties),
+        decoding,
+        stall,
+        key,
+        source: name,
+        parts,
+    } = job;
     let began = Instant::now();
     if !input.is_file() {
         return Err(Failure::machine(format!("{} is no file that can be read", input.display())));
@@ -52,10 +63,7 @@ pub fn run(job: Job<'_>) -> Result<Value> {
     let folder = Output::begin(output)?;
     let (passage, expected, number) = passage(&parts)?;
     let first = parts.as_ref().zip(number).map_or(0, |((parts, _), number)| parts.first_of(number));
-    let notes = [
-        ("superpixel.schema", SCHEMA.to_string()),
-        ("superpixel.source", input.to_string_lossy().into_owned()),
-    ];
+    let notes = [("superpixel.schema", SCHEMA.to_string()), ("superpixel.source", name.clone())];
     let notes = notes.each_ref().map(|(name, value)| (*name, value.as_str()));
     let (regions, adjacency) = (folder.path("regions.parquet"), folder.path("adjacency.parquet"));
     let recorder = Arc::new(Mutex::new(Some(Recorder::create(&regions, &adjacency, first, &notes)?)));
@@ -84,7 +92,7 @@ pub fn run(job: Job<'_>) -> Result<Value> {
     let mut result = json!({
         "schema": SCHEMA,
         "key": key,
-        "source": input.to_string_lossy(),
+        "source": name,
         "properties": properties.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "version": version(&superpixel),
         "backend": backend,

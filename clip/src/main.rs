@@ -92,6 +92,9 @@ struct Convert {
     /// Text for the field `key` of clip.json
     #[arg(long)]
     key: Option<String>,
+    /// Name of the video for the field `source` of clip.json, where it is not its path
+    #[arg(long)]
+    source: Option<String>,
     /// List of parts from the command cuts: starts anew with each
     #[arg(long, value_name = "FILE")]
     cuts: Option<PathBuf>,
@@ -155,7 +158,7 @@ enum End {
 }
 
 fn convert(args: &Convert) -> Result<End> {
-    let Convert { input, output, properties, key, cuts, part, common } = args;
+    let Convert { input, output, properties, key, source, cuts, part, common } = args;
     let mut words = properties.clone();
     if common.threads > 0 && !words.iter().any(|word| word.starts_with("threads=")) {
         words.push(format!("threads={}", common.threads));
@@ -172,6 +175,7 @@ fn convert(args: &Convert) -> Result<End> {
         decoding: common.decoding(),
         stall: common.stall(),
         key: key.as_deref(),
+        source: source.clone().unwrap_or_else(|| input.to_string_lossy().into_owned()),
         parts,
     };
     convert::run(job).map(End::Done)

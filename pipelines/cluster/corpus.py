@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MPL-2.0
+"""Superpixels of a corpus of videos: corpus.py plan SOURCE DESTINATION, then corpus.py run DESTINATION. See docs/corpus.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+from superpixel_corpus import manifest, report, task
+from superpixel_corpus.driver import Driver, Options
+from superpixel_corpus.storage import place
+from superpixel_corpus.workers import Cluster, Local
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def find_program(name: str | None) -> str:
+    """The program that is named, in PATH, or built in this tree."""
+    built = ROOT / "target/release/superpixel-clip"
+    found = shutil.which(name or "superpixel-clip") or (built if name is None and built.exists() else None)
+    if found is None:
+        raise manifest.PlanError(
+            f"{name or 'superpixel-clip'} is not found: cargo build --release --package superpixel-clip, or name it with --program"
+        )
+    return str(Path(found).resolve())
+
+
+def check(program: str, words: list[str]) -> dict:
+    """The properties as the element understands them, and its version."""
+    done = subprocess.run([program, "check", *words], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise manifest.PlanError(done.stderr.strip() or f"{program} check ends with {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def plan(args: argparse.Namespace) -> int:
+    """Lists the clips and writes the manifest."""
+    checked = check(find_program(args.program), args.set)
+    source, destination = place(args.source), place(args.destination)
+    if f"{destination}/".startswith(f"{source}/"):
+        raise manifest.PlanError("the destination is inside the source, where its label maps would be clips")
+    header = manifest.Header(str(source), checked["properties"], checked["version"], args.split_at_cuts)
+    clips = manifest.make(source, header, args.suffixes.split(","))
+    if not clips:
+        raise manifest.PlanError(f"{source} has no file that ends with one of {args.suffixes}")
+    manifest.write(destination, header, clips)
+    print(f"{len(clips)} clips, {sum(clip.size for clip in clips) / 1e9:.2f} GB; next: corpus.py run {args.destination}")
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Works through what is left; 0 where every clip is done, 1 where some have failed."""
+    destination = place(args.destination)
+    header, clips = manifest.read(destination)
+    known = manifest.state(destination, clips)
+    todo = known.left
+    if args.retry_failed:
+        todo = [clip for clip in clips if clip.path not in known.done]
+    name = time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + f"-{os.getpid()}"
+    task.sweep(str(destination), name)
+    words = tuple(f"{key}={value}" for key, value in header.properties.items())
+    if args.gpus > 0 and "backend" not in header.properties:
+        # Else a node whose device fails would work on its CPU, unseen.
+        words += ("backend=cuda",)
+    options = Options(
+        program=args.program or "superpixel-clip" if args.ray else find_program(args.program),
+        words=words,
+        threads=max(1, math.ceil(args.cpus)),
+        retries=args.retries,
+        stall=args.stall,
+        timeout=args.timeout,
+    )
+    if args.ray:
+        workers = Cluster(args.ray, args.cpus, args.gpus, lambda _: 2 * args.timeout + 120)
+    else:
+        workers = Local(args.jobs or max(1, int(len(os.sched_getaffinity(0)) / args.cpus)))
+    told = report.Report(name, len(clips), len(known.done), workers.slots())
+    progress = report.Progress()
+    try:
+        Driver(header, destination, options, workers, told).run(todo, progress)
+    finally:
+        told.end = time.monotonic()
+        progress(told, last=True)
+        if todo:
+            report.save(destination, told, asdict(header))
+        workers.close()
+        task.sweep(str(destination), "")
+    print(told.to_text())
+    if todo:
+        print(f"report: {destination}/_reports/{name}.html")
+    old = 0 if args.retry_failed else len(known.failed)
+    if old:
+        print(
+            f"{old} clips have failed before: corpus.py status {args.destination} lists them, run --retry-failed tries them again"
+        )
+    return 1 if told.failed or old else 0
+
+
+def status(args: argparse.Namespace) -> int:
+    """Says what is done, failed and left."""
+    destination = place(args.destination)
+    _, clips = manifest.read(destination)
+    known = manifest.state(destination, clips)
+    frames = sum(marker.get("frames", 0) for marker in known.done.values())
+    kinds = Counter(reason["kind"] for reason in known.failed.values())
+    print(f"{len(clips)} clips: {len(known.done)} done ({frames} frames), {len(known.failed)} failed, {len(known.left)} left")
+    short = [path for path, marker in known.done.items() if marker.get("short")]
+    if short:
+        print(f"{len(short)} are shorter than they say, for instance {short[0]}")
+    for kind, number in sorted(kinds.items()):
+        print(f"{number} {kind}:")
+        chosen = [(path, reason) for path, reason in known.failed.items() if reason["kind"] == kind]
+        for path, reason in chosen[: args.list]:
+            print(f"  {path} ({reason['tries']} tries): {reason['error'][:160]}")
+    return 0
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError("has to be above 0")
+    return value
+
+
+def share(text: str) -> float:
+    """A number of devices: 0, a fraction or a whole number."""
+    value = float(text)
+    if not 0 <= value < math.inf or (value > 1 and value != int(value)):
+        raise argparse.ArgumentTypeError("has to be a fraction of 1, or a whole number")
+    return value
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    planner = commands.add_parser("plan", help="list the clips of a folder or bucket")
+    planner.add_argument("source", help="folder, or s3://bucket/prefix")
+    planner.add_argument("destination", help="folder, or s3://bucket/prefix")
+    planner.add_argument(
+        "--set", action="append", default=[], metavar="PROPERTY=VALUE", help="a property of superpixel; may be repeated"
+    )
+    planner.add_argument(
+        "--split-at-cuts", type=positive, metavar="SECONDS", help="work on parts of at least so many seconds, where clips cut"
+    )
+    planner.add_argument("--suffixes", default=",".join(manifest.SUFFIXES), help="ends of the names of videos (%(default)s)")
+    planner.set_defaults(call=plan)
+    runner = commands.add_parser("run", help="work on what is left")
+    runner.add_argument("destination")
+    runner.add_argument("--ray", metavar="ADDRESS", help="address of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT")
+    runner.add_argument("--cpus", type=positive, default=1.0, help="cores of a task (%(default)s)")
+    runner.add_argument("--gpus", type=share, default=0.0, help="devices of a task, for instance 0.25 (%(default)s)")
+    runner.add_argument("--jobs", type=int, help="tasks at a time on this machine (as many as its cores allow)")
+    runner.add_argument("--retries", type=int, default=2, help="tries after the first (%(default)s)")
+    runner.add_argument("--timeout", type=positive, default=3600.0, help="longest time of a try in seconds (%(default)s)")
+    runner.add_argument("--stall", type=positive, default=30.0, help="longest time without a frame in seconds (%(default)s)")
+    runner.add_argument("--retry-failed", action="store_true", help="try clips again that have failed before")
+    runner.set_defaults(call=run)
+    for command in (planner, runner):
+        command.add_argument("--program", help="superpixel-clip, where it is not in PATH")
+    teller = commands.add_parser("status", help="say what is done, failed and left")
+    teller.add_argument("destination")
+    teller.add_argument("--list", type=int, default=20, help="failures of each kind that are listed (%(default)s)")
+    teller.set_defaults(call=status)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    arguments = parse()
+    try:
+        sys.exit(arguments.call(arguments))
+    except manifest.PlanError as error:
+        sys.exit(f"corpus.py: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

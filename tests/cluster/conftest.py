@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MPL-2.0
+"""What the tests of the corpus share: clips that are made here, the program, and the way to call corpus.py."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "pipelines/cluster/corpus.py"
+PROGRAM = os.environ.get("SUPERPIXEL_CLIP", str(ROOT / "target/debug/superpixel-clip"))
+WIDTH, HEIGHT, FRAMES = 160, 120, 40
+sys.path.insert(0, str(CORPUS.parent))
+
+
+def make_clip(path, pattern="ball", frames=FRAMES, tail="x264enc ! matroskamux"):
+    """A small video."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = f"videotestsrc num-buffers={frames} pattern={pattern} ! video/x-raw,width={WIDTH},height={HEIGHT},framerate=30/1"
+    # Words of no shell.
+    subprocess.run(["gst-launch-1.0", "-q", *f"{source} ! {tail} ! filesink".split(), f"location={path}"], check=True)
+
+
+def corpus(*words, expect=0):
+    """Runs corpus.py to its end and returns what it prints."""
+    command = [sys.executable, str(CORPUS), *map(str, words)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=150)
+    assert done.returncode == expect, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def last_report(destination):
+    """The newest report of a folder."""
+    return json.loads(max((destination / "_reports").glob("*.json"), key=lambda path: path.stat().st_mtime_ns).read_text())
+
+
+def failures(destination):
+    """Kinds of failures by clip."""
+    found = sorted((destination / "failed").rglob("*.json")) if (destination / "failed").exists() else []
+    return {record["path"]: (record["kind"], record["tries"]) for record in map(json.loads, (path.read_text() for path in found))}
+
+
+def labels(folder):
+    """All label maps of a folder: frames, height, width."""
+    raw = folder.parent / f"{folder.name}.raw"
+    chain = "matroskademux ! avdec_ffv1 ! video/x-raw,format=GRAY16_LE ! filesink"
+    words = ["gst-launch-1.0", "-q", "filesrc", f"location={folder / 'labels.mkv'}", "!", *chain.split(), f"location={raw}"]
+    subprocess.run(words, check=True)
+    summary = json.loads((folder / "clip.json").read_text())
+    maps = np.fromfile(raw, "<u2").reshape(summary["frames"], summary["height"], summary["width"])
+    raw.unlink()
+    return maps
+
+
+def check_output(folder):
+    """Whether labels and tables of a clip say the same."""
+    regions = pq.read_table(folder / "regions.parquet", columns=["frame", "label", "area"]).to_pydict()
+    frame, label, area = (np.array(regions[name]) for name in ("frame", "label", "area"))
+    maps = labels(folder)
+    assert frame.max() + 1 == len(maps)
+    for number, image in enumerate(maps):
+        own = frame == number
+        assert (label[own] == np.arange(own.sum())).all()
+        assert (np.bincount(image.ravel(), minlength=own.sum()) == area[own]).all()
+
+
+def assert_nothing_left(destination):
+    """No scratch, no parts, no half-written file."""
+    left = [path for name in ("_scratch", "_parts") for path in (destination / name).rglob("*")]
+    assert left == []
+    assert [path for path in destination.rglob(".*")] == []
+
+
+@pytest.fixture(scope="session")
+def clips(tmp_path_factory):
+    """Eight clips in folders, one of garbage and one that is cut off."""
+    folder = tmp_path_factory.mktemp("clips")
+    for number in range(8):
+        make_clip(
+            folder / f"camera {number % 2}" / f"{number}.mkv", pattern=("ball", "smpte", "circular", "pinwheel")[number % 4]
+        )
+    (folder / "garbage.mp4").write_bytes(bytes(range(7, 250, 3)) * 500)
+    whole = (folder / "camera 0/0.mkv").read_bytes()
+    (folder / "short.mkv").write_bytes(whole[: len(whole) // 2])
+    (folder / "notes.txt").write_text("not a clip")
+    return folder
