@@ -118,6 +118,15 @@ check_advisories() {
     SUPERPIXEL_ADVISORIES_CLONE=$target_dir/superpixel-tools/advisories \
         "$tool" --config "$config" --locked --workspace check --hide-inclusion-graph advisories
 }
+# Versions in the lock file that their authors withdrew, as most do where something is wrong. Asks the registry that everything
+# else comes from, so that there is a check where the database is not reached. Nothing is built.
+check_withdrawn() {
+    local folder=$target_dir/superpixel-tools/withdrawn
+    mkdir -p "$folder"
+    cargo package --locked --allow-dirty --no-verify --workspace --target-dir "$folder" 2>&1 | tee "$folder/said.log"
+    ! grep -F 'is yanked in registry' "$folder/said.log"
+}
+section "withdrawn versions" check_withdrawn
 if [ "$(uname -m)" != x86_64 ]; then
     skip "dependencies" "the pinned cargo-deny is a program for x86-64"
     skip "advisories" "the pinned cargo-deny is a program for x86-64"
