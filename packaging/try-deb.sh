@@ -3,8 +3,8 @@
 # Tries the Debian package in fresh systems: packaging/try-deb.sh DEB [RELEASE ...]
 #
 # For each release of Debian (default: bookworm trixie sid) a root is made and removed again. In it the package is installed by
-# apt-get, inspected, run in a pipeline of the README, and purged, after which nothing of it may be left. Needs root, mmdebstrap and
-# a mirror. SUPERPIXEL_ROOTS keeps the roots in a folder and uses those that are there.
+# apt-get, inspected, run in a pipeline of the README, its standard metadata read by Python, and purged, after which nothing of it
+# may be left. Needs root, mmdebstrap and a mirror. SUPERPIXEL_ROOTS keeps the roots in a folder and uses those that are there.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -44,7 +44,7 @@ for release in "${releases[@]}"; do
         mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' "$release" "$root"
     fi
     cp "$deb" "$root/tmp/superpixel.deb"
-    cp "$here/try-deb-inside.sh" "$root/tmp/"
+    cp "$here/try-deb-inside.sh" "$here/../tests/readers/analytics.py" "$root/tmp/"
     # The pipeline's own packages stay; what is compared is the root with and without ours.
     enter() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive HOME=/root /bin/sh "/tmp/try-deb-inside.sh" "$@"; }
     if enter prepare && files_of "$root" >"$roots/$release.before" &&
