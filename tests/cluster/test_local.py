@@ -8,7 +8,6 @@ import subprocess
 
 import pyarrow.parquet as pq
 import pytest
-
 from conftest import CORPUS, FRAMES, PROGRAM, assert_nothing_left, check_output, corpus, failures, labels, last_report, make_clip
 
 

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from conftest import CORPUS, PROGRAM, assert_nothing_left, check_output, corpus, failures, last_report
 
 # Nodes on the loopback of a network namespace with nothing else; see tests/run.sh.
