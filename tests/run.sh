@@ -68,7 +68,7 @@ lint() {
     cargo clippy --locked --all-targets $(features "$1") -- -D warnings
 }
 check_format() {
-    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip
+    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip --package superpixel-studio
     cargo fmt --check --manifest-path fuzz/Cargo.toml
 }
 
@@ -595,6 +595,41 @@ try_names() {
     [ "$(find . -mindepth 1 -printf x)" = "$(printf '%0*d' ${#names[@]} 0 | tr 0 x)" ]
 }
 section "file names" try_names
+
+# The studio: its server, and its page in a headless Chromium of the system.
+lint_studio() { cargo clippy --locked --package superpixel-studio --all-targets -- -D warnings; }
+test_studio() {
+    cargo clean -q -p gst-plugin-superpixel --profile dev
+    cargo test --locked --no-fail-fast --package superpixel-studio
+}
+find_browser() {
+    local packages=()
+    { command -v node && command -v npm; } >/dev/null || packages+=(nodejs npm)
+    command -v chromium >/dev/null || packages+=(chromium)
+    [ ${#packages[@]} = 0 ] || (install_packages "${packages[@]}") || return 1
+    # Ubuntu's package is not the browser.
+    chromium --version >/dev/null 2>&1 && (cd studio/browser && npm ci --silent --no-audit --no-fund)
+}
+test_page() {
+    export SUPERPIXEL_STUDIO=$target_dir/debug/superpixel-studio SUPERPIXEL_PLUGIN=$plugin_dir
+    node --test studio/browser/page.test.mjs
+}
+try_studio() {
+    expect 0 pipelines/studio.sh --help
+    expect 2 pipelines/studio.sh no-such-file.mp4
+    expect 2 pipelines/studio.sh --fast
+    expect 2 pipelines/studio.sh camera camera
+    expect 1 "$target_dir/debug/superpixel-studio" --port 0 camera overlay=none
+}
+section "studio, clippy" lint_studio
+section "studio" test_studio
+section "studio, command line" try_studio
+if find_browser; then
+    section "studio, page" test_page
+else
+    skip "studio, page" "no Chromium, node and npm could be installed, or no playwright-core fetched"
+fi
+
 # Half a minute of each; fuzz/run.sh for hours. Built by itself: for a sanitizer, with the coverage that libFuzzer needs.
 for target in library metadata buffers emulated; do
     if ! compgen -G "$(rustc --print target-libdir)/librustc*_rt.asan.a" >/dev/null; then

@@ -31,3 +31,11 @@ for count in 1000 200 50 10; do
 done
 picture merged superpixels=1500 compactness=5 overlay=mean-color merge=2 merge-max-distance=10 merge-passes=4
 picture merged-labels superpixels=1500 compactness=5 overlay=labels merge=2 merge-max-distance=10 merge-passes=4
+
+# The studio's page, by the script of its tests.
+find_or_install() { command -v "$1" >/dev/null || install_packages "${@:2}"; }
+find_or_install npm nodejs npm
+find_or_install chromium chromium
+cargo build --release --locked --package superpixel-studio --target-dir "$target_dir"
+(cd studio/browser && npm ci --silent --no-audit --no-fund)
+SUPERPIXEL_STUDIO=$target_dir/release/superpixel-studio node studio/browser/screenshots.mjs docs/pictures

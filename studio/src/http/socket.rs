@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MPL-2.0
+//! One viewer's connection: newest frames and states out, bounded requests in.
+
+use std::time::{Duration, Instant};
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use serde_json::json;
+
+use super::Studio;
+use crate::state::Request;
+
+/// Bytes of the longest request.
+pub const LONGEST_REQUEST: usize = 8192;
+/// Requests that a viewer may send at once.
+pub const BURST: f64 = 200.0;
+/// And a second, from then on.
+const RATE: f64 = 100.0;
+/// Frames that a viewer has not yet drawn; the next one waits, and a newer one takes its place.
+const MOST_UNSEEN: usize = 2;
+/// A viewer that says nothing for so long is gone; every connection is asked in between.
+const SILENCE: Duration = Duration::from_secs(20);
+/// A viewer that does not take a message for so long is gone.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// Requests as they come: so many at once, then so many a second.
+struct Allowance {
+    left: f64,
+    at: Instant,
+}
+
+impl Allowance {
+    fn new() -> Self {
+        Self { left: BURST, at: Instant::now() }
+    }
+
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        self.left = (self.left + RATE * (now - self.at).as_secs_f64()).min(BURST) - 1.0;
+        self.at = now;
+        let taken = self.left >= 0.0;
+        self.left = self.left.max(0.0);
+        taken
+    }
+}
+
+/// Serves a viewer until it goes, or until the studio stops.
+pub async fn serve(mut socket: WebSocket, studio: &Studio) {
+    let Some(_seat) = studio.hub.seat() else {
+        refuse(&mut socket, close_code::AGAIN, "The studio has as many viewers as it takes.").await;
+        return;
+    };
+    let (mut frames, mut states) = (studio.hub.frames(), studio.hub.states());
+    let mut stop = studio.stop.subscribe();
+    if send(&mut socket, Message::text(studio.hello.as_str())).await.is_err() {
+        return;
+    }
+    let (mut unseen, mut allowance, mut heard) = (0, Allowance::new(), Instant::now());
+    let mut ask = tokio::time::interval(SILENCE / 2);
+    loop {
+        let message = tokio::select! {
+            // States first: they are small, and say what the frames mean.
+            biased;
+            _ = stop.changed() => {
+                refuse(&mut socket, close_code::AWAY, "The studio stops.").await;
+                return;
+            }
+            received = socket.recv() => {
+                let Some(Ok(received)) = received else { return };
+                heard = Instant::now();
+                match hear(received, &mut allowance, studio, &mut unseen) {
+                    Ok(None) => continue,
+                    Ok(Some(answer)) => answer,
+                    Err(reason) => {
+                        refuse(&mut socket, close_code::POLICY, reason).await;
+                        return;
+                    }
+                }
+            }
+            changed = states.changed() => {
+                if changed.is_err() { return }
+                let Some(state) = states.borrow_and_update().clone() else { continue };
+                Message::text(state)
+            }
+            changed = frames.changed(), if unseen < MOST_UNSEEN => {
+                if changed.is_err() { return }
+                let Some(frame) = frames.borrow_and_update().clone() else { continue };
+                unseen += 1;
+                Message::Binary(frame)
+            }
+            _ = ask.tick() => {
+                if heard.elapsed() > SILENCE { return }
+                Message::Ping(Default::default())
+            }
+        };
+        if send(&mut socket, message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Sends, unless nobody takes it.
+async fn send(socket: &mut WebSocket, message: Message) -> Result<(), ()> {
+    tokio::time::timeout(STUCK, socket.send(message)).await.map_err(drop)?.map_err(drop)
+}
+
+async fn refuse(socket: &mut WebSocket, code: u16, reason: &'static str) {
+    // A viewer that is gone reads no reason.
+    let _ = send(socket, Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
+}
+
+/// Does what a message asks for; returns what is to be answered, or why the connection ends.
+fn hear(
+    message: Message,
+    allowance: &mut Allowance,
+    studio: &Studio,
+    unseen: &mut usize,
+) -> Result<Option<Message>, &'static str> {
+    let text = match message {
+        Message::Text(text) => text,
+        Message::Binary(_) => return Err("Requests are text."),
+        // Pings are answered by the socket itself.
+        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => return Ok(None),
+    };
+    if !allowance.take() {
+        return Err("Too many requests at once.");
+    }
+    let answer = |text: String| Ok(Some(Message::text(json!({ "refused": text }).to_string())));
+    match serde_json::from_str(&text) {
+        Ok(Request::Seen { .. }) => *unseen = unseen.saturating_sub(1),
+        Ok(request) => {
+            if !studio.player.request(request) {
+                return answer("The studio has more to do than it can; wait a moment.".into());
+            }
+        }
+        Err(error) => return answer(format!("Not understood: {error}.")),
+    }
+    Ok(None)
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Hands frames and states to viewers: each gets the newest there is when it has room, and never an older one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Bytes;
+use tokio::sync::watch;
+
+/// More viewers are refused.
+pub const MOST_VIEWERS: usize = 32;
+
+/// One for all viewers.
+pub struct Hub {
+    frame: watch::Sender<Option<Bytes>>,
+    state: watch::Sender<Option<String>>,
+    viewers: AtomicUsize,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            frame: watch::Sender::new(None),
+            state: watch::Sender::default(),
+            viewers: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// A viewer's place, free again when this is dropped.
+pub struct Seat<'a>(&'a Hub);
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.viewers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Hub {
+    /// Shows a frame to all viewers.
+    pub fn show(&self, message: Vec<u8>) {
+        self.frame.send_replace(Some(message.into()));
+    }
+
+    /// Tells all viewers a state.
+    pub fn tell(&self, state: String) {
+        self.state.send_replace(Some(state));
+    }
+
+    /// The newest frame, and all that come.
+    pub fn frames(&self) -> watch::Receiver<Option<Bytes>> {
+        let mut receiver = self.frame.subscribe();
+        receiver.mark_changed();
+        receiver
+    }
+
+    /// The newest state, and all that come.
+    pub fn states(&self) -> watch::Receiver<Option<String>> {
+        let mut receiver = self.state.subscribe();
+        receiver.mark_changed();
+        receiver
+    }
+
+    /// A place for one more viewer, where there is one.
+    pub fn seat(&self) -> Option<Seat<'_>> {
+        let taken = self.viewers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |viewers| {
+            (viewers < MOST_VIEWERS).then_some(viewers + 1)
+        });
+        taken.is_ok().then_some(Seat(self))
+    }
+
+    /// How many viewers there are.
+    pub fn viewers(&self) -> usize {
+        self.viewers.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The studio: a local server that plays a source through the element `superpixel` and shows it in the browser.
+//!
+//! Knows the element by its public interfaces only: properties as GObject describes them, and the metadata of its frames.
+//! [`source`] says what is played, [`player`] plays it, [`encode`] turns a frame into a message, [`hub`] hands messages to
+//! viewers, [`http`] serves page and socket.
+
+pub mod encode;
+pub mod export;
+pub mod http;
+pub mod hub;
+pub mod player;
+pub mod problem;
+pub mod properties;
+pub mod script;
+pub mod segmentation;
+pub mod source;
+pub mod state;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::encode::Encoder;
+use crate::export::Exporter;
+use crate::http::{Guard, Studio};
+use crate::hub::Hub;
+use crate::player::{Player, Viewers};
+use crate::problem::Problem;
+use crate::source::Source;
+
+/// A studio that plays and serves until it is stopped.
+pub struct Running {
+    studio: Arc<Studio>,
+    server: JoinHandle<std::io::Result<()>>,
+    host: String,
+}
+
+/// Starts GStreamer, and makes the element of this program known to it, once for a process.
+///
+/// # Errors
+///
+/// GStreamer that does not start.
+pub fn init() -> Result<(), Problem> {
+    static DONE: OnceLock<Result<(), Problem>> = OnceLock::new();
+    let first = || {
+        gst::init().map_err(Problem::internal)?;
+        gstsuperpixel::plugin_register_static().map_err(Problem::internal)
+    };
+    DONE.get_or_init(first).clone()
+}
+
+/// Plays `source` and serves it at `listener`.
+///
+/// # Errors
+///
+/// GStreamer or an element that is missing, a property that is refused, a listener without an address.
+pub fn start(
+    source: Source,
+    properties: &[String],
+    listener: TcpListener,
+    names: Vec<String>,
+) -> Result<Running, Problem> {
+    init()?;
+    let address = listener.local_addr().map_err(Problem::internal)?;
+    let guard = Guard::new(address, names).map_err(Problem::internal)?;
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => "localhost".to_owned(),
+        ip if ip.is_ipv6() => format!("[{ip}]"),
+        ip => ip.to_string(),
+    };
+    let hub = Arc::new(Hub::default());
+    let exporter = Arc::new(Exporter::new(export_folder(address.port())));
+    let (frames, states, encoder) = (hub.clone(), hub.clone(), Mutex::new(Encoder::default()));
+    let receive = Arc::new(move |frame: player::Frame| match encoder.lock().unwrap().encode(&frame) {
+        Ok(message) => frames.show(message),
+        Err(problem) => eprintln!("frame {}: {problem}", frame.number),
+    });
+    let tell = Box::new(move |state: &state::State| {
+        if let Ok(text) = serde_json::to_string(&json!({ "state": state })) {
+            states.tell(text);
+        }
+    });
+    let watching = hub.clone();
+    let viewers = Viewers { receive, tell, watched: Arc::new(move || watching.viewers() > 0) };
+    let player = Player::start(source, properties, viewers, exporter.clone())?;
+    let hello = json!({ "hello": { "properties": player.properties(), "speeds": [*player::SPEEDS.start(), *player::SPEEDS.end()] } });
+    let studio = Arc::new(Studio {
+        hub,
+        player,
+        exporter,
+        hello: hello.to_string(),
+        guard,
+        stop: watch::Sender::new(false),
+    });
+    let server = tokio::spawn(http::serve(listener, studio.clone()));
+    Ok(Running { studio, server, host })
+}
+
+impl Running {
+    /// The address to open, with the token where there is one.
+    pub fn address(&self) -> String {
+        self.studio.guard.address(&self.host)
+    }
+
+    /// Number of viewers.
+    pub fn viewers(&self) -> usize {
+        self.studio.hub.viewers()
+    }
+
+    /// Ends all connections, the pipeline and their threads.
+    pub async fn stop(self) {
+        self.studio.stop.send_replace(true);
+        // A viewer that does not take its last message is left behind.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(5), self.server).await;
+        // Waits for threads, which is no work for a thread of the runtime.
+        let _ = tokio::task::spawn_blocking(move || drop(self.studio)).await;
+    }
+}
+
+/// Of this process and port, so that two studios do not share one.
+fn export_folder(port: u16) -> PathBuf {
+    std::env::temp_dir().join(format!("superpixel-studio-{}-{port}", std::process::id()))
+}

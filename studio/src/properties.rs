@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Properties of the element as GObject describes them: what the page shows and what a viewer may set.
+
+use gst::glib;
+use gst::prelude::*;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+/// What the studio itself sets: the page draws from labels, table and neighbors.
+const HELD: [(&str, &str); 4] =
+    [("overlay", "none"), ("labels", "true"), ("region-table", "true"), ("neighbors", "true")];
+
+/// A property that may be set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// A short title.
+    pub nick: String,
+    /// What it does, with its unit.
+    pub text: String,
+    /// What it takes.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// The value of a new element.
+    pub default: Json,
+    /// Whether it changes from frame to frame; the others start the pipeline again.
+    pub playing: bool,
+}
+
+/// What a property takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Kind {
+    /// Whole numbers of a range.
+    Integer {
+        /// Least.
+        min: i64,
+        /// Greatest.
+        max: i64,
+    },
+    /// Numbers of a range.
+    Float {
+        /// Least.
+        min: f32,
+        /// Greatest.
+        max: f32,
+    },
+    /// On or off.
+    Boolean,
+    /// One of several.
+    Enum {
+        /// All of them.
+        values: Vec<Choice>,
+    },
+}
+
+/// A value of an enum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Choice {
+    /// As it is written.
+    pub nick: String,
+    /// What it means.
+    pub text: String,
+}
+
+/// A name with a checked value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Property {
+    /// Of the element's own.
+    pub name: String,
+    /// In its range.
+    pub value: Json,
+}
+
+impl Property {
+    /// Sets it.
+    pub fn apply(&self, element: &gst::Element) {
+        let spec = element.find_property(&self.name);
+        if let Some(value) = spec.and_then(|spec| from_json(&spec, &self.value)) {
+            element.set_property_from_value(&self.name, &value);
+        }
+    }
+}
+
+/// Sets what the studio needs of an element.
+pub fn hold(element: &gst::Element) {
+    for (name, value) in HELD {
+        element.set_property_from_str(name, value);
+    }
+}
+
+/// Chooses what an element draws; `None`, and nothing set, where it draws nothing of that name.
+pub fn set_overlay(element: &gst::Element, overlay: &str) -> Option<()> {
+    let spec = element.find_property(HELD[0].0)?;
+    let value = glib::EnumClass::with_type(spec.value_type())?.to_value_by_nick(overlay)?;
+    element.set_property_from_value(spec.name(), &value);
+    Some(())
+}
+
+fn is_settable(element: &gst::Element, spec: &glib::ParamSpec) -> bool {
+    spec.flags().contains(glib::ParamFlags::WRITABLE)
+        && spec.owner_type() == element.type_()
+        && HELD.iter().all(|(name, _)| *name != spec.name())
+}
+
+fn kind(spec: &glib::ParamSpec) -> Option<Kind> {
+    if let Some(spec) = spec.downcast_ref::<glib::ParamSpecUInt>() {
+        return Some(Kind::Integer { min: spec.minimum().into(), max: spec.maximum().into() });
+    }
+    if let Some(spec) = spec.downcast_ref::<glib::ParamSpecInt>() {
+        return Some(Kind::Integer { min: spec.minimum().into(), max: spec.maximum().into() });
+    }
+    if let Some(spec) = spec.downcast_ref::<glib::ParamSpecFloat>() {
+        return Some(Kind::Float { min: spec.minimum(), max: spec.maximum() });
+    }
+    if spec.is::<glib::ParamSpecBoolean>() {
+        return Some(Kind::Boolean);
+    }
+    let class = glib::EnumClass::with_type(spec.value_type())?;
+    let choice = |value: &glib::EnumValue| Choice { nick: value.nick().into(), text: value.name().into() };
+    Some(Kind::Enum { values: class.values().iter().map(choice).collect() })
+}
+
+/// A value as JSON; `None` for types that no property of the page has.
+pub fn to_json(value: &glib::Value) -> Option<Json> {
+    if let Ok(number) = value.get::<u32>() {
+        return Some(json!(number));
+    }
+    if let Ok(number) = value.get::<i32>() {
+        return Some(json!(number));
+    }
+    if let Ok(number) = value.get::<f32>() {
+        // By its shortest decimal: 0.2 and not 0.20000000298.
+        return number.to_string().parse::<f64>().ok().map(|number| json!(number));
+    }
+    if let Ok(on) = value.get::<bool>() {
+        return Some(json!(on));
+    }
+    Some(json!(glib::EnumValue::from_value(value)?.1.nick()))
+}
+
+/// Every property that may be set, in the order of the element.
+pub fn describe(element: &gst::Element) -> Vec<Described> {
+    let properties = element.list_properties();
+    let settable = properties.iter().filter(|spec| is_settable(element, spec));
+    settable
+        .filter_map(|spec| {
+            Some(Described {
+                name: spec.name().into(),
+                nick: spec.nick().into(),
+                text: spec.blurb().unwrap_or_default().into(),
+                kind: kind(spec)?,
+                default: to_json(spec.default_value())?,
+                playing: spec.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING),
+            })
+        })
+        .collect()
+}
+
+/// Finds a property that may be set.
+fn find(element: &gst::Element, name: &str) -> Result<glib::ParamSpec, String> {
+    element
+        .find_property(name)
+        .filter(|spec| is_settable(element, spec))
+        .ok_or_else(|| format!("superpixel has no property {name} to set here."))
+}
+
+fn wrong(spec: &glib::ParamSpec, value: &dyn std::fmt::Display) -> String {
+    let range = match kind(spec) {
+        Some(Kind::Integer { min, max }) => format!("a whole number of {min} to {max}"),
+        Some(Kind::Float { min, max }) => format!("a number of {min} to {max}"),
+        Some(Kind::Boolean) => "true or false".into(),
+        Some(Kind::Enum { values }) => {
+            format!("one of {}", values.iter().map(|v| v.nick.as_str()).collect::<Vec<_>>().join(", "))
+        }
+        None => "something else".into(),
+    };
+    format!("{value} is no value for {}: it takes {range}.", spec.name())
+}
+
+fn from_json(spec: &glib::ParamSpec, json: &Json) -> Option<glib::Value> {
+    match kind(spec)? {
+        Kind::Integer { min, max } => {
+            let number = json.as_i64().filter(|number| (min..=max).contains(number))?;
+            if spec.is::<glib::ParamSpecUInt>() {
+                Some(u32::try_from(number).ok()?.to_value())
+            } else {
+                Some(i32::try_from(number).ok()?.to_value())
+            }
+        }
+        Kind::Float { min, max } => {
+            let number = json.as_f64()? as f32;
+            (min..=max).contains(&number).then(|| number.to_value())
+        }
+        Kind::Boolean => Some(json.as_bool()?.to_value()),
+        Kind::Enum { .. } => glib::EnumClass::with_type(spec.value_type())?.to_value_by_nick(json.as_str()?),
+    }
+}
+
+/// Checks a value that a page sent.
+///
+/// # Errors
+///
+/// A name that is not the element's own, or a value out of its range, with what it takes.
+pub fn check_json(element: &gst::Element, name: &str, json: &Json) -> Result<Property, String> {
+    let spec = find(element, name)?;
+    // As the element would say it, so that equal values are equal.
+    let value = from_json(&spec, json).and_then(|value| to_json(&value)).ok_or_else(|| wrong(&spec, json))?;
+    Ok(Property { name: spec.name().to_owned(), value })
+}
+
+/// Checks a `NAME=VALUE` of the command line.
+///
+/// # Errors
+///
+/// As [`check_json`].
+pub fn check_text(element: &gst::Element, text: &str) -> Result<Property, String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text} is not PROPERTY=VALUE."))?;
+    let spec = find(element, name)?;
+    let parsed = glib::Value::deserialize_with_pspec(value, &spec).map_err(|_| wrong(&spec, &value))?;
+    // Again through JSON, which knows the range.
+    let json = to_json(&parsed).ok_or_else(|| wrong(&spec, &value))?;
+    check_json(element, name, &json)
+}
+
+/// Values of an element by their names.
+pub fn values(element: &gst::Element) -> serde_json::Map<String, Json> {
+    let described = describe(element).into_iter();
+    described.filter_map(|d| Some((d.name.clone(), to_json(&element.property_value(&d.name))?))).collect()
+}
+
+/// What differs from a new element, as `NAME=VALUE` for a pipeline.
+pub fn changed(element: &gst::Element) -> Vec<String> {
+    let differs = |d: Described| {
+        let value = to_json(&element.property_value(&d.name))?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        (value != d.default).then(|| format!("{}={}", d.name, text.trim_end_matches(".0")))
+    };
+    describe(element).into_iter().filter_map(differs).collect()
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What the element said about one frame, copied out of its metadata.
+
+use gst::prelude::*;
+use gstsuperpixel::meta::{LabelMap, SuperpixelMeta};
+use gstsuperpixel::regions::{Motion, Neighbor, Region};
+
+/// Label map and records of a frame, with what `stats` said after it.
+pub struct Segmentation {
+    /// The label map.
+    pub labels: LabelMap,
+    /// One record a label.
+    pub table: Vec<Region>,
+    /// One record a label, where identities last.
+    pub motion: Vec<Motion>,
+    /// Touching pairs.
+    pub neighbors: Vec<Neighbor>,
+    /// Nick of the algorithm.
+    pub algo: String,
+    /// Time of the frame in the element, in microseconds.
+    pub time_us: u64,
+    /// The same by stages, where the backend tells them.
+    pub stages: Vec<(String, u64)>,
+}
+
+impl Segmentation {
+    /// Reads the metadata of a buffer that has just left `element`.
+    ///
+    /// # Errors
+    ///
+    /// Metadata that is missing or contradicts itself.
+    pub fn read(element: &gst::Element, buffer: &gst::BufferRef) -> Result<Self, gst::glib::BoolError> {
+        let meta = SuperpixelMeta::from_buffer(buffer)
+            .ok_or_else(|| gst::glib::bool_error!("a frame without superpixels"))?;
+        let stats = element.property::<Option<gst::Structure>>("stats");
+        let stages = stats.as_ref().and_then(|stats| stats.get::<gst::Structure>("stage-times-us").ok());
+        let times = |stages: gst::Structure| {
+            let named = stages.iter().filter_map(|(name, v)| Some((name.to_string(), v.get().ok()?)));
+            named.collect()
+        };
+        Ok(Self {
+            labels: meta.labels()?,
+            table: meta.table()?,
+            motion: meta.motion()?,
+            neighbors: meta.neighbors()?,
+            algo: meta.algo().to_owned(),
+            time_us: stats.and_then(|stats| stats.get("frame-time-us").ok()).unwrap_or(0),
+            stages: stages.map(times).unwrap_or_default(),
+        })
+    }
+}

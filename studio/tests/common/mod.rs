@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MPL-2.0
+//! A studio and a viewer of it, as the page is one.
+#![allow(dead_code)] // Each test uses a part.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value as Json, json};
+use superpixel_studio::encode::labels;
+use superpixel_studio::source::Source;
+use superpixel_studio::{Running, start};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// Longer than anything takes on a machine with other work.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The bundled clip.
+pub fn clip() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../media/bigbuckbunny.mp4")).canonicalize().unwrap()
+}
+
+/// A studio at any port of loopback.
+pub async fn studio_of(source: Source, properties: &[&str]) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let properties: Vec<_> = properties.iter().map(|p| (*p).to_owned()).collect();
+    start(source, &properties, listener, Vec::new()).unwrap()
+}
+
+/// The same with the bundled clip.
+pub async fn studio(properties: &[&str]) -> Running {
+    studio_of(Source::File(clip()), properties).await
+}
+
+/// `host:port` of an address.
+pub fn host(address: &str) -> String {
+    address.trim_start_matches("http://").split('/').next().unwrap().to_owned()
+}
+
+/// Opens the socket with some headers; what the server says where it refuses.
+pub async fn open(
+    address: &str,
+    headers: &[(&str, &str)],
+) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, u16> {
+    let query = address.split_once('?').map_or(String::new(), |(_, query)| format!("?{query}"));
+    let mut request = format!("ws://{}/socket{query}", host(address)).into_client_request().unwrap();
+    for (name, value) in headers {
+        let name = tokio_tungstenite::tungstenite::http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    match connect_async(request).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(Error::Http(response)) => Err(response.status().as_u16()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// One frame as a viewer reads it.
+pub struct Frame {
+    pub head: Json,
+    pub message: Vec<u8>,
+}
+
+impl Frame {
+    pub fn read(message: Vec<u8>) -> Self {
+        let length = u32::from_le_bytes(message[..4].try_into().unwrap()) as usize;
+        Self { head: serde_json::from_slice(&message[4..4 + length]).unwrap(), message }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.head["number"].as_u64().unwrap()
+    }
+
+    pub fn time(&self) -> f64 {
+        self.head["time"].as_f64().unwrap()
+    }
+
+    pub fn sides(&self) -> &[Json] {
+        self.head["sides"].as_array().unwrap()
+    }
+
+    pub fn regions(&self, side: usize) -> u64 {
+        self.sides()[side]["regions"].as_u64().unwrap()
+    }
+
+    /// Bytes of a section.
+    pub fn section(&self, place: &Json) -> &[u8] {
+        let length = u32::from_le_bytes(self.message[..4].try_into().unwrap()) as usize;
+        let (start, bytes) = (place[0].as_u64().unwrap() as usize, place[1].as_u64().unwrap() as usize);
+        assert!(start.is_multiple_of(8) && (4 + length).is_multiple_of(8));
+        &self.message[4 + length + start..][..bytes]
+    }
+
+    pub fn labels(&self, side: usize) -> Vec<u16> {
+        let head = &self.sides()[side];
+        let size = |name: &str| head[name].as_u64().unwrap() as usize;
+        labels::decode(self.section(&head["labels"]), size("width"), size("height")).unwrap()
+    }
+}
+
+/// A viewer.
+pub struct Viewer {
+    pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    pub state: Json,
+    pub refused: Option<String>,
+    pub hello: Json,
+}
+
+impl Viewer {
+    pub async fn new(address: &str) -> Self {
+        let origin = format!("http://{}", host(address));
+        let socket = open(address, &[("origin", &origin)]).await.unwrap();
+        Self { socket, state: Json::Null, refused: None, hello: Json::Null }
+    }
+
+    pub async fn send(&mut self, request: Json) {
+        self.socket.send(Message::text(request.to_string())).await.unwrap();
+    }
+
+    /// The next message; texts are kept, a frame is returned. `None` when the server has closed.
+    pub async fn receive(&mut self) -> Option<Option<Frame>> {
+        let message = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a message in time");
+        match message? {
+            Ok(Message::Text(text)) => {
+                let mut text: Json = serde_json::from_str(&text).unwrap();
+                if text.get("state").is_some() {
+                    self.state = text["state"].take();
+                } else if text.get("hello").is_some() {
+                    self.hello = text["hello"].take();
+                } else {
+                    self.refused = text["refused"].as_str().map(str::to_owned);
+                }
+                Some(None)
+            }
+            Ok(Message::Binary(bytes)) => Some(Some(Frame::read(bytes.to_vec()))),
+            Ok(Message::Close(_)) | Err(_) => None,
+            Ok(_) => Some(None),
+        }
+    }
+
+    /// The next frame, and says that it was seen.
+    pub async fn frame(&mut self) -> Frame {
+        loop {
+            if let Some(frame) = self.receive().await.expect("a connection") {
+                self.send(json!({ "do": "seen", "number": frame.number() })).await;
+                return frame;
+            }
+        }
+    }
+
+    /// Reads on until the state is as wanted.
+    pub async fn until(&mut self, what: &str, holds: impl Fn(&Json) -> bool) {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while !holds(&self.state) {
+            assert!(tokio::time::Instant::now() < end, "waited in vain for {what}: {}", self.state);
+            if let Some(frame) = self.receive().await.expect("a connection") {
+                self.send(json!({ "do": "seen", "number": frame.number() })).await;
+            }
+        }
+    }
+
+    /// Reads on until a frame is as wanted.
+    pub async fn frame_until(&mut self, what: &str, holds: impl Fn(&Frame) -> bool) -> Frame {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let frame = self.frame().await;
+            if holds(&frame) {
+                return frame;
+            }
+            assert!(tokio::time::Instant::now() < end, "waited in vain for {what}");
+        }
+    }
+
+    /// Whether a frame comes within a time.
+    pub async fn frame_within(&mut self, time: Duration) -> Option<Frame> {
+        tokio::time::timeout(time, self.frame()).await.ok()
+    }
+}

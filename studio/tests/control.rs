@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What viewers may do: play, tune, compare, export; and what they read when something goes wrong.
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{Viewer, host, studio, studio_of};
+use serde_json::json;
+use superpixel_studio::source::Source;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const QUIET: Duration = Duration::from_millis(500);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pause_step_seek_and_settings_on_a_still() {
+    let running = studio(&["superpixel-size=48"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    viewer.until("a length", |state| state["seekable"] == true).await;
+    viewer.send(json!({ "do": "pause", "on": true })).await;
+    viewer.until("pause", |state| state["paused"] == true).await;
+    while viewer.frame_within(QUIET).await.is_some() {}
+
+    viewer.send(json!({ "do": "step" })).await;
+    let first = viewer.frame().await;
+    viewer.send(json!({ "do": "step" })).await;
+    let second = viewer.frame().await;
+    assert_eq!(second.number(), first.number() + 1);
+    assert!((second.time() - first.time() - 0.04).abs() < 1e-3, "{} after {}", second.time(), first.time());
+    assert!(viewer.frame_within(QUIET).await.is_none(), "a frame without a step");
+
+    // The same picture with other regions, which keep counting.
+    viewer.send(json!({ "do": "set", "side": "a", "name": "superpixel-size", "value": 24 })).await;
+    let finer = viewer.frame().await;
+    assert_eq!(finer.time(), second.time());
+    assert!(finer.regions(0) > 2 * second.regions(0), "{} and {}", finer.regions(0), second.regions(0));
+    assert_eq!(viewer.state["values"][0]["superpixel-size"], 24);
+
+    viewer.send(json!({ "do": "seek", "to": 3.0 })).await;
+    let sought = viewer.frame().await;
+    assert!((sought.time() - 3.0).abs() < 0.05, "{}", sought.time());
+    assert!(viewer.frame_within(QUIET).await.is_none(), "plays after a seek");
+
+    viewer.send(json!({ "do": "speed", "factor": 4.0 })).await;
+    viewer.send(json!({ "do": "pause", "on": false })).await;
+    // Round the end, to the start.
+    viewer.frame_until("the next round", |frame| frame.time() < 1.0).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_settings_are_of_the_same_frame() {
+    let running = studio(&["superpixel-size=48"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    let before = viewer.frame().await;
+    assert_eq!(before.sides().len(), 1);
+    viewer.send(json!({ "do": "compare", "on": true })).await;
+    viewer.send(json!({ "do": "apply", "side": "b", "values": { "regions": 40, "algo": "lsc" } })).await;
+    let both =
+        viewer.frame_until("40 regions", |frame| frame.sides().len() == 2 && frame.regions(1) == 40).await;
+    assert_eq!(both.sides()[0]["algo"], "slic");
+    assert_eq!(both.sides()[1]["algo"], "lsc");
+    // Side a goes on: its identities have lasted.
+    let motion = both.section(&both.sides()[0]["motion"]);
+    let oldest = motion.chunks_exact(12).map(|m| u32::from_le_bytes(m[8..].try_into().unwrap())).max();
+    assert!(oldest >= Some(1), "{oldest:?}");
+    viewer.send(json!({ "do": "compare", "on": false })).await;
+    viewer.frame_until("one side", |frame| frame.sides().len() == 1).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_property_that_needs_a_start_keeps_the_position() {
+    let running = studio(&["superpixel-size=64"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    viewer.until("a length", |state| state["seekable"] == true).await;
+    viewer.send(json!({ "do": "seek", "to": 2.0 })).await;
+    let before = viewer.frame_until("the position", |frame| (2.0..2.5).contains(&frame.time())).await;
+    viewer.send(json!({ "do": "set", "side": "a", "name": "threads", "value": 1 })).await;
+    viewer
+        .until("one thread", |state| state["backend"].as_str().is_some_and(|b| b.contains("1 thread")))
+        .await;
+    let after = viewer.frame().await;
+    assert!(
+        after.number() > before.number() && after.time() >= 2.0,
+        "{} at {}",
+        after.number(),
+        after.time()
+    );
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backend_that_is_refused_is_explained() {
+    let running = studio(&["superpixel-size=64", "backend=cpu"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    viewer.frame().await;
+    viewer.send(json!({ "do": "set", "side": "a", "name": "backend", "value": "cuda" })).await;
+    viewer
+        .until("an answer", |state| {
+            state["problem"].is_object() || state["backend"].as_str().is_some_and(|b| b.starts_with("cuda"))
+        })
+        .await;
+    if viewer.state["problem"].is_null() {
+        println!("skipped: a device opens here");
+        return running.stop().await;
+    }
+    let problem = &viewer.state["problem"];
+    assert!(problem["advice"].as_str().unwrap().contains("backend auto or cpu"), "{problem}");
+    assert_eq!(viewer.state["values"][0]["backend"], "cpu");
+    let number = viewer.frame().await.number();
+    viewer.frame_until("frames as before", |frame| frame.number() > number + 2).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_that_do_not_play_are_explained() {
+    for (source, what, advice) in [
+        (Source::File(PathBuf::from("/no/such/clip.mp4")), "clip.mp4 cannot be read", "Try again"),
+        (
+            Source::File(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))),
+            "Cargo.toml",
+            "video",
+        ),
+        (Source::Camera, "/dev/video0", "camera"),
+    ] {
+        if source == Source::Camera && std::path::Path::new("/dev/video0").exists() {
+            println!("skipped: there is a camera");
+            continue;
+        }
+        let running = studio_of(source, &[]).await;
+        let mut viewer = Viewer::new(&running.address()).await;
+        viewer.until("a problem", |state| state["problem"].is_object()).await;
+        let problem = &viewer.state["problem"];
+        assert!(problem["what"].as_str().unwrap().contains(what), "{problem}");
+        assert!(problem["advice"].as_str().unwrap().contains(advice), "{problem}");
+        running.stop().await;
+    }
+}
+
+/// Asks for a path; returns head and body.
+async fn get(address: &str, path: &str) -> (String, Vec<u8>) {
+    let mut stream = tokio::net::TcpStream::connect(host(address)).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", host(address));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clip_is_exported_as_video() {
+    let running = studio(&["superpixels=100"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    viewer.frame().await;
+    // Frames on show take time from the export.
+    viewer.send(json!({ "do": "pause", "on": true })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "mean-color" })).await;
+    viewer.until("the video", |state| state["export"]["done"] == true).await;
+    let name = viewer.state["export"]["name"].as_str().unwrap().to_owned();
+    let (head, body) = get(&running.address(), "/export/1").await;
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains(&name), "{head}");
+    assert!(body.len() > 100_000, "{} bytes", body.len());
+    let (head, _) = get(&running.address(), "/export/2").await;
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "x ! filesink location=/tmp/x" })).await;
+    viewer.until("a refusal", |state| state["problem"].is_object()).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_copied_has_what_was_changed() {
+    let running = studio(&["compactness=20"]).await;
+    let (head, body) = get(&running.address(), "/copy/gst-launch?side=a&overlay=mean-color").await;
+    let text = String::from_utf8(body).unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(text.starts_with("gst-launch-1.0 filesrc location="), "{text}");
+    assert!(
+        text.contains("bigbuckbunny.mp4") && text.contains("superpixel compactness=20 overlay=mean-color !"),
+        "{text}"
+    );
+    let (_, body) = get(&running.address(), "/copy/python?side=b&overlay=none").await;
+    assert!(
+        String::from_utf8(body).unwrap().contains("superpixel name=superpixel compactness=20 overlay=none")
+    );
+    for path in ["/copy/gst-launch?side=a&overlay=plaid", "/copy/gst-launch?side=c&overlay=none"] {
+        assert!(get(&running.address(), path).await.0.starts_with("HTTP/1.1 400"), "{path}");
+    }
+    running.stop().await;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Parts by themselves: label codec, descriptions of properties, texts to copy.
+
+use std::ffi::OsStr;
+
+use gst::prelude::*;
+use gstsuperpixel::meta::SuperpixelMeta;
+use superpixel_studio::encode::labels;
+use superpixel_studio::properties::{self, Kind};
+use superpixel_studio::script;
+use superpixel_studio::source::Source;
+
+fn init() {
+    superpixel_studio::init().unwrap();
+}
+
+/// Label maps of a moving test picture, with settings.
+fn maps(settings: &str, frames: usize) -> Vec<gstsuperpixel::meta::LabelMap> {
+    init();
+    let line = format!(
+        "videotestsrc num-buffers={frames} pattern=ball ! video/x-raw,width=203,height=117 ! superpixel {settings} \
+         overlay=none ! appsink name=sink sync=false"
+    );
+    let pipeline = gst::parse::launch(&line).unwrap().downcast::<gst::Pipeline>().unwrap();
+    let sink = pipeline.by_name("sink").unwrap().downcast::<gst_app::AppSink>().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let map = |_| {
+        let sample = sink.pull_sample().unwrap();
+        SuperpixelMeta::from_buffer(sample.buffer().unwrap()).unwrap().labels().unwrap()
+    };
+    let maps = (0..frames).map(map).collect();
+    pipeline.set_state(gst::State::Null).unwrap();
+    maps
+}
+
+#[test]
+fn label_maps_come_back_as_they_were() {
+    for settings in
+        ["superpixel-size=4", "superpixel-size=16", "regions=2", "connectivity=false", "algo=quickshift"]
+    {
+        for map in maps(settings, 3) {
+            let bytes = labels::encode(&map);
+            let (width, height) = (map.width() as usize, map.height() as usize);
+            assert!(labels::decode(&bytes, width, height).as_deref() == Some(map.as_slice()), "{settings}");
+            assert!(bytes.len() < map.as_slice().len(), "{settings}: {} bytes", bytes.len());
+            // What is no map of this size is none.
+            assert_eq!(labels::decode(&bytes[..bytes.len() - 1], width, height), None);
+            assert_eq!(labels::decode(&[&bytes[..], &[0]].concat(), width, height), None);
+            assert!(labels::decode(&bytes, width - 1, height).is_none_or(|other| other != map.as_slice()));
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_map_are_refused() {
+    for bytes in
+        [&[] as &[u8], &[255; 8], &[128], &[5, 0], &[0, 5, 2], &[0, 4, 1], &[0, 4, 255, 255, 255, 255, 15]]
+    {
+        assert_eq!(labels::decode(bytes, 4, 1), None, "{bytes:?}");
+    }
+    assert_eq!(labels::decode(&[0, 4, 6], 4, 1), Some(vec![3; 4]));
+}
+
+#[test]
+fn every_writable_property_is_described_but_those_that_the_studio_sets() {
+    init();
+    let element = gst::ElementFactory::make("superpixel").build().unwrap();
+    let described = properties::describe(&element);
+    let own = |spec: &gst::glib::ParamSpec| {
+        spec.owner_type() == element.type_() && spec.flags().contains(gst::glib::ParamFlags::WRITABLE)
+    };
+    let all: Vec<_> =
+        element.list_properties().iter().filter(|s| own(s)).map(|s| s.name().to_owned()).collect();
+    let missing: Vec<_> = all.iter().filter(|name| described.iter().all(|d| d.name != **name)).collect();
+    assert_eq!(missing, ["overlay", "labels", "region-table", "neighbors"]);
+    assert!(described.len() > 25);
+    for property in described {
+        assert!(!property.nick.is_empty() && !property.text.is_empty(), "{}", property.name);
+        let set = properties::check_json(&element, &property.name, &property.default).unwrap();
+        assert_eq!(set.value, property.default, "{}", property.name);
+        if let Kind::Integer { min, max } = property.kind {
+            for beyond in [min - 1, max + 1] {
+                assert!(
+                    properties::check_json(&element, &property.name, &beyond.into()).is_err(),
+                    "{}",
+                    property.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn command_lines_and_pages_are_checked_alike() {
+    init();
+    let element = gst::ElementFactory::make("superpixel").build().unwrap();
+    for (text, value) in [
+        ("superpixel-size=24", serde_json::json!(24)),
+        ("compactness=0.5", serde_json::json!(0.5)),
+        ("temporal=false", serde_json::json!(false)),
+        ("algo=quickshift", serde_json::json!("quickshift")),
+    ] {
+        assert_eq!(properties::check_text(&element, text).unwrap().value, value);
+    }
+    for text in
+        ["superpixel-size", "superpixel-size=3", "overlay=none", "name=x", "algo=x", "compactness=nan", "=1"]
+    {
+        assert!(properties::check_text(&element, text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_shell_gets_names_of_any_kind_through() {
+    init();
+    for name in [
+        "clip.mp4",
+        "a b.mp4",
+        "it's.mp4",
+        "q\".mp4",
+        "back\\slash.mp4",
+        "$(touch x)`y` ! filesink.mp4",
+        "-x;&.mp4",
+    ] {
+        let path = format!("/no such folder/{name}");
+        let source = Source::File(path.clone().into());
+        let text = script::pipeline(&source, &["superpixel-size=24".into()], "labels");
+        let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+        let file =
+            pipeline.iterate_recurse().find(|e| e.factory().is_some_and(|f| f.name() == "filesrc")).unwrap();
+        assert_eq!(file.property::<String>("location"), path, "{text}");
+        // The words that a shell makes of the line are the pipeline again.
+        let line = script::launch(&text).replacen("gst-launch-1.0 ", "printf '%s\\n' ", 1);
+        let words = std::process::Command::new("sh").arg("-c").arg(line).output().unwrap();
+        let words = String::from_utf8(words.stdout).unwrap();
+        assert_eq!(words.trim_end().replace('\n', " "), text);
+    }
+}
+
+#[test]
+fn sources_are_told_apart() {
+    let parse = |text: &str| Source::parse(OsStr::new(text));
+    assert_eq!(parse("camera"), Source::Camera);
+    assert_eq!(parse("rtsp://host/x"), Source::Uri("rtsp://host/x".into()));
+    assert!(matches!(parse("clip.mp4"), Source::File(path) if path.is_absolute()));
+    assert!(matches!(parse("://x"), Source::File(_)));
+    assert!(parse("rtsp://host/x").is_live() && !parse("http://host/x").is_live());
+}

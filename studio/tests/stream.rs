@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What viewers get: the element's own results, under one number, the newest there are.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use common::{Viewer, clip, studio};
+use gst::prelude::*;
+use gstsuperpixel::meta::SuperpixelMeta;
+use serde_json::json;
+
+/// Labels, table, motion and neighbors of the first frames, by time in microseconds, from a pipeline of our own.
+fn expected(frames: usize) -> BTreeMap<u64, [Vec<u8>; 4]> {
+    superpixel_studio::init().unwrap();
+    let line = "filesrc name=file ! decodebin ! videoconvert ! superpixel name=superpixel overlay=none neighbors=true \
+                superpixel-size=24 ! appsink name=sink sync=false max-buffers=2";
+    let pipeline = gst::parse::launch(line).unwrap().downcast::<gst::Pipeline>().unwrap();
+    pipeline.by_name("file").unwrap().set_property("location", clip());
+    let sink = pipeline.by_name("sink").unwrap().downcast::<gst_app::AppSink>().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let mut found = BTreeMap::new();
+    for _ in 0..frames {
+        let sample = sink.pull_sample().unwrap();
+        let buffer = sample.buffer().unwrap();
+        let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
+        let bytes = [
+            bytemuck::cast_slice(meta.labels().unwrap().as_slice()).to_vec(),
+            bytemuck::cast_slice(&meta.table().unwrap()).to_vec(),
+            bytemuck::cast_slice(&meta.motion().unwrap()).to_vec(),
+            bytemuck::cast_slice(&meta.neighbors().unwrap()).to_vec(),
+        ];
+        found.insert(buffer.pts().unwrap().useconds(), bytes);
+    }
+    pipeline.set_state(gst::State::Null).unwrap();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_are_the_elements_bit_for_bit() {
+    let running = studio(&["superpixel-size=24"]).await;
+    let expected = expected(25);
+    let mut viewer = Viewer::new(&running.address()).await;
+    let mut compared = 0;
+    loop {
+        let frame = viewer.frame().await;
+        // Of the first round of the clip, whose frames all have begun from the first.
+        let Some([labels, table, motion, neighbors]) = expected.get(&((frame.time() * 1e6).round() as u64))
+        else {
+            break;
+        };
+        assert!(frame.number() < 132, "too late");
+        let head = &frame.sides()[0];
+        assert!(*bytemuck::cast_slice::<_, u8>(&frame.labels(0)) == **labels, "labels of {}", frame.number());
+        for (name, bytes) in [("table", table), ("motion", motion), ("neighbors", neighbors)] {
+            assert!(frame.section(&head[name]) == bytes, "{name} of {}", frame.number());
+        }
+        assert_eq!(frame.section(&frame.head["picture"])[..3], [0xff, 0xd8, 0xff], "a JPEG");
+        compared += 1;
+    }
+    assert!(compared >= 5, "{compared} frames compared");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_viewers_get_fewer_frames_and_never_older_ones() {
+    let running = studio(&["superpixel-size=48"]).await;
+    let (mut fast, mut slow) = (Viewer::new(&running.address()).await, Viewer::new(&running.address()).await);
+    let mut last = None;
+    for round in 0..3 {
+        // Two frames, and no third before one was seen.
+        let mut unseen = 0;
+        while let Ok(received) = tokio::time::timeout(Duration::from_millis(600), slow.receive()).await {
+            let Some(frame) = received.unwrap() else { continue };
+            assert!(last.is_none_or(|last| frame.number() > last), "older than {last:?}");
+            last = Some(frame.number());
+            unseen += 1;
+        }
+        assert_eq!(unseen, 2, "in round {round}");
+        let newest = loop {
+            let frame = fast.frame().await;
+            if frame.number() > last.unwrap() + 5 {
+                break frame.number();
+            }
+        };
+        for _ in 0..2 {
+            slow.send(json!({ "do": "seen", "number": 0 })).await;
+        }
+        let next = loop {
+            if let Some(frame) = slow.receive().await.unwrap() {
+                slow.send(json!({ "do": "seen", "number": 0 })).await;
+                break frame.number();
+            }
+        };
+        assert!(next >= newest - 1, "{next} where {newest} was there");
+        last = Some(next);
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_viewers_see_the_same_stream() {
+    let running = studio(&["superpixel-size=48"]).await;
+    let (mut one, mut other) = (Viewer::new(&running.address()).await, Viewer::new(&running.address()).await);
+    let mut seen = BTreeMap::new();
+    let mut both = 0;
+    for _ in 0..100 {
+        for viewer in [&mut one, &mut other] {
+            let frame = viewer.frame().await;
+            if let Some(known) = seen.insert(frame.number(), frame.message.clone()) {
+                assert!(known == frame.message, "frame {} differs", frame.number());
+                both += 1;
+            }
+        }
+    }
+    assert!(both > 10, "{both} frames compared");
+    running.stop().await;
+}
