@@ -10,9 +10,10 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 
-import { clip, framed, openPage, startBrowser, startStudio } from "./harness.mjs";
+import { clip, framed, openPage, root, startBrowser, startStudio } from "./harness.mjs";
 
 const run = promisify(execFile);
+const plugin = process.env.SUPERPIXEL_PLUGIN ?? `${root}target/superpixel-plugin`;
 /** Pictures of the clip, and what one takes as labels. */
 const WIDTH = 1280, HEIGHT = 720, BYTES = 2 * WIDTH * HEIGHT;
 
@@ -79,7 +80,7 @@ test("label maps in the page are the element's bit for bit", async (t) => {
   const file = join(folder, "labels.raw"), frames = Math.max(...found.keys()) + 1;
   await run("gst-launch-1.0", ["-q", "filesrc", `location=${clip}`, "!", "decodebin", "!", "identity", `eos-after=${frames + 1}`, "!", "videoconvert", "!",
     "superpixel", "superpixel-size=24", "overlay=none", "!", "superpixellabels", "!", "video/x-raw,format=GRAY16_LE", "!", "filesink", `location=${file}`],
-  { env: { ...process.env, GST_PLUGIN_PATH: process.env.SUPERPIXEL_PLUGIN } });
+  { env: { ...process.env, GST_PLUGIN_PATH: plugin } });
   const bytes = await readFile(file);
   for (const [number, hash] of found) {
     const map = bytes.subarray(number * BYTES, (number + 1) * BYTES);
@@ -210,7 +211,7 @@ test("what is copied runs as it stands", async (t) => {
   await send(page, { do: "apply", side: "a", values: { superpixels: 300 } });
   await framed(page, (studio) => studio.state.values[0].superpixels === 300);
   // No display is needed, but where there is one it is not to open.
-  const env = { ...process.env, GST_PLUGIN_PATH: process.env.SUPERPIXEL_PLUGIN };
+  const env = { ...process.env, GST_PLUGIN_PATH: plugin };
   // Without a display autovideosink tries DirectFB, which crashes.
   env.GST_PLUGIN_FEATURE_RANK = "dfbvideosink:NONE";
   delete env.DISPLAY;
