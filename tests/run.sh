@@ -178,8 +178,11 @@ lint_clip() { cargo clippy --locked --package superpixel-clip --all-targets -- -
 section "clippy, superpixel-clip" lint_clip
 try_clip() { cargo test --locked --package superpixel-clip; }
 section "tests, superpixel-clip" try_clip
-# Again as users get it; with debug assertions it has run above.
-try_levels() { cargo test --locked --release --no-default-features --test levels -- --nocapture; }
+# Again as users get it; with debug assertions it has run above. The features are the plugin's: for others much would be built again.
+try_levels() {
+    # shellcheck disable=SC2046  # words on purpose
+    cargo test --locked --release $(features gst,cuda) --test levels -- --nocapture
+}
 section "instruction sets, release" try_levels
 # Only nightly compilers have Miri. This one is pinned, and installed beside what the user has.
 miri_toolchain=nightly-2026-05-20
