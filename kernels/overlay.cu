@@ -32,6 +32,26 @@ __device__ __forceinline__ void fill_color(const FrameArgs &frame, const DrawArg
   }
 }
 
+// Draws the samples that a pixel has for itself: of a `color`, if it is filled, and of a line, if one is on it.
+__device__ __forceinline__ void draw_pixel(const FrameArgs &frame, const DrawArgs &args, i32 x, i32 y, u32 channels, bool filled,
+                                           const u32 (&color)[3], bool on) {
+  if (frame.layout == LAYOUT_RGB && frame.word == 1) {
+    u8 *pixel = frame.plane[0] + (size_t)y * frame.stride[0] + (size_t)x * frame.bytes;
+#pragma unroll
+    for (u32 c = 0; c < 3; c++) {
+      u8 *sample = pixel + frame.offset[c];
+      const u32 below = filled ? color[c] : *sample;
+      *sample = (u8)(on ? blend(below, args.color[c], args.alpha) : below);
+    }
+    return;
+  }
+  for (u32 c = 0; c < channels; c++) {
+    u8 *sample = frame.plane[c] + (size_t)y * frame.stride[c] + (size_t)x * frame.step[c] + frame.offset[c];
+    const u32 below = filled ? color[c] : load_code(frame, sample, c);
+    store_code(frame, sample, c, on ? blend(below, args.color[c], args.alpha) : below);
+  }
+}
+
 // Draws the samples of chroma of a warp's columns in a row of them, from what the lanes have of their own pixels: sums of `pixels`
 // colors, and whether a line is on one. All lanes of the warp call it.
 __device__ __forceinline__ void draw_chroma(const FrameArgs &frame, const DrawArgs &args, i32 x, i32 row, u32 (&sums)[2],
@@ -62,7 +82,7 @@ __device__ __forceinline__ void draw_chroma(const FrameArgs &frame, const DrawAr
 // Out: the frame, in place.
 // Race-free: tiles begin at even rows and columns, so that a chroma sample has all its pixels in one tile and one thread that writes
 // it; no thread reads a sample of the frame but those it writes.
-KERNEL __launch_bounds__(TILE_THREADS)
+KERNEL __launch_bounds__(TILE_THREADS, 8)
     draw(const u16 *__restrict__ labels, const u64 *__restrict__ means, const Track *__restrict__ tracks, FrameArgs frame,
          DrawArgs args) {
   after_last_kernel(labels, args);
@@ -127,11 +147,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
         pixels++;
       }
       on_chroma |= on;
-      for (u32 c = 0; c < channels && (filled || on); c++) {
-        u8 *sample = frame.plane[c] + (size_t)y * frame.stride[c] + (size_t)x * frame.step[c] + frame.offset[c];
-        const u32 below = filled ? color[c] : load_code(frame, sample, c);
-        store_code(frame, sample, c, on ? blend(below, args.color[c], args.alpha) : below);
-      }
+      if (filled || on) draw_pixel(frame, args, x, y, channels, filled, color, on);
       // The row is the last that shares its samples of chroma.
       if (own || frame.family == FAMILY_GRAY || (j == 0 && frame.shared[1])) continue;
       draw_chroma(frame, args, x, y >> frame.shared[1], chroma, pixels, on_chroma);

@@ -527,6 +527,23 @@ fn mixed_views_are_refused_with_advice() {
 }
 
 #[test]
+fn single_fields_are_refused_with_advice() {
+    let element = superpixel();
+    let bus = gst::Bus::new();
+    element.set_bus(Some(&bus));
+    let pad = element.static_pad("sink").unwrap();
+    let taken = |caps: &str| pad.query_accept_caps(&caps.parse().unwrap());
+    let shape = "format=I420,width=64,height=48,framerate=25/1";
+    assert!(taken(&format!("video/x-raw,{shape},interlace-mode=interleaved")));
+    assert!(!taken(&format!("video/x-raw(memory:Unheard),{shape}")));
+    assert!(bus.pop_filtered(&[gst::MessageType::Warning]).is_none());
+    assert!(!taken(&format!("video/x-raw(format:Interlaced),{shape},interlace-mode=alternate")));
+    let message = bus.pop_filtered(&[gst::MessageType::Warning]).expect("a warning");
+    let gst::MessageView::Warning(warning) = message.view() else { unreachable!() };
+    assert!(warning.error().to_string().contains("deinterlace"), "{warning:?}");
+}
+
+#[test]
 fn a_crop_that_was_not_asked_for_drops_the_frame() {
     let (mut h, bus) = harness(&superpixel());
     h.set_src_caps(caps("RGB", 61, 35));

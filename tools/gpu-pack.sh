@@ -76,7 +76,7 @@ PYO3_BUILD_EXTENSION_MODULE=1 CARGO_TARGET_DIR=$target/superpixel-python cargo b
 cp python/superpixels/*.py "$folder/python/superpixels/"
 cp "$target/superpixel-python/release/lib_native.so" "$folder/python/superpixels/_native.abi3.so"
 cp python/tests/picture.py "$folder/python/tests/"
-cp python/tests/gpu/run.py "$folder/python/tests/gpu/"
+cp python/tests/gpu/*.py "$folder/python/tests/gpu/"
 
 say "GStreamer"
 plugins_from=$(pkg-config --variable=pluginsdir gstreamer-1.0)

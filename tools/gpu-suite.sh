@@ -13,7 +13,8 @@
 #   zero-copy frames of the device's decoders: labels and pixels as the CPU has them, and no byte over the bus; also of the
 #             clips of $SUPERPIXEL_CLIPS, H.264 or H.265 in MP4
 #   python    the package superpixels with torch and CuPy, which $SUPERPIXEL_PYTHON (python3) has to have: labels, tables and streams
-#             against numpy on the CPU, and figures
+#             against numpy on the CPU, and figures; also of the photographs of $SUPERPIXEL_PHOTOGRAPHS, raw RGB of one size a file
+#             NAME-WIDTHxHEIGHT.rgb
 #   cycles    many starts, stops and elements leave no memory, files or threads behind
 #   first     time to the first frame, with an empty and a warm cache of the driver's compiler
 #   bench     superpixel-bench on every backend
@@ -48,7 +49,7 @@ fi
 host_libraries=${LD_LIBRARY_PATH:-}
 # shellcheck source=/dev/null  # written by gpu-pack.sh
 . "$here/env.sh"
-for name in OUT SUPERPIXEL_CLIPS SUPERPIXEL_IMAGES; do
+for name in OUT SUPERPIXEL_CLIPS SUPERPIXEL_IMAGES SUPERPIXEL_PHOTOGRAPHS; do
     case ${!name:-} in "" | /*) ;; *) export "$name=$PWD/${!name}" ;; esac
 done
 out=${OUT:-$PWD/gpu-suite-logs}
@@ -265,9 +266,14 @@ python() {
     # It needs the libraries here, and Python the host's.
     printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$LD_LIBRARY_PATH" "$here/bin/superpixel-bench" >bench
     chmod +x bench
+    local photographs=() file size
+    for file in ${SUPERPIXEL_PHOTOGRAPHS:+"$SUPERPIXEL_PHOTOGRAPHS"/*.rgb}; do
+        size=${file%.rgb} size=${size##*-}
+        photographs+=(--photographs "$file" "${size%x*}" "${size#*x}")
+    done
     LD_LIBRARY_PATH=$host_libraries PYTHONPATH=$here/python PYTHONDONTWRITEBYTECODE=1 SUPERPIXEL_BENCH=$scratch/bench \
         SUPERPIXEL_BENCH_PICTURE=$picture timeout 540 "${SUPERPIXEL_PYTHON:-python3}" "$here/python/tests/gpu/run.py" \
-        --clip clip.rgb 1280 720 --picture picture.rgb 1920 1080
+        --clip clip.rgb 1280 720 --picture picture.rgb 1920 1080 "${photographs[@]}"
 }
 zero-copy() { "$here/tests/cuda_decoder" --nocapture --test-threads=1; }
 cycles() { "$here/tests/cuda_cycles" --nocapture; }

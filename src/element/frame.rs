@@ -64,6 +64,14 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     Some(FrameInfo { geometry, format, matrix, full_range })
 }
 
+/// Why buffers that hold a field each are refused.
+pub(super) const SINGLE_FIELDS: &str = "Buffers hold single fields (interlace-mode=alternate); put deinterlace in front, which makes frames of them";
+
+/// Whether buffers hold a field each.
+pub(super) fn has_single_fields(caps: &gst::CapsRef) -> bool {
+    caps.iter_with_features().any(|(_, features)| features.contains("format:Interlaced"))
+}
+
 /// Why frames are no pictures of one view after another, if so: neighbors in place or time would be of different views.
 pub(super) fn mixed_views(info: &gst_video::VideoInfo) -> Option<String> {
     use gst_video::VideoMultiviewMode as Mode;

@@ -252,6 +252,17 @@ impl BaseTransformImpl for Superpixel {
         Ok(())
     }
 
+    fn accept_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> bool {
+        if self.parent_accept_caps(direction, caps) {
+            return true;
+        }
+        // Who sends them learns only that they are refused.
+        if direction == gst::PadDirection::Sink && frame::has_single_fields(caps) {
+            gst::element_imp_warning!(self, gst::StreamError::Format, ("{}", frame::SINGLE_FIELDS));
+        }
+        false
+    }
+
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
         if direction == gst::PadDirection::Sink && query.is_serialized() {
             // Who asks waits for what it has sent.

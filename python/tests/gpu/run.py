@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""The package with torch and CuPy on a real device: run.py [--clip FILE WIDTH HEIGHT] [--picture FILE WIDTH HEIGHT] [NAME ...]
+"""The package with torch and CuPy on a real device:
+run.py [--clip FILE WIDTH HEIGHT] [--picture FILE WIDTH HEIGHT] [--photographs FILE WIDTH HEIGHT ...] [NAME ...]
 
-Needs the package, numpy, and torch or CuPy with a device; not pytest. FILE holds frames or one picture as raw RGB; without them frames
+Needs the package, numpy, and torch or CuPy with a device; not pytest. FILE holds frames or pictures as raw RGB; without them frames
 are drawn. NAME chooses tests. A line for each test, and figures. Without a device it says so and ends with status 77, or 1 where
 SUPERPIXEL_REQUIRE_CUDA is 1; then torch and CuPy have to be there, too. SUPERPIXEL_BENCH names superpixel-bench, to compare speeds with.
 """
@@ -19,95 +20,17 @@ import traceback
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from picture import rgba  # noqa: E402  (found by the line before)
+from libraries import CuPy, Torch  # noqa: E402  (found by the line before)
+from picture import rgba  # noqa: E402
 
 import superpixels as sp  # noqa: E402
 
 ALGORITHMS = {"slic": dict(n_segments=400), "lsc": dict(n_segments=400), "quickshift": dict(sigma=2.0, tau=8.0)}
 FRAMES = 60
-# Clock cycles that keep a stream busy while the host goes on: a tenth of a second and more.
-LONG = 400_000_000
 
 
 class Skipped(Exception):
     """Why a test cannot run here."""
-
-
-class Torch:
-    name = "torch"
-
-    def __init__(self):
-        import torch
-
-        if not torch.cuda.is_available():
-            raise ImportError("torch finds no device")
-        self.lib = torch
-
-    def up(self, host):
-        return self.lib.from_numpy(np.ascontiguousarray(host)).to("cuda:0")
-
-    def down(self, array):
-        assert isinstance(array, self.lib.Tensor) and array.is_cuda
-        return array.cpu().numpy()
-
-    def empty(self, shape, dtype):
-        return self.lib.empty(shape, dtype=getattr(self.lib, dtype), device="cuda:0")
-
-    def stream(self):
-        return self.lib.cuda.Stream()
-
-    def on(self, stream):
-        return self.lib.cuda.stream(stream)
-
-    def synchronize(self):
-        self.lib.cuda.synchronize()
-
-    def keep_busy(self):
-        self.lib.cuda._sleep(LONG)
-
-    def mark(self):
-        event = self.lib.cuda.Event()
-        event.record()
-        return event.query
-
-
-class CuPy:
-    name = "CuPy"
-
-    def __init__(self):
-        import cupy
-
-        cupy.cuda.runtime.getDeviceCount()
-        self.lib = cupy
-        code = 'extern "C" __global__ void wait(long long cycles) { long long start = clock64(); while (clock64() - start < cycles) {} }'
-        self.wait = cupy.RawKernel(code, "wait")
-
-    def up(self, host):
-        return self.lib.asarray(np.ascontiguousarray(host))
-
-    def down(self, array):
-        assert isinstance(array, self.lib.ndarray)
-        return self.lib.asnumpy(array)
-
-    def empty(self, shape, dtype):
-        return self.lib.empty(shape, dtype)
-
-    def stream(self):
-        return self.lib.cuda.Stream(non_blocking=True)
-
-    def on(self, stream):
-        return stream
-
-    def synchronize(self):
-        self.lib.cuda.runtime.deviceSynchronize()
-
-    def keep_busy(self):
-        self.wait((1,), (1,), (np.int64(LONG),))
-
-    def mark(self):
-        event = self.lib.cuda.Event()
-        event.record()
-        return lambda: event.done
 
 
 def drawn_frames(count):
@@ -127,8 +50,8 @@ def same_tables(library, device, host):
 
 
 class Tests:
-    def __init__(self, clip, picture, libraries):
-        self.clip, self.picture, self.libraries = clip, picture, libraries
+    def __init__(self, clip, picture, photographs, libraries):
+        self.clip, self.picture, self.photographs, self.libraries = clip, picture, photographs, libraries
         self.pictures = [rgba(*size)[..., :3].copy() for size in [(163, 122), (641, 479), (1, 40), (257, 3), (1000, 30)]]
         self.pictures += clip[:: max(1, len(clip) // 15)][:15]
 
@@ -176,6 +99,35 @@ class Tests:
         assert np.array_equal(library.down(sp.slic(wide[3:, 5 : 5 + picture.shape[1]])), sp.slic(np.tile(picture, (1, 2, 1))[3:, 5 : 5 + picture.shape[1]].copy()))
         # Every other pixel is packed on the device.
         assert np.array_equal(library.down(sp.slic(wide[:, ::2])), sp.slic(np.tile(picture, (1, 2, 1))[:, ::2].copy()))
+
+    def test_photographs(self, library):
+        """Labels and tables of photographs: numpy on a device, and a library."""
+        if not self.photographs:
+            raise Skipped("no --photographs")
+        for algorithm in ALGORITHMS:
+            for i, picture in enumerate(self.photographs):
+                host, device = sp.Segmenter(algorithm), sp.Segmenter(algorithm)
+                want = host.segment(picture)
+                assert np.array_equal(sp.Segmenter(algorithm, device="cuda").segment(picture), want), f"{algorithm}, numpy, {i}"
+                assert np.array_equal(library.down(device.segment(library.up(picture))), want), f"{algorithm}, {i}"
+                same_tables(library, device, host)
+            print(f"{algorithm}: {len(self.photographs)} photographs")
+
+    def test_exact_regions(self, library):
+        """As many regions as are asked for, of pictures and from frame to frame while the number changes."""
+        for picture in self.pictures[:2] + self.photographs:
+            for refine in (0, 1):
+                want = sp.slic(picture, n_regions=50, refine=refine)
+                assert want.max() == 49
+                assert np.array_equal(library.down(sp.slic(library.up(picture), n_regions=50, refine=refine)), want)
+        host, device = sp.Segmenter(temporal=True, n_regions=50), sp.Segmenter(temporal=True, n_regions=50)
+        for i, frame in enumerate(self.clip[:12]):
+            if i == 6:
+                host.set(n_regions=20)
+                device.set(n_regions=20)
+            want = host.segment(frame)
+            assert np.array_equal(library.down(device.segment(library.up(frame))), want), i
+            same_tables(library, device, host)
 
     def test_out(self, library):
         picture = self.pictures[0]
@@ -482,6 +434,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--clip", nargs=3)
     parser.add_argument("--picture", nargs=3)
+    parser.add_argument("--photographs", nargs=3, action="append", default=[])
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     required = os.environ.get("SUPERPIXEL_REQUIRE_CUDA") == "1"
@@ -499,8 +452,9 @@ def main():
         print(f"{library.name} {library.lib.__version__}, numpy {np.__version__}, superpixels {sp.__version__} of {sp.__file__}")
     clip = raw(arguments.clip, FRAMES) if arguments.clip else drawn_frames(FRAMES)
     picture = raw(arguments.picture, 1)[0] if arguments.picture else rgba(1920, 1080)[..., :3].copy()
+    photographs = [photograph for file in arguments.photographs for photograph in raw(file, FRAMES)]
     failed = skipped = 0
-    for name, test in Tests(clip, picture, libraries).each():
+    for name, test in Tests(clip, picture, photographs, libraries).each():
         if arguments.names and not any(wanted in name for wanted in arguments.names):
             continue
         start = time.perf_counter()
