@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,29 @@ def assert_nothing_left(destination):
     left = [path for name in ("_scratch", "_parts") for path in (destination / name).rglob("*")]
     assert left == []
     assert [path for path in destination.rglob(".*")] == []
+
+
+def children(name):
+    """Processes whose program has that name, with their parents."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if Path(os.readlink(folder / "exe")).name == name:
+                status = (folder / "stat").read_text()
+                found.append((int(folder.name), int(status.rpartition(")")[2].split()[1])))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(what, seconds=60):
+    """Waits for a condition and returns what it gave."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it does not come")
 
 
 @pytest.fixture(scope="session")

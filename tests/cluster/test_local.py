@@ -5,10 +5,26 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import CORPUS, FRAMES, PROGRAM, assert_nothing_left, check_output, corpus, failures, labels, last_report, make_clip
+
+from conftest import (
+    CORPUS,
+    FRAMES,
+    PROGRAM,
+    assert_nothing_left,
+    check_output,
+    children,
+    corpus,
+    failures,
+    labels,
+    last_report,
+    make_clip,
+    wait_for,
+)
 
 
 def test_a_folder_is_done_once(clips, tmp_path):
@@ -75,6 +91,26 @@ def test_a_broken_backend_is_the_machines(tmp_path):
     corpus("plan", source, destination, "--set", "backend=cuda", "--set", "cuda-device-id=77", "--program", PROGRAM)
     corpus("run", destination, "--program", PROGRAM, "--retries", 1, expect=1)
     assert failures(destination) == {"a.mkv": ("machine", 2)}
+
+
+def test_programs_end_with_the_driver(tmp_path):
+    source, destination = tmp_path / "source", tmp_path / "out"
+    make_clip(source / "slow.mkv", frames=300)
+    words = ["superpixel-size=4", "iterations=100", "temporal=false"]
+    corpus("plan", source, destination, *(f"--set={word}" for word in words), "--program", PROGRAM)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    driver = subprocess.Popen([sys.executable, CORPUS, "run", destination, "--program", PROGRAM], **quiet)
+    name = Path(PROGRAM).name
+    process, parent = wait_for(lambda: children(name))[0]
+    assert parent == driver.pid
+    driver.kill()
+    driver.wait()
+    # Alone it would take far longer.
+    wait_for(lambda: process not in [child for child, _ in children(name)], 2)
+    assert not (destination / "clips").exists()
+    corpus("plan", source, destination, "--program", PROGRAM)
+    corpus("run", destination, "--program", PROGRAM)
+    assert_nothing_left(destination)
 
 
 def test_what_cannot_be_planned_says_why(tmp_path):

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import CORPUS, PROGRAM, assert_nothing_left, check_output, corpus, failures, last_report
+
+from conftest import CORPUS, PROGRAM, assert_nothing_left, check_output, children, corpus, failures, last_report, wait_for
 
 # Nodes on the loopback of a network namespace with nothing else; see tests/run.sh.
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
@@ -26,29 +26,6 @@ def cluster():
     nodes.add_node(num_cpus=1, node_ip_address="127.0.0.1", object_store_memory=80 << 20)
     yield nodes.address
     nodes.shutdown()
-
-
-def children(name):
-    """Processes whose program has that name, with their parents."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if Path(os.readlink(folder / "exe")).name == name:
-                status = (folder / "stat").read_text()
-                found.append((int(folder.name), int(status.rpartition(")")[2].split()[1])))
-        except OSError:
-            continue
-    return found
-
-
-def wait_for(what, seconds=60):
-    """Waits for a condition and returns what it gave."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it does not come")
 
 
 def test_everything_is_done_once_whoever_is_killed(clips, tmp_path, cluster):

@@ -4,6 +4,7 @@
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+
 from conftest import CORPUS, FRAMES, PROGRAM, corpus, make_clip
 
 sp = pytest.importorskip("superpixels", reason="the package superpixels is not installed in this environment")

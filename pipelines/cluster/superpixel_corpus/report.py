@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -113,6 +114,13 @@ def throughput(pieces: list[tuple[float, float, int]], seconds: float) -> list[t
     return [((index + 0.5) * step, count / step) for index, count in enumerate(frames)]
 
 
+def marks(top: float) -> list[float]:
+    """Round numbers from 0 to at most `top`, five or so."""
+    step = 10.0 ** math.floor(math.log10(top / 5))
+    step *= next(factor for factor in (1, 2, 5, 10) if top / (step * factor) <= 6)
+    return [step * number for number in range(int(top / step) + 1)]
+
+
 def plot(points: list[tuple[float, float]], seconds: float, mean: float) -> str:
     """The throughput as SVG."""
     top = max([rate for _, rate in points] + [mean, 1e-9]) * 1.1
@@ -127,11 +135,10 @@ def plot(points: list[tuple[float, float]], seconds: float, mean: float) -> str:
         return f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="{anchor}">{text}</text>'
 
     parts = []
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        rate, at = share * top / 1.1, share * seconds
+    for rate in marks(top):
         parts.append(f'<line x1="{LEFT}" x2="{PLOT_WIDTH - 8}" y1="{y(rate):.1f}" y2="{y(rate):.1f}" stroke="#ddd"/>')
         parts.append(label(LEFT - 8, y(rate) + 4, f"{rate:.4g}", "end"))
-        parts.append(label(x(at), PLOT_HEIGHT - 8, f"{at:.4g} s", "end" if share == 1 else "middle"))
+    parts += [label(x(at), PLOT_HEIGHT - 8, f"{at:g} s", "middle") for at in marks(seconds)]
     line = " ".join(f"{x(at):.1f},{y(rate):.1f}" for at, rate in points)
     parts.append(f'<polyline points="{line}" fill="none" stroke="#1f6feb" stroke-width="2"/>')
     across = f'x1="{LEFT}" x2="{PLOT_WIDTH - 8}" y1="{y(mean):.1f}" y2="{y(mean):.1f}"'
@@ -143,7 +150,8 @@ def plot(points: list[tuple[float, float]], seconds: float, mean: float) -> str:
 
 def to_html(report: Report, header: dict) -> str:
     """The report as a page that needs nothing else."""
-    drawing = plot(throughput(report.pieces, report.seconds), report.seconds, report.rate)
+    seconds = max(report.seconds, 1e-3)
+    drawing = plot(throughput(report.pieces, seconds), seconds, report.rate)
     facts = "".join(
         f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(str(value))}</td></tr>" for name, value in header.items()
     )

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MPL-2.0
+"""Frames a second of corpus.py on this host, by number of tasks: measure.py CLIP [--cpu-tasks 1,2,4,8] [--gpu-tasks 1,2,4,8]
+
+Copies of CLIP are worked on, as many for each task, on the CPU (with no device in sight) or on devices. --devices 2 gives half of the
+tasks to each of two devices. Prints tables in Markdown, and writes them with all figures into the folder OUT (.), as measure.md and
+measure.json. Needs superpixel-clip in PATH or after --program; no network, and nothing beside Python 3.10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CORPUS = Path(__file__).resolve().parent / "corpus.py"
+
+
+def measure(args: argparse.Namespace, tasks: int, devices: list[str]) -> dict:
+    """Works with so many tasks on each device, or on the CPU where there is none."""
+    with tempfile.TemporaryDirectory(dir=args.scratch) as scratch:
+        running, start = [], 0.0
+        places = devices or [""]
+        backend = "backend=cuda" if devices else "backend=cpu"
+        for number, device in enumerate(places):
+            source, destination = Path(scratch, f"in{number}"), Path(scratch, f"out{number}")
+            source.mkdir()
+            for copy in range(tasks * args.copies):
+                shutil.copy(args.clip, source / f"{copy}{args.clip.suffix}")
+            call(args, {}, "plan", source, destination, "--set", backend, *(f"--set={word}" for word in args.set)).communicate()
+        start = time.monotonic()
+        for number, device in enumerate(places):
+            # Hides devices from decoders, too.
+            environment = {"CUDA_VISIBLE_DEVICES": device}
+            running.append(call(args, environment, "run", Path(scratch, f"out{number}"), "--jobs", tasks))
+        failed = [process.communicate()[0] for process in running if process.wait()]
+        seconds = time.monotonic() - start
+        if failed:
+            sys.exit(f"measure.py: a run failed:\n{failed[0]}")
+        markers = [json.loads(path.read_text()) for path in Path(scratch).glob("out*/clips/*/clip.json")]
+    frames = sum(marker["frames"] for marker in markers)
+    first = markers[0]
+    return {
+        "tasks": tasks * len(places),
+        "devices": len(devices),
+        "frames": frames,
+        "seconds": round(seconds, 2),
+        "frames_per_second": round(frames / seconds, 1),
+        "backend": first["backend"],
+        "decoder": first["decoder"],
+        "size": [first["width"], first["height"]],
+    }
+
+
+def call(args: argparse.Namespace, environment: dict[str, str], *words: object) -> subprocess.Popen:
+    """Starts corpus.py."""
+    command = [sys.executable, str(CORPUS), *map(str, words)]
+    if args.program:
+        command += ["--program", args.program]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, env=os.environ | environment, **pipes)
+
+
+def table(rows: list[dict]) -> str:
+    """Rows as Markdown, with how far from linear they are."""
+    lines = ["| tasks | devices | frames/s | of linear | backend | decoder |", "|--:|--:|--:|--:|---|---|"]
+    one = rows[0]["frames_per_second"] / rows[0]["tasks"]
+    for row in rows:
+        share = row["frames_per_second"] / (one * row["tasks"])
+        facts = (row["tasks"], row["devices"] or "-", row["frames_per_second"], f"{share:.2f}", row["backend"], row["decoder"])
+        lines.append("| " + " | ".join(map(str, facts)) + " |")
+    return "\n".join(lines)
+
+
+def numbers(text: str) -> list[int]:
+    """Numbers with commas between, none for an empty text."""
+    return [int(word) for word in text.split(",") if word]
+
+
+def main() -> int:
+    """Measures and writes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clip", type=Path)
+    parser.add_argument("--cpu-tasks", type=numbers, default="1,2,4,8")
+    parser.add_argument("--gpu-tasks", type=numbers, default="", help="tasks on each device, for instance 1,2,4,8")
+    parser.add_argument("--devices", type=int, default=1, help="how many devices (%(default)s)")
+    parser.add_argument("--copies", type=int, default=2, help="clips for each task (%(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="PROPERTY=VALUE")
+    parser.add_argument("--program")
+    parser.add_argument("--scratch", help="folder for copies and output, which a memory disk keeps out of the figures")
+    args = parser.parse_args()
+    model = [
+        line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+    ]
+    host = {"cores": len(os.sched_getaffinity(0)), "processor": model[0] if model else platform.machine()}
+    pieces = [f"{host['processor']}, {host['cores']} cores; {args.clip.name}, {' '.join(args.set) or 'defaults'}"]
+    rows = []
+    devices = [str(number) for number in range(args.devices)]
+    for counts, given in ((args.cpu_tasks, []), (args.gpu_tasks, devices)):
+        own = []
+        for tasks in counts:
+            own.append(measure(args, tasks, given))
+            print(own[-1], flush=True)
+        if own:
+            pieces.append(table(own))
+        rows += own
+    text = "\n\n".join(pieces) + "\n"
+    print(text)
+    out = Path(os.environ.get("OUT", "."))
+    (out / "measure.md").write_text(text)
+    (out / "measure.json").write_text(json.dumps({"host": host, "clip": args.clip.name, "rows": rows}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Packs what pipelines/cluster/measure.py needs into one folder: tools/clip-pack.sh FOLDER
+#
+# For a host with Python 3.10, bash and, for devices, an NVIDIA driver: x86-64 Linux with a C library no older than the one here.
+# There: FOLDER/measure.sh [OPTION OF measure.py ...], which needs no network. Figures go to $OUT, or the current folder.
+set -euo pipefail
+
+[ $# = 1 ] && [[ $1 != -* ]] || { sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}"; exit 2; }
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+[ -z "$(ls -A "$folder")" ] || [ -e "$folder/measure.sh" ] || { echo "clip-pack.sh: $folder holds other files" >&2; exit 2; }
+rm -rf "${folder:?}"/*
+mkdir "$folder"/{bin,gst,lib,cluster}
+cd "$root"
+
+cargo build --locked --release --package superpixel-clip
+cp "${CARGO_TARGET_DIR:-target}/release/superpixel-clip" "$folder/bin/"
+cp -r pipelines/cluster/{corpus.py,measure.py,superpixel_corpus} "$folder/cluster/"
+rm -rf "$folder/cluster/superpixel_corpus/__pycache__"
+plugins_from=$(pkg-config --variable=pluginsdir gstreamer-1.0)
+cp -L "$(pkg-config --variable=pluginscannerdir gstreamer-1.0)/gst-plugin-scanner" "$folder/bin/"
+for plugin in app coreelements isomp4 libav matroska nvcodec playback typefindfunctions videoconvertscale videoparsersbad; do
+    cp -L "$plugins_from/libgst$plugin.so" "$folder/gst/"
+done
+# libgstcuda is opened by name at run time, so no program asks for it.
+cuda_library=$(pkg-config --variable=libdir gstreamer-1.0)/libgstcuda-1.0.so.0
+if [ -e "$cuda_library" ]; then cp -L "$cuda_library" "$folder/lib/"; fi
+# The host has the C library and the driver.
+find "$folder"/{bin,gst,lib} -type f -print0 | xargs -0 -r ldd 2>/dev/null |
+    sed -n 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | sort -u |
+    { grep -vE '/(ld-linux|libc\.so|libm\.so|libdl|librt|libpthread|libresolv|libstdc|libgcc_s|libcuda|libnvidia|libnvcuvid)' || true; } |
+    xargs -r cp -Lt "$folder/lib"
+# What libav only links, the voices of a speaker and tables of scripts, is a quarter of all: names without content do.
+for library in "$folder"/lib/libflite_cmu_*.so.* "$folder"/lib/libicudata.so.*; do
+    [ -e "$library" ] || continue
+    nm -D --defined-only "$library" | awk '$2 == "T" { print "void " $3 "(void) {}" } $2 ~ /[BDR]/ { print "char " $3 "[64];" }' |
+        cc -shared -fPIC -w -x c -Wl,-soname,"${library##*/}" -o "$library" -
+done
+find "$folder"/{bin,gst,lib} -type f -exec strip --strip-unneeded {} + 2>/dev/null || true
+
+# The bundled clip ten times over: 1320 frames of 1280x720, so that starting up does not count.
+clip=$root/media/bigbuckbunny.mp4
+sources=()
+for _ in {1..10}; do sources+=(filesrc "location=$clip" ! decodebin ! queue ! c.); done
+gst-launch-1.0 -q "${sources[@]}" concat name=c ! x264enc bitrate=1500 key-int-max=48 speed-preset=veryfast ! matroskamux ! \
+    filesink "location=$folder/clip.mkv"
+
+cat >"$folder/measure.sh" <<'MEASURE'
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Measures with this folder's programs and libraries: measure.sh [OPTION OF measure.py ...]
+pack=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+here=$scratch/pack
+python3 -m tarfile -e "$pack/pack.tar.xz" "$here" || exit 1
+chmod +x "$here"/bin/*
+# The program alone gets these libraries: Python has its own.
+cat >"$scratch/superpixel-clip" <<PROGRAM
+#!/bin/sh
+export LD_LIBRARY_PATH="$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" GST_PLUGIN_SYSTEM_PATH="$here/gst" GST_PLUGIN_PATH=
+export GST_PLUGIN_SCANNER="$here/bin/gst-plugin-scanner" GST_REGISTRY="$scratch/registry.bin"
+exec "$here/bin/superpixel-clip" "\$@"
+PROGRAM
+chmod +x "$scratch/superpixel-clip"
+python3 "$here/cluster/measure.py" "$here/clip.mkv" --program "$scratch/superpixel-clip" "$@"
+MEASURE
+chmod +x "$folder/measure.sh"
+# One archive, which the script opens: a host may take no more than 64 MiB.
+tar -C "$folder" -cf - bin gst lib cluster clip.mkv | xz -T0 -6 >"$folder/pack.tar.xz"
+rm -r "${folder:?}"/{bin,gst,lib,cluster,clip.mkv}
+du -sm "$folder"
