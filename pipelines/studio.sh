@@ -62,16 +62,10 @@ say "building the studio (cargo build --release; some minutes the first time)"
 
 # The element is part of the program; a plugin that is installed has other things to do.
 unset GST_PLUGIN_PATH
-[ "$browser" ] && [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] && command -v xdg-open >/dev/null || browser=
+command=("$target_dir/release/superpixel-studio" "${options[@]}" -- "$source" "${properties[@]}")
 say "the studio; Ctrl-C stops it"
-if [ ! "$browser" ]; then
-    exec "$target_dir/release/superpixel-studio" "${options[@]}" -- "$source" "${properties[@]}"
+if [ "$browser" ] && [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] && command -v xdg-open >/dev/null; then
+    # Its one line of output is the address.
+    exec "${command[@]}" > >(read -r address && echo "$address" && xdg-open "$address" >/dev/null 2>&1)
 fi
-coproc studio { exec "$target_dir/release/superpixel-studio" "${options[@]}" -- "$source" "${properties[@]}"; }
-trap 'kill "$studio_PID" 2>/dev/null' INT TERM
-# Its first line, unless it fails.
-if read -r address <&"${studio[0]}"; then
-    printf '%s\n' "$address"
-    xdg-open "$address" >/dev/null 2>&1 || true
-fi
-wait "$studio_PID"
+exec "${command[@]}"

@@ -19,6 +19,8 @@ try {
     return [box.left + (x / 1280) * box.width, box.top + (y / 720) * box.height];
   }, [x, y]);
 
+  // The plots fill.
+  await page.waitForTimeout(9000);
   await send({ do: "seek", to: 2 });
   await page.waitForTimeout(2500);
   await send({ do: "pause", on: true });
@@ -30,7 +32,7 @@ try {
   await page.keyboard.press("4");
   for (const [x, y] of [[520, 300], [760, 380]]) await page.mouse.click(...await place(x, y));
   await send({ do: "pause", on: false });
-  await page.waitForTimeout(1500);
+  await page.waitForTimeout(3500);
   await send({ do: "pause", on: true });
   await page.waitForTimeout(500);
   await shot("pins");

@@ -169,7 +169,7 @@ $("cover").oninput = () => {
 // --- settings
 
 $("compare").onchange = () => link.send({ do: "compare", on: $("compare").checked });
-SIDES.forEach((_, index) => $("side-choice").append(segment(`Setting ${"AB"[index]}`, index === 0, () => {
+SIDES.forEach((_, index) => $("side-choice").append(segment("AB"[index], index === 0, () => {
   edited = index;
   showState();
 })));

@@ -50,9 +50,11 @@ export class Painter {
     const { width, height } = frame;
     const canvas = this.#canvas, context = this.#context;
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-    context.drawImage(frame.picture, 0, 0, width, height);
-    const fill = look.view === "mean" || look.view === "false";
-    const edges = look.edges || look.view === "boundaries";
+    const fill = look.view === "mean" || look.view === "false", edges = look.edges || look.view === "boundaries";
+    const opaque = !edges || look.edge.every(({ color }) => color >>> 24 === 255);
+    // Where nothing of the picture shows, one copy is enough.
+    const covered = fill && look.cover >= 1 && opaque;
+    if (!covered) context.drawImage(frame.picture, 0, 0, width, height);
     if (!fill && !edges) return;
     this.#size(width, height);
     const middle = frame.sides.length > 1 ? Math.round(look.divider * width) : width;
@@ -62,6 +64,10 @@ export class Painter {
       this.#fill(side, fill ? this.#colors(side, look.view, alpha) : null, from, to);
       if (edges) this.#edges(side, look.edge[index], from, to);
     });
+    if (covered) {
+      context.putImageData(this.#image, 0, 0);
+      return;
+    }
     this.#layer.getContext("2d").putImageData(this.#image, 0, 0);
     context.drawImage(this.#layer, 0, 0);
   }
