@@ -115,6 +115,24 @@ async fn a_backend_that_is_refused_is_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn settings_that_contradict_each_other_are_taken_back() {
+    let running = studio(&["superpixel-size=64"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    for (name, value) in [("merge", json!(2)), ("regions", json!(50))] {
+        // Each is tried before the next.
+        let number = viewer.frame().await.number();
+        viewer.frame_until("some frames", |frame| frame.number() > number + 8).await;
+        viewer.send(json!({ "do": "set", "side": "a", "name": name, "value": value })).await;
+    }
+    viewer.until("a problem", |state| state["problem"].is_object()).await;
+    assert_eq!(viewer.state["values"][0]["merge"], 2.0);
+    assert_eq!(viewer.state["values"][0]["regions"], 0);
+    let number = viewer.frame().await.number();
+    viewer.frame_until("frames as before", |frame| frame.number() > number + 2).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sources_that_do_not_play_are_explained() {
     for (source, what, advice) in [
         (Source::File(PathBuf::from("/no/such/clip.mp4")), "clip.mp4 cannot be read", "Try again"),

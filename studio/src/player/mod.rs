@@ -4,7 +4,7 @@
 mod gate;
 mod graph;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -27,6 +27,8 @@ use crate::state::{Request, Side, State};
 
 /// Requests that may wait; more are refused.
 const MOST_REQUESTS: usize = 256;
+/// Frames after a change, of which one at least has come through the element.
+const PROVEN: u64 = 6;
 /// How often length and progress are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -155,8 +157,8 @@ struct Stage {
     source: Source,
     /// What was set, of each side.
     settings: Settings,
-    /// The same before the last change that started the pipeline again.
-    before: Option<[Vec<Property>; 2]>,
+    /// The same before changes that no frame has come through yet, and the number of the next frame then.
+    before: Option<(u64, [Vec<Property>; 2])>,
     /// An element that never plays, to check values by.
     model: gst::Element,
     properties: Vec<Described>,
@@ -279,7 +281,7 @@ impl Stage {
         let before = self.before.take().filter(|_| from_superpixel);
         let position = self.position();
         self.close();
-        if let Some(before) = before {
+        if let Some((_, before)) = before {
             *self.settings.lock().unwrap() = before;
             for side in Side::ALL {
                 self.show_values(side);
@@ -296,6 +298,8 @@ impl Stage {
 
     /// Looks at what is not told by messages.
     fn look(&mut self) {
+        let number = self.number.load(Ordering::Relaxed);
+        self.before.take_if(|(changed, _)| *changed + PROVEN <= number);
         self.state.export = self.exporter.state();
         let Some(graph) = &self.graph else { return };
         let active: Option<String> =
@@ -403,7 +407,8 @@ impl Stage {
     /// Sets properties of one side, and starts the pipeline again where one of them needs that.
     fn set(&mut self, side: Side, properties: Vec<Property>) {
         let old = self.settings();
-        let mut anew = false;
+        // What was refused before is tried again with other settings.
+        let mut anew = self.graph.is_none();
         for property in properties {
             let name = &property.name;
             if self.state.values[side as usize].get(name) == Some(&property.value) {
@@ -421,8 +426,9 @@ impl Stage {
         }
         self.show_values(side);
         self.state.problem = None;
+        let number = self.number.load(Ordering::Relaxed);
+        self.before.get_or_insert((number, old));
         if anew {
-            self.before = Some(old);
             let position = self.position();
             self.open(position);
         } else {
