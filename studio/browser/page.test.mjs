@@ -154,8 +154,9 @@ test("hovering shows the track id that the label map has there", async (t) => {
 test("a pinned region keeps its id over 30 frames", async (t) => {
   const page = await open(t);
   await pause(page);
+  const before = await page.evaluate(() => window.studio.frame.number);
   await send(page, { do: "seek", to: 0.4 });
-  await framed(page, (studio) => studio.frame.time < 0.6);
+  await framed(page, (studio, before) => studio.frame.number > before && Math.abs(studio.frame.time - 0.4) < 0.03, before);
   // In the sky, which nothing crosses.
   await page.mouse.click(...await place(page, 1150, 120));
   const id = await page.getAttribute(".pin", "data-id");
