@@ -528,6 +528,23 @@ fn what_was_together_is_held_as_specified() {
 }
 
 #[test]
+fn a_list_behind_stage_merge_is_of_its_regions() {
+    let geometry = Geometry::new(150, 110).unwrap();
+    let clip = clip(geometry, PixelFormat::Rgb, 9, 8, [3, 2], Some(4));
+    let merge = merge::Params { ratio: 2.0, ..Default::default() };
+    let mut params = Params { merge, ..temporal(0) };
+    params.hierarchy.levels = true;
+    let mut engine = Engine::new(CPU[1].clone(), Plan::new(&params, clip[0].info).unwrap()).unwrap();
+    for (i, buffer) in clip.iter().enumerate() {
+        let (map, regions) = segment_with(&mut engine, buffer);
+        let features = buffer.features(ColorSpace::Lab);
+        let want = oracle::hierarchy(geometry, &map, &features, &params.hierarchy, 8.0, &FIRST).1;
+        let got: Vec<_> = regions.merges.iter().map(|step| (step.b as u16, step.a as u16)).collect();
+        assert_eq!(got, want, "frame {i}");
+    }
+}
+
+#[test]
 fn a_cut_and_a_reset_end_identities() {
     let geometry = Geometry::new(160, 120).unwrap();
     let clip = clip(geometry, PixelFormat::Rgb, 5, 8, [1, 0], Some(5));

@@ -206,7 +206,9 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
         sizes.clear();
         memory::reserve(sizes, REGIONS, graph.sums.len())?;
         sizes.extend(graph.sums.iter().map(|sums| sums.count));
-        if let Some(state) = &buffers.temporal
+        // Names of what stage `merge` leaves are none of superpixels.
+        if plan.regions > 0
+            && let Some(state) = &buffers.temporal
             && let Some(merged) = &state.merged
         {
             graph.hold(|label| merged.earlier(&state.tracks[label as usize]));
