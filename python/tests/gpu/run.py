@@ -106,7 +106,7 @@ class Tests:
             raise Skipped("no --photographs")
         for algorithm in ALGORITHMS:
             for i, picture in enumerate(self.photographs):
-                host, device = sp.Segmenter(algorithm), sp.Segmenter(algorithm)
+                host, device = sp.Segmenter(algorithm, temporal=True), sp.Segmenter(algorithm, temporal=True)
                 want = host.segment(picture)
                 assert np.array_equal(sp.Segmenter(algorithm, device="cuda").segment(picture), want), f"{algorithm}, numpy, {i}"
                 assert np.array_equal(library.down(device.segment(library.up(picture))), want), f"{algorithm}, {i}"
