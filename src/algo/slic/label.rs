@@ -15,7 +15,7 @@ use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
-use crate::temporal::predict::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
 /// Columns whose part of the scores is kept while rows pass.
@@ -54,7 +54,6 @@ fn slic_label_band_body(
         top: 0,
         candidates: Candidates::NONE,
         blocks: [const { Columns::NONE }; BLOCK / WIDE],
-        scores: [[0; WIDE]; PREDICTED],
     };
     label_cells(&mut labeler, grid, band, features, state)
 }
@@ -70,7 +69,6 @@ struct SlicLabeler<'a> {
     top: i32,
     candidates: Candidates,
     blocks: [Columns; BLOCK / WIDE],
-    scores: [[i32; WIDE]; PREDICTED],
 }
 
 impl Labeler for SlicLabeler<'_> {
@@ -94,7 +92,7 @@ impl Labeler for SlicLabeler<'_> {
 
     #[inline(always)]
     fn label(&mut self, piece: &Piece<'_>, out: &mut [u16]) -> u64 {
-        let Self { plan, x, candidates, blocks, scores, inertia, .. } = self;
+        let Self { plan, x, candidates, blocks, inertia, .. } = self;
         let (columns, y) = (piece.columns.clone(), plan.py[piece.row] - self.top);
         if let Some(adaptive) = &plan.adaptive {
             let row = AdaptiveRow { plan, adaptive, candidates, inertia: *inertia, y };
@@ -107,9 +105,9 @@ impl Labeler for SlicLabeler<'_> {
             let vector =
                 Vector { row: &row, block, inertia: *inertia, piece, first: columns.start + i * WIDE };
             residual += if features.len() > LANES {
-                vector.label::<WIDE>(features, out, scores)
+                vector.label::<WIDE>(features, out)
             } else {
-                vector.label::<LANES>(features, out, scores)
+                vector.label::<LANES>(features, out)
             };
         }
         residual
@@ -129,12 +127,7 @@ struct Vector<'a> {
 impl Vector<'_> {
     /// Labels up to N pixels. Returns what the samples among them add.
     #[inline(always)]
-    fn label<const N: usize>(
-        &self,
-        pixels: &[u32],
-        out: &mut [u16],
-        scores: &mut [[i32; WIDE]; PREDICTED],
-    ) -> u64 {
+    fn label<const N: usize>(&self, pixels: &[u32], out: &mut [u16]) -> u64 {
         let features = pixels.first_chunk().copied().unwrap_or_else(|| {
             let mut padded = [0; N];
             padded[..pixels.len()].copy_from_slice(pixels);
@@ -146,8 +139,7 @@ impl Vector<'_> {
             Some(inertia) => {
                 let mut predicted = [NO_CANDIDATE; N];
                 predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
-                let (labels, least) =
-                    self.row.labels_predicted(self.block, &features, inertia, &predicted, scores);
+                let (labels, least) = self.row.labels_predicted(self.block, &features, inertia, &predicted);
                 residual = self.piece.residual(self.first..self.first + pixels.len(), &least);
                 labels
             }

@@ -9,7 +9,7 @@ use crate::algo::clustering::samples::{CANDIDATES, WIDE};
 use crate::algo::grid::Grid;
 use crate::color::unpack;
 use crate::temporal::Inertia;
-use crate::temporal::predict::{CANDIDATE, PREDICTED};
+use crate::temporal::predict::CANDIDATE;
 
 /// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -199,14 +199,13 @@ impl Row<'_> {
         features: &[u32; N],
         inertia: Inertia,
         predicted: &[u8; N],
-        scores: &mut [[i32; WIDE]; PREDICTED],
     ) -> ([u16; N], [u32; N]) {
         let color = self.color(features);
-        let mut best = [i32::MAX; N];
+        let (mut best, mut kept, own) = ([i32::MAX; N], [0; N], candidate_of(predicted));
         for i in 0..self.candidates.len {
-            let own = self.scores(columns, &color, i);
-            keep_least(&mut best, &own);
-            scores[i][..N].copy_from_slice(&own);
+            let scores = self.scores(columns, &color, i);
+            keep_least(&mut best, &scores);
+            keep_own(&mut kept, &scores, &own, i);
         }
         let mut norm = [0; N];
         for lane in 0..N {
@@ -214,7 +213,7 @@ impl Row<'_> {
         }
         let mut index = best.map(number);
         let least = distances(&best, &norm);
-        prefer(inertia, &norm, predicted, scores, &least, &mut index);
+        prefer(inertia, &norm, predicted, &kept, &least, &mut index);
         (self.candidates.labels_of(&index), least)
     }
 }
@@ -280,12 +279,11 @@ impl<const N: usize> Pixels<N> {
         predicted: &[u8; N],
     ) -> ([u32; N], [u64; N]) {
         let color = self.wide_color();
-        let mut scores = [[0; WIDE]; PREDICTED];
-        let mut best = [i32::MAX; N];
+        let (mut best, mut kept, own) = ([i32::MAX; N], [0; N], candidate_of(predicted));
         for i in 0..candidates.len {
-            let own = self.scores(candidates, &color, i);
-            keep_least(&mut best, &own);
-            scores[i][..N].copy_from_slice(&own);
+            let scores = self.scores(candidates, &color, i);
+            keep_least(&mut best, &scores);
+            keep_own(&mut kept, &scores, &own, i);
         }
         let mut norm = [0; N];
         for lane in 0..N {
@@ -294,7 +292,7 @@ impl<const N: usize> Pixels<N> {
         }
         let mut index = best.map(number);
         let least = distances(&best, &norm);
-        prefer(inertia, &norm, predicted, &scores, &least, &mut index);
+        prefer(inertia, &norm, predicted, &kept, &least, &mut index);
         (index, least.map(u64::from))
     }
 
@@ -351,18 +349,18 @@ impl<const N: usize> Pixels<N> {
 }
 
 /// Takes the predicted candidates, whose distances are discounted, where that makes them nearer than the nearest,
-/// `index`, at the distances `least`. Scores are `norm` less than distances. All lanes at once; in one without a prediction nothing
-/// changes.
+/// `index`, at the distances `least`. `kept` are the scores of the predicted ones, which are `norm` less than distances. All lanes at
+/// once; in one without a prediction nothing changes.
 #[inline(always)]
 fn prefer<const N: usize>(
     inertia: Inertia,
     norm: &[i32; N],
     predicted: &[u8; N],
-    scores: &[[i32; WIDE]; PREDICTED],
+    kept: &[i32; N],
     least: &[u32; N],
     index: &mut [u32; N],
 ) {
-    let own = predicted.map(|predicted| u32::from(predicted & CANDIDATE));
+    let own = candidate_of(predicted);
     let mut others = false;
     for lane in 0..N {
         others |= (own[lane] != index[lane]) & (own[lane] < CANDIDATES as u32);
@@ -371,11 +369,7 @@ fn prefer<const N: usize>(
     if !others {
         return;
     }
-    let mut kept = [0; N];
-    for lane in 0..N {
-        kept[lane] = scores[usize::from(predicted[lane] & CANDIDATE)][lane];
-    }
-    let kept = distances(&kept, norm);
+    let kept = distances(kept, norm);
     for lane in 0..N {
         let discounted = inertia.discounted(kept[lane], predicted[lane]);
         let preferred =
@@ -397,6 +391,25 @@ fn distances<const N: usize>(scores: &[i32; N], norm: &[i32; N]) -> [u32; N] {
 
 /// Bits of SLICO's scores that residuals go without.
 const RESIDUAL_BITS: u32 = 20;
+
+/// The candidates that predictions name.
+#[inline(always)]
+fn candidate_of<const N: usize>(predicted: &[u8; N]) -> [u32; N] {
+    let mut own = [0; N];
+    for lane in 0..N {
+        own[lane] = u32::from(predicted[lane] & CANDIDATE);
+    }
+    own
+}
+
+/// Keeps the scores of the candidate `i` where it is a lane's `own`. A choice in each lane: to store all scores and load one of them
+/// takes longer.
+#[inline(always)]
+fn keep_own<const N: usize>(kept: &mut [i32; N], scores: &[i32; N], own: &[u32; N], i: usize) {
+    for lane in 0..N {
+        kept[lane] = if own[lane] == i as u32 { scores[lane] } else { kept[lane] };
+    }
+}
 
 #[inline(always)]
 fn keep_least<const N: usize>(best: &mut [i32; N], scores: &[i32; N]) {
