@@ -47,9 +47,9 @@ pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {
     std::ptr::from_ref(value).cast_mut().cast()
 }
 
-/// Arguments of a launch as the driver takes them.
+/// Arguments of a launch as the driver takes them: addresses of named values, since a temporary would be gone by the launch.
 macro_rules! args {
-    ($($value:expr),* $(,)?) => { [$($crate::cuda::launch::arg(&$value)),*] };
+    ($($value:ident),* $(,)?) => { [$($crate::cuda::launch::arg(&$value)),*] };
 }
 pub(crate) use args;
 

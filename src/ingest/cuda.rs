@@ -82,10 +82,11 @@ impl Stretch {
         let (mask, stride) = frame.planes.mask.unwrap_or((0, 0));
         let (mask, counts, range) = (Address::<u8>::new(mask), self.counts.address(), self.found.address());
         let follows = u32::from(buffers.temporal.as_ref().is_some_and(State::is_warm));
+        let planes = frame.args();
         // SAFETY: the parameters of the kernels of kernels/gray.cu. `new` has made counts for all codes and the range; `Backend::check`
         // has compared the frame with the plan, and whoever made it has promised that the mask has its size.
         unsafe {
-            let count = &mut args![mask, counts, stride, frame.args()];
+            let count = &mut args![mask, counts, stride, planes];
             buffers.queue.launch(&self.count, (self.blocks, 1), GRAY_THREADS, count)?;
             buffers.queue.launch(&self.range, (1, 1), 1024, &mut args![counts, range, follows])
         }
@@ -137,7 +138,7 @@ impl backend::Ingest<Cuda> for Ingest {
         buffers.queue.mark("frame")?;
         let (tables, features) = (buffers.tables.address(), buffers.features());
         let (samples, clear) = (buffers.samples.address(), buffers.sums[0].address());
-        let (shape, blocks) = (self.args, (self.blocks, 1));
+        let (planes, shape, blocks) = (frame.args(), self.args, (self.blocks, 1));
         // SAFETY: the parameters of `ingest` and those like it. `FrameBuffers::new` has made features, samples and tables for the plan,
         // `new` has taken `clear_words` from the length of `clear` and chosen the kernel that takes a range where one is found;
         // `Backend::check` has compared the frame with the plan.
@@ -145,10 +146,10 @@ impl backend::Ingest<Cuda> for Ingest {
             if let Some(stretch) = &self.stretch {
                 stretch.launch(frame, buffers)?;
                 let range = stretch.found.address();
-                let args = &mut args![tables, features, samples, clear, frame.args(), shape, range];
+                let args = &mut args![tables, features, samples, clear, planes, shape, range];
                 buffers.queue.launch(&self.kernel, blocks, INGEST_THREADS, args)?;
             } else {
-                let args = &mut args![tables, features, samples, clear, frame.args(), shape];
+                let args = &mut args![tables, features, samples, clear, planes, shape];
                 buffers.queue.launch(&self.kernel, blocks, INGEST_THREADS, args)?;
             }
         }

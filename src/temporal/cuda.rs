@@ -121,13 +121,14 @@ impl backend::Temporal<Cuda> for Temporal {
             }
             let regions = (cells.div_ceil(TRACK_THREADS / 32), 1);
             buffers.queue.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
+            let reach = self.claim_reach;
             for round in 1..=CLAIM_ROUNDS as u32 {
                 let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
                 buffers.queue.launch(
                     &self.claim,
                     blocks,
                     CLAIM_THREADS,
-                    &mut args![all, grid, round, self.claim_reach],
+                    &mut args![all, grid, round, reach],
                 )?;
             }
             buffers.queue.launch(&self.reassign, blocks, threads, &mut args![all, grid])

@@ -108,12 +108,8 @@ impl backend::Merge<Cuda> for Merge {
                     threads,
                     &mut args![components, memory, labels, pass],
                 )?;
-                buffers.queue.launch(
-                    &self.join,
-                    lists,
-                    threads,
-                    &mut args![components, memory, self.args],
-                )?;
+                let shape = self.args;
+                buffers.queue.launch(&self.join, lists, threads, &mut args![components, memory, shape])?;
                 buffers.queue.launch(&self.move_sums, each, threads, &mut args![memory])?;
             }
             buffers.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;

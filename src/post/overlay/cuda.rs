@@ -60,6 +60,7 @@ impl backend::Overlay<Cuda> for Overlay {
         check("overlay", buffers.queue.cuda.device.context.bind_to_thread())?;
         let _access = frame.access(&buffers.queue.cuda, Kind::Write)?;
         let (labels, means, tracks) = (buffers.labels().address(), buffers.means.address(), buffers.tracks());
+        let planes = frame.args();
         // SAFETY: the parameters of `draw`. The frame was compared with the plan above, for which `FrameBuffers::new` has made labels, and
         // means and tracks for each of the most regions; `_access` orders the frame's other users.
         unsafe {
@@ -67,7 +68,7 @@ impl backend::Overlay<Cuda> for Overlay {
                 &self.kernel,
                 buffers.tiles,
                 TILE_THREADS,
-                &mut args![labels, means, tracks, frame.args(), shape],
+                &mut args![labels, means, tracks, planes, shape],
             )
         }
     }

@@ -71,6 +71,7 @@ impl backend::Refine<Cuda> for Refine {
         let kept = buffers.temporal.as_ref().and_then(|state| state.early_labels()).filter(|_| self.keeps);
         let kept = kept.map_or(Address::NULL, Memory::address);
         let [mut from, mut to] = [&self.planes[0], &self.planes[1]].map(Memory::address);
+        let shape = self.args;
         let label_blocks = (buffers.max_regions as u32).div_ceil(TABLE_THREADS);
         // SAFETY: the parameters of the kernels of kernels/refine.cu, and of `merge_gather`. Lists, labels and regions are as connectivity
         // or merging left them, whose numbers stay within what `FrameBuffers::new` has made; `new` has made planes of the frame's size,
@@ -81,23 +82,18 @@ impl backend::Refine<Cuda> for Refine {
                 let gathered = &mut args![components, labels, regions];
                 buffers.queue.launch(gather, (self.blocks, 1), MERGE_THREADS, gathered)?;
             }
-            let begin = &mut args![components, labels, regions, from, kept, mean, self.args];
+            let begin = &mut args![components, labels, regions, from, kept, mean, shape];
             buffers.queue.launch(&self.begin, tiles, TILE_THREADS, begin)?;
             for sweep in 0..self.sweeps {
                 if sweep > 0 {
                     let means = &mut args![counters, regions, mean];
                     buffers.queue.launch(&self.means, (label_blocks, 1), TABLE_THREADS, means)?;
                 }
-                let planes = &mut args![from, to, features, mean, regions, self.args];
+                let planes = &mut args![from, to, features, mean, regions, shape];
                 buffers.queue.launch(&self.sweep, tiles, REFINE_THREADS, planes)?;
                 (from, to) = (to, from);
             }
-            buffers.queue.launch(
-                &self.end,
-                tiles,
-                TILE_THREADS,
-                &mut args![components, from, labels, self.args],
-            )
+            buffers.queue.launch(&self.end, tiles, TILE_THREADS, &mut args![components, from, labels, shape])
         }
     }
 }

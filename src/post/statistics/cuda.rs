@@ -135,7 +135,7 @@ impl backend::Statistics<Cuda> for Statistics {
         };
         let (components, component_labels) = (buffers.components(), buffers.component_labels.address());
         let (labels, regions) = (buffers.labels().address(), buffers.regions.address());
-        let linear = self.linear.address();
+        let (linear, planes) = (self.linear.address(), frame.args());
         // SAFETY: the parameters of these kernels of kernels/statistics.cu. `FrameBuffers::new` has made planes for the plan, which `check`
         // has compared the frame with, and `new` the tables; there is one accumulator for each of the most regions, and a linear
         // value for each code.
@@ -146,14 +146,14 @@ impl backend::Statistics<Cuda> for Statistics {
                     &self.measure_linear,
                     buffers.tiles,
                     TILE_THREADS,
-                    &mut args![components, component_labels, labels, regions, frame.args(), linear, shape],
+                    &mut args![components, component_labels, labels, regions, planes, linear, shape],
                 )?;
             } else {
                 buffers.queue.launch(
                     &self.measure,
                     buffers.tiles,
                     TILE_THREADS,
-                    &mut args![components, component_labels, labels, regions, frame.args(), shape],
+                    &mut args![components, component_labels, labels, regions, planes, shape],
                 )?;
             }
         }
@@ -163,6 +163,7 @@ impl backend::Statistics<Cuda> for Statistics {
             let (means, records) = (buffers.means.address(), buffers.records.address());
             let tracks = buffers.tracks();
             let blocks = (buffers.max_regions as u32).div_ceil(TABLE_THREADS);
+            let (lab_args, lab_features) = (self.lab_args, self.lab_features);
             let linear_codes = if outputs.linear_light { self.linear_codes } else { 0 };
             // SAFETY: the parameters of `region_table`. `FrameBuffers::new` has made regions, means and records, `State::new` tracks, for
             // each of the most regions; the tables are those of `new`.
@@ -179,9 +180,9 @@ impl backend::Statistics<Cuda> for Statistics {
                         linear,
                         means,
                         records,
-                        frame.args(),
-                        self.lab_args,
-                        self.lab_features,
+                        planes,
+                        lab_args,
+                        lab_features,
                         linear_codes
                     ],
                 )?;
