@@ -42,6 +42,8 @@ build_wheel() {
     source=$(echo "$stage"/superpixels-*.tar.gz)
     tar -xzf "$source" -C "$stage"
     cd "${source%.tar.gz}"
+    # The lock file of the whole workspace, of which the archive has two members: what only others need goes, no version changes.
+    cargo metadata --offline --format-version=1 >/dev/null
     "$root/packaging/bill.py" python/Cargo.toml $triple superpixels.cdx.json LICENSE-THIRD-PARTY
     # Messages of panics name files; not where they were here.
     RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$PWD=superpixels" \
