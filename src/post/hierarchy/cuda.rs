@@ -17,11 +17,11 @@ use crate::temporal::device::State;
 
 const MODULE: ModuleCode = module_code!("hierarchy");
 
-/// A frame of this size gives one block of [`MERGE_THREADS`] about a component a thread, and one of [`HIERARCHY_THREADS`] about a
-/// slot of the table of pairs.
+/// A frame of this size gives one block of [`MERGE_THREADS`] about a component a thread, and one of [`HIERARCHY_THREADS`] half as many
+/// slots of the table of pairs as threads, with S = 16.
 const PIXELS_A_BLOCK: u32 = 2048;
 const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
-/// Words of `HierarchyCount` in kernels/hierarchy.cuh.
+/// `HIERARCHY_COUNTS` in kernels/hierarchy.cuh.
 const COUNTS: usize = 9;
 
 /// Slots of a table for so many pairs: a power of two, more than twice as many.
