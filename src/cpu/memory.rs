@@ -123,8 +123,14 @@ impl<T> Room<'_, T> {
     /// Puts an item behind those that there are.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: T) {
+        self.push_if(true, item);
+    }
+
+    /// The same on a condition, without a branch.
+    #[inline(always)]
+    pub(crate) fn push_if(&mut self, condition: bool, item: T) {
         self.places[self.written].write(item);
-        self.written += 1;
+        self.written += usize::from(condition);
     }
 }
 
@@ -341,7 +347,7 @@ pub(crate) fn write<T>(
     let (len, mut room) = (values.len(), Room { places: values.spare_capacity_mut(), written: 0 });
     write(&mut room);
     let len = len + room.written;
-    // SAFETY: `Room::push` has written the places up to there, one after another.
+    // SAFETY: `Room::push_if` has written the places up to there, one after another.
     unsafe { values.set_len(len) };
     Ok(())
 }

@@ -28,6 +28,7 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod renumber;
+mod shared;
 mod strip;
 
 /// Largest M that takes only two rounds in which a small component may select any neighbor. In later ones it selects a large one

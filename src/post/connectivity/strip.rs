@@ -4,13 +4,45 @@
 use std::ops::Range;
 
 use super::components::{COMPONENTS, EDGES, RUNS, Sums, find, unite};
+use super::shared::{Components, Tag};
 use crate::color::unpack;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::post::runs::{RowSums, for_each_change, packed};
 
 /// Pairs that a strip remembers.
-const SEEN: usize = 1 << (u32::BITS - 22);
+const SEEN: usize = 1 << (u64::BITS - 54);
+
+/// Two roots in one number, the lower one first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Edge(u64);
+
+impl Edge {
+    /// Of nothing: no root touches itself.
+    const NONE: Self = Self(0);
+
+    #[inline(always)]
+    pub fn new(a: u32, b: u32) -> Self {
+        Self(u64::from(a.min(b)) << 32 | u64::from(a.max(b)))
+    }
+
+    #[inline(always)]
+    pub fn ends(self) -> (u32, u32) {
+        ((self.0 >> 32) as u32, self.0 as u32)
+    }
+
+    /// A place below [`SEEN`].
+    #[inline(always)]
+    fn place(self) -> usize {
+        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+    }
+
+    /// This one if so, or the other, without a branch.
+    #[inline(always)]
+    fn or(self, keep: bool, other: Self) -> Self {
+        Self(other.0 ^ ((self.0 ^ other.0) & u64::from(keep).wrapping_neg()))
+    }
+}
 
 /// Some rows as runs of equal label, and the components that these runs form inside the strip.
 #[derive(Default)]
@@ -32,14 +64,25 @@ pub(super) struct Strip {
     /// Number of components in the strips above.
     pub offset: u32,
     /// Touching components with a small one among them.
-    pub edges: Array<(u32, u32)>,
+    pub edges: Array<Edge>,
     /// Pairs that touch, at places that follow from them, the latest of each place.
-    seen: Array<(u32, u32)>,
+    seen: Array<Edge>,
+    /// Roots among the strip's components that are small.
+    pub small: Array<u32>,
+    /// Of its components, of the runs of a row, and of those above.
+    tags: Array<Tag>,
+    lower: Array<Tag>,
+    upper: Array<Tag>,
 }
 
 impl Strip {
     pub fn runs(&self, row: usize) -> Range<usize> {
         self.rows[row] as usize..self.rows[row + 1] as usize
+    }
+
+    /// The numbers of its components in the whole frame.
+    pub fn ids(&self) -> Range<u32> {
+        self.offset..self.offset + self.sums.len() as u32
     }
 
     /// Finds the runs of rows `first..first + rows` and unites those that touch and have the same label.
@@ -69,10 +112,11 @@ impl Strip {
         for y in 1..rows {
             let (above, below) = (cluster_row(first + y - 1), cluster_row(first + y));
             let (upper, lower) = (self.runs(y - 1), self.runs(y));
+            let (first_upper, first_lower) = (upper.start, lower.start);
             let parents = &mut self.parents;
-            overlaps(&self.starts, upper, &self.starts, lower, width, |u, l, x, _| {
+            overlaps(&self.starts[upper], &self.starts[lower], width, |u, l, x| {
                 if above[x] == below[x] {
-                    unite(parents, u as u32, l as u32);
+                    unite(parents, (first_upper + u) as u32, (first_lower + l) as u32);
                 }
             });
         }
@@ -119,53 +163,68 @@ impl Strip {
         Ok(())
     }
 
-    /// Lists the pairs of touching roots of which one is small, inside the strip and across its upper border.
-    pub fn list_edges(&mut self, above: Option<&StripBorder>, roots: &Roots<'_>, width: usize) -> Result<()> {
-        let (mut edges, mut seen) = (std::mem::take(&mut self.edges), std::mem::take(&mut self.seen));
+    /// Lists the pairs of touching roots of which one is small, inside the strip and across its upper border, and what is small.
+    pub fn list_edges(
+        &mut self,
+        above: Option<&StripBorder>,
+        all: &Components,
+        min_region: u32,
+        width: usize,
+    ) -> Result<()> {
+        self.list_small(all, min_region)?;
+        let Self { starts, rows, components, edges, seen, tags, upper, lower, .. } = self;
         edges.clear();
-        memory::refill(&mut seen, EDGES, SEEN, (0, 0))?;
-        let mut offer = |edges: &mut Array<(u32, u32)>, a: u32, b: u32| {
-            if a != b && (roots.small(a) || roots.small(b)) {
-                // Those that touch mostly do so in several rows.
-                let edge = (a.min(b), a.max(b));
-                let slot =
-                    edge.0.wrapping_mul(0x9e37_79b1).wrapping_add(edge.1.wrapping_mul(0x85eb_ca77)) >> 22;
-                if seen[slot as usize] != edge {
-                    seen[slot as usize] = edge;
-                    edges.push(edge);
-                }
-            }
-        };
-        let root = |run: usize| roots.parents[(self.offset + self.components[run]) as usize];
+        memory::refill(seen, EDGES, SEEN, Edge::NONE)?;
+        let seen = &mut seen[..];
+        upper.clear();
+        let mut upper_starts = &[][..];
         if let Some(above) = above {
-            memory::reserve(&mut edges, EDGES, above.starts.len() + self.runs(0).len())?;
-            overlaps(
-                &above.starts,
-                0..above.starts.len(),
-                &self.starts,
-                self.runs(0),
-                width,
-                |u, l, _, _| {
-                    offer(&mut edges, roots.parents[above.components[u] as usize], root(l));
-                },
-            );
+            memory::reserve(upper, RUNS, above.components.len())?;
+            upper.extend(above.components.iter().map(|&c| all.tag(c, min_region)));
+            upper_starts = &above.starts;
         }
-        for y in 0..self.rows.len() - 1 {
-            let runs = self.runs(y);
+        for y in 0..rows.len() - 1 {
+            let runs = rows[y] as usize..rows[y + 1] as usize;
+            let lower_starts = &starts[runs.clone()];
+            lower.clear();
+            memory::reserve(lower, RUNS, runs.len())?;
+            lower.extend(components[runs].iter().map(|&c| tags[c as usize]));
             // Each pair of runs begins where one of them does.
-            let above = if y > 0 { self.runs(y - 1).len() } else { 0 };
-            memory::reserve(&mut edges, EDGES, 2 * runs.len() + above)?;
-            for run in runs.start + 1..runs.end {
-                offer(&mut edges, root(run - 1), root(run));
-            }
-            if y > 0 {
-                overlaps(&self.starts, self.runs(y - 1), &self.starts, runs, width, |u, l, _, _| {
-                    offer(&mut edges, root(u), root(l));
-                });
-            }
+            let (above, row) = (&upper[..], &lower[..]);
+            memory::write(edges, EDGES, above.len() + 2 * row.len(), |edges| {
+                // Those that touch mostly do so in several rows. No branch: it would often be mispredicted.
+                let mut offer = |a: Tag, b: Tag| {
+                    let (is_edge, edge) = (a.forms_edge(b), Edge::new(a.root(), b.root()));
+                    let seen = &mut seen[edge.place()];
+                    edges.push_if(is_edge & (*seen != edge), edge);
+                    *seen = edge.or(is_edge, *seen);
+                };
+                for pair in row.windows(2) {
+                    offer(pair[0], pair[1]);
+                }
+                if !above.is_empty() {
+                    overlaps(upper_starts, lower_starts, width, |u, l, _| offer(above[u], row[l]));
+                }
+            })?;
+            std::mem::swap(upper, lower);
+            upper_starts = lower_starts;
         }
-        (self.edges, self.seen) = (edges, seen);
         Ok(())
+    }
+
+    /// Looks up the root of every component, and lists the strip's that are small.
+    fn list_small(&mut self, all: &Components, min_region: u32) -> Result<()> {
+        let ids = self.ids();
+        let Self { sums, small, tags, .. } = self;
+        tags.clear();
+        memory::reserve(tags, COMPONENTS, sums.len())?;
+        tags.extend(ids.clone().map(|c| all.tag(c, min_region)));
+        small.clear();
+        memory::write(small, COMPONENTS, sums.len(), |small| {
+            for (c, tag) in ids.zip(&*tags) {
+                small.push_if(tag.is_small_root(c), c);
+            }
+        })
     }
 }
 
@@ -177,39 +236,22 @@ pub(super) struct StripBorder {
     pub components: Array<u32>,
 }
 
-/// Calls `visit(upper run, lower run, first shared column, number of shared columns)` for all overlapping runs of two
-/// rows.
+/// Calls `visit(upper run, lower run, first shared column)` for all overlapping runs of two rows, given by their starts.
+#[inline(always)]
 pub(super) fn overlaps(
-    upper_starts: &[u16],
-    upper: Range<usize>,
-    lower_starts: &[u16],
-    lower: Range<usize>,
+    upper: &[u16],
+    lower: &[u16],
     width: usize,
-    mut visit: impl FnMut(usize, usize, usize, usize),
+    mut visit: impl FnMut(usize, usize, usize),
 ) {
-    let end = |starts: &[u16], runs: &Range<usize>, run: usize| {
-        if run + 1 == runs.end { width } else { usize::from(starts[run + 1]) }
-    };
-    let (mut u, mut l, mut x) = (upper.start, lower.start, 0);
+    let end = |starts: &[u16], run: usize| starts.get(run + 1).map_or(width, |&end| usize::from(end));
+    let (mut u, mut l, mut x) = (0, 0, 0);
     while x < width {
-        let (upper_end, lower_end) = (end(upper_starts, &upper, u), end(lower_starts, &lower, l));
+        let (upper_end, lower_end) = (end(upper, u), end(lower, l));
         let next = upper_end.min(lower_end);
-        visit(u, l, x, next - x);
+        visit(u, l, x);
         u += usize::from(next == upper_end);
         l += usize::from(next == lower_end);
         x = next;
-    }
-}
-
-/// Components of the whole frame while they are united.
-pub(super) struct Roots<'a> {
-    pub parents: &'a [u32],
-    pub sums: &'a [Sums],
-    pub min_region: u32,
-}
-
-impl Roots<'_> {
-    fn small(&self, root: u32) -> bool {
-        self.sums[root as usize].count < self.min_region
     }
 }

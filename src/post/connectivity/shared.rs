@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Components of the whole frame, which threads unite at the same time. What they do commutes: the lowest root of a set stays, the
+//! least selection counts, sums are integers. Between the passes of a round all threads wait for each other.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::components::{COMPONENTS, Sums};
+use super::cost;
+use super::strip::Edge;
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+
+/// Size of a component that is outside; no other is so large.
+pub(super) const OUTSIDE: u32 = u32::MAX;
+/// A mean that nobody has asked for since its component changed.
+const STALE: u64 = u64::MAX;
+/// Nothing has been selected.
+const NONE: u64 = u64::MAX;
+
+/// A component's mean in 1/16 quantum, three numbers of 16 bits, and whether it is small.
+#[derive(Clone, Copy)]
+struct Mean(u64);
+
+impl Mean {
+    const SMALL: u32 = 48;
+
+    fn new(sums: &Sums, min_region: u32) -> Self {
+        let [a, b, c] = sums.mean().map(u64::from);
+        Self(a | b << 16 | c << 32 | u64::from(sums.count < min_region) << Self::SMALL)
+    }
+
+    #[inline(always)]
+    fn is_small(self) -> bool {
+        self.0 >> Self::SMALL != 0
+    }
+
+    #[inline(always)]
+    fn distance(self, other: Self) -> u32 {
+        let channel = |mean: Self, i: u32| (mean.0 >> (16 * i)) as u32 & 0xffff;
+        (0..3).map(|i| channel(self, i).abs_diff(channel(other, i)).pow(2)).sum()
+    }
+}
+
+/// [`Sums`] that several threads may add to.
+#[derive(Default)]
+struct SharedSums {
+    count: AtomicU32,
+    color: [AtomicU64; 3],
+}
+
+impl SharedSums {
+    fn load(&self) -> Sums {
+        Sums { count: self.count.load(Relaxed), color: [0, 1, 2].map(|i| self.color[i].load(Relaxed)) }
+    }
+
+    fn store(&self, sums: &Sums) {
+        self.count.store(sums.count, Relaxed);
+        self.color.iter().zip(sums.color).for_each(|(own, sum)| own.store(sum, Relaxed));
+    }
+}
+
+/// A root and its kind in one word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tag(u32);
+
+impl Tag {
+    const SMALL: u32 = 1;
+    const OUTSIDE: u32 = 2;
+    const KINDS: u32 = 3;
+
+    pub fn root(self) -> u32 {
+        self.0 >> Self::KINDS.count_ones()
+    }
+
+    /// Whether it is that of a small component that is a root.
+    pub fn is_small_root(self, component: u32) -> bool {
+        self.0 == component << Self::KINDS.count_ones() | Self::SMALL
+    }
+
+    /// Whether two touching components are an edge: two of which one is small, and none is outside.
+    #[inline(always)]
+    pub fn forms_edge(self, other: Self) -> bool {
+        (self != other) & ((self.0 | other.0) & Self::KINDS == Self::SMALL)
+    }
+}
+
+/// The components of all strips as disjoint sets; ids are in raster order of first pixels. What belongs to a root is void where a
+/// component is none.
+#[derive(Default)]
+pub(super) struct Components {
+    count: usize,
+    parents: Array<AtomicU32>,
+    sums: Array<SharedSums>,
+    means: Array<AtomicU64>,
+    /// What each small component selects: cost and root.
+    selected: Array<AtomicU64>,
+    /// Whether one thread works on them, which then needs no atomic operations.
+    pub alone: bool,
+}
+
+impl Components {
+    /// Makes room for so many, which are to be placed.
+    pub fn begin(&mut self, count: usize) -> Result<()> {
+        fn lengthen<T: Default>(values: &mut Array<T>, count: usize) -> Result<()> {
+            let more = count.saturating_sub(values.len());
+            memory::reserve(values, COMPONENTS, more)?;
+            values.extend((0..more).map(|_| T::default()));
+            Ok(())
+        }
+        self.count = count;
+        lengthen(&mut self.parents, count)?;
+        lengthen(&mut self.sums, count)?;
+        lengthen(&mut self.means, count)?;
+        lengthen(&mut self.selected, count)
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Puts components by themselves from `first` on.
+    pub fn place(&self, first: u32, sums: &[Sums]) {
+        let range = first as usize..first as usize + sums.len();
+        for (id, parent) in (first..).zip(&self.parents[range.clone()]) {
+            parent.store(id, Relaxed);
+        }
+        self.sums[range.clone()].iter().zip(sums).for_each(|(own, sums)| own.store(sums));
+        self.means[range.clone()].iter().for_each(|mean| mean.store(STALE, Relaxed));
+        self.selected[range].iter().for_each(|selected| selected.store(NONE, Relaxed));
+    }
+
+    #[inline(always)]
+    pub fn parent(&self, i: u32) -> u32 {
+        self.parents[i as usize].load(Relaxed)
+    }
+
+    pub fn size(&self, i: u32) -> u32 {
+        self.sums[i as usize].count.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub fn find(&self, mut i: u32) -> u32 {
+        loop {
+            let parent = self.parent(i);
+            let up = self.parent(parent);
+            if up == parent {
+                return up;
+            }
+            // No root, so that nobody needs the former parent any more.
+            self.parents[i as usize].store(up, Relaxed);
+            i = up;
+        }
+    }
+
+    #[inline(always)]
+    pub fn unite(&self, mut a: u32, mut b: u32) {
+        loop {
+            (a, b) = (self.find(a), self.find(b));
+            if a == b {
+                return;
+            }
+            let (low, high) = (a.min(b), a.max(b));
+            let parent = &self.parents[high as usize];
+            if self.alone {
+                return parent.store(low, Relaxed);
+            }
+            // Unless another thread has given it a parent since.
+            if parent.compare_exchange(high, low, Relaxed, Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Points components at their roots and moves their sums there, once all are united.
+    pub fn flatten(&self, range: Range<u32>) {
+        for i in range {
+            let root = self.find(i);
+            if root != i {
+                self.parents[i as usize].store(root, Relaxed);
+                let moved = self.sums[i as usize].load();
+                self.sums[i as usize].count.store(0, Relaxed);
+                self.add(root, &moved);
+            }
+        }
+    }
+
+    /// Points components at their roots.
+    pub fn point_at_root(&self, i: u32) -> u32 {
+        let root = self.parent(self.parent(i));
+        self.parents[i as usize].store(root, Relaxed);
+        root
+    }
+
+    /// Lets a component neither join others nor be joined.
+    pub fn set_outside(&self, i: u32) {
+        self.sums[self.find(i) as usize].count.store(OUTSIDE, Relaxed);
+    }
+
+    pub fn tag(&self, i: u32, min_region: u32) -> Tag {
+        let root = self.parent(i);
+        let size = self.size(root);
+        let kind = Tag::SMALL * u32::from(size < min_region) + Tag::OUTSIDE * u32::from(size == OUTSIDE);
+        Tag(root << Tag::KINDS.count_ones() | kind)
+    }
+
+    #[inline(always)]
+    fn add(&self, root: u32, sums: &Sums) {
+        let own = &self.sums[root as usize];
+        if self.alone {
+            let mut sum = own.load();
+            sum.add(sums);
+            own.store(&sum);
+        } else {
+            own.count.fetch_add(sums.count, Relaxed);
+            own.color.iter().zip(sums.color).for_each(|(own, sum)| _ = own.fetch_add(sum, Relaxed));
+        }
+    }
+
+    /// Forgets means, which say what is small.
+    pub fn forget_means(&mut self) {
+        self.means.iter_mut().for_each(|mean| *mean.get_mut() = STALE);
+    }
+
+    /// Whoever asks first works it out, or several at the same time, the same.
+    #[inline(always)]
+    fn mean(&self, root: u32, min_region: u32) -> Mean {
+        let known = &self.means[root as usize];
+        let mut mean = known.load(Relaxed);
+        if mean == STALE {
+            mean = Mean::new(&self.sums[root as usize].load(), min_region).0;
+            known.store(mean, Relaxed);
+        }
+        Mean(mean)
+    }
+
+    /// Lets the small ends of edges select each other, or large ones.
+    pub fn select(&self, edges: &[Edge], min_region: u32, round: u32) {
+        for edge in edges {
+            let (a, b) = edge.ends();
+            let [a_mean, b_mean] = [a, b].map(|c| self.mean(c, min_region));
+            let distance = a_mean.distance(b_mean);
+            for (from, to, small, other_small) in
+                [(a, b, a_mean.is_small(), b_mean.is_small()), (b, a, b_mean.is_small(), a_mean.is_small())]
+            {
+                let key = u64::from(cost(distance, other_small, min_region, round)) << 32 | u64::from(to);
+                let key = if small { key } else { NONE };
+                let best = &self.selected[from as usize];
+                let least = best.load(Relaxed);
+                if self.alone {
+                    best.store(least.min(key), Relaxed);
+                } else if key < least {
+                    best.fetch_min(key, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Unites small components with what they have selected.
+    pub fn unite_selected(&self, small: &[u32]) {
+        for &c in small {
+            let selected = self.selected[c as usize].load(Relaxed);
+            if selected != NONE {
+                self.unite(c, selected as u32);
+            }
+        }
+    }
+
+    /// Moves the sums of small components, and of the large ones that these have selected, to their roots, once all are united.
+    pub fn merge(&self, small: &[u32], min_region: u32) {
+        for &c in small {
+            let selected = &self.selected[c as usize];
+            let to = selected.load(Relaxed) as u32;
+            if selected.load(Relaxed) == NONE {
+                continue;
+            }
+            selected.store(NONE, Relaxed);
+            let root = self.find(c);
+            self.means[root as usize].store(STALE, Relaxed);
+            if root != c {
+                self.parents[c as usize].store(root, Relaxed);
+                self.add(root, &self.sums[c as usize].load());
+            }
+            // It may have become a child of what has selected it. A small one selects by itself; the sums of a large one move with
+            // whoever comes first.
+            if root != to {
+                let size = self.take_large(to, min_region);
+                if size > 0 {
+                    self.parents[to as usize].store(root, Relaxed);
+                    self.add(root, &Sums { count: size, ..self.sums[to as usize].load() });
+                }
+            }
+        }
+    }
+    /// The size of a component that is no root any more, once, if it was large; or else 0.
+    fn take_large(&self, i: u32, min_region: u32) -> u32 {
+        let count = &self.sums[i as usize].count;
+        let size = count.load(Relaxed);
+        if size < min_region {
+            0
+        } else if self.alone {
+            count.store(0, Relaxed);
+            size
+        } else {
+            count.swap(0, Relaxed)
+        }
+    }
+
+    /// Keeps the edges that still are some, between roots.
+    pub fn contract(&self, edges: &mut Array<Edge>, min_region: u32) {
+        let mut kept = 0;
+        for i in 0..edges.len() {
+            let (a, b) = edges[i].ends();
+            let (a, b) = (self.parent(a), self.parent(b));
+            let small = self.mean(a, min_region).is_small() | self.mean(b, min_region).is_small();
+            edges[kept] = Edge::new(a, b);
+            kept += usize::from((a != b) & small);
+        }
+        edges.truncate(kept);
+    }
+
+    /// Keeps what is still small by itself.
+    pub fn keep_small(&self, small: &mut Array<u32>, min_region: u32) {
+        let mut kept = 0;
+        for i in 0..small.len() {
+            let c = small[i];
+            let is_small = self.mean(self.parent(c), min_region).is_small();
+            small[kept] = c;
+            kept += usize::from((self.parent(c) == c) & is_small);
+        }
+        small.truncate(kept);
+    }
+}
