@@ -265,6 +265,14 @@ pub(crate) fn refill<T: Clone>(
     resize(values, what, count, value)
 }
 
+/// Makes an array as long as that, if it is shorter.
+pub(crate) fn lengthen<T: Default>(values: &mut Array<T>, what: &'static str, count: usize) -> Result<()> {
+    let more = count.saturating_sub(values.len());
+    reserve(values, what, more)?;
+    values.extend(std::iter::repeat_with(T::default).take(more));
+    Ok(())
+}
+
 /// As [`Vec::resize`].
 pub(crate) fn resize<T: Clone>(
     values: &mut Array<T>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The CPU backend: a pool of threads and memory of the host. It defines every result; no result depends on its threads.
 
+pub(crate) mod atomic;
 #[doc(hidden)]
 pub mod level;
 #[doc(hidden)]

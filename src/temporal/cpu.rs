@@ -34,7 +34,7 @@ impl backend::Temporal<Cpu> for Temporal {
         });
         if state.warm {
             times.time("temporal/track", || state.track(&self.cpu, features))?;
-            times.time("temporal/reassign", || state.reassign())?;
+            times.time("temporal/reassign", || state.reassign(&self.cpu))?;
         }
         Ok(())
     }
@@ -46,7 +46,7 @@ impl backend::Temporal<Cpu> for Temporal {
         times: &mut StageTimes,
     ) -> Result<()> {
         let FrameBuffers { temporal: Some(state), count, features, .. } = buffers else { return Ok(()) };
-        times.time("temporal/identify", || state.identify(features, labels, *count as usize))
+        times.time("temporal/identify", || state.identify(&self.cpu, features, labels, *count as usize))
     }
 
     fn reset(&mut self, buffers: &mut FrameBuffers) {

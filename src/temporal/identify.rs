@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Identities of regions over time, on the CPU: the reference of the stage `temporal/identify`.
 
-use super::matching::{index, key, number_new, refill};
-use super::state::{NONE, Naming, Slot, State};
+use std::sync::atomic::Ordering::Relaxed;
+
+use rayon::prelude::*;
+
+use super::matching::{Pair, REGIONS, index, key, number_new, refill};
+use super::state::{BAND, NONE, Naming, Slot, State};
 use super::{POSITION_UNIT, Track};
 use crate::color::unpack;
+use crate::cpu::memory::Array;
+use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::Labels;
 
+/// What a region's samples are counted for: it has no cluster, it has no identity.
+const UNOWNED: u8 = 1;
+const UNNAMED: u8 = 2;
+
 impl State {
     /// Gives every region its identity and leaves what the next frame needs.
-    pub(super) fn identify(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
+    pub(super) fn identify(
+        &mut self,
+        cpu: &Cpu,
+        features: &[u32],
+        labels: &Labels<'_>,
+        count: usize,
+    ) -> Result<()> {
         let Self { naming, tracks, slots, largest, shift, .. } = self;
         std::mem::swap(tracks, &mut naming.last);
         refill(&mut naming.used, naming.last.len(), false)?;
@@ -35,9 +51,9 @@ impl State {
                 }
             }
         }
-        if self.warm {
-            self.adopt(labels)?;
-        }
+        self.take_samples(cpu, features, labels)?;
+        let Naming { last, used, overlaps, .. } = &mut self.naming;
+        overlaps.unite(&mut self.tracks, last, used)?;
         number_new(&mut self.tracks, &mut self.next_id);
         if self.in_slots {
             let Self { naming, tracks, slots, largest, shift, warm, .. } = self;
@@ -51,40 +67,111 @@ impl State {
             for slot in slots.iter().filter(|slot| slot.region != NONE && *warm) {
                 tracks[slot.region as usize].velocity = [0, 1].map(|i| slot.velocity[i] + shift[i]);
             }
-            self.plant(features, labels)?;
+            self.plant()?;
         }
         let width = self.grid.geometry.width as usize;
-        for (y, row) in self.labels.chunks_exact_mut(width).enumerate() {
-            row.copy_from_slice(labels.row(y));
-        }
+        cpu.run(|| {
+            self.labels.par_chunks_exact_mut(width).with_min_len(BAND).enumerate().for_each(|(y, row)| {
+                row.copy_from_slice(labels.row(y));
+            });
+        });
         self.warm = true;
         self.in_slots = false;
         Ok(())
     }
 
-    /// Regions without a cluster take slots nearby that no region belongs to.
-    fn plant(&mut self, features: &[u32], labels: &Labels<'_>) -> Result<()> {
-        let Self { grid, slots, tracks, naming, .. } = self;
-        let Naming { owners, sums, claims, wanted, .. } = naming;
+    /// Adds up the samples of regions without a cluster, and the overlaps of those without an identity with earlier ones whose
+    /// identities are free.
+    fn take_samples(&mut self, cpu: &Cpu, features: &[u32], labels: &Labels<'_>) -> Result<()> {
+        let Self { naming: Naming { owners, overlaps, unowned, kinds, sums, .. }, tracks, .. } = self;
+        overlaps.clear();
+        unowned.clear();
+        memory::reserve(unowned, REGIONS, tracks.len())?;
+        memory::lengthen(sums, REGIONS, tracks.len())?;
+        let mut any = false;
+        for (l, track) in tracks.iter().enumerate() {
+            let is_unowned = self.in_slots && owners[l] == 0;
+            let is_unnamed = self.warm && track.id == 0;
+            kinds[l] = UNOWNED * u8::from(is_unowned) + UNNAMED * u8::from(is_unnamed);
+            any |= kinds[l] != 0;
+            if is_unowned {
+                unowned.push(l as u32);
+                sums[l] = Default::default();
+            }
+        }
+        if !any {
+            return Ok(());
+        }
+        let mut bands = std::mem::take(&mut self.naming.bands);
+        let (state, height) = (&*self, self.grid.geometry.height as usize);
+        let alone = cpu.threads() == 1;
+        let done = cpu.run(|| {
+            bands.par_iter_mut().enumerate().try_for_each(|(i, pairs)| {
+                pairs.clear();
+                let rows = i * BAND..height.min((i + 1) * BAND);
+                state.grid.samples(&rows).try_for_each(|y| state.take_row(y, features, labels, pairs, alone))
+            })
+        });
+        self.naming.bands = bands;
+        done?;
+        let Naming { bands, overlaps, .. } = &mut self.naming;
+        bands.iter().try_for_each(|pairs| overlaps.append(pairs))
+    }
+
+    /// The same of one row.
+    fn take_row(
+        &self,
+        y: usize,
+        features: &[u32],
+        labels: &Labels<'_>,
+        pairs: &mut Array<Pair>,
+        alone: bool,
+    ) -> Result<()> {
+        let Self { grid, naming: Naming { kinds, sums, used, .. }, moves, labels: before, .. } = self;
         let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
-        let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
-        refill(sums, owners.len(), [0; 6])?;
-        for y in grid.samples(&(0..height)) {
-            let row = labels.row(y);
-            for x in grid.samples(&(0..width)) {
-                let label = usize::from(row[x]);
-                // What is outside of a mask has none.
-                if owners.get(label) == Some(&0) {
-                    let [a, b, c] = unpack(features[y * width + x]).map(u64::from);
-                    for (sum, v) in sums[label].iter_mut().zip([1, x as u64, y as u64, a, b, c]) {
-                        *sum += v;
+        let (step, nx) = (grid.step as usize, grid.nx as usize);
+        let (row, gy) = (labels.row(y), (y / step).min(grid.ny as usize - 1));
+        memory::reserve(pairs, REGIONS, row.len().div_ceil(grid.sample_step() as usize))?;
+        for x in grid.samples(&(0..width)) {
+            // What is outside of a mask has neither.
+            let (label, kind) = (usize::from(row[x]), kinds[usize::from(row[x])]);
+            if kind & UNOWNED != 0 {
+                let [a, b, c] = unpack(features[y * width + x]).map(u64::from);
+                for (sum, v) in sums[label].iter().zip([1, x as u64, y as u64, a, b, c]) {
+                    atomic::add(sum, v, alone);
+                }
+            }
+            if kind & UNNAMED != 0 {
+                let [move_x, move_y] = moves[gy * nx + (x / step).min(nx - 1)];
+                let from_x = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
+                let from_y = (y as i32 - move_y).clamp(0, height as i32 - 1) as usize;
+                let earlier = usize::from(before[from_y * width + from_x]);
+                if used.get(earlier) == Some(&false) {
+                    match pairs.last_mut() {
+                        Some(last) if (last.0, last.1) == (label as u32, earlier as u32) => last.2 += 1,
+                        _ => pairs.push((label as u32, earlier as u32, 1)),
                     }
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Regions without a cluster take slots nearby that no region belongs to.
+    fn plant(&mut self) -> Result<()> {
+        let Self { grid, slots, tracks, naming, .. } = self;
+        let Naming { sums, claims, wanted, unowned, .. } = naming;
+        let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
         refill(claims, slots.len(), 0)?;
-        refill(wanted, owners.len(), None)?;
-        for (l, sum) in sums.iter().enumerate().filter(|(_, sum)| sum[0] > 0) {
+        wanted.clear();
+        memory::reserve(wanted, REGIONS, unowned.len())?;
+        let sums = |l: u32| sums[l as usize].each_ref().map(|sum| sum.load(Relaxed));
+        for &l in &*unowned {
+            let sum = sums(l);
+            if sum[0] == 0 {
+                wanted.push(None);
+                continue;
+            }
             let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
             let (gx, gy) =
                 ((at[0] / POSITION_UNIT / step).min(nx - 1), (at[1] / POSITION_UNIT / step).min(ny - 1));
@@ -99,13 +186,14 @@ impl State {
                     let d = [0, 1].map(|i| i64::from(at[i] - center[i]));
                     (d[0] * d[0] + d[1] * d[1], k)
                 });
-            wanted[l] = near.map(|k| {
-                claims[k] = claims[k].max(key(sum[0], l));
+            wanted.push(near.map(|k| {
+                claims[k] = claims[k].max(key(sum[0], l as usize));
                 (k, at)
-            });
+            }));
         }
-        for (l, sum) in sums.iter().enumerate() {
-            let Some((k, position)) = wanted[l].filter(|&(k, _)| claims[k] == key(sum[0], l)) else {
+        for (&l, wish) in unowned.iter().zip(&*wanted) {
+            let sum = sums(l);
+            let Some((k, position)) = wish.filter(|&(k, _)| claims[k] == key(sum[0], l as usize)) else {
                 continue;
             };
             let color = [3, 4, 5].map(|i| ((2 * sum[i] + sum[0]) / (2 * sum[0])) as u32);
@@ -113,39 +201,12 @@ impl State {
             slots[k] = Slot {
                 position,
                 velocity: slots[k].velocity,
-                id: tracks[l].id,
+                id: tracks[l as usize].id,
                 size: (sum[0] * sample * sample) as u32,
-                region: l as u32,
+                region: l,
                 reseeded: Some(color),
             };
         }
         Ok(())
-    }
-
-    /// Regions without an identity take over free ones.
-    fn adopt(&mut self, labels: &Labels<'_>) -> Result<()> {
-        let Self { grid, tracks, naming, moves, labels: before, .. } = self;
-        let Naming { last, used, overlaps, .. } = naming;
-        let (width, height) = (grid.geometry.width as usize, grid.geometry.height as usize);
-        let (step, nx) = (grid.step as usize, grid.nx as usize);
-        overlaps.clear();
-        for y in grid.samples(&(0..height)) {
-            overlaps.reserve(width.div_ceil(grid.sample_step() as usize))?;
-            let (row, gy) = (labels.row(y), (y / step).min(grid.ny as usize - 1));
-            for x in grid.samples(&(0..width)) {
-                let label = usize::from(row[x]);
-                if tracks.get(label).is_none_or(|track| track.id != 0) {
-                    continue;
-                }
-                let [move_x, move_y] = moves[gy * nx + (x / step).min(nx - 1)];
-                let from_x = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
-                let from_y = (y as i32 - move_y).clamp(0, height as i32 - 1) as usize;
-                let earlier = usize::from(before[from_y * width + from_x]);
-                if used.get(earlier) == Some(&false) {
-                    overlaps.add(label as u32, earlier as u32, 1);
-                }
-            }
-        }
-        overlaps.unite(tracks, last, used)
     }
 }

@@ -6,9 +6,12 @@ use crate::cpu::memory;
 use crate::cpu::memory::Array;
 use crate::error::Result;
 
+/// What memory is for, in errors.
+pub(super) const REGIONS: &str = "regions over time";
+
 /// As many of one value as wanted, in the memory that is there.
 pub(super) fn refill<T: Clone>(values: &mut Array<T>, count: usize, value: T) -> Result<()> {
-    memory::refill(values, "regions over time", count, value)
+    memory::refill(values, REGIONS, count, value)
 }
 
 /// What orders by a number and, where that is equal, prefers the lower index.
@@ -21,17 +24,24 @@ pub(super) fn index(key: u64) -> usize {
     (u32::MAX - key as u32) as usize
 }
 
+/// Region, earlier region, and how much speaks for the pair.
+pub(super) type Pair = (u32, u32, u64);
+
 /// Room for the choice; nothing in it lasts from frame to frame.
 #[derive(Default)]
 pub(super) struct Matching {
-    /// Region, earlier region, and how much speaks for the pair.
-    pairs: Array<(u32, u32, u64)>,
+    pairs: Array<Pair>,
     /// The best earlier region of each region, and the best region of each earlier one; 0 is none.
     best_earlier: Array<u64>,
     best_label: Array<u64>,
 }
 
 impl Matching {
+    /// Lets more speak for some pairs.
+    pub fn append(&mut self, pairs: &[Pair]) -> Result<()> {
+        memory::append(&mut self.pairs, "overlaps", pairs)
+    }
+
     /// Forgets all pairs.
     pub fn clear(&mut self) {
         self.pairs.clear();
@@ -59,6 +69,9 @@ impl Matching {
         });
         for _ in 0..MATCH_ROUNDS {
             pairs.retain(|&(label, earlier, _)| tracks[label as usize].id == 0 && !used[earlier as usize]);
+            if pairs.is_empty() {
+                break;
+            }
             refill(best_earlier, tracks.len(), 0)?;
             refill(best_label, last.len(), 0)?;
             for &(label, earlier, number) in &*pairs {

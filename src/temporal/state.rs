@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What a frame leaves to the next, on the CPU. What works on it is in `motion.rs`, `reassign.rs`, `predict.rs` and `identify.rs`.
 
-use super::matching::Matching;
+use std::sync::atomic::AtomicU64;
+
+use super::matching::{Matching, Pair};
 use super::merged::Merged;
 use super::{CLAIM_ROUNDS, Inertia, POSITION_UNIT, Plan, Track};
 use crate::algo::grid::Grid;
@@ -33,6 +35,10 @@ pub(super) struct Slot {
 
 /// What memory is for, in errors.
 pub(super) const SLOTS: &str = "clusters over time";
+/// Values of a label.
+pub(super) const LABELS: usize = 1 << u16::BITS;
+/// Rows whose samples one task looks at.
+pub(super) const BAND: usize = 32;
 /// Parts of the slots for each thread: regions are not equally large.
 const PARTS: usize = 4;
 
@@ -67,8 +73,14 @@ pub(super) struct Naming {
     pub owners: Array<u64>,
     /// Overlaps of regions without an identity with earlier ones, in samples.
     pub overlaps: Matching,
-    /// Number, position and features of the samples of each region without a cluster.
-    pub sums: Array<[u64; 6]>,
+    /// What the samples of each label are counted for.
+    pub kinds: Array<u8>,
+    /// The same overlaps, of the samples of some rows each.
+    pub bands: Vec<Array<Pair>>,
+    /// The regions without a cluster.
+    pub unowned: Array<u32>,
+    /// Number, position and features of the samples of each of all regions; void for those with a cluster.
+    pub sums: Array<[AtomicU64; 6]>,
     /// The largest claim on each slot.
     pub claims: Array<u64>,
     /// The slot that each region without a cluster wants, and its centroid.
@@ -106,8 +118,8 @@ pub(super) struct Scratch {
     pub homes: Array<u32>,
     /// Samples of regions, for each part of the slots that is worked on at a time.
     pub samples: Vec<Samples>,
-    /// The claims on each cell, round by round.
-    pub claims: Array<[u64; 1 + CLAIM_ROUNDS]>,
+    /// The claims on each cell, round by round: of each round the largest, 0 where there was none, as before and after the stage.
+    pub claims: Array<[AtomicU64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
     pub wanted: Array<Option<i32>>,
 }
@@ -187,9 +199,14 @@ impl State {
                 differences: memory::zeroed(SLOTS, temporal.shifts())?,
                 homes: Array::new(),
                 samples: (0..PARTS * cpu.threads()).map(|_| Samples::default()).collect(),
+                wanted: memory::filled(SLOTS, cells, None)?,
                 ..Scratch::default()
             },
-            naming: Naming::default(),
+            naming: Naming {
+                kinds: memory::zeroed(SLOTS, LABELS)?,
+                bands: (0..plan.frame.geometry.height.div_ceil(BAND as u32)).map(|_| Array::new()).collect(),
+                ..Naming::default()
+            },
         })
     }
 

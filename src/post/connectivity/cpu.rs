@@ -13,7 +13,7 @@ use super::strip::{Strip, StripBorder, overlaps};
 use crate::backend;
 use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER};
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, memory};
+use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
@@ -157,9 +157,7 @@ impl Connectivity {
                 let Some(main) = largest.get(cluster as usize) else { continue };
                 // What has been joined holds nothing; of equal ones the first counts.
                 let key = u64::from(all.size(i)) << 32 | u64::from(!i);
-                if key > main.load(Relaxed) {
-                    main.fetch_max(key, Relaxed);
-                }
+                atomic::raise(main, key, all.alone);
             }
             Ok(())
         })?;

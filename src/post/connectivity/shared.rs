@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use super::components::{COMPONENTS, Sums};
 use super::cost;
 use super::strip::Edge;
+use crate::cpu::atomic;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
@@ -102,17 +103,11 @@ pub(super) struct Components {
 impl Components {
     /// Makes room for so many, which are to be placed.
     pub fn begin(&mut self, count: usize) -> Result<()> {
-        fn lengthen<T: Default>(values: &mut Array<T>, count: usize) -> Result<()> {
-            let more = count.saturating_sub(values.len());
-            memory::reserve(values, COMPONENTS, more)?;
-            values.extend((0..more).map(|_| T::default()));
-            Ok(())
-        }
         self.count = count;
-        lengthen(&mut self.parents, count)?;
-        lengthen(&mut self.sums, count)?;
-        lengthen(&mut self.means, count)?;
-        lengthen(&mut self.selected, count)
+        memory::lengthen(&mut self.parents, COMPONENTS, count)?;
+        memory::lengthen(&mut self.sums, COMPONENTS, count)?;
+        memory::lengthen(&mut self.means, COMPONENTS, count)?;
+        memory::lengthen(&mut self.selected, COMPONENTS, count)
     }
 
     pub fn len(&self) -> usize {
@@ -245,13 +240,7 @@ impl Components {
             {
                 let key = u64::from(cost(distance, other_small, min_region, round)) << 32 | u64::from(to);
                 let key = if small { key } else { NONE };
-                let best = &self.selected[from as usize];
-                let least = best.load(Relaxed);
-                if self.alone {
-                    best.store(least.min(key), Relaxed);
-                } else if key < least {
-                    best.fetch_min(key, Relaxed);
-                }
+                atomic::lower(&self.selected[from as usize], key, self.alone);
             }
         }
     }
