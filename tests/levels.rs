@@ -20,12 +20,13 @@ use pictures::{Buffer, Picture, clip};
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 9] = [
+const FUNCTIONS: [&str; 10] = [
     "density_row_body",
     "ingest_row_body",
     "link_row_body",
     "lsc_assign_band_body",
     "lsc_label_band_body",
+    "predict_samples_body",
     "refine_row_body",
     "slic_assign_band_body",
     "slic_label_band_body",

@@ -15,6 +15,9 @@ pub const ITERATIONS: range::Range<u32> =
 /// Most cells a frame may have: labels are u16 and 65535 stays free.
 pub const MAX_CELLS: u32 = 65_535;
 
+/// Most clusters a pixel can choose from.
+pub(crate) const CANDIDATES: usize = 9;
+
 /// A frame cut into `nx` by `ny` cells of side `step`. The last column and row hold what is left and are between
 /// half a step and one and a half steps wide, so no sliver exists and no frame is without a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

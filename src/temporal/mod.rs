@@ -93,7 +93,7 @@ pub(crate) const MOST_DISCOUNT: u32 = 30;
 /// Feature difference from which on a pixel is not similar to where it comes from, in quanta over all channels.
 pub(crate) const SAME: u32 = 128;
 /// Similarity of a pixel that is as the one in the very same position was; else it is 0 to 8, in eighths.
-pub(crate) const STAYS: u8 = 15;
+pub(crate) const STAYS: u16 = 15;
 /// Where that stands in a prediction.
 pub(crate) const SIMILARITY_SHIFT: u32 = 4;
 /// Feature difference to the pixel in the same position below which a pixel stays with the region that was there, however
@@ -256,14 +256,14 @@ pub(crate) struct Inertia {
 impl Inertia {
     /// What is left of a distance below 2^24 with that prediction.
     #[inline(always)]
-    pub fn discounted(&self, distance: u32, predicted: u8) -> u32 {
+    pub fn discounted(&self, distance: u32, predicted: u16) -> u32 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         self.left(distance, similarity, self.eighth * u32::from(similarity), |part| (distance * part) >> 8)
     }
 
     /// The same of any distance.
     #[inline(always)]
-    pub fn discounted_any(&self, distance: u32, predicted: u8) -> u32 {
+    pub fn discounted_any(&self, distance: u32, predicted: u16) -> u32 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         // `distance * part / 256` in 32 bits.
         let part = |part| (distance >> 8) * part + (((distance & 255) * part) >> 8);
@@ -272,7 +272,7 @@ impl Inertia {
 
     /// The same of a distance of `bits` more than residuals add up.
     #[inline(always)]
-    pub fn discounted_fine(&self, distance: u64, predicted: u8, bits: u32) -> u64 {
+    pub fn discounted_fine(&self, distance: u64, predicted: u16, bits: u32) -> u64 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         let bound = (u64::from(self.eighth) * u64::from(similarity)) << bits;
         self.left(distance, similarity, bound, |part| (distance * u64::from(part)) >> 8)
@@ -283,7 +283,7 @@ impl Inertia {
     fn left<T: Copy + Ord + Sub<Output = T>>(
         &self,
         distance: T,
-        similarity: u8,
+        similarity: u16,
         bound: T,
         part: impl Fn(u32) -> T,
     ) -> T {

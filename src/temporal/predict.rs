@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Predictions on the CPU: which region every pixel comes from, and how similar it is to what was there.
 
-use super::state::{NONE, State};
-use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
-use crate::color::unpack;
-use crate::cpu::level::LANES;
-use crate::image::LabelBand;
+// Lanes run over several arrays at once; an iterator over one of them hides that.
+#![allow(clippy::needless_range_loop)]
 
-/// A pixel that is predicted to belong to none of its candidates.
-pub(crate) const NO_CANDIDATE: u8 = u8::MAX;
+use super::state::State;
+use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
+use crate::algo::grid::CANDIDATES;
+use crate::color::unpack;
+use crate::cpu::level::{LANES, by_level};
+use crate::image::{LabelBand, NO_LABEL};
+
 /// Bits of a prediction that name the candidate.
-pub(crate) const CANDIDATE: u8 = 15;
+pub(crate) const CANDIDATE: u16 = 15;
 /// How many they may name: candidates, and none.
 pub(crate) const PREDICTED: usize = CANDIDATE as usize + 1;
+/// A pixel that is predicted to belong to none of its candidates.
+pub(crate) const NO_CANDIDATE: u16 = CANDIDATE;
 
 /// Sum over the channels of the absolute difference of two features.
 #[inline(always)]
@@ -21,201 +25,198 @@ pub(super) fn feature_difference(a: u32, b: u32) -> u32 {
     a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])
 }
 
-/// A row of the last frame.
-struct LastRow<'a> {
-    features: &'a [u32],
-    labels: &'a [u16],
-}
+/// Pixels that are predicted at a time.
+const BLOCK: usize = 2 * LANES;
+/// Rows of a cell that are predicted before the next cell's: of more, a processor cannot foresee what is read next.
+const ROWS: usize = 4;
 
-/// What predictions for a row of pixels in one cell rest on.
-struct Predictor<'a> {
-    /// This frame's features.
-    now: &'a [u32],
-    /// The same row of the last frame, and the one that the cell came from.
-    still: LastRow<'a>,
-    moved: LastRow<'a>,
-    move_x: i32,
-    cells: &'a [u32],
-    /// First column and row of the cells that are candidates, and how many there are.
-    corner: [u32; 2],
-    sides: [u32; 2],
-    /// The last label that was asked for, and its candidate.
-    known: Option<(u16, u8)>,
-}
-
-/// Pixels of a row that are looked back from at a time.
-const BLOCK: usize = 32;
-
-/// Differences of neighboring pixels.
+/// Ones where a condition holds: vectors choose by `and` and `or` where branches would be for each lane.
 #[inline(always)]
-fn differ(a: &[u32], b: &[u32], out: &mut [u32]) {
-    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *out = feature_difference(a, b);
+pub(crate) fn mask(holds: bool) -> u16 {
+    u16::from(holds).wrapping_neg()
+}
+
+/// What the last frame had at some pixels, or at those that they come from.
+#[derive(Clone, Copy)]
+struct Last {
+    features: [u32; BLOCK],
+    labels: [u16; BLOCK],
+}
+
+impl Last {
+    const NONE: Self = Self { features: [0; BLOCK], labels: [0; BLOCK] };
+
+    /// How much pixels differ from it.
+    #[inline(always)]
+    fn differences(&self, now: &[u32; BLOCK]) -> [u16; BLOCK] {
+        let mut differences = [0; BLOCK];
+        for lane in 0..BLOCK {
+            differences[lane] = feature_difference(now[lane], self.features[lane]) as u16;
+        }
+        differences
+    }
+}
+
+/// The last frame's regions whose clusters are the candidates of a cell.
+struct Regions {
+    /// None is as what was outside of a mask.
+    labels: [u16; CANDIDATES],
+    /// The candidates' numbers.
+    numbers: [u16; CANDIDATES],
+}
+
+impl Regions {
+    #[inline(always)]
+    fn new(state: &State, (gx, gy): (usize, usize)) -> Self {
+        let mut all = Self { labels: [NO_LABEL; CANDIDATES], numbers: [NO_CANDIDATE; CANDIDATES] };
+        for (i, cell) in state.grid.candidates(gx, gy).enumerate() {
+            let region = state.regions[cell];
+            all.labels[i] = region;
+            all.numbers[i] = if region == NO_LABEL { NO_CANDIDATE } else { i as u16 };
+        }
+        all
+    }
+
+    /// The predictions for some pixels: `still` is what was where they are, `moved` where their cell comes from.
+    #[inline(always)]
+    fn predict(&self, now: &[u32; BLOCK], still: &Last, moved: &Last) -> [u16; BLOCK] {
+        const STAYING: u16 = STAYS << SIMILARITY_SHIFT;
+        let (near, far) = (still.differences(now), moved.differences(now));
+        let (mut labels, mut similarity) = ([0; BLOCK], [0; BLOCK]);
+        for lane in 0..BLOCK {
+            let stays = mask(u32::from(near[lane]) < STILL);
+            labels[lane] = (still.labels[lane] & stays) | (moved.labels[lane] & !stays);
+        }
+        for lane in 0..BLOCK {
+            let stays = mask(u32::from(near[lane]) < STILL);
+            similarity[lane] = (STAYING & stays) | (similarity_of(far[lane]) << SIMILARITY_SHIFT & !stays);
+        }
+        let mut candidates = [NO_CANDIDATE; BLOCK];
+        for (label, number) in self.labels.into_iter().zip(self.numbers) {
+            for lane in 0..BLOCK {
+                let own = mask(labels[lane] == label);
+                candidates[lane] = (candidates[lane] & !own) | (number & own);
+            }
+        }
+        for lane in 0..BLOCK {
+            candidates[lane] |= similarity[lane];
+        }
+        candidates
     }
 }
 
 /// How similar a pixel is that differs so much from where it comes from: in eighths.
 #[inline(always)]
-fn similarity_of(difference: u32) -> u8 {
-    SAME.saturating_sub(difference).div_ceil(SAME / 8) as u8
+fn similarity_of(difference: u16) -> u16 {
+    const EIGHTH: u16 = SAME as u16 / 8;
+    (SAME as u16).saturating_sub(difference).div_ceil(EIGHTH)
 }
 
-impl Predictor<'_> {
-    /// The last frame's label that a pixel is predicted from, and its similarity.
-    #[inline(always)]
-    fn at(&self, x: usize) -> (u16, u8) {
-        if feature_difference(self.now[x], self.still.features[x]) < STILL {
-            return (self.still.labels[x], STAYS);
-        }
-        let from = (x as i32 - self.move_x).clamp(0, self.now.len() as i32 - 1) as usize;
-        let difference = feature_difference(self.now[x], self.moved.features[from]);
-        (self.moved.labels[from], similarity_of(difference))
-    }
+/// Some neighboring pixels of a row, those beyond its ends as the nearest in it.
+#[inline(always)]
+fn block<T: Copy>(row: &[T], x: i32) -> [T; BLOCK] {
+    let inside = usize::try_from(x).ok().and_then(|x| row.get(x..)?.first_chunk());
+    inside.copied().unwrap_or_else(|| clamped(row, x))
+}
 
-    /// Writes the predictions for the neighboring pixels from `x` on, at most `BLOCK`.
-    #[inline(always)]
-    fn predict_block(&mut self, x: usize, out: &mut [u16]) {
-        let n = out.len();
-        let now = &self.now[x..][..n];
-        let (mut differences, mut labels, mut similarity) = ([0; BLOCK], [0; BLOCK], [STAYS; BLOCK]);
-        differ(now, &self.still.features[x..][..n], &mut differences);
-        labels[..n].copy_from_slice(&self.still.labels[x..][..n]);
-        if differences.iter().fold(0, |most: u32, &difference| most.max(difference)) >= STILL {
-            let from = usize::try_from(x as i32 - self.move_x).ok().filter(|from| from + n <= self.now.len());
-            let Some(from) = from else {
-                for (x, out) in (x..x + n).zip(out) {
-                    let (label, similarity) = self.at(x);
-                    *out = u16::from(self.candidate(label) | similarity << SIMILARITY_SHIFT);
-                }
-                return;
-            };
-            let mut moved = [0; BLOCK];
-            differ(now, &self.moved.features[from..][..n], &mut moved[..n]);
-            let last = moved.iter().zip(&self.moved.labels[from..][..n]);
-            for (((&mut difference, similarity), label), (&moved, &moved_label)) in
-                differences.iter_mut().zip(&mut similarity).zip(&mut labels).zip(last)
-            {
-                let stays = difference < STILL;
-                *label = if stays { *label } else { moved_label };
-                *similarity = if stays { STAYS } else { similarity_of(moved) };
-            }
-        }
-        let (labels, similarity) = (labels.as_chunks().0, similarity.as_chunks::<LANES>().0);
-        for ((out, labels), similarity) in out.chunks_mut(LANES).zip(labels).zip(similarity) {
-            let candidates = self.candidates(labels);
-            let mut all = [0; LANES];
-            for lane in 0..LANES {
-                all[lane] = u16::from(candidates[lane] | similarity[lane] << SIMILARITY_SHIFT);
-            }
-            out.copy_from_slice(&all[..out.len()]);
-        }
-    }
-
-    /// The candidates that have some labels' clusters.
-    #[inline(always)]
-    fn candidates(&mut self, labels: &[u16; LANES]) -> [u8; LANES] {
-        // Most are of one region.
-        if labels.iter().fold(0, |others, label| others | (label ^ labels[0])) == 0 {
-            return [self.candidate(labels[0]); LANES];
-        }
-        let cells = labels.map(|label| self.cell(label));
-        let mut candidates = [NO_CANDIDATE; LANES];
-        for lane in 0..LANES {
-            candidates[lane] = self.of_cell(cells[lane]);
-        }
-        candidates
-    }
-
-    /// The cell that a label's cluster is in; none of what was outside of a mask.
-    #[inline(always)]
-    fn cell(&self, label: u16) -> u32 {
-        self.cells.get(usize::from(label)).copied().unwrap_or(NONE)
-    }
-
-    /// The candidate that a cell is, given as column, and row in the upper half.
-    #[inline(always)]
-    fn of_cell(&self, cell: u32) -> u8 {
-        let [dx, dy] =
-            [(cell & 0xffff).wrapping_sub(self.corner[0]), (cell >> 16).wrapping_sub(self.corner[1])];
-        let inside = (dx < self.sides[0]) & (dy < self.sides[1]);
-        if inside { dy.wrapping_mul(self.sides[0]).wrapping_add(dx) as u8 } else { NO_CANDIDATE }
-    }
-
-    #[inline(always)]
-    fn candidate(&mut self, label: u16) -> u8 {
-        match self.known {
-            Some((known, candidate)) if known == label => candidate,
-            _ => {
-                let candidate = self.of_cell(self.cell(label));
-                self.known = Some((label, candidate));
-                candidate
-            }
-        }
-    }
+#[cold]
+fn clamped<T: Copy>(row: &[T], x: i32) -> [T; BLOCK] {
+    std::array::from_fn(|i| row[(x + i as i32).clamp(0, row.len() as i32 - 1) as usize])
 }
 
 impl State {
-    /// What is asked about pixels in row `y` of a cell. Only while warm.
+    /// Where the pixels of row `y` of a cell come from: how far to the right they have moved, and the row.
     #[inline(always)]
-    fn predictor<'a>(&'a self, (gx, gy): (usize, usize), y: usize, features: &'a [u32]) -> Predictor<'a> {
-        let (nx, ny) = (self.grid.nx as usize, self.grid.ny as usize);
-        let (width, height) = (self.grid.geometry.width as usize, self.grid.geometry.height as i32);
-        let [move_x, move_y] = self.moves[gy * nx + gx];
-        let from = (y as i32 - move_y).clamp(0, height - 1) as usize;
-        let row = |y: usize| {
-            let pixels = y * width..(y + 1) * width;
-            LastRow { features: &self.features[pixels.clone()], labels: &self.labels[pixels] }
-        };
-        let (left, top) = (gx.saturating_sub(1) as u32, gy.saturating_sub(1) as u32);
-        Predictor {
-            now: &features[y * width..][..width],
-            still: row(y),
-            moved: row(from),
-            move_x,
-            cells: &self.cells,
-            corner: [left, top],
-            sides: [(gx + 2).min(nx) as u32 - left, (gy + 2).min(ny) as u32 - top],
-            known: None,
-        }
+    fn origin(&self, (gx, gy): (usize, usize), y: usize) -> (i32, usize) {
+        let [move_x, move_y] = self.moves[gy * self.grid.nx as usize + gx];
+        (move_x, (y as i32 - move_y).clamp(0, self.grid.geometry.height as i32 - 1) as usize)
     }
 
-    /// Writes the predictions for some pixels in row `y` of a cell: the candidate that each belongs to, and its similarity.
-    pub fn predict(
-        &self,
-        cell: (usize, usize),
-        y: usize,
-        columns: impl Iterator<Item = usize>,
-        features: &[u32],
-        out: &mut [u8],
-    ) {
-        if !self.warm {
-            out.fill(NO_CANDIDATE);
-            return;
-        }
-        let mut look = self.predictor(cell, y, features);
-        for (x, out) in columns.zip(out) {
-            let (label, similarity) = look.at(x);
-            *out = look.candidate(label) | similarity << SIMILARITY_SHIFT;
-        }
+    /// Writes the predictions for the samples of a cell, in raster order: the candidate that each belongs to, and its similarity.
+    pub fn predict(&self, cell: (usize, usize), features: &[u32], out: &mut [u16]) {
+        predict_samples(self, cell, features, out);
     }
 
-    /// The same for all pixels of a band in one row of cells, left where their labels will be: row by row, since what two frames
-    /// have at the cells, one after the other, is far apart.
+    /// The same for all pixels of a band in one row of cells, left where their labels will be: some rows of each cell at a time,
+    /// since what two frames have at the cells, one after the other, is far apart.
     #[inline(always)]
     pub fn predict_band(&self, gy: usize, features: &[u32], band: &mut LabelBand<'_>) {
-        for y in 0..band.rows() {
-            let (at, row) = (band.first_row + y, band.row_mut(y));
-            if !self.warm {
-                row.fill(u16::from(NO_CANDIDATE));
-                continue;
-            }
+        if !self.warm {
+            (0..band.rows()).for_each(|y| band.row_mut(y).fill(NO_CANDIDATE));
+            return;
+        }
+        for top in (0..band.rows()).step_by(ROWS) {
             for gx in 0..self.grid.nx as usize {
-                let columns = self.grid.columns(gx);
-                let mut look = self.predictor((gx, gy), at, features);
-                for (first, out) in columns.clone().step_by(BLOCK).zip(row[columns].chunks_mut(BLOCK)) {
-                    look.predict_block(first, out);
+                let regions = Regions::new(self, (gx, gy));
+                for y in top..band.rows().min(top + ROWS) {
+                    let at = band.first_row + y;
+                    self.predict_row(&regions, (gx, gy), at, features, band.row_mut(y));
                 }
             }
         }
+    }
+
+    /// Predicts the pixels of a cell in row `y`. Whole blocks are written: what is right of the cell has to be predicted after it.
+    #[inline(always)]
+    fn predict_row(
+        &self,
+        regions: &Regions,
+        cell: (usize, usize),
+        y: usize,
+        features: &[u32],
+        out: &mut [u16],
+    ) {
+        let width = self.grid.geometry.width as usize;
+        let (move_x, from) = self.origin(cell, y);
+        let last = |y: usize| (&self.features[y * width..][..width], &self.labels[y * width..][..width]);
+        let (now, still, moved) = (&features[y * width..][..width], last(y), last(from));
+        let at = |(features, labels): (&[u32], &[u16]), x: i32| Last {
+            features: block(features, x),
+            labels: block(labels, x),
+        };
+        for first in self.grid.columns(cell.0).step_by(BLOCK) {
+            let x = first as i32;
+            let all = regions.predict(&block(now, x), &at(still, x), &at(moved, x - move_x));
+            let out = &mut out[first..];
+            match out.first_chunk_mut() {
+                Some(out) => *out = all,
+                None => out.copy_from_slice(&all[..out.len()]),
+            }
+        }
+    }
+}
+
+by_level! {
+    fn predict_samples(
+        state: &State,
+        cell: (usize, usize),
+        features: &[u32],
+        out: &mut [u16],
+    ) = predict_samples_body
+}
+
+#[inline(always)]
+fn predict_samples_body(state: &State, cell: (usize, usize), features: &[u32], out: &mut [u16]) {
+    if !state.warm {
+        out.fill(NO_CANDIDATE);
+        return;
+    }
+    let (grid, width) = (&state.grid, state.grid.geometry.width as usize);
+    let regions = Regions::new(state, cell);
+    let columns = grid.columns(cell.0);
+    let mut samples = grid.samples(&grid.rows(cell.1)).flat_map(|y| {
+        let (move_x, from) = state.origin(cell, y);
+        let moved = move |x: usize| from * width + (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
+        grid.samples(&columns).map(move |x| (y * width + x, moved(x)))
+    });
+    for out in out.chunks_mut(BLOCK) {
+        let (mut now, mut still, mut moved) = ([0; BLOCK], Last::NONE, Last::NONE);
+        for (lane, (at, from)) in (0..out.len()).zip(&mut samples) {
+            now[lane] = features[at];
+            (still.features[lane], still.labels[lane]) = (state.features[at], state.labels[at]);
+            (moved.features[lane], moved.labels[lane]) = (state.features[from], state.labels[from]);
+        }
+        let all = regions.predict(&now, &still, &moved);
+        out.copy_from_slice(&all[..out.len()]);
     }
 }

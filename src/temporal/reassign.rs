@@ -10,6 +10,7 @@ use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
 use crate::algo::grid::Grid;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
+use crate::image::NO_LABEL;
 
 /// Rows of cells that are worth a task.
 const ROWS: usize = 2;
@@ -47,7 +48,6 @@ impl State {
         let along = whole_cells(&self.grid, &mut self.drift, self.shift);
         let alone = cpu.threads() == 1;
         memory::lengthen(&mut self.scratch.claims, SLOTS, self.slots.len())?;
-        memory::refill(&mut self.cells, SLOTS, self.tracks.len(), NONE)?;
         cpu.run(|| {
             self.claim_cells(along, alone);
             for round in 1..=CLAIM_ROUNDS {
@@ -128,7 +128,7 @@ impl State {
 
     /// Gives every cell to the first round's claim on it, with what the algorithm and predictions need to know; leaves no claims.
     fn take_cells(&mut self) {
-        let Self { grid, slots, sources, moves, cells, shift, scratch, .. } = self;
+        let Self { grid, slots, sources, moves, regions, shift, scratch, .. } = self;
         let cell = |claims: &mut [AtomicU64; 1 + CLAIM_ROUNDS]| {
             let winner =
                 std::mem::take(claims).map(AtomicU64::into_inner).into_iter().find(|&claim| claim != 0);
@@ -137,19 +137,12 @@ impl State {
                 shift: [0, 1].map(|i| shift[i] + slots[h].velocity[i]),
                 reseeded: slots[h].reseeded.map(|color| (color, slots[h].position)),
             });
-            (source, whole_px(source.map_or(*shift, |source| source.shift)))
+            let region = source.map(|source| slots[source.slot].region).filter(|&region| region != NONE);
+            let motion = whole_px(source.map_or(*shift, |source| source.shift));
+            (source, motion, region.map_or(NO_LABEL, |region| region as u16))
         };
-        let all = sources.par_iter_mut().zip(moves.par_iter_mut()).zip(scratch.claims.par_iter_mut());
-        let all = all.with_min_len(ROWS * grid.nx as usize);
-        all.for_each(|((source, motion), claims)| (*source, *motion) = cell(claims));
-        let nx = grid.nx as usize;
-        for (y, row) in sources.chunks(nx).enumerate() {
-            for (x, source) in row.iter().enumerate() {
-                let Some(slot) = source.as_ref().map(|source| &slots[source.slot]) else { continue };
-                if slot.region != NONE {
-                    cells[slot.region as usize] = (y as u32) * 65536 + x as u32;
-                }
-            }
-        }
+        let all = sources.par_iter_mut().zip(moves.par_iter_mut()).zip(regions.par_iter_mut());
+        let all = all.zip(scratch.claims.par_iter_mut()).with_min_len(ROWS * grid.nx as usize);
+        all.for_each(|(((source, motion), region), claims)| (*source, *motion, *region) = cell(claims));
     }
 }

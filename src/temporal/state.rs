@@ -11,6 +11,7 @@ use crate::color::OUTSIDE;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::image::NO_LABEL;
 use crate::regions::Motion;
 
 /// No slot, region or candidate.
@@ -145,8 +146,8 @@ pub(crate) struct State {
     pub(super) sources: Array<Option<Source>>,
     /// Motion of each cell in whole px.
     pub(super) moves: Array<[i32; 2]>,
-    /// Cell that each of the last frame's regions has its cluster in: column, and row in the upper half; or none.
-    pub(super) cells: Array<u32>,
+    /// The last frame's region whose cluster each cell has now; or none.
+    pub(super) regions: Array<u16>,
     /// The last frame's labels; rows without padding.
     pub(super) labels: Array<u16>,
     /// The last frame's features; rows without padding.
@@ -185,7 +186,7 @@ impl State {
             last_slots: memory::filled(SLOTS, cells, EMPTY)?,
             sources: memory::filled(SLOTS, cells, None)?,
             moves: memory::filled(SLOTS, cells, [0; 2])?,
-            cells: Array::new(),
+            regions: memory::filled(SLOTS, cells, NO_LABEL)?,
             labels: memory::zeroed("last labels", pixels)?,
             features: memory::zeroed("last colors", pixels)?,
             drift: [0; 2],

@@ -20,8 +20,6 @@ pub(crate) const WIDE: usize = 2 * LANES;
 pub(crate) const ROWS: usize = 16;
 /// Cell rows that one task works on.
 pub(crate) const BAND: usize = 4;
-/// Most clusters a pixel can choose from.
-pub(crate) const CANDIDATES: usize = 9;
 
 /// What memory is for, in errors.
 const WHAT: &str = "samples";
@@ -37,7 +35,7 @@ pub(crate) struct Samples<T> {
     /// Packed colors, as gathered last.
     pub features: Array<u32>,
     /// Which candidate each is predicted to belong to, as gathered last.
-    pub predicted: Array<u8>,
+    pub predicted: Array<u16>,
     /// Place in a row, in the algorithm's own terms.
     pub x: Array<T>,
     /// Place in a column.
@@ -157,17 +155,12 @@ impl<T: Copy + Default> Samples<T> {
     /// Takes the predictions for a frame.
     pub fn predict(&mut self, grid: &Grid, features: &[u32], state: &State) {
         let nx = grid.nx as usize;
-        for (cell, &(start, _)) in self.cells.iter().enumerate() {
+        for (cell, &(start, count)) in self.cells.iter().enumerate() {
             let (gx, gy) = (cell % nx, self.first + cell / nx);
-            let columns = grid.columns(gx);
-            let count = grid.samples(&columns).count();
-            let mut out = &mut self.predicted[start..];
-            for y in grid.samples(&grid.rows(gy)) {
-                let (row, rest) = out.split_at_mut(count);
-                state.predict((gx, gy), y, grid.samples(&columns), features, row);
-                out = rest;
-            }
+            let count = self.whole.as_ref().map_or(count, |whole| whole.counts[cell]);
+            state.predict((gx, gy), features, &mut self.predicted[start..][..count]);
             if self.whole.is_some() {
+                let columns = grid.columns(gx);
                 let row = |y: usize| &features[y * grid.geometry.width as usize..];
                 let samples =
                     grid.samples(&grid.rows(gy)).flat_map(|y| grid.samples(&columns).map(move |x| row(y)[x]));

@@ -19,8 +19,8 @@ use super::score::{
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cpu::{self as clustering, Clustering, Clusters, Stages};
-use crate::algo::clustering::samples::{BAND, CANDIDATES, Samples};
-use crate::algo::grid::Grid;
+use crate::algo::clustering::samples::{BAND, Samples};
+use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::OUTSIDE;
 use crate::cpu::level::{LANES, by_level};
 use crate::cpu::memory::Array;

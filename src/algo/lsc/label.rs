@@ -11,8 +11,7 @@ use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
 };
 use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
-use crate::algo::clustering::samples::CANDIDATES;
-use crate::algo::grid::Grid;
+use crate::algo::grid::{CANDIDATES, Grid};
 use crate::cpu::level::{LANES, by_level};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
@@ -107,7 +106,7 @@ impl Labeler for LscLabeler<'_> {
                 None => nearest.label(),
                 Some(inertia) => {
                     let mut predicted = [NO_CANDIDATE; LANES];
-                    predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
+                    predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label);
                     let (labels, best) = nearest.label_predicted(inertia, &predicted);
                     if piece.sampled.is_some() {
                         let first = piece.columns.start + i * LANES;
@@ -172,7 +171,7 @@ impl<'a> Nearest<'a> {
 
     /// The same where candidates are predicted. Also gives the least scores.
     #[inline(always)]
-    fn label_predicted(&self, inertia: Inertia, predicted: &[u8; LANES]) -> ([u16; LANES], [f32; LANES]) {
+    fn label_predicted(&self, inertia: Inertia, predicted: &[u16; LANES]) -> ([u16; LANES], [f32; LANES]) {
         let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
         let mut scores = [[0.0; LANES]; PREDICTED];
         for i in 0..self.candidates.len {

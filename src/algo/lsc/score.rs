@@ -6,8 +6,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{ColorPairs, Plan, unpack_pair};
-use crate::algo::clustering::samples::CANDIDATES;
-use crate::algo::grid::Grid;
+use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::unpack;
 use crate::cpu::level::LANES;
 use crate::temporal::Inertia;
@@ -176,7 +175,7 @@ pub(super) fn prefer(
     (plan, mean): (&Plan, &Mean),
     inertia: Inertia,
     pixels: &Pixels,
-    predicted: &[u8; LANES],
+    predicted: &[u16; LANES],
     scores: &[[f32; LANES]; PREDICTED],
     best: &[f32; LANES],
     index: &mut [u32; LANES],

@@ -138,7 +138,7 @@ impl Vector<'_> {
             None => self.row.labels(self.block, &features),
             Some(inertia) => {
                 let mut predicted = [NO_CANDIDATE; N];
-                predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label as u8);
+                predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label);
                 let (labels, least) = self.row.labels_predicted(self.block, &features, inertia, &predicted);
                 residual = self.piece.residual(self.first..self.first + pixels.len(), &least);
                 labels
@@ -177,7 +177,7 @@ impl AdaptiveRow<'_> {
             let index = match self.inertia {
                 None => pixels.nearest_adaptive(self.candidates, self.adaptive),
                 Some(inertia) => {
-                    own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted as u8);
+                    own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted);
                     let (index, least) =
                         pixels.nearest_predicted_adaptive(self.candidates, self.adaptive, inertia, &own);
                     let first = piece.columns.start + i * LANES;

@@ -5,11 +5,11 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
-use crate::algo::clustering::samples::{CANDIDATES, WIDE};
-use crate::algo::grid::Grid;
+use crate::algo::clustering::samples::WIDE;
+use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::unpack;
 use crate::temporal::Inertia;
-use crate::temporal::predict::CANDIDATE;
+use crate::temporal::predict::{CANDIDATE, mask};
 
 /// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,8 +45,8 @@ const COLOR_SCALE: i16 = 1 << (NUMBER_BITS / 2);
 
 /// The number in a score.
 #[inline(always)]
-fn number(score: i32) -> u32 {
-    score as u32 & ((1 << NUMBER_BITS) - 1)
+fn number(score: i32) -> u16 {
+    score as u16 & ((1 << NUMBER_BITS) - 1)
 }
 
 impl Candidates {
@@ -118,10 +118,10 @@ impl Candidates {
 
     /// The labels of the candidates with some numbers.
     #[inline(always)]
-    fn labels_of<const N: usize>(&self, index: &[u32; N]) -> [u16; N] {
+    fn labels_of<const N: usize>(&self, index: &[u16; N]) -> [u16; N] {
         let (first, mut labels) = (self.labels[0] as u16, [0; N]);
         for lane in 0..N {
-            let i = index[lane] as u16;
+            let i = index[lane];
             labels[lane] = first + i + ((i * self.row_part) >> 5) * self.row_step;
         }
         labels
@@ -198,7 +198,7 @@ impl Row<'_> {
         columns: &Columns,
         features: &[u32; N],
         inertia: Inertia,
-        predicted: &[u8; N],
+        predicted: &[u16; N],
     ) -> ([u16; N], [u32; N]) {
         let color = self.color(features);
         let (mut best, mut kept, own) = ([i32::MAX; N], [0; N], candidate_of(predicted));
@@ -213,7 +213,7 @@ impl Row<'_> {
         }
         let mut index = best.map(number);
         let least = distances(&best, &norm);
-        prefer(inertia, &norm, predicted, &kept, &least, &mut index);
+        prefer(inertia, &norm, &own, predicted, &kept, &least, &mut index);
         (self.candidates.labels_of(&index), least)
     }
 }
@@ -239,7 +239,7 @@ impl<const N: usize> Pixels<N> {
 
     /// The index of each pixel's nearest candidate.
     #[inline(always)]
-    pub fn nearest(&self, candidates: &Candidates) -> [u32; N] {
+    pub fn nearest(&self, candidates: &Candidates) -> [u16; N] {
         let color = self.wide_color();
         let mut best = [i32::MAX; N];
         for i in 0..candidates.len {
@@ -250,9 +250,9 @@ impl<const N: usize> Pixels<N> {
 
     /// The same for SLICO, in integers.
     #[inline(always)]
-    pub fn nearest_adaptive(&self, candidates: &Candidates, adaptive: &Adaptive) -> [u32; N] {
+    pub fn nearest_adaptive(&self, candidates: &Candidates, adaptive: &Adaptive) -> [u16; N] {
         let mut best = [u64::MAX; N];
-        let mut index = [0u32; N];
+        let mut index = [0; N];
         for i in 0..candidates.len {
             let center = &candidates.centers[i];
             let weight = u64::from(ADAPTIVE_ONE / center.spread);
@@ -263,7 +263,7 @@ impl<const N: usize> Pixels<N> {
                 let score = u64::from(color) * weight + u64::from(position) * u64::from(adaptive.position);
                 let lower = score < best[lane];
                 best[lane] = if lower { score } else { best[lane] };
-                index[lane] = if lower { i as u32 } else { index[lane] };
+                index[lane] = if lower { i as u16 } else { index[lane] };
             }
         }
         index
@@ -276,8 +276,8 @@ impl<const N: usize> Pixels<N> {
         &self,
         candidates: &Candidates,
         inertia: Inertia,
-        predicted: &[u8; N],
-    ) -> ([u32; N], [u64; N]) {
+        predicted: &[u16; N],
+    ) -> ([u16; N], [u64; N]) {
         let color = self.wide_color();
         let (mut best, mut kept, own) = ([i32::MAX; N], [0; N], candidate_of(predicted));
         for i in 0..candidates.len {
@@ -292,7 +292,7 @@ impl<const N: usize> Pixels<N> {
         }
         let mut index = best.map(number);
         let least = distances(&best, &norm);
-        prefer(inertia, &norm, predicted, &kept, &least, &mut index);
+        prefer(inertia, &norm, &own, predicted, &kept, &least, &mut index);
         (index, least.map(u64::from))
     }
 
@@ -303,8 +303,8 @@ impl<const N: usize> Pixels<N> {
         candidates: &Candidates,
         adaptive: &Adaptive,
         inertia: Inertia,
-        predicted: &[u8; N],
-    ) -> ([u32; N], [u64; N]) {
+        predicted: &[u16; N],
+    ) -> ([u16; N], [u64; N]) {
         let (mut index, mut least) = ([0; N], [0; N]);
         for lane in 0..N {
             let score = |i: usize| self.adaptive_score(&candidates.centers[i], adaptive, lane);
@@ -315,7 +315,7 @@ impl<const N: usize> Pixels<N> {
                 let left = || inertia.discounted_fine(score, predicted[lane], RESIDUAL_BITS);
                 (if own { left() } else { score }, i)
             };
-            index[lane] = all().map(discounted).min().map_or(0, |(_, i)| i as u32);
+            index[lane] = all().map(discounted).min().map_or(0, |(_, i)| i as u16);
         }
         (index, least)
     }
@@ -355,27 +355,29 @@ impl<const N: usize> Pixels<N> {
 fn prefer<const N: usize>(
     inertia: Inertia,
     norm: &[i32; N],
-    predicted: &[u8; N],
+    own: &[u16; N],
+    predicted: &[u16; N],
     kept: &[i32; N],
     least: &[u32; N],
-    index: &mut [u32; N],
+    index: &mut [u16; N],
 ) {
-    let own = candidate_of(predicted);
-    let mut others = false;
+    let mut others = 0;
     for lane in 0..N {
-        others |= (own[lane] != index[lane]) & (own[lane] < CANDIDATES as u32);
+        others |= (own[lane] ^ index[lane]) & mask(own[lane] < CANDIDATES as u16);
     }
     // Most pixels are nearest to the cluster that they are predicted to belong to.
-    if !others {
+    if others == 0 {
         return;
     }
     let kept = distances(kept, norm);
+    let mut preferred = [0; N];
     for lane in 0..N {
         let discounted = inertia.discounted(kept[lane], predicted[lane]);
-        let preferred =
-            (discounted < least[lane]) | ((discounted == least[lane]) & (own[lane] < index[lane]));
-        let preferred = preferred & (own[lane] < CANDIDATES as u32);
-        index[lane] = if preferred { own[lane] } else { index[lane] };
+        let nearer = (discounted < least[lane]) | ((discounted == least[lane]) & (own[lane] < index[lane]));
+        preferred[lane] = mask(nearer & (own[lane] < CANDIDATES as u16));
+    }
+    for lane in 0..N {
+        index[lane] = (own[lane] & preferred[lane]) | (index[lane] & !preferred[lane]);
     }
 }
 
@@ -394,10 +396,10 @@ const RESIDUAL_BITS: u32 = 20;
 
 /// The candidates that predictions name.
 #[inline(always)]
-fn candidate_of<const N: usize>(predicted: &[u8; N]) -> [u32; N] {
+fn candidate_of<const N: usize>(predicted: &[u16; N]) -> [u16; N] {
     let mut own = [0; N];
     for lane in 0..N {
-        own[lane] = u32::from(predicted[lane] & CANDIDATE);
+        own[lane] = predicted[lane] & CANDIDATE;
     }
     own
 }
@@ -405,9 +407,10 @@ fn candidate_of<const N: usize>(predicted: &[u8; N]) -> [u32; N] {
 /// Keeps the scores of the candidate `i` where it is a lane's `own`. A choice in each lane: to store all scores and load one of them
 /// takes longer.
 #[inline(always)]
-fn keep_own<const N: usize>(kept: &mut [i32; N], scores: &[i32; N], own: &[u32; N], i: usize) {
+fn keep_own<const N: usize>(kept: &mut [i32; N], scores: &[i32; N], own: &[u16; N], i: usize) {
     for lane in 0..N {
-        kept[lane] = if own[lane] == i as u32 { scores[lane] } else { kept[lane] };
+        let chosen = -i32::from(own[lane] == i as u16);
+        kept[lane] = (kept[lane] & !chosen) | (scores[lane] & chosen);
     }
 }
 
@@ -439,7 +442,7 @@ mod tests {
                 for gx in 0..plan.grid.nx as usize {
                     candidates.set(&plan.grid, &own, &centers, gx, gy);
                     for i in 0..candidates.len {
-                        let label = candidates.labels_of(&[i as u32]);
+                        let label = candidates.labels_of(&[i as u16]);
                         assert_eq!(label, [candidates.labels[i] as u16], "{width}x{height} {gx} {gy} {i}");
                     }
                 }
