@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MPL-2.0
+# shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
+# Sections of tests/run.sh: a corpus on a cluster.
+
+# Two nodes of Ray and a service that speaks S3, which find nothing but the loopback.
+cluster_python=$target_dir/superpixel-cluster/bin/python
+# One that Ray has wheels for.
+cluster_base=$(suitable_pythons | awk -F '[ .]' '$2 >= 10 && $2 <= 14' | sed -n '$s/^[^ ]* //p')
+make_cluster_environment() {
+    "$cluster_base" -m venv --clear "$target_dir/superpixel-cluster" &&
+        "$cluster_python" -m pip install -q --disable-pip-version-check --only-binary=:all: -r tests/cluster/requirements.txt
+}
+in_namespace() { unshare --map-root-user --net sh -c 'ip link set lo up && exec "$@"' sh "$@"; }
+try_cluster() {
+    cargo build --locked --package superpixel-clip
+    # As the section of the Python package has built it; without it the tests of the stage are skipped.
+    if compgen -G "$python_target/wheels/*.whl" >/dev/null; then
+        "$cluster_python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
+    fi
+    cd "$scratch" || return
+    SUPERPIXEL_CLIP=$target_dir/debug/superpixel-clip in_namespace "$cluster_python" -m pytest -q -rs -p no:cacheprovider "$root/tests/cluster"
+    "$cluster_python" "$root/tests/cluster/load.py"
+}
+
+cluster_sections() {
+    if [ -z "$cluster_base" ]; then
+        skip "cluster" "no Python of 3.10 to 3.14, which Ray is for, with venv"
+    elif ! in_namespace true 2>/dev/null; then
+        skip "cluster" "this system makes no network namespace, or has no ip from iproute2"
+    elif ! make_cluster_environment; then
+        skip "cluster" "pip could not fetch what tests/cluster/requirements.txt names"
+    else
+        await "Python package"
+        section "cluster" try_cluster
+    fi
+}

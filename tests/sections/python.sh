@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MPL-2.0
+# shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
+# Sections of tests/run.sh: the Python package.
+
+# In a folder of its own: Cargo would put a library without the elements where the plugin is looked for.
+python_target=$target_dir/superpixel-python
+lint_python() { CARGO_TARGET_DIR=$python_target cargo clippy --locked --package superpixels --all-targets -- -D warnings; }
+
+# The oldest and the newest Python at hand that the package is for, as "version path".
+suitable_pythons() {
+    local python
+    for python in python3 /usr/bin/python3 python3.{9..20} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python3; do
+        "$python" -c '
+import ensurepip, sys, venv
+if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
+    print("%d.%02d" % sys.version_info[:2], sys.executable)' 2>/dev/null || true
+    done | sort -u -k1,1 | sed -n '1p; 1!{$p}'
+}
+# Environments with what the tests need beside the package, each anew.
+make_environments() {
+    local version python environment
+    rm -rf "$python_target"/environment-*
+    while read -r version python; do
+        environment=$python_target/environment-$version
+        "$python" -m venv "$environment" &&
+            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pillow \
+            pytest hypothesis==6.141.1 || return 1
+    done < <(suitable_pythons)
+}
+try_python() {
+    local environment packages
+    rm -rf "$python_target/wheels" "$python_target/packages"
+    # Without optimizations of the last seconds; releases are built with --release.
+    CARGO_TARGET_DIR=$python_target "$tool" build --manifest-path python/Cargo.toml --locked --profile dev --out "$python_target/wheels"
+    # What users get takes a core for a minute, as the tests do.
+    packaging/build.sh wheel "$python_target/packages" >"$python_target/packages.log" 2>&1 &
+    packages=$!
+    # It ends before its section does.
+    trap wait EXIT
+    for environment in "$python_target"/environment-*; do
+        "$environment/bin/python" --version
+        "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
+        # From another folder, so that the installed package is the one that is found.
+        (cd "$python_target" && "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
+    done
+    # The newest Python takes part in the rest.
+    (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
+        "$root/python/tests/test_fuzz.py")
+    wait $packages || { cat "$python_target/packages.log"; return 1; }
+}
+# The wheel as users get it: what is in it, and that it gives what the element gives.
+try_wheel() {
+    local environment
+    for environment in "$python_target"/environment-*; do :; done
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$python_target"/packages/*.whl
+    (cd "$python_target" && "$environment/bin/python" "$root/tests/python/wheel.py" "$python_target/packages")
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: auditwheel==6.8.2
+    # Split where lines end, which may be within the tag.
+    "$environment/bin/python" -m auditwheel show "$python_target"/packages/*.whl | tr -s '\n ' ' ' |
+        grep 'is consistent with the following platform tag: "manylinux_2_17_x86_64"'
+    rm -rf "$python_target/with-gi"
+    python3 -m zipfile -e "$python_target"/packages/*.whl "$python_target/with-gi"
+    export PYTHONPATH=$python_target/with-gi
+    python_with_gi tests/python/same_as_element.py
+    python_with_gi python/examples/video_file.py | grep '^frame 23: '
+}
+# The part of the package on a device, with the newest Python.
+try_python_emulated() {
+    local folder=$python_target/emulator environment
+    tests/emulator/build.py "$folder"
+    for environment in "$python_target"/environment-*; do :; done
+    (cd "$python_target" && LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 \
+        "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root"/python/tests/test_device*.py)
+}
+
+python_sections() {
+    mkdir -p "$python_target"
+    beside "clippy, Python package" lint_python
+    if [ "$(uname -m)" != x86_64 ]; then
+        skip "Python package" "the pinned maturin is a program for x86-64"
+    elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
+        skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pillow, pytest and hypothesis"
+    else
+        beside "Python package" try_python
+        beside "Python package on an emulated device" try_python_emulated
+        beside "Python wheel" try_wheel
+    fi
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MPL-2.0
+# shellcheck shell=bash disable=SC2154  # sourced: `target_dir` is of those who do
+# How tests/run.sh runs its sections and counts how they end.
+#
+# Most run one after the other. Others run beside them in lanes, one after the other in each: what builds in a folder of its own, and
+# leaves a core idle for most of its time. What those print is kept until collect prints it.
+
+passed=0 failed=() skipped=()
+beside_names=() beside_commands=() lanes=() started=0
+lane_logs=$target_dir/superpixel-lanes
+
+# Counts a section: NAME STATUS SECONDS
+count() {
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1))
+        say "$1: passed, $3 s"
+    else
+        failed+=("$1")
+        say "$1: FAILED, $3 s"
+    fi
+}
+# Runs a command as a section: NAME COMMAND... In the background, because bash ignores `set -e` inside the condition of an `if`.
+section() {
+    local name=$1 start=$SECONDS status=0
+    shift
+    say "$name"
+    (set -e; "$@") &
+    wait $! || status=$?
+    count "$name" $status $((SECONDS - start))
+}
+skip() {
+    say "$1: skipped, $2"
+    skipped+=("$1")
+}
+
+# Puts a section into the next lane: NAME COMMAND...
+beside() {
+    beside_names+=("$1")
+    shift
+    beside_commands+=("$(printf '%q ' "$@")")
+}
+# Starts a lane with the sections that beside has named since the last.
+start_lane() {
+    local first=$started
+    started=${#beside_names[@]}
+    mkdir -p "$lane_logs"
+    run_lane "$first" "$started" &
+    lanes+=($!)
+}
+run_lane() {
+    local i start status
+    # What runs one after the other goes first: some of it looks at clocks.
+    renice -n 5 -p $BASHPID >/dev/null
+    for ((i = $1; i < $2; i++)); do
+        start=$SECONDS status=0
+        (set -e; eval "${beside_commands[i]}") >"$lane_logs/$i.log" 2>&1 &
+        wait $! || status=$?
+        echo "$status $((SECONDS - start))" >"$lane_logs/$i.ending"
+        mv "$lane_logs/$i.ending" "$lane_logs/$i.ended"
+    done
+}
+# Waits until a section of a lane has ended, if there is one of that name.
+await() {
+    local i
+    for i in "${!beside_names[@]}"; do
+        [ "${beside_names[i]}" = "$1" ] || continue
+        while [ ! -e "$lane_logs/$i.ended" ] && kill -0 "${lanes[@]}" 2>/dev/null; do sleep 1; done
+    done
+}
+# Waits for the lanes and counts their sections.
+collect() {
+    local i
+    say "waiting for the sections that run beside others"
+    wait "${lanes[@]}" || true
+    for i in "${!beside_names[@]}"; do
+        say "${beside_names[i]}"
+        cat "$lane_logs/$i.log" || true
+        # shellcheck disable=SC2046  # two words
+        count "${beside_names[i]}" $(cat "$lane_logs/$i.ended" || echo "1 0")
+    done
+}
+
+# Prints how the sections ended and exits.
+finish() {
+    local name
+    say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
+    for name in "${failed[@]}"; do say "failed: $name"; done
+    for name in "${skipped[@]}"; do say "skipped: $name"; done
+    if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ] && [ ${#skipped[@]} -gt 0 ]; then exit 1; fi
+    [ ${#failed[@]} = 0 ]
+    exit
+}
