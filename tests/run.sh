@@ -69,14 +69,15 @@ start_lane
 
 supply_sections
 lint_sections
+# In this order: Cargo builds the library again wherever another set of dependencies has written its file meanwhile.
 library_sections
-clip_sections
 section "CUDA on an emulated device" run_emulated
 memory_sections
-package_sections
 reader_sections
 script_sections
-studio_sections
+package_sections
+clip_sections
 cluster_sections
+studio_sections
 collect
 finish
