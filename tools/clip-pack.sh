@@ -32,11 +32,10 @@ find "$folder"/{bin,gst,lib} -type f -print0 | xargs -0 -r ldd 2>/dev/null |
     sed -n 's/.* => \(\/[^ ]*\) (0x.*/\1/p' | sort -u |
     { grep -vE '/(ld-linux|libc\.so|libm\.so|libdl|librt|libpthread|libresolv|libstdc|libgcc_s|libcuda|libnvidia|libnvcuvid)' || true; } |
     xargs -r cp -Lt "$folder/lib"
-# What libav only links, the voices of a speaker, tables of scripts, a codec for radio, an encoder, drawings, is a third of all: names
-# without content do.
-for library in "$folder"/lib/lib{flite_cmu_*,icudata,codec2,x265,rsvg-2}.so.*; do
+# What libav only links, voices of a speaker, tables of scripts, encoders, solvers, is more than half of all: names without content do.
+for library in "$folder"/lib/lib{flite_cmu_*,icudata,icuuc,unistring,codec2,x265,x264,SvtAv1Enc,rav1e,placebo,rsvg-2,openmpt,lapack,blas,gfortran}.so.*; do
     [ -e "$library" ] || continue
-    nm -D --defined-only "$library" | awk '$2 == "T" { print "void " $3 "(void) {}" } $2 ~ /[BDR]/ { print "char " $3 "[64];" }' |
+    nm -D --defined-only "$library" | sed 's/@.*//' | sort -u -k2,3 | awk '$2 == "T" { print "void " $3 "(void) {}" } $2 ~ /[BDR]/ { print "char " $3 "[64];" }' |
         cc -shared -fPIC -w -x c -Wl,-soname,"${library##*/}" -o "$library" -
 done
 find "$folder"/{bin,gst,lib} -type f -exec strip --strip-unneeded {} + 2>/dev/null || true
