@@ -434,13 +434,13 @@ ABI_SIZE(RefineArgs, 16);
 
 struct HierarchyArgs {
   u32 width, height;
-  u32 regions;         // wanted
+  u32 regions;         // wanted, at most
   u32 planar;          // labels are connected
   u32 max_pairs;       // that any frame can have
   u32 least;           // of the cost, as in `Plan` of src/post/hierarchy/mod.rs
   u64 contrast, position;
   u32 position_shift;
-  u32 unused;
+  u32 until;           // rounds go on while as many regions or more can be left: as many as are wanted, or one where all are listed
 };
 ABI(HierarchyArgs, width, 0);
 ABI(HierarchyArgs, height, 4);
@@ -451,8 +451,20 @@ ABI(HierarchyArgs, least, 20);
 ABI(HierarchyArgs, contrast, 24);
 ABI(HierarchyArgs, position, 32);
 ABI(HierarchyArgs, position_shift, 40);
-ABI(HierarchyArgs, unused, 44);
+ABI(HierarchyArgs, until, 44);
 ABI_SIZE(HierarchyArgs, 48);
+
+// Two regions that become one: the wire format, `MergeStep` of src/regions.rs.
+struct MergeStep {
+  u32 a, b;
+  float height;
+  u32 area;
+};
+ABI(MergeStep, a, 0);
+ABI(MergeStep, b, 4);
+ABI(MergeStep, height, 8);
+ABI(MergeStep, area, 12);
+ABI_SIZE(MergeStep, 16);
 
 // What the pixels of a region add up to. Those of a region that has joined another stay as they were.
 struct __align__(16) HierarchySums {
@@ -492,6 +504,7 @@ struct Hierarchy {
   u32 *lowest;       // of roots: the lowest label
   u32 *heads;        // a bit for each label that is the lowest of its root
   u32 *numbers;      // of roots: the label to be
+  u32 *areas;        // of what has joined: pixels of what it is part of behind the round; null where nothing is listed
   u32 *counts;       // a `HierarchyCount` each
 };
 ABI(Hierarchy, sums, 0);
@@ -507,8 +520,20 @@ ABI(Hierarchy, roots, 112);
 ABI(Hierarchy, lowest, 120);
 ABI(Hierarchy, heads, 128);
 ABI(Hierarchy, numbers, 136);
-ABI(Hierarchy, counts, 144);
-ABI_SIZE(Hierarchy, 152);
+ABI(Hierarchy, areas, 144);
+ABI(Hierarchy, counts, 152);
+ABI_SIZE(Hierarchy, 160);
+
+// Where merges that the cut leaves out are listed, at most one fewer than regions.
+struct MergeList {
+  u64 *keys;         // in any order: bits of the height, round, label, from the highest bits down
+  MergeStep *steps;  // in the order of keys
+  u32 *count;
+};
+ABI(MergeList, keys, 0);
+ABI(MergeList, steps, 8);
+ABI(MergeList, count, 16);
+ABI_SIZE(MergeList, 24);
 
 // Statistics.
 

@@ -205,6 +205,12 @@ __device__ __forceinline__ u32 root_of(const u64 *selected, bool open, u32 i, u6
   return i;
 }
 
+// Notes, where merges are listed, how many pixels the region has that `i` has become part of in the round before. While sums are only
+// read.
+__device__ __forceinline__ void note_area(const Hierarchy &h, u32 i, const HierarchyJoin &join) {
+  if (h.areas) h.areas[i] = __ldcg(&h.sums[join.root].count);
+}
+
 // First half of a round: every region selects the neighbor of least cost. Roots take up the heights of what has joined them in the
 // round before, and the next round's table is cleared.
 __device__ __forceinline__ void select_neighbors(const Hierarchy &h, const HierarchyArgs &args, u32 count, u32 round, u32 slots,
@@ -224,7 +230,9 @@ __device__ __forceinline__ void select_neighbors(const Hierarchy &h, const Hiera
   for (u32 i = region_turn(); round > 0 && i < count; i += ALL) {
     // The thread's own.
     const HierarchyJoin join = h.joins[i];
-    if (join.into != NO_JOIN && join.round == round - 1) atomicMax(&h.heights[join.root], join.height);
+    if (join.into == NO_JOIN || join.round != round - 1) continue;
+    atomicMax(&h.heights[join.root], join.height);
+    note_area(h, i, join);
   }
 }
 
@@ -287,16 +295,6 @@ __device__ __forceinline__ u32 height_of_rank(SelectJoin::Shared &shared, const 
   return __ldcg(&h.counts[FLOOR]);
 }
 
-// Up to where merges are kept: those of lower heights, and of this height those whose round and label are not above `last`.
-struct Cut {
-  u32 any, height, last;
-};
-__device__ __forceinline__ u32 order_of(const HierarchyJoin &join, u32 i) { return join.round << 16 | i; }
-__device__ __forceinline__ bool keeps(const Cut &cut, const HierarchyJoin &join, u32 i) {
-  if (!cut.any || join.into == NO_JOIN) return false;
-  return join.height < cut.height || (join.height == cut.height && order_of(join, i) <= cut.last);
-}
-
 // The cut that leaves `regions` of `count`, `joined` of which have joined, or as many as there can be. The block's threads call it.
 __device__ __forceinline__ Cut find_cut(SelectJoin::Shared &shared, const Hierarchy &h, u32 count, u32 joined, u32 regions) {
   const u32 wanted = count > regions ? count - regions : 0;
@@ -319,9 +317,9 @@ __device__ __forceinline__ Cut find_cut(SelectJoin::Shared &shared, const Hierar
 // Rounds until few enough regions are left to undo what is too much, and what that is.
 // Grid: cooperative, blocks of HIERARCHY_THREADS, all resident; a pair and a region a thread by turns.
 // In: of `h` what the kernels before have left.
-// Out: joins [regions], of the counts those of a `Cut`.
+// Out: joins [regions], of the counts those of a `Cut`; areas [regions], unless that is null.
 // Race-free: halves of rounds are between barriers of the grid. In the first, selections and heights change by atomic minima and
-// maxima, and a slot of the next table has one thread that clears it; sums are only read. In the second, selections and heights
+// maxima, and a slot of the next table has one thread that clears it, as an area has that writes it; sums are only read. In the second, selections and heights
 // are only read, but for those of the next round; a region that joins is read and written by its own thread, its root, which does not
 // join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
 // behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
@@ -331,7 +329,7 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
   const u32 count = h.counts[SUPERPIXELS];
   u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
   bool open = false, joins = true;
-  while (joins && 2 * stage > args.regions) {
+  while (joins && 2 * stage > args.until) {
     stage /= HIERARCHY_STAGE;
     while (joins && left > max(stage, 1)) {
       // That of the regions before the round, which is enough for those after it.
@@ -351,7 +349,11 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
       round++;
     }
     // Nobody asks for the last one.
-    if (joins && 2 * stage > args.regions) floor = height_of_rank(shared, h, counters, count, count - 2 * stage - 1);
+    if (joins && 2 * stage > args.until) floor = height_of_rank(shared, h, counters, count, count - 2 * stage - 1);
+  }
+  for (u32 i = region_turn(); h.areas && i < count; i += ALL) {
+    const HierarchyJoin join = h.joins[i];
+    if (join.into != NO_JOIN && join.round == round - 1) note_area(h, i, join);
   }
   if (blockIdx.x > 0) return;
   const Cut cut = find_cut(shared, h, count, count - left, args.regions);
@@ -370,7 +372,7 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
 KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_roots(Hierarchy h) {
   after_last_kernel(h);
   const u32 count = h.counts[SUPERPIXELS];
-  const Cut cut = {h.counts[CUT], h.counts[CUT + 1], h.counts[CUT + 2]};
+  const Cut cut = load_cut(h);
   for (u32 i = FIRST; i < count; i += ALL) {
     u32 root = i;
     for (;;) {

@@ -13,9 +13,10 @@ enum HierarchyCount {
   SUPERPIXELS = 0,  // regions before any round
   FLOOR = 1,        // bits of the least height of what follows
   JOINED = 2,       // how many have joined in a round, by turns of three
-  CUT = 5,          // of `Cut` in hierarchy.cu, in order
+  CUT = 5,          // of `Cut`, in order
   TICKET = 8,       // of the blocks that number
-  HIERARCHY_COUNTS = 9
+  MERGES = 9,       // how many are listed
+  HIERARCHY_COUNTS = 10
 };
 
 // Of two arrays that of a turn. Indexed, the parameters of a kernel would be copied to memory of each thread.
@@ -94,6 +95,18 @@ __device__ __forceinline__ HierarchyJoin load_join(const Hierarchy &h, u32 i) {
   const uint4 join = __ldcg((const uint4 *)(h.joins + i));
   return {join.x, join.y, join.z, join.w};
 }
+
+// Up to where merges are kept: those of lower heights, and of this height those whose round and label are not above `last`.
+struct Cut {
+  u32 any, height, last;
+};
+__device__ __forceinline__ u32 order_of(const HierarchyJoin &join, u32 i) { return join.round << 16 | i; }
+__device__ __forceinline__ bool keeps(const Cut &cut, const HierarchyJoin &join, u32 i) {
+  if (!cut.any || join.into == NO_JOIN) return false;
+  return join.height < cut.height || (join.height == cut.height && order_of(join, i) <= cut.last);
+}
+// That of an earlier grid.
+__device__ __forceinline__ Cut load_cut(const Hierarchy &h) { return {h.counts[CUT], h.counts[CUT + 1], h.counts[CUT + 2]}; }
 
 // Means of a region in 1/4 quantum and 1/4 px, rounded half up.
 struct RegionMean {

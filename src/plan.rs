@@ -138,6 +138,18 @@ impl Plan {
         self.merge.is_some() || self.hierarchy.is_some_and(|own| own.regions > 0)
     }
 
+    /// Whether pixels and colors are still with the components when all other stages are done, on a device: connectivity, and every
+    /// stage behind it, brings them to the regions.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn components_hold(&self) -> bool {
+        !self.connectivity && self.merge.is_none() && self.hierarchy.is_none() && self.refine.is_none()
+    }
+
+    /// Whether the merges that are not made are listed.
+    pub(crate) fn lists_merges(&self) -> bool {
+        self.hierarchy.is_some_and(|own| own.levels)
+    }
+
     /// How boundaries are refined, where wanted.
     pub fn refine(&self) -> Option<&refine::Plan> {
         self.refine.as_ref()

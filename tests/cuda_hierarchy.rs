@@ -15,7 +15,8 @@ use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Params};
-use gstsuperpixel::post::{hierarchy, refine};
+use gstsuperpixel::post::{hierarchy, merge, refine};
+use gstsuperpixel::regions::MergeStep;
 use pictures::{Buffer, PICTURES, Picture, SHAPES, clip, hash};
 
 const DRAWINGS: [Drawing; 2] = [
@@ -47,9 +48,10 @@ fn drawn_params(seed: u64) -> Params {
         connectivity: pick(8, 5) != 0,
         min_region: [0.0, 0.25, 0.25, 1.0][pick(9, 4) as usize],
         hierarchy: hierarchy::Params {
-            regions: [1, 2, 1 + pick(12, 20) as u32, 1 + pick(13, 300) as u32, 65_535][pick(14, 5) as usize],
+            regions: [1, 2, 1 + pick(12, 20) as u32, 1 + pick(13, 300) as u32, 65_535, 0]
+                [pick(14, 6) as usize],
             compactness: [0.0, 4.0, 8.0, 100.0][pick(15, 4) as usize],
-            levels: false,
+            levels: pick(17, 3) == 0,
         },
         refine: refine::Params { sweeps: [0, 0, 2][pick(16, 3) as usize], ..Default::default() },
         temporal_inertia: [0.0, 0.2, 0.9][pick(10, 3) as usize],
@@ -116,6 +118,76 @@ fn levels_match_cpu() {
     }
 }
 
+fn with_list(regions: u32, params: Params) -> Params {
+    let own = hierarchy::Params { levels: true, ..params.hierarchy.clone() };
+    with_regions(regions, Params { hierarchy: own, ..params })
+}
+
+/// Lists down to one region: of equal costs, of noise, of one row or column, and of a single superpixel.
+#[test]
+fn lists_match_cpu() {
+    let Some(cuda) = device("lists_match_cpu") else { return };
+    let sizes = match short() {
+        true => vec![(1, 1), (3, 2), (1, 97), (97, 1), (120, 90), (131, 67)],
+        false => vec![(1, 1), (3, 2), (1, 900), (900, 1), (640, 480), (1921, 1079)],
+    };
+    for (w, h) in sizes {
+        for picture in [Picture::Natural, Picture::Flat, Picture::Noise, Picture::Halves] {
+            let frame = Buffer::new(info(w, h, PixelFormat::Rgb), picture, 3, 0);
+            let params = Params { superpixels: 3000, ..Params::default() };
+            let what = format!("{picture:?}");
+            let mut both = Both::new(&cuda, &with_list(0, params.clone()), frame.info, &what);
+            both.compare(&frame, &DRAWINGS[0]);
+            let all = both.cuda.regions().clone();
+            assert_eq!(all.merges.len(), all.count as usize - 1, "{what}");
+            let mut both = Both::new(&cuda, &with_list(1, params.clone()), frame.info, &what);
+            for regions in [1, 2, 8, 60, 700, 65_535] {
+                both.change(&with_list(regions, params.clone()));
+                both.compare(&frame, &DRAWINGS[0]);
+                let left = both.cuda.regions();
+                assert_eq!(left.merges.len(), left.count as usize - 1, "{what}: {regions}");
+                // What is merged first is the same list's beginning.
+                let heights = |merges: &[MergeStep]| merges.iter().map(|m| m.height).collect::<Vec<_>>();
+                let rest = &all.merges[all.merges.len() - left.merges.len()..];
+                assert_eq!(heights(&left.merges), heights(rest), "{what}: {regions}");
+            }
+        }
+    }
+}
+
+/// The list comes and goes while identities go on, with whatever is before it and behind.
+#[test]
+fn lists_of_clips_match_cpu() {
+    let Some(cuda) = device("lists_of_clips_match_cpu") else { return };
+    let off = |params: &Params| Params {
+        hierarchy: hierarchy::Params { levels: false, ..params.hierarchy.clone() },
+        ..params.clone()
+    };
+    for seed in 0..if short() { 24 } else { 100 } {
+        let pick = |salt: u64, n: u64| hash(seed * 83 + salt) % n;
+        let side = if short() { 120 } else { 400 };
+        let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
+        let clip = clip(geometry, PixelFormat::Rgb, seed, 6, [3, -2], (pick(3, 2) == 0).then_some(3));
+        let behind_merge = pick(4, 3) == 0;
+        let ratio = if behind_merge { 2.0 } else { 0.0 };
+        let regions = if behind_merge || pick(5, 2) == 0 { 0 } else { 1 + pick(6, 60) as u32 };
+        let merge = merge::Params { ratio, ..Default::default() };
+        let temporal = pick(7, 3) > 0;
+        let base = Params { temporal, superpixels: 300, merge, ..drawn_params(seed) };
+        let listed = with_list(regions, base);
+        let mut both = Both::new(&cuda, &off(&listed), clip[0].info, &format!("list of clip {seed}"));
+        for (i, buffer) in clip.iter().enumerate() {
+            match i {
+                1 | 4 => both.change(&listed),
+                3 => both.change(&off(&listed)),
+                _ => {}
+            }
+            both.compare(buffer, &DRAWINGS[i % 2]);
+            assert!([1, 2, 4, 5].contains(&i) || both.cuda.regions().merges.is_empty(), "{seed}: frame {i}");
+        }
+    }
+}
+
 /// A region that touches more others than rounds of pairs could ever take up: they are opened.
 #[test]
 fn islands_match_cpu() {
@@ -133,13 +205,9 @@ fn islands_match_cpu() {
     for (connectivity, regions) in [(true, 1), (true, 40), (false, 3)] {
         let params =
             Params { connectivity, min_region: 0.0, algorithm: algorithm.clone(), ..Params::default() };
-        compare(
-            &cuda,
-            &with_regions(regions, params),
-            std::slice::from_ref(&buffer),
-            &DRAWINGS[0],
-            "islands",
-        );
+        for params in [with_list(regions, params.clone()), with_regions(regions, params)] {
+            compare(&cuda, &params, std::slice::from_ref(&buffer), &DRAWINGS[0], "islands");
+        }
     }
 }
 
@@ -154,7 +222,11 @@ fn clips_match_cpu() {
         let motion = [pick(3, 9) as i32 - 4, pick(4, 9) as i32 - 4];
         let clip = clip(geometry, PixelFormat::Rgb, seed, 7, motion, (pick(5, 2) == 0).then_some(4));
         // Where the number of superpixels is not asked for, it follows that of regions.
-        let params = Params { temporal: true, superpixels: 300, ..drawn_params(seed) };
+        let drawn = drawn_params(seed);
+        let params = with_regions(
+            drawn.hierarchy.regions.max(1),
+            Params { temporal: true, superpixels: 300, ..drawn },
+        );
         let mut both = Both::new(&cuda, &params, clip[0].info, &format!("clip {seed}"));
         for (i, buffer) in clip.iter().enumerate() {
             if i == 2 && pick(6, 3) == 0 {

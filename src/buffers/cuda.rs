@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::regions::{Motion, Neighbor, Region};
+use crate::regions::{MergeStep, Motion, Neighbor, Region};
 use crate::temporal::device::State;
 
 /// Memory of the adjacency list, taken when it is first asked for.
@@ -36,6 +36,23 @@ pub(crate) struct NeighborMemory {
     pub degree: Memory<u32>,
     pub bucketed: Memory<[u32; 2]>,
     pub pairs: Memory<Neighbor>,
+}
+
+/// Memory of the list of merges.
+pub(crate) struct MergeMemory {
+    pub steps: Memory<MergeStep>,
+    pub count: Memory<u32>,
+}
+
+impl MergeMemory {
+    /// For a plan of at most so many regions; none where it lists nothing.
+    fn of(cuda: &Cuda, plan: &Plan, max_regions: usize) -> Result<Option<Self>> {
+        if !plan.lists_merges() {
+            return Ok(None);
+        }
+        let what = "list of merges";
+        Ok(Some(Self { steps: Memory::new(cuda, what, max_regions)?, count: Memory::new(cuda, what, 1)? }))
+    }
 }
 
 struct Recorded {
@@ -64,7 +81,7 @@ pub struct FrameBuffers {
     pub(crate) sums: [Memory<u32>; 3],
     /// The label plane; where something lasts, frames take turns between this and another.
     pub(crate) first_labels: Memory<u16>,
-    /// The lengths of a frame's results: labels, pairs.
+    /// The lengths of a frame's results, as `fetch_counts` brings them.
     counts: Mutex<Pinned>,
     results: ResultPool,
     pub(crate) component_labels: Memory<u16>,
@@ -72,6 +89,9 @@ pub struct FrameBuffers {
     pub(crate) means: Memory<u64>,
     pub(crate) records: Memory<Region>,
     pub(crate) neighbors: Option<NeighborMemory>,
+    pub(crate) merges: Option<MergeMemory>,
+    /// [`Plan::components_hold`].
+    pub(crate) components_hold: bool,
     /// Most touching pairs that a frame can have.
     pub(crate) max_pairs: usize,
     /// Pixels from which on a component never joins another.
@@ -136,13 +156,15 @@ impl FrameBuffers {
             ],
             first_labels: Memory::new(cuda, what, n)?,
             buffer: Mutex::new(None),
-            counts: Mutex::new(Pinned::new(cuda, what, 8)?),
+            counts: Mutex::new(Pinned::new(cuda, what, Counts::BYTES)?),
             results: ResultPool::default(),
             component_labels: Memory::new(cuda, what, n)?,
             regions: Memory::new(cuda, what, max_regions)?,
             means: Memory::new(cuda, what, max_regions)?,
             records: Memory::new(cuda, what, max_regions)?,
             neighbors: None,
+            merges: MergeMemory::of(cuda, plan, max_regions)?,
+            components_hold: plan.components_hold(),
             // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
             // three cells away, which leaves half of 7x7 - 1 pairs a cluster; no pixel begins more than two pairs.
             // Refining takes pixels further.
@@ -234,6 +256,10 @@ impl FrameBuffers {
         // Graphs and what they use may still be at work.
         self.queue.cuda.synchronize()?;
         self.graphs.clear();
+        self.components_hold = plan.components_hold();
+        if self.merges.is_some() != plan.lists_merges() {
+            self.merges = MergeMemory::of(&self.queue.cuda, plan, self.max_regions)?;
+        }
         match (&mut self.temporal, &plan.temporal) {
             (Some(state), Some(temporal)) => state.change(&self.queue.cuda, temporal, growth),
             _ => Ok(()),
@@ -324,8 +350,8 @@ impl FrameBuffers {
         Ok(())
     }
 
-    /// Numbers of labels and, where `outputs` asks for them, of touching pairs of the frame that was submitted last;
-    /// waits for them and so for all that was put on the stream before.
+    /// Numbers of labels and, where `outputs` or the plan asks for them, of touching pairs and merges of the frame that was submitted
+    /// last; waits for them and so for all that was put on the stream before.
     pub fn counts(&self, outputs: Outputs) -> Result<Counts> {
         let mut pinned = self.counts.lock().unwrap();
         let fetched = self.fetch_counts(outputs, &mut pinned);
@@ -334,16 +360,23 @@ impl FrameBuffers {
         Ok(Counts::read(outputs, &pinned))
     }
 
-    /// Puts the two numbers' way down on the stream.
+    /// Puts the numbers' way down on the stream, to where none is in flight.
     pub(crate) fn fetch_counts(&self, outputs: Outputs, to: &mut Pinned) -> Result<()> {
         let stage = "collect";
         let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
         self.sums[0].fetch(&self.queue.cuda, stage, counter, to, 0, 1)?;
-        match &self.neighbors {
-            Some(memory) if outputs.neighbors => {
-                memory.degree.fetch(&self.queue.cuda, stage, self.max_regions, to, 4, 1)
+        if let Some(memory) = &self.neighbors
+            && outputs.neighbors
+        {
+            memory.degree.fetch(&self.queue.cuda, stage, self.max_regions, to, 4, 1)?;
+        }
+        match &self.merges {
+            Some(memory) => memory.count.fetch(&self.queue.cuda, stage, 0, to, 8, 1),
+            None => {
+                // A plan before this one may have had some.
+                to.writable()[8..Counts::BYTES].fill(0);
+                Ok(())
             }
-            _ => Ok(()),
         }
     }
 
@@ -365,6 +398,7 @@ impl FrameBuffers {
                 self.records.address().raw(),
                 self.neighbors.as_ref().map_or(0, |memory| memory.pairs.address().raw()),
                 self.temporal.as_ref().map_or(0, |state| state.motion.address().raw()),
+                self.merges.as_ref().map_or(0, |memory| memory.steps.address().raw()),
             ],
             most: self.most_kept(label_stride, outputs),
             row: 2 * self.geometry.width as usize,
@@ -392,6 +426,7 @@ impl FrameBuffers {
                 0
             },
             if motion { self.max_regions * size_of::<Motion>() } else { 0 },
+            if self.merges.is_some() { self.max_regions * size_of::<MergeStep>() } else { 0 },
         ]
     }
 

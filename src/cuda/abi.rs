@@ -14,7 +14,7 @@ use super::launch::Argument;
 use super::tuning;
 use crate::algo::grid::Grid;
 use crate::color::ColorTables;
-use crate::regions::{Motion, Neighbor, Region};
+use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
 /// Address of items in device memory, or null.
 #[repr(transparent)]
@@ -357,7 +357,7 @@ arguments! {
         contrast: u64,
         position: u64,
         position_shift: u32,
-        unused: u32,
+        until: u32,
     }
 
     struct Hierarchy {
@@ -374,7 +374,14 @@ arguments! {
         lowest: Address<u32>,
         heads: Address<u32>,
         numbers: Address<u32>,
+        areas: Address<u32>,
         counts: Address<u32>,
+    }
+
+    struct MergeList {
+        keys: Address<u64>,
+        steps: Address<MergeStep>,
+        count: Address<u32>,
     }
 
     struct MeasureArgs {
@@ -565,6 +572,7 @@ records! {
 // Records of the metadata, which kernels write as they go out.
 check!(Region { track_id, area, centroid, mean_rgb, mean_lab, bounds });
 check!(Neighbor { a, b, length });
+check!(MergeStep { a, b, height, area });
 check!(Motion { velocity, age });
 
 impl GridArgs {

@@ -22,7 +22,7 @@ pub struct Kept {
 
 impl Kept {
     pub(crate) fn new(cuda: &Cuda) -> Result<Self> {
-        let counts = Pinned::new(cuda, "pinned memory", 8)?;
+        let counts = Pinned::new(cuda, "pinned memory", Counts::BYTES)?;
         let outputs = Outputs::default();
         Ok(Self { counts, counted: cuda.event()?, outputs, results: None, cuda: cuda.clone() })
     }

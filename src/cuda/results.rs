@@ -18,14 +18,14 @@ use super::pool::{Lent, Pool};
 use crate::cpu::memory;
 use crate::error::{Error, Result};
 use crate::params::Outputs;
-use crate::regions::{Motion, Neighbor, Region};
+use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
 /// Frames whose results stay on the device; those of more come down at once, so that a reader who keeps many frames
 /// does not fill the device.
 const MOST_KEPT: usize = 16;
 
 /// Number of [`Part`]s.
-pub(crate) const PARTS: usize = 4;
+pub(crate) const PARTS: usize = 5;
 
 const STAGE: &str = "keep results";
 
@@ -36,13 +36,18 @@ pub struct Counts {
     pub regions: u32,
     /// Number of touching pairs.
     pub pairs: u32,
+    /// Number of merges that are listed.
+    pub merges: u32,
 }
 
 impl Counts {
-    /// The two numbers as `FrameBuffers::fetch_counts` brought them.
+    /// Bytes of the numbers on their way down.
+    pub(crate) const BYTES: usize = 12;
+
+    /// The numbers as `FrameBuffers::fetch_counts` brought them.
     pub(crate) fn read(outputs: Outputs, from: &Pinned) -> Self {
         let words: &[u32] = bytemuck::cast_slice(from.bytes());
-        Self { regions: words[0], pairs: if outputs.neighbors { words[1] } else { 0 } }
+        Self { regions: words[0], pairs: if outputs.neighbors { words[1] } else { 0 }, merges: words[2] }
     }
 
     /// Bytes of each [`Part`], where `most` have room.
@@ -52,6 +57,7 @@ impl Counts {
             if outputs.table { self.regions as usize * size_of::<Region>() } else { 0 },
             self.pairs as usize * size_of::<Neighbor>(),
             self.regions as usize * size_of::<Motion>(),
+            self.merges as usize * size_of::<MergeStep>(),
         ];
         // Numbers may come from anybody.
         std::array::from_fn(|part| found[part].min(most[part]))
@@ -69,6 +75,8 @@ pub enum Part {
     Neighbors,
     /// One [`Motion`] a label, where identities last.
     Motion,
+    /// One [`MergeStep`] a merge that is listed.
+    Merges,
 }
 
 /// Where a frame's results stand until the next frame's take their place.

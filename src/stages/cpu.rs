@@ -158,6 +158,8 @@ impl Backend for Cpu {
         if let (Some(state), Some(temporal)) = (&mut buffers.temporal, &plan.temporal) {
             state.change(temporal, growth);
         }
+        // No stage may be left that does.
+        buffers.merges.clear();
         Ok(())
     }
 }

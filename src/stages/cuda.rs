@@ -127,10 +127,6 @@ impl Backend for Cuda {
         _: Internal,
     ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
         let Some(own) = plan.hierarchy else { return Ok(None) };
-        if own.levels {
-            let reason = "the list of merges is made on the CPU only; use the cpu backend".into();
-            return Err(Error::Backend { backend: "cuda", reason });
-        }
         Ok(Some(Box::new(hierarchy::cuda::Hierarchy::new(self, plan, buffers, own)?)))
     }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, a few for the cut.
+//! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, a few for the cut, two more for the list.
 
 use super::Plan as Own;
 use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
-use crate::cuda::abi::{Address, Forest, Hierarchy as Lists, HierarchyArgs, HierarchyJoin, HierarchySums};
+use crate::cuda::abi::{
+    Address, Forest, Hierarchy as Lists, HierarchyArgs, HierarchyJoin, HierarchySums, MergeList,
+};
 use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
@@ -16,17 +18,36 @@ use crate::post::merge;
 use crate::temporal::device::State;
 
 const MODULE: ModuleCode = module_code!("hierarchy");
+const LIST_MODULE: ModuleCode = module_code!("hierarchy_list");
 
 /// A frame of this size gives one block of [`MERGE_THREADS`] about a component a thread, and one of [`HIERARCHY_THREADS`] half as many
 /// slots of the table of pairs as threads, with S = 16.
 const PIXELS_A_BLOCK: u32 = 2048;
 const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
 /// `HIERARCHY_COUNTS` in kernels/hierarchy.cuh.
-const COUNTS: usize = 9;
+const COUNTS: usize = 10;
 
 /// Slots of a table for so many pairs: a power of two, more than twice as many.
 fn slots_for(pairs: usize) -> usize {
     2 << ((2 * pairs) | 31).ilog2()
+}
+
+/// What lists the merges that the cut leaves out.
+struct Listing {
+    keys: Kernel,
+    list: Kernel,
+    areas: Memory<u32>,
+}
+
+impl Listing {
+    fn new(cuda: &Cuda, labels: usize) -> Result<Self> {
+        let kernel = |name| cuda.device.kernel(&LIST_MODULE, name, "hierarchy");
+        Ok(Self {
+            keys: kernel("hierarchy_keys")?,
+            list: kernel("hierarchy_list")?,
+            areas: Memory::new(cuda, "device memory", labels)?,
+        })
+    }
 }
 
 pub(crate) struct Hierarchy {
@@ -41,6 +62,9 @@ pub(crate) struct Hierarchy {
     regions: Kernel,
     /// Labels before merging, where identities last.
     keep: Kernel,
+    listing: Option<Listing>,
+    /// Whether the label map stays as it is.
+    lists_only: bool,
     args: HierarchyArgs,
     sums: Memory<HierarchySums>,
     joins: Memory<HierarchyJoin>,
@@ -81,7 +105,10 @@ impl Hierarchy {
         let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
         let shared = |name| cuda.device.kernel(&merge::cuda::MODULE, name, "hierarchy");
         Ok(Self {
-            gather: if plan.connectivity { None } else { Some(shared("merge_gather")?) },
+            gather: match plan.connectivity || plan.merge.is_some() {
+                true => None,
+                false => Some(shared("merge_gather")?),
+            },
             start: kernel("hierarchy_start")?,
             measure: kernel("hierarchy_measure")?,
             rounds,
@@ -90,17 +117,19 @@ impl Hierarchy {
             label: kernel("hierarchy_label")?,
             regions: kernel("hierarchy_regions")?,
             keep: shared("merge_keep")?,
+            listing: if own.levels { Some(Listing::new(cuda, labels)?) } else { None },
+            lists_only: own.regions == 0,
             args: HierarchyArgs {
                 width,
                 height,
-                regions: own.regions,
+                regions: if own.regions > 0 { own.regions } else { u32::MAX },
                 planar: u32::from(plan.connectivity),
                 max_pairs: buffers.max_pairs as u32,
                 least: own.least,
                 contrast: own.contrast.into(),
                 position: own.position.into(),
                 position_shift: own.position_shift,
-                unused: 0,
+                until: if own.levels { 1 } else { own.regions },
             },
             sums: Memory::new(cuda, what, labels)?,
             joins: Memory::new(cuda, what, labels)?,
@@ -138,7 +167,26 @@ impl Hierarchy {
             lowest: self.lowest.address(),
             heads: self.heads.address(),
             numbers: self.numbers.address(),
+            areas: self.listing.as_ref().map_or(Address::NULL, |listing| listing.areas.address()),
             counts: self.counts.address(),
+        }
+    }
+
+    /// Lists the merges that the cut leaves out, by the labels that it gives.
+    fn list(&self, buffers: &FrameBuffers) -> Result<()> {
+        let (Some(listing), Some(memory)) = (&self.listing, &buffers.merges) else { return Ok(()) };
+        // Selections are over.
+        let list = MergeList {
+            keys: self.selected.address(),
+            steps: memory.steps.address(),
+            count: memory.count.address(),
+        };
+        let (lists, grid) = (self.lists(), (self.label_blocks, 1));
+        // SAFETY: the parameters of the kernels of kernels/hierarchy_list.cu; keys, areas and steps have an entry for each of the most
+        // regions, of which there are more than merges.
+        unsafe {
+            buffers.queue.launch(&listing.keys, grid, MERGE_THREADS, &mut args![lists, list])?;
+            buffers.queue.launch(&listing.list, grid, MERGE_THREADS, &mut args![lists, list])
         }
     }
 
@@ -167,7 +215,9 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
         let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (shape, features, queue) = (self.args, buffers.features(), &buffers.queue);
         let (over_components, over_labels) = ((self.blocks, 1), (self.label_blocks, 1));
-        let [from, merged] = buffers.temporal.as_ref().map_or([Address::NULL; 2], State::predecessors);
+        // Names of what stage `merge` leaves are none of superpixels.
+        let state = buffers.temporal.as_ref().filter(|_| !self.lists_only);
+        let [from, merged] = state.map_or([Address::NULL; 2], State::predecessors);
         // SAFETY: the parameters of the kernels of kernels/hierarchy.cu. Lists, labels and regions are as connectivity left them, whose
         // numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each of the most regions, and
         // tables with slots for the most pairs.
@@ -198,6 +248,10 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
                 NUMBER_THREADS,
                 &mut args![lists, counters],
             )?;
+            self.list(buffers)?;
+            if self.lists_only {
+                return Ok(());
+            }
             self.name(buffers)?;
             let names = &mut args![components, lists, labels, regions];
             queue.launch(&self.label, over_components, MERGE_THREADS, names)?;

@@ -15,7 +15,7 @@ use crate::cuda::{Cuda, DeviceFrame, Kept};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::regions::{Motion, Neighbor, Region, Regions};
+use crate::regions::{MergeStep, Motion, Neighbor, Region, Regions};
 
 const MODULE: ModuleCode = module_code!("statistics");
 
@@ -31,7 +31,6 @@ pub(crate) struct Statistics {
     lab_tables: Memory<u32>,
     lab_args: SpaceArgs,
     lab_features: u32,
-    components_hold: u32,
     refined: u32,
     /// Linear value of each code of the frame's bits, and how many codes there are.
     linear: Memory<u32>,
@@ -65,8 +64,6 @@ impl Statistics {
             lab_tables: FrameBuffers::lab_tables(cuda)?,
             lab_args: SpaceArgs::new(ColorTables::shared(ColorSpace::Lab, 8)?),
             lab_features: u32::from(plan.color_space == ColorSpace::Lab),
-            // Merging and refining bring them to the regions, too.
-            components_hold: u32::from(!plan.connectivity && !plan.merges() && plan.refine.is_none()),
             refined: u32::from(plan.refine.is_some()),
             linear: Memory::with(
                 cuda,
@@ -118,6 +115,11 @@ impl Statistics {
     }
 }
 
+/// Adds records, which may stand anywhere.
+fn append<T: bytemuck::AnyBitPattern>(to: &mut Vec<T>, bytes: &[u8]) {
+    to.extend(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
+}
+
 impl backend::Statistics<Cuda> for Statistics {
     fn measure(
         &mut self,
@@ -130,7 +132,7 @@ impl backend::Statistics<Cuda> for Statistics {
         let shape = MeasureArgs {
             label_stride: buffers.geometry.width,
             measure: u32::from(with_sums),
-            components_hold: self.components_hold,
+            components_hold: u32::from(buffers.components_hold),
             refined: self.refined,
         };
         let (components, component_labels) = (buffers.components(), buffers.component_labels.address());
@@ -198,45 +200,43 @@ impl backend::Statistics<Cuda> for Statistics {
         regions.table.clear();
         regions.neighbors.clear();
         regions.motion.clear();
-        let [_, table, pairs, motion] = buffers.most_kept(0, outputs);
-        if table + pairs == 0 {
+        regions.merges.clear();
+        let most = buffers.most_kept(0, outputs);
+        let needed = most.iter().sum();
+        if needed == 0 {
             return Ok(());
         }
-        if self.host.as_ref().is_none_or(|host| host.len() < table + pairs + motion) {
-            self.host = Some(Pinned::new(&buffers.queue.cuda, stage, table + pairs + motion)?);
+        if self.host.as_ref().is_none_or(|host| host.len() < needed) {
+            self.host = Some(Pinned::new(&buffers.queue.cuda, stage, needed)?);
         }
         let Some(host) = &mut self.host else { return Ok(()) };
-        let records = if outputs.table { counts.regions as usize } else { 0 };
-        let moved = if motion > 0 { records } else { 0 };
+        let [_, table, pairs, motion, merges] = counts.lengths(most, outputs);
+        let (at_pairs, at_motion) = (table, table + pairs);
+        let at_merges = at_motion + motion;
+        let cuda = &buffers.queue.cuda;
         let mut fetch = || {
-            buffers.records.fetch(&buffers.queue.cuda, stage, 0, host, 0, records)?;
+            buffers.records.fetch(cuda, stage, 0, host, 0, table / size_of::<Region>())?;
             if let Some(memory) = &buffers.neighbors {
-                memory.pairs.fetch(&buffers.queue.cuda, stage, 0, host, table, counts.pairs as usize)?;
+                memory.pairs.fetch(cuda, stage, 0, host, at_pairs, pairs / size_of::<Neighbor>())?;
             }
-            match &buffers.temporal {
-                Some(state) => state.motion.fetch(&buffers.queue.cuda, stage, 0, host, table + pairs, moved),
+            if let Some(state) = &buffers.temporal {
+                state.motion.fetch(cuda, stage, 0, host, at_motion, motion / size_of::<Motion>())?;
+            }
+            match &buffers.merges {
+                Some(memory) => {
+                    memory.steps.fetch(cuda, stage, 0, host, at_merges, merges / size_of::<MergeStep>())
+                }
                 None => Ok(()),
             }
         };
         let fetched = fetch();
         // After an error, too: others may be on their way.
         buffers.queue.cuda.synchronize().and(fetched)?;
-        let words = |at: usize, bytes: usize| &host.bytes()[at..at + bytes];
-        regions.table.extend(
-            words(0, records * size_of::<Region>())
-                .chunks_exact(size_of::<Region>())
-                .map(bytemuck::pod_read_unaligned::<Region>),
-        );
-        regions.motion.extend(
-            words(table + pairs, moved * size_of::<Motion>())
-                .chunks_exact(size_of::<Motion>())
-                .map(bytemuck::pod_read_unaligned::<Motion>),
-        );
-        regions.neighbors.extend(
-            words(table, counts.pairs as usize * size_of::<Neighbor>())
-                .chunks_exact(size_of::<Neighbor>())
-                .map(bytemuck::pod_read_unaligned::<Neighbor>),
-        );
+        let bytes = host.bytes();
+        append(&mut regions.table, &bytes[..table]);
+        append(&mut regions.neighbors, &bytes[at_pairs..][..pairs]);
+        append(&mut regions.motion, &bytes[at_motion..][..motion]);
+        append(&mut regions.merges, &bytes[at_merges..][..merges]);
         Ok(())
     }
 
