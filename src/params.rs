@@ -80,7 +80,7 @@ impl Default for Params {
 impl Params {
     /// Whether both backends can do it; else only the CPU can.
     pub fn runs_on_cuda(&self) -> bool {
-        self.algorithm.algorithm().capabilities().cuda && !self.hierarchy.levels
+        self.algorithm.algorithm().capabilities().cuda
     }
 
     /// Checks every value.

@@ -14,7 +14,7 @@ use cudarc::driver::sys;
 use device::{device, short};
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
-use gstsuperpixel::regions::{Neighbor, Region};
+use gstsuperpixel::regions::{MergeStep, Neighbor, Region};
 
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 
@@ -25,6 +25,7 @@ struct Attached {
     labels: Vec<u16>,
     table: Vec<Region>,
     neighbors: Vec<Neighbor>,
+    merges: Vec<MergeStep>,
 }
 
 /// All that leaves the element for a frame: every byte, padding too, and the metadata.
@@ -40,6 +41,7 @@ fn outcome(buffer: &gst::BufferRef) -> Outcome {
         labels: meta.labels().unwrap().as_slice().to_vec(),
         table: meta.table().unwrap(),
         neighbors: meta.neighbors().unwrap(),
+        merges: meta.merges().unwrap(),
     });
     Outcome { bytes: bytes(buffer), attached }
 }
@@ -53,6 +55,7 @@ fn assert_same(cpu: &Outcome, cuda: &Outcome, case: &str) {
             assert_eq!((first, cpu.labels.len()), (None, cuda.labels.len()), "{case}: labels");
             assert!(cpu.table == cuda.table, "{case}: region table");
             assert!(cpu.neighbors == cuda.neighbors, "{case}: neighbors");
+            assert!(cpu.merges == cuda.merges, "{case}: merges");
         }
         (cpu, cuda) => assert!(cpu.is_none() && cuda.is_none(), "{case}: metadata on one side only"),
     }
@@ -197,6 +200,18 @@ fn properties_take_effect_on_the_next_frame() {
         ("region-table", "false"),
         ("neighbors", "false"),
         ("neighbors", "true"),
+        ("hierarchy", "true"),
+        ("regions", "6"),
+        ("hierarchy", "false"),
+        ("hierarchy", "true"),
+        ("regions", "0"),
+        ("connectivity", "false"),
+        ("hierarchy", "false"),
+        ("hierarchy", "true"),
+        ("merge", "2"),
+        ("hierarchy", "false"),
+        ("merge", "0"),
+        ("connectivity", "true"),
         ("labels", "false"),
         ("overlay", "mean-color-boundaries"),
         ("labels", "true"),
@@ -240,6 +255,9 @@ fn properties_may_change_at_any_time() {
             5 => element.set_property("region-table", i / 8 % 3 != 0),
             6 => element.set_property("compactness", 0.5 + (i % 90) as f32),
             _ => element.set_property("iterations", 1 + i % 7),
+        }
+        if i % 3 == 0 {
+            element.set_property("hierarchy", i % 2 == 0);
         }
         if i % 5 == 0 {
             let frame = frames.recv_timeout(std::time::Duration::from_secs(60));

@@ -147,7 +147,7 @@ fn results_are_no_longer_than_what_there_is() {
     let mut engine = Engine::new(cuda.clone(), plan()).unwrap();
     let mut staging = Staging::new(&cuda, info()).unwrap();
     let buffer = buffer(1);
-    let most = Counts { regions: u32::MAX, pairs: u32::MAX };
+    let most = Counts { regions: u32::MAX, pairs: u32::MAX, merges: u32::MAX };
     // Nothing has been submitted yet; then, neighbors have not been asked for.
     drop(engine.buffers().keep(Some(most), ALL).unwrap());
     let frame = staging.upload(&buffer.frame()).unwrap();
@@ -155,11 +155,12 @@ fn results_are_no_longer_than_what_there_is() {
     for counts in [None, Some(most), Some(Counts::default())] {
         let mut kept = engine.buffers().keep(counts, ALL).unwrap();
         kept.finalize(most, ALL).unwrap();
-        for part in [Part::Labels, Part::Table, Part::Neighbors, Part::Motion] {
+        for part in [Part::Labels, Part::Table, Part::Neighbors, Part::Motion, Part::Merges] {
             assert!(!kept.address(part).unwrap().is_null());
             assert!(kept.bytes(part) <= 97 * 71 * 40, "{part:?}: {} bytes", kept.bytes(part));
         }
         assert_eq!(kept.bytes(Part::Neighbors), 0, "there are none");
+        assert_eq!(kept.bytes(Part::Merges), 0, "there are none");
     }
     assert_eq!(engine.finish().unwrap().table.len(), engine.regions().count as usize);
 }

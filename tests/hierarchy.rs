@@ -528,6 +528,20 @@ fn what_was_together_is_held_as_specified() {
 }
 
 #[test]
+fn no_list_stays_where_none_is_wanted() {
+    let buffer = Buffer::new(info(90, 70), Picture::Natural, 6, 0);
+    let plan = |levels| {
+        let mut params = Params { superpixels: 200, ..Params::default() };
+        params.hierarchy.levels = levels;
+        Plan::new(&params, buffer.info).unwrap()
+    };
+    let mut engine = Engine::new(CPU[1].clone(), plan(true)).unwrap();
+    assert!(!segment_with(&mut engine, &buffer).1.merges.is_empty());
+    assert!(engine.change(&plan(false)).unwrap());
+    assert!(segment_with(&mut engine, &buffer).1.merges.is_empty());
+}
+
+#[test]
 fn a_list_behind_stage_merge_is_of_its_regions() {
     let geometry = Geometry::new(150, 110).unwrap();
     let clip = clip(geometry, PixelFormat::Rgb, 9, 8, [3, 2], Some(4));

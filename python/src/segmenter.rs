@@ -53,7 +53,7 @@ use crate::tables;
 /// superpixel_size : int, optional
 ///     Grid step in px, 4 to 1024, instead of `n_segments`.
 /// levels : bool
-///     Also find `merges`: what would be merged next, down to one region. On the CPU only.
+///     Also find `merges`: what would be merged next, down to one region.
 /// **parameters
 ///     What the algorithm takes, with the names and defaults of its function: see `slic`, `lsc`, `quickshift` and `snic`.
 ///
@@ -429,12 +429,15 @@ impl Segmenter {
     /// Fields: `a`, `b` (uint32: a label of each of the two regions that become one; the first one's is then part of that of `a`),
     /// `height` (float32: how unlike they are, at least as much as in any step before; without a unit), `area` (uint32: px of the
     /// region that they are in, with all that joined it at the same time). As many steps as there are regions but one, or fewer where
-    /// some do not touch.
+    /// some do not touch. Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
         self.needs(guard.params.hierarchy.levels, "levels")?;
-        records(py, &MERGE, bytemuck::cast_slice(&guard.regions()?.merges))
+        match guard.on_device()? {
+            Some(mut source) => source.columns(py, &tables::MERGES),
+            None => records(py, &MERGE, bytemuck::cast_slice(&guard.regions()?.merges)),
+        }
     }
 
     /// ndarray of int64, shape (2, 2E): the same pairs as PyTorch Geometric takes them, a copy.

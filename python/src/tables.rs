@@ -54,6 +54,17 @@ pub const NEIGHBORS: Layout = Layout {
     fields: &[field("a", Dtype::I32, 0, 0), field("b", Dtype::I32, 1, 0), field("length", Dtype::I32, 2, 0)],
 };
 
+pub const MERGES: Layout = Layout {
+    part: Part::Merges,
+    words: 4,
+    fields: &[
+        field("a", Dtype::I32, 0, 0),
+        field("b", Dtype::I32, 1, 0),
+        field("height", Dtype::F32, 2, 0),
+        field("area", Dtype::I32, 3, 0),
+    ],
+};
+
 /// An array of the library, or of ours.
 enum Made<'py> {
     Theirs(Bound<'py, PyAny>),
@@ -105,7 +116,11 @@ impl Source<'_> {
     /// The columns of a table.
     pub fn columns<'py>(&mut self, py: Python<'py>, layout: &Layout) -> PyResult<Bound<'py, PyAny>> {
         let counts = self.counts(py)?;
-        let rows = if layout.part == Part::Neighbors { counts.pairs } else { counts.regions } as usize;
+        let rows = match layout.part {
+            Part::Neighbors => counts.pairs,
+            Part::Merges => counts.merges,
+            _ => counts.regions,
+        } as usize;
         let made = self.make(py, Table::Records(layout.part), Dtype::I32, [rows, layout.words])?;
         let columns = PyDict::new(py);
         for field in layout.fields {

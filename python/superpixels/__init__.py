@@ -89,7 +89,7 @@ _COMMON = """connectivity : bool
     n_regions : int
         Merge regions to exactly so many, the most alike first, 0 to 65535; to as few as can be where the pieces of a mask do not
         touch. By a grid there are at least three superpixels for each, and if `n_segments` is not above 100 about 2000. 0 is
-        off. On the CPU only, and not with `merge`.
+        off. Not with `merge`.
     regions_compactness : float
         For `n_regions`: weight of position against color, 0 to 100. Higher is more regular.
     order : {{"rgb", "bgr"}}

@@ -92,7 +92,7 @@ impl CpuEngine {
             table: task.outputs.table.then(|| meta::records(&kept.table)),
             motion: (!kept.motion.is_empty()).then(|| meta::records(&kept.motion)),
             neighbors: task.outputs.neighbors.then(|| meta::records(&kept.neighbors)),
-            hierarchy: engine.plan().hierarchy.filter(|own| own.levels).map(|_| meta::records(&kept.merges)),
+            hierarchy: task.merges.then(|| meta::records(&kept.merges)),
         })
     }
 }

@@ -111,11 +111,8 @@ impl State {
 }
 
 fn cpu_only(params: &Params) -> String {
-    let what = match params.hierarchy.levels {
-        true => "hierarchy=true runs".into(),
-        false => format!("algo={} runs", params.algorithm.algorithm().nick()),
-    };
-    format!("{what} on the CPU only; set backend=cpu or backend=auto")
+    let nick = params.algorithm.algorithm().nick();
+    format!("algo={nick} runs on the CPU only; set backend=cpu or backend=auto")
 }
 
 /// The error of a frame that comes after one that ended the stream.
@@ -272,13 +269,19 @@ impl Superpixel {
     pub(super) fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), Failure> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
-        let task = Task { outputs: settings.outputs(), labels: settings.labels, drawing: settings.drawing() };
+        let params = settings.params();
+        let task = Task {
+            outputs: settings.outputs(),
+            labels: settings.labels,
+            merges: params.hierarchy.levels,
+            drawing: settings.drawing(),
+        };
         let stream = state.stream.as_ref().ok_or_else(restart)?;
         if let Some(reason) = frame::foreign_crop(buffer, &stream.info) {
             return Err(reason.into());
         }
         let (frame, context) = (stream.frame, DeviceContext::of(buffer, stream)?);
-        self.prepare(state, settings.params(), frame, context)?;
+        self.prepare(state, params, frame, context)?;
         let flushed = self.discontinuity.swap(false, Ordering::Relaxed);
         let reverse = self.obj().segment().rate() < 0.0;
         let discontinuous =

@@ -18,6 +18,8 @@ pub(super) struct Task {
     pub outputs: Outputs,
     /// Whether what was found is to be attached.
     pub labels: bool,
+    /// Whether what would be merged next is among that.
+    pub merges: bool,
     /// `None` leaves the pixels alone.
     pub drawing: Option<Drawing>,
 }

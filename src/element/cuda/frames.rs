@@ -474,6 +474,7 @@ fn found(
         found.labels = Some(results::label_buffer(&kept, frame.geometry)?);
         found.table = task.outputs.table.then(|| results::buffer(&kept, Part::Table));
         found.neighbors = task.outputs.neighbors.then(|| results::buffer(&kept, Part::Neighbors));
+        found.hierarchy = task.merges.then(|| results::buffer(&kept, Part::Merges));
         found.motion = (kept.bytes(Part::Motion) > 0).then(|| results::buffer(&kept, Part::Motion));
     }
     Ok(found)
