@@ -146,6 +146,7 @@ impl Plan {
     }
 
     /// Whether the merges that are not made are listed.
+    #[cfg(feature = "cuda")]
     pub(crate) fn lists_merges(&self) -> bool {
         self.hierarchy.is_some_and(|own| own.levels)
     }

@@ -70,15 +70,16 @@ def hierarchy(
     return labels, segmenter.merges
 
 
-def cut(labels: _np.ndarray, merges: _np.ndarray, n_regions: int) -> _np.ndarray:
+def cut(labels: _np.ndarray, merges: _np.ndarray | dict[str, _np.ndarray], n_regions: int) -> _np.ndarray:
     """A coarser level of a label map.
 
     Parameters
     ----------
     labels : ndarray of uint16, shape (H, W)
         The label map that `merges` came with.
-    merges : ndarray of shape (M,)
-        All its steps: of `hierarchy`, or `Segmenter.merges`.
+    merges : ndarray of shape (M,), or dict of ndarray
+        All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's memory,
+        array by array.
     n_regions : int
         Wanted number of regions; where they do not all touch, a few more are left.
 
@@ -96,9 +97,22 @@ def cut(labels: _np.ndarray, merges: _np.ndarray, n_regions: int) -> _np.ndarray
     labels = _label_map(labels)
     if labels.dtype != _np.uint16:
         raise TypeError(f"labels must be uint16, as they come out, got {labels.dtype}")
-    merges = _np.asarray(merges)
+    merges = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
     if merges.ndim != 1 or merges.dtype.names != ("a", "b", "height", "area") or merges.dtype.itemsize != 16:
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
     out = _np.array(labels, order="C")
     _native.cut(out, _np.ascontiguousarray(merges).view(_np.uint8), n_regions)
     return out
+
+
+def _records(columns: dict[str, _np.ndarray]) -> _np.ndarray:
+    """Steps by columns as structured array."""
+    if set(columns) != {"a", "b", "height", "area"}:
+        raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
+    arrays = {name: _np.asarray(column) for name, column in columns.items()}
+    records = _np.empty(len(arrays["a"]), [("a", "<u4"), ("b", "<u4"), ("height", "<f4"), ("area", "<u4")])
+    for name, array in arrays.items():
+        if array.shape != records.shape or array.dtype.itemsize != 4:
+            raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
+        records[name] = array if name == "height" else array.view(_np.uint32)
+    return records

@@ -24,7 +24,8 @@ def frames(picture, count):
 
 
 def same_tables(device, host):
-    for name in ["regions", "motion", "neighbors"]:
+    levels = ["merges"] if host.parameters["levels"] else []
+    for name in ["regions", "motion", "neighbors"] + levels:
         found, wanted = getattr(device, name), getattr(host, name)
         assert list(found) == list(wanted.dtype.names)
         for field in found:
@@ -98,7 +99,7 @@ def test_temporal_frames(algorithm, kind, driver, picture):
 
 
 def test_numpy_frames_on_the_device(driver, picture):
-    device, host = sp.Segmenter(device="cuda", temporal=True), sp.Segmenter(device="cpu", temporal=True)
+    device, host = (sp.Segmenter(device=name, temporal=True, levels=True) for name in ("cuda", "cpu"))
     assert (device.device, host.device) == ("cuda:0", "cpu")
     for i, frame in enumerate(frames(picture, 5)):
         want = host.segment(frame)
@@ -109,12 +110,27 @@ def test_numpy_frames_on_the_device(driver, picture):
             continue
         labels = device.segment(frame)
         assert labels.dtype == np.uint16 and np.array_equal(labels, want)
-        for name in ["regions", "motion", "neighbors", "edge_index"]:
+        for name in ["regions", "motion", "neighbors", "edge_index", "merges"]:
             assert np.array_equal(getattr(device, name), getattr(host, name)), name
     out = np.zeros((122, 170), np.uint16)[:, 3:166]
     assert device.segment(frame, out=out) is out and np.array_equal(out, host.segment(frame))
     for name in ["cuda:0", type("Device", (), {"__str__": lambda self: "cuda:0"})()]:
         assert sp.Segmenter(device=name).device == "cuda:0"
+
+
+@pytest.mark.parametrize("count", [0, 30])
+def test_levels(count, kind, driver, picture):
+    device, host = (sp.Segmenter(n_segments=300, n_regions=count, levels=True, temporal=True) for _ in range(2))
+    for frame in frames(picture, 3):
+        labels, want = device.segment(kind(driver, frame)).numpy(), host.segment(frame)
+        assert np.array_equal(labels, want) and len(host.merges) == host.n_regions - 1
+        same_tables(device, host)
+        merges = {name: column.numpy() for name, column in device.merges.items()}
+        assert np.array_equal(sp.cut(want, merges, 7), sp.cut(want, host.merges, 7))
+    device.set(levels=False)
+    device.segment(kind(driver, picture))
+    with pytest.raises(RuntimeError, match="levels=True"):
+        device.merges
 
 
 def test_out(kind, driver, picture):

@@ -106,7 +106,10 @@ def test_cuts_of_segmenters_and_masks(picture):
 
 def test_cuts_that_are_refused(picture):
     labels, merges = sp.hierarchy(picture, 100)
-    for bad in [(labels.astype(int), merges), (labels, merges["a"]), (labels, None), (labels[0], merges)]:
+    columns = {name: merges[name] for name in merges.dtype.names}
+    assert np.array_equal(sp.cut(labels, columns, 5), sp.cut(labels, merges, 5))
+    wrong = [{}, {"a": merges["a"]}, columns | {"b": merges["b"][1:]}, columns | {"area": merges["area"].astype(float)}]
+    for bad in [(labels.astype(int), merges), (labels, merges["a"]), (labels, None), (labels[0], merges), *((labels, w) for w in wrong)]:
         with pytest.raises(TypeError):
             sp.cut(*bad, 5)
     with pytest.raises(ValueError, match="another label map"):
