@@ -30,6 +30,7 @@ const FUNCTIONS: [&str; 10] = [
     "refine_row_body",
     "slic_assign_band_body",
     "slic_label_band_body",
+    "sum_features_body",
     "track_slots_body",
 ];
 

@@ -4,9 +4,8 @@
 use std::ops::Range;
 
 use super::connectivity::components::Sums;
-use super::runs::{RowSums, for_each_run, packed};
+use super::runs::{RowSums, for_each_run};
 use super::statistics::cpu::label_span;
-use crate::color::unpack;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::Labels;
@@ -29,7 +28,7 @@ impl BandSums {
         memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
         for y in rows {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
-            self.row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
+            self.row_sums.take_features(pixels);
             for_each_run(row, |columns| {
                 // What is outside of a mask has none.
                 let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::color::unpack;
+use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
 
 /// Pixels that are compared at a time.
@@ -58,6 +60,9 @@ pub(crate) fn for_each_run<T: Copy + PartialEq>(row: &[T], mut visit: impl FnMut
     }
 }
 
+/// Features that are worked on together.
+const PIECE: usize = 32;
+
 /// Bits of a sum of one channel, and pixels with channels of 11 bits that fit in it.
 const FIELD: u32 = 21;
 const FIELD_PIXELS: usize = 1024;
@@ -87,7 +92,13 @@ impl RowSums {
         }
     }
 
-    /// The same, N pixels at a time from columns that `pixels` is told; what it writes behind the row's end does not count.
+    /// Takes a row of features.
+    pub fn take_features(&mut self, features: &[u32]) {
+        self.before.resize(features.len() + 1, 0);
+        sum_features(&mut self.before[1..], features);
+    }
+
+    /// Takes a row of pixels, N at a time from columns that `pixels` is told; what it writes behind the row's end does not count.
     #[inline(always)]
     pub fn take_pieces<const N: usize>(
         &mut self,
@@ -122,6 +133,33 @@ impl RowSums {
     }
 }
 
+by_level! {
+    /// Sums of the features up to each, packed.
+    fn sum_features(sums: &mut [u64], features: &[u32]) = sum_features_body
+}
+
+#[inline(always)]
+fn sum_features_body(sums: &mut [u64], features: &[u32]) {
+    let mut sum = 0u64;
+    let mut add = |sums: &mut [u64], pixels: &[u64]| {
+        for (before, pixel) in sums.iter_mut().zip(pixels) {
+            sum = sum.wrapping_add(*pixel);
+            *before = sum;
+        }
+    };
+    let channels = |&feature: &u32| packed(unpack(feature));
+    // Vectors separate the channels, which one loop with the sums would do pixel by pixel.
+    let (pieces, rest) = features.as_chunks::<PIECE>();
+    let (sum_pieces, sum_rest) = sums.as_chunks_mut::<PIECE>();
+    let mut pixels = [0; PIECE];
+    for (sums, piece) in sum_pieces.iter_mut().zip(pieces) {
+        pixels.iter_mut().zip(piece).for_each(|(pixel, feature)| *pixel = channels(feature));
+        add(sums, &pixels);
+    }
+    pixels.iter_mut().zip(rest).for_each(|(pixel, feature)| *pixel = channels(feature));
+    add(sum_rest, &pixels);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +188,14 @@ mod tests {
             let wanted: [u64; 3] =
                 [0, 1, 2].map(|i| row[columns.clone()].iter().map(|pixel| u64::from(pixel[i])).sum());
             assert_eq!(sums.over(columns.clone()), wanted, "{columns:?}");
+        }
+        for width in [1, 31, 32, 33, 2999, 3000] {
+            // 11 bits, of which the first channel has 10.
+            let features: Vec<u32> =
+                row[..width].iter().map(|p| p[0] >> 1 | p[1] << 10 | p[2] << 21).collect();
+            sums.take_features(&features);
+            let wanted: [u64; 3] = [0, 1, 2].map(|i| features.iter().map(|&f| u64::from(unpack(f)[i])).sum());
+            assert_eq!(sums.over(0..width), wanted, "{width}");
         }
     }
 }

@@ -19,8 +19,9 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::Largest;
 
-/// Rows that one task works on.
-const STRIP: usize = 32;
+/// Rows that one task works on: several tasks for each thread, but not too many borders. Results do not depend on it.
+const STRIP_ROWS: Range<usize> = 8..32;
+const STRIPS: usize = 8;
 /// Edges from which on a round is worth other threads' while.
 const MANY_EDGES: usize = 1000;
 
@@ -39,6 +40,8 @@ fn write_run(row: &mut [u16], columns: Range<usize>, label: u16) {
 pub(crate) struct Connectivity {
     cpu: Cpu,
     geometry: Geometry,
+    /// Of a strip, but for the last.
+    rows: usize,
     clusters: usize,
     min_region: u32,
     /// Whether there may be more of the smallest regions than labels can name.
@@ -55,10 +58,14 @@ pub(crate) struct Connectivity {
 
 impl Connectivity {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
-        let strips = (plan.frame.geometry.height as usize).div_ceil(STRIP);
+        let (height, threads) = (plan.frame.geometry.height as usize, cpu.threads());
+        let most = if threads == 1 { STRIP_ROWS.end } else { height / (STRIPS * threads) };
+        let rows = most.clamp(STRIP_ROWS.start, STRIP_ROWS.end);
+        let strips = height.div_ceil(rows);
         Self {
             cpu: cpu.clone(),
             geometry: plan.frame.geometry,
+            rows,
             clusters: plan.max_clusters(),
             min_region: plan.min_region,
             may_overflow: plan.may_overflow(),
@@ -102,9 +109,9 @@ impl Connectivity {
         features: &[u32],
     ) -> Result<()> {
         let Geometry { width, height } = self.geometry;
-        let (width, height) = (width as usize, height as usize);
+        let (width, height, rows) = (width as usize, height as usize, self.rows);
         self.for_each_strip(true, |i, strip, _, _| {
-            strip.scan(&cluster_row, features, i * STRIP, STRIP.min(height - i * STRIP))
+            strip.scan(&cluster_row, features, i * rows, rows.min(height - i * rows))
         })?;
         let Self { strips, borders, components, .. } = self;
         let mut count = 0;
@@ -124,7 +131,7 @@ impl Connectivity {
         })?;
         self.for_each_strip(true, |i, strip, borders, all| {
             let Some(border) = i.checked_sub(1).map(|above| &borders[above]) else { return Ok(()) };
-            let (above, below) = (cluster_row(i * STRIP - 1), cluster_row(i * STRIP));
+            let (above, below) = (cluster_row(i * rows - 1), cluster_row(i * rows));
             overlaps(&border.starts, &strip.starts[strip.runs(0)], width, |u, l, x| {
                 if above[x] == below[x] {
                     all.unite(border.components[u], strip.offset + strip.components[l]);
@@ -255,7 +262,7 @@ impl Connectivity {
     fn write_labels(&self, labels: &mut Labels<'_>) {
         let Self { cpu, strips, labels: numbers, .. } = self;
         cpu.run(|| {
-            labels.bands_mut(STRIP).zip(strips).for_each(|(mut band, strip)| {
+            labels.bands_mut(self.rows).zip(strips).for_each(|(mut band, strip)| {
                 for y in 0..band.rows() {
                     let row = band.row_mut(y);
                     let runs = strip.runs(y);

@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use super::components::{COMPONENTS, EDGES, RUNS, Sums, find, unite};
 use super::shared::{Components, Tag};
-use crate::color::unpack;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
-use crate::post::runs::{RowSums, for_each_change, packed};
+use crate::post::runs::{RowSums, for_each_change};
 
 /// Pairs that a strip remembers.
 const SEEN: usize = 1 << (u64::BITS - 54);
@@ -139,7 +138,7 @@ impl Strip {
         let (starts, components, parents) = (&starts[..], &mut components[..], &mut parents[..]);
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
-            row_sums.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
+            row_sums.take_features(pixels);
             let runs = firsts[y] as usize..firsts[y + 1] as usize;
             memory::reserve(sums, COMPONENTS, runs.len())?;
             memory::reserve(clusters, COMPONENTS, runs.len())?;

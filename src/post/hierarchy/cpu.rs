@@ -13,7 +13,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
-use crate::post::runs::{RowSums, for_each_difference, for_each_run, packed};
+use crate::post::runs::{RowSums, for_each_difference, for_each_run};
 use crate::post::statistics::cpu::label_span;
 use crate::temporal::merged::Part;
 
@@ -89,7 +89,7 @@ impl Band {
     /// Sums of a row's runs, and what is between neighbors in it.
     fn measure_row(&mut self, row: &[u16], pixels: &[u32], y: usize) -> Result<()> {
         let Self { lowest, sums, pairs, row_sums } = self;
-        row_sums.take(row.len(), pixels.iter().map(|&feature| packed(unpack(feature))));
+        row_sums.take_features(pixels);
         let mut done = Ok(());
         for_each_run(row, |columns| {
             let start = columns.start;
