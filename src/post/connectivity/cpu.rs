@@ -23,12 +23,12 @@ use crate::temporal::state::Largest;
 const STRIP_ROWS: Range<usize> = 8..32;
 const STRIPS: usize = 8;
 /// Edges from which on a round is worth other threads' while.
-const MANY_EDGES: usize = 1000;
+const MANY_EDGES: usize = 2500;
 
 /// Writes the label of a run, and at will over the runs behind it, which come next: most are short, and one store does.
 #[inline(always)]
 fn write_run(row: &mut [u16], columns: Range<usize>, label: u16) {
-    const PIECE: usize = 8;
+    const PIECE: usize = 16;
     for x in columns.clone().step_by(PIECE) {
         match row[x..].first_chunk_mut() {
             Some(piece) => *piece = [label; PIECE],
