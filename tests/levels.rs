@@ -20,7 +20,7 @@ use pictures::{Buffer, Picture, clip};
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 10] = [
+const FUNCTIONS: [&str; 11] = [
     "density_row_body",
     "ingest_row_body",
     "link_row_body",
