@@ -4,11 +4,12 @@
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use super::matching::refill;
 use super::predict::feature_difference;
-use super::state::{NONE, Samples, Slot, SlotSamples, State};
+use super::state::{NONE, Samples, Slot, State};
 use super::{
     POSITION_UNIT, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step,
     whole_px,
@@ -109,17 +110,8 @@ impl State {
         if !plan.in_slots {
             return Ok(());
         }
-        let (nx, homes) = (grid.nx as usize, &mut scratch.homes);
-        refill(
-            homes,
-            slots.iter().filter(|s| s.region != NONE).map(|s| s.region as usize + 1).max().unwrap_or(0),
-            NONE,
-        )?;
-        for (k, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.region != NONE) {
-            debug_assert_eq!(homes[slot.region as usize], NONE, "a region has one slot");
-            homes[slot.region as usize] = ((k / nx) << 16 | (k % nx)) as u32;
-        }
-        let tracking = Tracking { grid, homes, labels, last, now: features, shift: *shift };
+        let nx = grid.nx as usize;
+        let tracking = Tracking { grid, labels, last, now: features, shift: *shift };
         cpu.run(|| {
             let rows = (grid.ny as usize).div_ceil(scratch.samples.len());
             let parts = slots.par_chunks_mut(rows * nx).zip(&mut scratch.samples).enumerate();
@@ -130,29 +122,34 @@ impl State {
 
 /// Bounds of nothing, which a shift can still be added to.
 const NOWHERE: [i32; 2] = [i32::MAX / 2, i32::MIN / 2];
-const NO_SAMPLES: SlotSamples = SlotSamples { count: 0, end: 0, columns: NOWHERE, rows: NOWHERE };
 
-/// Samples of a region.
+/// Samples of a region, in raster order.
 struct Region<'a> {
+    places: &'a [u32],
     at: &'a [i32],
     features: &'a [u32],
+    /// First and last column, and row.
     columns: [i32; 2],
     rows: [i32; 2],
 }
 
-impl Samples {
-    fn of(&self, slot: usize) -> Region<'_> {
-        let SlotSamples { count, end, columns, rows } = self.slots[slot];
-        let own = end - count..end;
-        Region { at: &self.at[own.clone()], features: &self.features[own], columns, rows }
+impl Region<'_> {
+    /// Whether all samples are inside of a frame after a shift, and so far all around it.
+    #[inline(always)]
+    fn stays_inside(&self, grid: &Grid, [dx, dy]: [i32; 2], around: i32) -> bool {
+        let inside = |[first, last]: [i32; 2], by: i32, side: u32| {
+            first + by - around >= 0 && last + by + around < side as i32
+        };
+        inside(self.columns, dx, grid.geometry.width) && inside(self.rows, dy, grid.geometry.height)
     }
 }
+
+/// The least difference so far, and its shift.
+type Best = ([i32; 2], u32);
 
 /// What the motion of regions is found from.
 struct Tracking<'a> {
     grid: &'a Grid,
-    /// Where the slot of each region is: column, and row in the upper half; or none.
-    homes: &'a [u32],
     /// The last frame's labels and features.
     labels: &'a [u16],
     last: &'a [u32],
@@ -162,83 +159,146 @@ struct Tracking<'a> {
 }
 
 impl Tracking<'_> {
-    /// Takes the samples of the regions of `count` slots, whole rows from row `first` on: each from the 3x3 cells around its slot.
+    /// Takes the samples of a region from the 3x3 cells around its slot's.
     #[inline(always)]
-    fn collect(&self, first: usize, count: usize, samples: &mut Samples) -> Result<()> {
+    fn collect<'a>(
+        &self,
+        (gx, gy): (usize, usize),
+        region: u32,
+        samples: &'a mut Samples,
+    ) -> Result<Region<'a>> {
         const WHAT: &str = "samples of regions";
-        let grid = self.grid;
-        let (nx, ny, step) = (grid.nx as usize, grid.ny as usize, track_step(grid));
-        let rows = count / nx;
-        let Samples { found, slots, at, features } = samples;
-        found.clear();
-        refill(slots, count, NO_SAMPLES)?;
-        for gy in first.saturating_sub(1)..(first + rows + 1).min(ny) {
-            let lines = grid.rows(gy);
-            for y in (lines.start.next_multiple_of(step)..lines.end).step_by(step) {
-                let row = y * grid.geometry.width as usize;
-                memory::reserve(found, WHAT, grid.geometry.width.div_ceil(step as u32) as usize)?;
-                for gx in 0..nx {
-                    let columns = grid.columns(gx);
-                    for x in (columns.start.next_multiple_of(step)..columns.end).step_by(step) {
-                        let Some(&home) = self.homes.get(usize::from(self.labels[row + x])) else { continue };
-                        let (sx, sy) = ((home & 0xffff) as usize, (home >> 16) as usize);
-                        // None is far from every cell.
-                        if sx.abs_diff(gx) > 1 || sy.abs_diff(gy) > 1 || sy < first || sy >= first + rows {
-                            continue;
-                        }
-                        let slot = (sy - first) * nx + sx;
-                        found.push((slot as u32, (row + x) as i32));
-                        let own = &mut slots[slot];
-                        own.count += 1;
-                        for (bounds, v) in [(&mut own.columns, x as i32), (&mut own.rows, y as i32)] {
-                            *bounds = [bounds[0].min(v), bounds[1].max(v)];
-                        }
-                    }
-                }
+        let (grid, step) = (self.grid, track_step(self.grid));
+        let (nx, ny, width) = (grid.nx as usize, grid.ny as usize, grid.geometry.width as usize);
+        let around = |first: Range<usize>, last: Range<usize>| first.start.next_multiple_of(step)..last.end;
+        let columns = around(grid.columns(gx.saturating_sub(1)), grid.columns((gx + 1).min(nx - 1)));
+        let rows = around(grid.rows(gy.saturating_sub(1)), grid.rows((gy + 1).min(ny - 1)));
+        let most = columns.len().div_ceil(step) * rows.len().div_ceil(step);
+        let Samples { places, at, features } = samples;
+        memory::lengthen(places, WHAT, most)?;
+        memory::lengthen(at, WHAT, most)?;
+        memory::lengthen(features, WHAT, most)?;
+        // Each is written, and the next over it unless it is one of the region's: a branch would often go the other way.
+        let mut count = 0;
+        for y in rows.step_by(step) {
+            let labels = &self.labels[y * width..][..width];
+            for x in columns.clone().step_by(step) {
+                places[count] = (y << 16 | x) as u32;
+                count += usize::from(u32::from(labels[x]) == region);
             }
         }
-        let mut begin = 0;
-        for slot in &mut *slots {
-            slot.end = begin;
-            begin += slot.count;
+        let (places, at, features) = (&places[..count], &mut at[..count], &mut features[..count]);
+        let mut columns = NOWHERE;
+        for (at, &place) in at.iter_mut().zip(places) {
+            let [x, y] = place_of(place);
+            *at = y * width as i32 + x;
+            columns = [columns[0].min(x), columns[1].max(x)];
         }
-        memory::resize(at, WHAT, begin, 0)?;
-        memory::resize(features, WHAT, begin, 0)?;
-        for &(slot, pixel) in &*found {
-            let end = &mut slots[slot as usize].end;
-            (at[*end], features[*end]) = (pixel, self.last[pixel as usize]);
-            *end += 1;
+        for (feature, &at) in features.iter_mut().zip(&*at) {
+            *feature = self.last[at as usize];
         }
-        Ok(())
+        let ends = places.first().zip(places.last());
+        let rows = ends.map_or(NOWHERE, |(&first, &last)| [first, last].map(|place| place_of(place)[1]));
+        Ok(Region { places, at, features, columns, rows })
     }
 
     /// How much samples differ from where a shift leads; at least `enough` if that is reached.
     #[inline(always)]
-    fn difference(&self, samples: &Region<'_>, [dx, dy]: [i32; 2], enough: u32) -> u32 {
-        let (width, height) = (self.grid.geometry.width as i32, self.grid.geometry.height as i32);
-        let inside = |[first, last]: [i32; 2], by: i32, side: i32| first + by >= 0 && last + by < side;
-        let all_inside = inside(samples.columns, dx, width) && inside(samples.rows, dy, height);
+    fn difference(&self, samples: &Region<'_>, shift: [i32; 2], enough: u32) -> u32 {
+        if !samples.stays_inside(self.grid, shift, 0) {
+            return self.difference_at_borders(samples, shift);
+        }
+        let by = shift[1] * self.grid.geometry.width as i32 + shift[0];
+        let now = |at: i32| self.now[(at + by) as usize];
+        let ((at, last_at), (features, last_features)) =
+            (samples.at.as_chunks::<LANES>(), samples.features.as_chunks::<LANES>());
         let mut sum = 0;
-        for (at, last) in samples.at.chunks(LANES).zip(samples.features.chunks(LANES)) {
-            // Lanes beyond the samples are alike.
-            let (mut here, mut there) = ([0; LANES], [0; LANES]);
-            for ((here, there), (&at, &last)) in here.iter_mut().zip(&mut there).zip(at.iter().zip(last)) {
-                let to = if all_inside {
-                    at + dy * width + dx
-                } else {
-                    let (x, y) = (at % width + dx, at / width + dy);
-                    y.clamp(0, height - 1) * width + x.clamp(0, width - 1)
-                };
-                (*here, *there) = (self.now[to as usize], last);
-            }
+        for (at, last) in at.iter().zip(features) {
+            let here = at.map(now);
             for lane in 0..LANES {
-                sum += feature_difference(here[lane], there[lane]);
+                sum += feature_difference(here[lane], last[lane]);
             }
             if sum >= enough {
-                break;
+                return sum;
             }
         }
+        for (&at, &last) in last_at.iter().zip(last_features) {
+            sum += feature_difference(now(at), last);
+        }
         sum
+    }
+
+    /// The same where some are outside, which count as the nearest inside.
+    #[cold]
+    fn difference_at_borders(&self, samples: &Region<'_>, [dx, dy]: [i32; 2]) -> u32 {
+        let (width, height) = (self.grid.geometry.width as i32, self.grid.geometry.height as i32);
+        let differences = samples.places.iter().zip(samples.features).map(|(&place, &last)| {
+            let [x, y] = place_of(place);
+            let to = (y + dy).clamp(0, height - 1) * width + (x + dx).clamp(0, width - 1);
+            feature_difference(self.now[to as usize], last)
+        });
+        differences.sum()
+    }
+
+    /// How much samples differ from where the shifts lead that are a hop around one, four of each row in turn, of which the last says
+    /// nothing. None where that may be outside.
+    #[inline(always)]
+    fn differences_around<const HOP: usize>(
+        &self,
+        samples: &Region<'_>,
+        shift: [i32; 2],
+    ) -> Option<[u32; AROUND]> {
+        let (hop, width) = (HOP as i32, self.grid.geometry.width as i32);
+        if !samples.stays_inside(self.grid, shift, hop) {
+            return None;
+        }
+        let by = (shift[1] - hop) * width + shift[0] - hop;
+        let mut sums = [0; AROUND];
+        for (&at, &last) in samples.at.iter().zip(samples.features) {
+            let mut here = [last; AROUND];
+            for row in 0..3 {
+                let from = (at + by) as usize + row * HOP * width as usize;
+                let now: &[u32; LANES] = self.now.get(from..)?.first_chunk()?;
+                for i in 0..4 {
+                    here[4 * row + i] = now[i * HOP];
+                }
+            }
+            for lane in 0..AROUND {
+                sums[lane] += feature_difference(here[lane], last);
+            }
+        }
+        Some(sums)
+    }
+
+    /// Takes the first of the least differences, if it is clearly less than the best before.
+    #[inline(always)]
+    fn offer(
+        best: &mut Best,
+        count: u32,
+        shifts: impl Iterator<Item = [i32; 2]>,
+        mut difference: impl FnMut([i32; 2], u32) -> u32,
+    ) {
+        let mut below = (best.1 - best.1 / TRACK_MARGIN).saturating_sub(TRACK_NOISE * count);
+        for shift in shifts {
+            let d = difference(shift, below);
+            if d < below {
+                *best = (shift, d);
+                below = d;
+            }
+        }
+    }
+
+    /// Offers the shifts a hop around the best.
+    #[inline(always)]
+    fn offer_around<const HOP: usize>(&self, best: &mut Best, samples: &Region<'_>) {
+        let (hop, [x, y], count) = (HOP as i32, best.0, samples.at.len() as u32);
+        let known = self.differences_around::<HOP>(samples, best.0);
+        // The best one so far cannot be better than itself.
+        let around = (0..9).filter(|i| *i != 4).map(|i| [x + hop * (i % 3 - 1), y + hop * (i / 3 - 1)]);
+        Self::offer(best, count, around, |shift, enough| match &known {
+            Some(known) => known[(4 * ((shift[1] - y) / hop + 1) + (shift[0] - x) / hop + 1) as usize],
+            None => self.difference(samples, shift, enough),
+        });
     }
 
     /// Sets the velocity of a slot's region, if another one than its own is found.
@@ -253,34 +313,28 @@ impl Tracking<'_> {
             still < TRACK_FLAT.max(TRACK_FLAT_PX * length) * count
         };
         let mut best = ([0; 2], still);
-        // The first of the least, if it is clearly less than the best before.
-        let mut offer = |shifts: &mut dyn Iterator<Item = [i32; 2]>| {
-            let mut below = (best.1 - best.1 / TRACK_MARGIN).saturating_sub(TRACK_NOISE * count);
-            for shift in shifts {
-                let d = self.difference(samples, shift, below);
-                if d < below {
-                    best = (shift, d);
-                    below = d;
-                }
-            }
-            best.0
-        };
-        let mut found = [0; 2];
-        if !is_flat(found) {
-            found = offer(&mut [own, whole_px(shift)].into_iter());
-            for hop in TRACK_HOPS {
-                // The best one so far cannot be better than itself.
-                let around = (0..9).filter(|i| *i != 4).map(|i| [hop * (i % 3 - 1), hop * (i / 3 - 1)]);
-                found = offer(&mut around.map(|[dx, dy]| [found[0] + dx, found[1] + dy]));
-            }
-            if is_flat(found) {
-                found = [0; 2];
-            }
+        if !is_flat([0; 2]) {
+            Self::offer(&mut best, count, [own, whole_px(shift)].into_iter(), |shift, enough| {
+                self.difference(samples, shift, enough)
+            });
+            self.offer_around::<{ TRACK_HOPS[0] as usize }>(&mut best, samples);
+            self.offer_around::<{ TRACK_HOPS[1] as usize }>(&mut best, samples);
         }
+        let found = if is_flat(best.0) { [0; 2] } else { best.0 };
         if found != own {
             slot.velocity = [0, 1].map(|i| POSITION_UNIT * found[i] - shift[i]);
         }
     }
+}
+
+/// Shifts that are looked at together: four in each of three rows, and none to fill a vector.
+const AROUND: usize = 16;
+const _: () = assert!(3 * TRACK_HOPS[0] < LANES as i32 && 3 * TRACK_HOPS[1] < LANES as i32);
+
+/// Column and row of a sample.
+#[inline(always)]
+fn place_of(place: u32) -> [i32; 2] {
+    [(place & 0xffff) as i32, (place >> 16) as i32]
 }
 
 by_level! {
@@ -300,9 +354,10 @@ fn track_slots_body(
     slots: &mut [Slot],
     samples: &mut Samples,
 ) -> Result<()> {
-    tracking.collect(first, slots.len(), samples)?;
+    let nx = tracking.grid.nx as usize;
     for (i, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| slot.region != NONE) {
-        tracking.track(slot, &samples.of(i));
+        let region = tracking.collect((i % nx, first + i / nx), slot.region, samples)?;
+        tracking.track(slot, &region);
     }
     Ok(())
 }

@@ -88,26 +88,14 @@ pub(super) struct Naming {
     pub wanted: Array<Option<(usize, [i32; 2])>>,
 }
 
-/// Samples of the regions of some rows of slots.
+/// Room for the samples of a region.
 #[derive(Default)]
 pub(super) struct Samples {
-    /// In raster order: the slot, counted from the first, and the pixel in the last frame.
-    pub found: Array<(u32, i32)>,
-    pub slots: Array<SlotSamples>,
-    /// Slot by slot: their pixels, and their features there.
+    /// Row in the upper half, and column.
+    pub places: Array<u32>,
+    /// Their pixels, and the last frame's features there.
     pub at: Array<i32>,
     pub features: Array<u32>,
-}
-
-/// What a slot has of them.
-#[derive(Clone, Copy)]
-pub(super) struct SlotSamples {
-    pub count: usize,
-    /// Behind the last.
-    pub end: usize,
-    /// First and last column, and row.
-    pub columns: [i32; 2],
-    pub rows: [i32; 2],
 }
 
 /// Room for work on a frame; nothing in it lasts.
@@ -115,8 +103,6 @@ pub(super) struct SlotSamples {
 pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
     pub differences: Array<u64>,
-    /// Where the slot of each of the last frame's regions is: column, and row in the upper half; or none.
-    pub homes: Array<u32>,
     /// Samples of regions, for each part of the slots that is worked on at a time.
     pub samples: Vec<Samples>,
     /// The claims on each cell, round by round: of each round the largest, 0 where there was none, as before and after the stage.
@@ -198,7 +184,6 @@ impl State {
             tracks: Array::new(),
             scratch: Scratch {
                 differences: memory::zeroed(SLOTS, temporal.shifts())?,
-                homes: Array::new(),
                 samples: (0..PARTS * cpu.threads()).map(|_| Samples::default()).collect(),
                 wanted: memory::filled(SLOTS, cells, None)?,
                 ..Scratch::default()
