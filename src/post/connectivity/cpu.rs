@@ -2,7 +2,7 @@
 //! Stage `connectivity` on the CPU: components of strips of rows are united over the whole frame, and small ones absorbed.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
@@ -24,6 +24,8 @@ const STRIP_ROWS: Range<usize> = 8..32;
 const STRIPS: usize = 8;
 /// Edges from which on a round is worth other threads' while.
 const MANY_EDGES: usize = 2500;
+/// The same for the numbering of components.
+const MANY_COMPONENTS: usize = 10_000;
 
 /// Writes the label of a run, and at will over the runs behind it, which come next: most are short, and one store does.
 #[inline(always)]
@@ -53,7 +55,8 @@ pub(crate) struct Connectivity {
     components: Components,
     /// The largest component of each cluster: size, and the complement of its number; 0 is none.
     largest: Array<AtomicU64>,
-    labels: Array<u16>,
+    /// Of roots.
+    labels: Array<AtomicU16>,
 }
 
 impl Connectivity {
@@ -113,28 +116,25 @@ impl Connectivity {
         self.for_each_strip(true, |i, strip, _, _| {
             strip.scan(&cluster_row, features, i * rows, rows.min(height - i * rows))
         })?;
-        let Self { strips, borders, components, .. } = self;
+        let Self { cpu, strips, borders, components, .. } = self;
         let mut count = 0;
-        for (strip, border) in strips.iter_mut().zip(borders) {
+        for strip in &mut *strips {
             strip.offset = count;
             count += strip.sums.len() as u32;
-            let last = strip.runs(strip.rows.len() - 2);
-            border.starts.clear();
-            border.starts.extend_from_slice(&strip.starts[last.clone()]);
-            border.components.clear();
-            border.components.extend(strip.components[last].iter().map(|c| c + strip.offset));
         }
         components.begin(count as usize)?;
-        self.for_each_strip(true, |_, strip, _, all| {
-            all.place(strip.offset, &strip.sums);
-            Ok(())
+        cpu.run(|| {
+            strips.par_iter().zip(borders).try_for_each(|(strip, border)| {
+                components.place(strip.offset, &strip.sums);
+                border.take(strip)
+            })
         })?;
         self.for_each_strip(true, |i, strip, borders, all| {
             let Some(border) = i.checked_sub(1).map(|above| &borders[above]) else { return Ok(()) };
             let (above, below) = (cluster_row(i * rows - 1), cluster_row(i * rows));
             overlaps(&border.starts, &strip.starts[strip.runs(0)], width, |u, l, x| {
                 if above[x] == below[x] {
-                    all.unite(border.components[u], strip.offset + strip.components[l]);
+                    all.unite(border.first + border.components[u], strip.offset + strip.components[l]);
                 }
             });
             Ok(())
@@ -179,9 +179,12 @@ impl Connectivity {
         named.extend(self.largest.iter().map(|largest| {
             let largest = largest.load(Relaxed);
             let (size, component) = ((largest >> 32) as u32, !(largest as u32));
-            match self.labels.get(component as usize) {
-                Some(&label) if size > 0 && label != NO_LABEL => Largest { size, label: label.into() },
-                _ => Largest::default(),
+            if size == 0 {
+                return Largest::default();
+            }
+            match self.labels[self.components.parent(component) as usize].load(Relaxed) {
+                NO_LABEL => Largest::default(),
+                label => Largest { size, label: label.into() },
             }
         }));
         Ok(())
@@ -238,31 +241,44 @@ impl Connectivity {
 
     /// Numbers the roots in raster order, but for what is outside; returns how many there are.
     fn number(&mut self) -> Result<usize> {
-        let Self { components, labels, outside, .. } = self;
-        labels.clear();
-        memory::reserve(labels, COMPONENTS, components.len())?;
-        let mut next = 0usize;
-        for i in 0..components.len() as u32 {
-            let root = components.point_at_root(i);
-            if root != i {
-                let label = labels[root as usize];
-                labels.push(label);
-            } else if outside.is_some() && components.size(i) == OUTSIDE {
-                labels.push(NO_LABEL);
-            } else {
-                // Of more than can be named the last have no label.
-                labels.push(next.min(MAX_REGIONS) as u16);
-                next += 1;
-            }
+        memory::lengthen(&mut self.labels, COMPONENTS, self.components.len())?;
+        let (masked, worth_it) = (self.outside.is_some(), self.components.len() >= MANY_COMPONENTS);
+        let is_region = |all: &Components, i: u32| !masked || all.size(i) != OUTSIDE;
+        self.for_each_strip(worth_it, |_, strip, _, all| {
+            strip.regions = strip.ids().filter(|&i| all.point_at_root(i) == i && is_region(all, i)).count();
+            Ok(())
+        })?;
+        let mut count = 0;
+        for strip in &mut self.strips {
+            strip.first_region = count;
+            count += strip.regions;
         }
-        Ok(next)
+        let labels = std::mem::take(&mut self.labels);
+        let done = self.for_each_strip(worth_it, |_, strip, _, all| {
+            let mut next = strip.first_region;
+            for i in strip.ids().filter(|&i| all.parent(i) == i) {
+                let counts = is_region(all, i);
+                // Of more than can be named the last have no label.
+                let label = if counts { next.min(MAX_REGIONS) as u16 } else { NO_LABEL };
+                labels[i as usize].store(label, Relaxed);
+                next += usize::from(counts);
+            }
+            Ok(())
+        });
+        self.labels = labels;
+        done.map(|()| count)
     }
 
     /// Writes each run's label.
-    fn write_labels(&self, labels: &mut Labels<'_>) {
-        let Self { cpu, strips, labels: numbers, .. } = self;
+    fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {
+        let Self { cpu, strips, components, labels: numbers, rows, .. } = self;
+        let label = |i: u32| numbers[components.parent(i) as usize].load(Relaxed);
         cpu.run(|| {
-            labels.bands_mut(self.rows).zip(strips).for_each(|(mut band, strip)| {
+            labels.bands_mut(*rows).zip(strips).try_for_each(|(mut band, strip)| {
+                let ids = strip.ids();
+                strip.labels.clear();
+                memory::reserve(&mut strip.labels, COMPONENTS, ids.len())?;
+                strip.labels.extend(ids.map(label));
                 for y in 0..band.rows() {
                     let row = band.row_mut(y);
                     let runs = strip.runs(y);
@@ -271,12 +287,13 @@ impl Connectivity {
                             next if next == runs.end => row.len(),
                             next => usize::from(strip.starts[next]),
                         };
-                        let label = numbers[(strip.offset + strip.components[run]) as usize];
+                        let label = strip.labels[strip.components[run] as usize];
                         write_run(row, usize::from(strip.starts[run])..end, label);
                     }
                 }
-            });
-        });
+                Ok(())
+            })
+        })
     }
 }
 
@@ -299,7 +316,7 @@ impl backend::Connectivity<Cpu> for Connectivity {
         if let Some(largest) = largest {
             self.name_largest(largest)?;
         }
-        self.write_labels(labels);
+        self.write_labels(labels)?;
         buffers.count = count as u32;
         Ok(())
     }

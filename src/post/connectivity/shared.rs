@@ -170,9 +170,8 @@ impl Components {
     /// Points components at their roots and moves their sums there, once all are united.
     pub fn flatten(&self, range: Range<u32>) {
         for i in range {
-            let root = self.find(i);
+            let root = self.point_at_root(i);
             if root != i {
-                self.parents[i as usize].store(root, Relaxed);
                 let moved = self.sums[i as usize].load();
                 self.sums[i as usize].count.store(0, Relaxed);
                 self.add(root, &moved);
@@ -180,9 +179,9 @@ impl Components {
         }
     }
 
-    /// Points components at their roots.
+    /// Points a component at its root, which it returns.
     pub fn point_at_root(&self, i: u32) -> u32 {
-        let root = self.parent(self.parent(i));
+        let root = self.find(i);
         self.parents[i as usize].store(root, Relaxed);
         root
     }

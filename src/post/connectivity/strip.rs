@@ -62,6 +62,11 @@ pub(super) struct Strip {
     row_sums: RowSums,
     /// Number of components in the strips above.
     pub offset: u32,
+    /// Its regions, whose roots are here, and how many are in the strips above.
+    pub regions: usize,
+    pub first_region: usize,
+    /// Of its components.
+    pub labels: Array<u16>,
     /// Touching components with a small one among them.
     pub edges: Array<Edge>,
     /// Pairs that touch, at places that follow from them, the latest of each place.
@@ -179,7 +184,7 @@ impl Strip {
         let mut upper_starts = &[][..];
         if let Some(above) = above {
             memory::reserve(upper, RUNS, above.components.len())?;
-            upper.extend(above.components.iter().map(|&c| all.tag(c, min_region)));
+            upper.extend(above.components.iter().map(|&c| all.tag(above.first + c, min_region)));
             upper_starts = &above.starts;
         }
         for y in 0..rows.len() - 1 {
@@ -231,8 +236,22 @@ impl Strip {
 #[derive(Default)]
 pub(super) struct StripBorder {
     pub starts: Array<u16>,
-    /// Components, counted over the whole frame.
+    /// Components, counted from the strip's first.
     pub components: Array<u32>,
+    /// Number of that.
+    pub first: u32,
+}
+
+impl StripBorder {
+    /// Takes the last row of a strip.
+    pub fn take(&mut self, strip: &Strip) -> Result<()> {
+        let last = strip.runs(strip.rows.len() - 2);
+        self.first = strip.offset;
+        self.starts.clear();
+        memory::append(&mut self.starts, RUNS, &strip.starts[last.clone()])?;
+        self.components.clear();
+        memory::append(&mut self.components, RUNS, &strip.components[last])
+    }
 }
 
 /// Calls `visit(upper run, lower run, first shared column)` for all overlapping runs of two rows, given by their starts.
