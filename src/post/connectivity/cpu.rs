@@ -204,11 +204,13 @@ impl Connectivity {
                 break;
             }
             let worth_it = edges >= MANY_EDGES;
-            self.for_each_strip(worth_it, |_, strip, _, all| {
+            // These are atomic operations for the most part: two threads take as long for them as one without.
+            let several = worth_it && self.cpu.threads() > 2;
+            self.for_each_strip(several, |_, strip, _, all| {
                 all.unite_selected(&strip.small);
                 Ok(())
             })?;
-            self.for_each_strip(worth_it, |_, strip, _, all| {
+            self.for_each_strip(several, |_, strip, _, all| {
                 all.merge(&strip.small, min_region);
                 Ok(())
             })?;
