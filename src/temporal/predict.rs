@@ -13,8 +13,6 @@ use crate::image::{LabelBand, NO_LABEL};
 
 /// Bits of a prediction that name the candidate.
 pub(crate) const CANDIDATE: u16 = 15;
-/// How many they may name: candidates, and none.
-pub(crate) const PREDICTED: usize = CANDIDATE as usize + 1;
 /// A pixel that is predicted to belong to none of its candidates.
 pub(crate) const NO_CANDIDATE: u16 = CANDIDATE;
 

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 
 use super::label::label_band;
 use super::score::{
-    Candidates, Cluster, Mean, Pixels, Sums, add_score_y, color_pairs, distances, floats, keep_lower, prefer,
-    score_x,
+    Candidates, Cluster, Mean, Pixels, Sums, add_score_y, color_pairs, distances, floats, keep_lower,
+    keep_own, prefer, score_x,
 };
 use super::{ColorPairs, Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
@@ -28,7 +28,7 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::LabelBand;
 use crate::plan;
-use crate::temporal::predict::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::{Source, State};
 use crate::temporal::{Inertia, whole_px};
 
@@ -278,19 +278,23 @@ fn lsc_assign_band_body(
             let pixels = Pixels::new(&plan.color, mean, features);
             let (fx, fy) = (floats(x), floats(y));
             let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
-            let mut scores = [[0.0; LANES]; PREDICTED];
+            let mut kept = [0.0; LANES];
+            let (mut predicted, real) = ([NO_CANDIDATE; LANES], LANES.min(len - at));
+            if inertia.is_some() {
+                predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
+            }
             for i in 0..candidates.len {
                 let cluster = &candidates.clusters[i];
                 let mut score = score_x(cluster, &fx);
                 add_score_y(&mut score, cluster, &fy);
                 pixels.score(cluster, &mut score);
-                scores[i] = score;
                 keep_lower(&mut best, &mut index, &score, i as u32);
+                if inertia.is_some() {
+                    keep_own(&mut kept, &score, &predicted, i as u32);
+                }
             }
             if let Some(inertia) = inertia {
-                let (mut predicted, real) = ([NO_CANDIDATE; LANES], LANES.min(len - at));
-                predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
-                prefer((plan, mean), inertia, &pixels, &predicted, &scores, &best, &mut index);
+                prefer((plan, mean), inertia, &pixels, &predicted, &kept, &best, &mut index);
                 let least = distances(plan, mean, &pixels, &best);
                 residual += least[..real].iter().map(|&d| u64::from(d)).sum::<u64>();
             }

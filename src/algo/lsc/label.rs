@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use super::Plan;
 use super::score::{
-    Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, prefer, score_x,
+    Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, keep_own, prefer, score_x,
 };
 use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
 use crate::algo::grid::{CANDIDATES, Grid};
 use crate::cpu::level::{LANES, by_level};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
-use crate::temporal::predict::{NO_CANDIDATE, PREDICTED};
+use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
 /// Columns whose part of the score is kept while rows pass.
@@ -173,12 +173,13 @@ impl<'a> Nearest<'a> {
     #[inline(always)]
     fn label_predicted(&self, inertia: Inertia, predicted: &[u16; LANES]) -> ([u16; LANES], [f32; LANES]) {
         let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
-        let mut scores = [[0.0; LANES]; PREDICTED];
+        let mut kept = [0.0; LANES];
         for i in 0..self.candidates.len {
-            scores[i] = self.score(i);
-            keep_lower(&mut best, &mut index, &scores[i], i as u32);
+            let score = self.score(i);
+            keep_lower(&mut best, &mut index, &score, i as u32);
+            keep_own(&mut kept, &score, predicted, i as u32);
         }
-        prefer((self.plan, self.mean), inertia, &self.pixels, predicted, &scores, &best, &mut index);
+        prefer((self.plan, self.mean), inertia, &self.pixels, predicted, &kept, &best, &mut index);
         (self.labels(&index), best)
     }
 

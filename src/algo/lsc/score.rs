@@ -10,7 +10,7 @@ use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::unpack;
 use crate::cpu::level::LANES;
 use crate::temporal::Inertia;
-use crate::temporal::predict::{CANDIDATE, PREDICTED};
+use crate::temporal::predict::CANDIDATE;
 
 /// The mean feature's color in quanta, and how it weighs pixels.
 #[derive(Debug, Clone, Copy, Default)]
@@ -168,15 +168,15 @@ pub(super) fn distances(plan: &Plan, mean: &Mean, pixels: &Pixels, scores: &[f32
 }
 
 /// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is given a discount on its
-/// distance. `scores` are those of all candidates, `best` the least. All lanes at once; in one without a prediction nothing
-/// changes.
+/// distance. `kept` are the scores of the predicted ones, `best` are the least. All lanes at once; in one without a prediction
+/// nothing changes.
 #[inline(always)]
 pub(super) fn prefer(
     (plan, mean): (&Plan, &Mean),
     inertia: Inertia,
     pixels: &Pixels,
     predicted: &[u16; LANES],
-    scores: &[[f32; LANES]; PREDICTED],
+    kept: &[f32; LANES],
     best: &[f32; LANES],
     index: &mut [u32; LANES],
 ) {
@@ -189,11 +189,7 @@ pub(super) fn prefer(
     if !others {
         return;
     }
-    let mut kept = [0.0; LANES];
-    for lane in 0..LANES {
-        kept[lane] = scores[usize::from(predicted[lane] & CANDIDATE)][lane];
-    }
-    let (nearest, kept) = (distances(plan, mean, pixels, best), distances(plan, mean, pixels, &kept));
+    let (nearest, kept) = (distances(plan, mean, pixels, best), distances(plan, mean, pixels, kept));
     for lane in 0..LANES {
         let discounted = inertia.discounted_any(kept[lane], predicted[lane]);
         let preferred =
@@ -238,6 +234,15 @@ pub(super) fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], scor
         let lower = score[lane] < best[lane];
         best[lane] = if lower { score[lane] } else { best[lane] };
         index[lane] = if lower { i } else { index[lane] };
+    }
+}
+
+/// Keeps the scores of the candidate `i` where it is the one that a lane is predicted to belong to.
+#[inline(always)]
+pub(super) fn keep_own(kept: &mut [f32; LANES], score: &[f32; LANES], predicted: &[u16; LANES], i: u32) {
+    for lane in 0..LANES {
+        let own = u32::from(u32::from(predicted[lane] & CANDIDATE) == i).wrapping_neg();
+        kept[lane] = f32::from_bits((kept[lane].to_bits() & !own) | (score[lane].to_bits() & own));
     }
 }
 
