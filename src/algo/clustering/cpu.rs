@@ -63,9 +63,9 @@ pub(crate) trait Clusters: Send + Sync + Sized {
     }
 
     /// Begins with the pixels in the middle of the cells.
-    fn seed(&mut self, grid: &Grid, features: &[u32]);
+    fn seed(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32]);
     /// Begins with the clusters of the last frame where they are now; cells that none came to are seeded.
-    fn carry(&mut self, grid: &Grid, features: &[u32], state: &State);
+    fn carry(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32], state: &State);
     /// Adds each sample of a band to its nearest cluster's sums, and returns what they add to the residual where clusters of the
     /// last frame count.
     fn assign_band(&self, grid: &Grid, band: &mut Band<Self>, inertia: Option<Inertia>) -> u64;
@@ -121,7 +121,7 @@ impl<C: Clusters> Clustering<C> {
 
     fn carry(&mut self, features: &[u32], state: &State) {
         let Self { cpu, grid, clusters, bands, .. } = self;
-        clusters.carry(grid, features, state);
+        clusters.carry(cpu, grid, features, state);
         cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.predict(grid, features, state)));
     }
 
@@ -162,7 +162,7 @@ impl<C: Clusters> Clustering<C> {
 
     /// The rounds of a frame that is segmented independently.
     fn start(&mut self, features: &[u32], times: &mut StageTimes) {
-        times.time(C::STAGES.seed, || self.clusters.seed(&self.grid, features));
+        times.time(C::STAGES.seed, || self.clusters.seed(&self.cpu, &self.grid, features));
         for _ in 0..self.clusters.iterations() {
             times.time(C::STAGES.assign, || self.assign(None));
             times.time(C::STAGES.update, || self.update());
@@ -176,7 +176,7 @@ impl<C: Clusters> Clustering<C> {
         let residual = times.time(C::STAGES.assign, || self.assign(Some(inertia)));
         let cut = state.cut(residual);
         if cut {
-            times.time(C::STAGES.seed, || self.clusters.seed(&self.grid, features));
+            times.time(C::STAGES.seed, || self.clusters.seed(&self.cpu, &self.grid, features));
             times.time(C::STAGES.assign, || self.assign(None));
         }
         for _ in 1..WARM_ROUNDS {

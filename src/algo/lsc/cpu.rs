@@ -112,37 +112,38 @@ impl Clusters for Means {
         };
     }
 
-    fn seed(&mut self, grid: &Grid, features: &[u32]) {
+    fn seed(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32]) {
         let Self { plan, mean, sums, clusters, .. } = self;
-        let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
-        for (k, (sums, cluster)) in sums.iter_mut().zip(clusters).enumerate() {
-            let (x, y) = grid.seed_inside(features, k % nx, k / nx);
-            let color = color_pairs(&plan.color, features[y * width + x]);
-            set_sums(sums, color, [plan.px[x], plan.py[y]]);
-            *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();
-        }
+        let nx = grid.nx as usize;
+        cpu.run(|| {
+            let rows = sums.par_chunks_mut(nx).zip(clusters.par_chunks_mut(nx));
+            rows.enumerate().with_min_len(BAND).for_each(|(gy, (sums, clusters))| {
+                for (gx, (sums, cluster)) in sums.iter_mut().zip(clusters).enumerate() {
+                    plan.seed(grid, features, (gx, gy), sums);
+                    *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();
+                }
+            });
+        });
     }
 
-    fn carry(&mut self, grid: &Grid, features: &[u32], state: &State) {
+    fn carry(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32], state: &State) {
         std::mem::swap(&mut self.sums, &mut self.last);
-        self.seed(grid, features);
         let Self { plan, mean, sums, last, clusters } = self;
-        let sides = [grid.geometry.width, grid.geometry.height].map(|side| side as i32);
-        for ((sums, cluster), source) in sums.iter_mut().zip(clusters).zip(state.sources()) {
-            let Some(Source { slot, shift, reseeded }) = source else { continue };
-            *sums = last[*slot];
-            if let Some(([l, a, b], position)) = reseeded {
-                let [x, y] = whole_px(*position);
-                let color =
-                    [plan.color.l[*l as usize], plan.color.ab[*a as usize], plan.color.ab[*b as usize]];
-                let position =
-                    [plan.px[x.clamp(0, sides[0] - 1) as usize], plan.py[y.clamp(0, sides[1] - 1) as usize]];
-                set_sums(sums, color, position);
-            }
-            let moved = plan.moved([sums[6], sums[7], sums[8], sums[9]], whole_px(*shift));
-            sums[6..].copy_from_slice(&moved);
-            *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();
-        }
+        let nx = grid.nx as usize;
+        cpu.run(|| {
+            let rows =
+                sums.par_chunks_mut(nx).zip(clusters.par_chunks_mut(nx)).zip(state.sources().par_chunks(nx));
+            rows.enumerate().with_min_len(BAND).for_each(|(gy, ((sums, clusters), sources))| {
+                for (gx, ((sums, cluster), source)) in sums.iter_mut().zip(clusters).zip(sources).enumerate()
+                {
+                    match source {
+                        Some(source) => plan.carry(grid, last, source, sums),
+                        None => plan.seed(grid, features, (gx, gy), sums),
+                    }
+                    *cluster = Cluster::new(sums, mean, plan.position_weight).unwrap_or_default();
+                }
+            });
+        });
     }
 
     fn assign_band(&self, grid: &Grid, band: &mut Band, inertia: Option<Inertia>) -> u64 {
@@ -188,6 +189,33 @@ impl Clusters for Means {
     /// Sums hold pairs of fixed lengths, whatever the ratio.
     fn take_over(&mut self, old: Self) {
         self.sums = old.sums;
+    }
+}
+
+impl Plan {
+    /// What the cluster of a cell begins with.
+    fn seed(&self, grid: &Grid, features: &[u32], (gx, gy): (usize, usize), sums: &mut Sums) {
+        let (x, y) = grid.seed_inside(features, gx, gy);
+        let color = color_pairs(&self.color, features[y * grid.geometry.width as usize + x]);
+        set_sums(sums, color, [self.px[x], self.py[y]]);
+    }
+
+    /// What a cluster of the last frame begins with, moved.
+    fn carry(&self, grid: &Grid, last: &[Sums], Source { slot, shift, reseeded }: &Source, sums: &mut Sums) {
+        match reseeded {
+            None => *sums = last[*slot],
+            Some(([l, a, b], position)) => {
+                let sides = [grid.geometry.width, grid.geometry.height].map(|side| side as i32);
+                let [x, y] = whole_px(*position);
+                let color =
+                    [self.color.l[*l as usize], self.color.ab[*a as usize], self.color.ab[*b as usize]];
+                let position =
+                    [self.px[x.clamp(0, sides[0] - 1) as usize], self.py[y.clamp(0, sides[1] - 1) as usize]];
+                set_sums(sums, color, position);
+            }
+        }
+        let moved = self.moved([sums[6], sums[7], sums[8], sums[9]], whole_px(*shift));
+        sums[6..].copy_from_slice(&moved);
     }
 }
 

@@ -129,38 +129,33 @@ impl Clusters for Centers {
         )
     }
 
-    fn seed(&mut self, grid: &Grid, features: &[u32]) {
+    fn seed(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32]) {
         let Self { plan, centers, .. } = self;
-        let width = grid.geometry.width as usize;
-        for gy in 0..grid.ny as usize {
-            for gx in 0..grid.nx as usize {
-                let (x, y) = grid.seed_inside(features, gx, gy);
-                centers[gy * grid.nx as usize + gx] = Center {
-                    color: unpack(features[y * width + x]).map(|v| (v >> plan.color_shift) as i32),
-                    position: [plan.px[x], plan.py[y]],
-                    spread: plan.adaptive.map_or(0, |a| a.initial),
-                };
-            }
-        }
+        cpu.run(|| {
+            let rows = centers.par_chunks_mut(grid.nx as usize).enumerate().with_min_len(BAND);
+            rows.for_each(|(gy, row)| {
+                for (gx, center) in row.iter_mut().enumerate() {
+                    *center = plan.seed(grid, features, gx, gy);
+                }
+            });
+        });
     }
 
-    fn carry(&mut self, grid: &Grid, features: &[u32], state: &State) {
+    fn carry(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32], state: &State) {
         std::mem::swap(&mut self.centers, &mut self.last);
-        self.seed(grid, features);
         let Self { plan, centers, last, .. } = self;
-        for (center, source) in centers.iter_mut().zip(state.sources()) {
-            if let Some(Source { slot, shift, reseeded }) = source {
-                let (color, position) = match reseeded {
-                    Some((color, position)) => (
-                        color.map(|v| (v >> plan.color_shift) as i32),
-                        position.map(|v| plan.rescale(v, true)),
-                    ),
-                    None => (last[*slot].color, last[*slot].position),
-                };
-                center.color = color;
-                center.position = [0, 1].map(|i| position[i] + plan.rescale(shift[i], true));
-            }
-        }
+        let nx = grid.nx as usize;
+        cpu.run(|| {
+            let rows = centers.par_chunks_mut(nx).zip(state.sources().par_chunks(nx));
+            rows.enumerate().with_min_len(BAND).for_each(|(gy, (row, sources))| {
+                for (gx, (center, source)) in row.iter_mut().zip(sources).enumerate() {
+                    *center = match source {
+                        Some(source) => plan.carry(last, source),
+                        None => plan.seed(grid, features, gx, gy),
+                    };
+                }
+            });
+        });
     }
 
     fn assign_band(&self, grid: &Grid, band: &mut Band, inertia: Option<Inertia>) -> u64 {
@@ -196,6 +191,36 @@ impl Clusters for Centers {
         for center in &mut self.centers {
             (center.color, center.position) = self.plan.translate(&old.plan, center.color, center.position);
         }
+    }
+}
+
+impl Plan {
+    /// The center that a cell begins with.
+    fn seed(&self, grid: &Grid, features: &[u32], gx: usize, gy: usize) -> Center {
+        let (x, y) = grid.seed_inside(features, gx, gy);
+        let feature = features[y * grid.geometry.width as usize + x];
+        self.center(unpack(feature), [self.px[x], self.py[y]])
+    }
+
+    /// The center of a cluster of the last frame, moved.
+    fn carry(&self, last: &[Center], Source { slot, shift, reseeded }: &Source) -> Center {
+        let mut center = match reseeded {
+            Some((color, position)) => self.center(*color, position.map(|v| self.rescale(v, true))),
+            None => Center { spread: self.first_spread(), ..last[*slot] },
+        };
+        for (position, &shift) in center.position.iter_mut().zip(shift) {
+            *position += self.rescale(shift, true);
+        }
+        center
+    }
+
+    /// A center of a color and a scaled position, with the spread that colors have at first.
+    fn center(&self, color: [u32; 3], position: [i32; 2]) -> Center {
+        Center { color: color.map(|v| (v >> self.color_shift) as i32), position, spread: self.first_spread() }
+    }
+
+    fn first_spread(&self) -> u32 {
+        self.adaptive.map_or(0, |a| a.initial)
     }
 }
 
