@@ -280,6 +280,7 @@ impl Components {
             }
         }
     }
+
     /// The size of a component that is no root any more, once, if it was large; or else 0.
     fn take_large(&self, i: u32, min_region: u32) -> u32 {
         let count = &self.sums[i as usize].count;
