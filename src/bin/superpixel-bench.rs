@@ -183,6 +183,8 @@ enum Output {
     Table,
     /// The region adjacency list.
     Neighbors,
+    /// The list of merges down to one region.
+    Merges,
     /// Boundaries drawn on the frame.
     Boundaries,
     /// Every region drawn in its mean color.
@@ -237,7 +239,11 @@ impl Case {
             params: Params {
                 superpixel_size,
                 connectivity: !args.no_connectivity,
-                hierarchy: hierarchy::Params { regions: args.regions, ..Default::default() },
+                hierarchy: hierarchy::Params {
+                    regions: args.regions,
+                    levels: wants(Output::Merges),
+                    ..Default::default()
+                },
                 merge: merge::Params {
                     ratio: args.merge,
                     rule: if args.merge_either { merge::Rule::Either } else { merge::Rule::Mutual },
