@@ -14,8 +14,8 @@ in_namespace() { unshare --map-root-user --net sh -c 'ip link set lo up && exec 
 try_cluster() {
     cargo build --locked --package superpixel-clip
     # As the section of the Python package has built it; without it the tests of the stage are skipped.
-    if compgen -G "$python_target/wheels/*.whl" >/dev/null; then
-        "$cluster_python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
+    if compgen -G "$python_target/packages/*.whl" >/dev/null; then
+        "$cluster_python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/packages/*.whl
     fi
     cd "$scratch" || return
     SUPERPIXEL_CLIP=$target_dir/debug/superpixel-clip in_namespace "$cluster_python" -m pytest -q -rs -p no:cacheprovider "$root/tests/cluster"

@@ -40,6 +40,7 @@ check_scripts() {
     fetch_shellcheck
     "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tests/sections/*.sh tools/*.sh packaging/*.sh docs/pictures/*.sh .ci/run
 }
+lint_python() { cargo clippy --locked --package superpixels --all-targets -- -D warnings; }
 write_documentation() {
     # shellcheck disable=SC2046  # words on purpose
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib $(features gst,cuda)
@@ -78,5 +79,6 @@ lint_sections() {
     for set in "" gst cuda gst,cuda gst,cuda,cli; do
         section "clippy, features: ${set:-none}" lint "$set"
     done
+    section "clippy, Python package" lint_python
     section "documentation" write_documentation
 }

@@ -2,9 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
 # Sections of tests/run.sh: the Python package.
 
-# In a folder of its own: Cargo would put a library without the elements where the plugin is looked for.
 python_target=$target_dir/superpixel-python
-lint_python() { CARGO_TARGET_DIR=$python_target cargo clippy --locked --package superpixels --all-targets -- -D warnings; }
 
 # The oldest and the newest Python at hand that the package is for, as "version path".
 suitable_pythons() {
@@ -28,31 +26,24 @@ make_environments() {
     done < <(suitable_pythons)
 }
 try_python() {
-    local environment packages
-    rm -rf "$python_target/wheels" "$python_target/packages"
-    # Without optimizations of the last seconds; releases are built with --release.
-    CARGO_TARGET_DIR=$python_target "$tool" build --manifest-path python/Cargo.toml --locked --profile dev --out "$python_target/wheels"
-    # What users get takes a core for a minute, as the tests do.
-    packaging/build.sh wheel "$python_target/packages" >"$python_target/packages.log" 2>&1 &
-    packages=$!
-    # It ends before its section does.
-    trap wait EXIT
+    local environment
+    rm -rf "$python_target/packages"
+    # What users get.
+    packaging/build.sh wheel "$python_target/packages"
     for environment in "$python_target"/environment-*; do
         "$environment/bin/python" --version
-        "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/wheels/*.whl
+        "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/packages/*.whl
         # From another folder, so that the installed package is the one that is found.
         (cd "$python_target" && "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py")
     done
     # The newest Python takes part in the rest.
     (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
         "$root/python/tests/test_fuzz.py")
-    wait $packages || { cat "$python_target/packages.log"; return 1; }
 }
-# The wheel as users get it: what is in it, and that it gives what the element gives.
+# What is in the wheel, and that it gives what the element gives.
 try_wheel() {
     local environment
     for environment in "$python_target"/environment-*; do :; done
-    "$environment/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$python_target"/packages/*.whl
     (cd "$python_target" && "$environment/bin/python" "$root/tests/python/wheel.py" "$python_target/packages")
     "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: auditwheel==6.8.2
     # Split where lines end, which may be within the tag.
@@ -75,7 +66,6 @@ try_python_emulated() {
 
 python_sections() {
     mkdir -p "$python_target"
-    beside "clippy, Python package" lint_python
     if [ "$(uname -m)" != x86_64 ]; then
         skip "Python package" "the pinned maturin is a program for x86-64"
     elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
