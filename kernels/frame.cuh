@@ -166,8 +166,12 @@ __device__ __forceinline__ void to_rgb(const FrameArgs &frame, u32 layout, const
     out[2] = clamp((i32)((y + frame.to_rgb[4] * u) >> 16), 0, white);
     return;
   }
-  const i32 y = ((i32)in[0] - frame.luma_offset) * frame.to_rgb[0] + (1 << 15);
-  const i32 u = (i32)in[1] - frame.neutral, v = (i32)in[2] - frame.neutral, most = 2 * frame.neutral - 1;
+  const i32 y = ((i32)in[0] - frame.luma_offset) * frame.to_rgb[0] + (1 << 15), most = 2 * frame.neutral - 1;
+  if (layout == LAYOUT_GRAY) {
+    out[0] = out[1] = out[2] = clamp(y >> 16, 0, most);
+    return;
+  }
+  const i32 u = (i32)in[1] - frame.neutral, v = (i32)in[2] - frame.neutral;
   out[0] = clamp((y + frame.to_rgb[1] * v) >> 16, 0, most);
   out[1] = clamp((y + frame.to_rgb[2] * u + frame.to_rgb[3] * v) >> 16, 0, most);
   out[2] = clamp((y + frame.to_rgb[4] * u) >> 16, 0, most);

@@ -5,9 +5,9 @@
 
 enum Fill { FILL_NONE = 0, FILL_MEAN = 1, FILL_LABELS = 2 };
 
-// Which code draws on a frame: packed R'G'B' of 8 bits; 8 bits whose samples of chroma are of two columns and two rows; all others,
-// by their description.
-enum Drawn { DRAWN_RGB, DRAWN_SHARED, DRAWN_ANY };
+// Which code draws on a frame: packed R'G'B' of 8 bits; gray of 8 bits; 8 bits whose samples of chroma are of two columns and two
+// rows; all others, by their description.
+enum Drawn { DRAWN_RGB, DRAWN_GRAY, DRAWN_SHARED, DRAWN_ANY };
 
 __device__ __forceinline__ u32 blend(u32 sample, u32 color, u32 alpha) {
   return (alpha * color + (255 - alpha) * sample + 127) / 255;
@@ -50,7 +50,7 @@ __device__ __forceinline__ void draw_sample(const FrameArgs &frame, const DrawAr
 template <u32 DRAWN>
 __device__ __forceinline__ void draw_pixel(const FrameArgs &frame, const DrawArgs &args, i32 x, i32 y, u32 channels, bool filled,
                                            const u32 (&color)[3], bool on) {
-  if (DRAWN == DRAWN_SHARED) {
+  if (DRAWN == DRAWN_SHARED || DRAWN == DRAWN_GRAY) {
     draw_sample<DRAWN>(frame, args, frame.plane[0] + (size_t)y * frame.stride[0] + x, 0, filled, color[0], on);
   } else if (DRAWN == DRAWN_RGB) {
     u8 *pixel = frame.plane[0] + (size_t)y * frame.stride[0] + (size_t)x * frame.bytes;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void draw_rows(const u16 *labels, const u64 *means, c
                                           const DrawArgs &args, const u32 *line, i32 x, i32 top, u32 first) {
   const i32 width = frame.width, height = frame.height;
   const bool own = DRAWN == DRAWN_RGB || (DRAWN == DRAWN_ANY && (frame.family == FAMILY_RGB || (frame.shared[0] | frame.shared[1]) == 0));
-  const bool gray = DRAWN == DRAWN_ANY && frame.family == FAMILY_GRAY;
+  const bool gray = DRAWN == DRAWN_GRAY || (DRAWN == DRAWN_ANY && frame.family == FAMILY_GRAY);
   const u32 high = DRAWN == DRAWN_SHARED ? 1 : frame.shared[1], channels = own && !gray ? 3 : 1;
   for (i32 i = 0; i < 4; i += 2) {
     u32 chroma[2] = {0, 0}, pixels = 0;
@@ -180,6 +180,8 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
   const i32 x = left + lane;
   if (frame.layout == LAYOUT_RGB && frame.word == 1) {
     draw_rows<DRAWN_RGB>(labels, means, tracks, frame, args, line, x, top, 4 * warp);
+  } else if (frame.layout == LAYOUT_GRAY && frame.word == 1) {
+    draw_rows<DRAWN_GRAY>(labels, means, tracks, frame, args, line, x, top, 4 * warp);
   } else if (frame.layout == LAYOUT_NV12 || frame.layout == LAYOUT_I420) {
     draw_rows<DRAWN_SHARED>(labels, means, tracks, frame, args, line, x, top, 4 * warp);
   } else {
