@@ -14,6 +14,7 @@ use crate::fault::{Failure, Result};
 use crate::output::Output;
 use crate::properties::Property;
 use crate::recorder::{self, Recorder};
+use crate::session::Session;
 use crate::summary::{self, SCHEMA};
 use crate::watch::{self, Watch};
 
@@ -45,7 +46,7 @@ pub struct Job<'a> {
 /// # Errors
 ///
 /// Whatever the pipeline reports, a stall, output that cannot be written; nothing is left then.
-pub fn run(job: Job<'_>) -> Result<Value> {
+pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let Job {
         input,
         output,
@@ -67,13 +68,13 @@ pub fn run(job: Job<'_>) -> Result<Value> {
     let notes = notes.each_ref().map(|(name, value)| (*name, value.as_str()));
     let (regions, adjacency) = (folder.path("regions.parquet"), folder.path("adjacency.parquet"));
     let recorder = Arc::new(Mutex::new(Some(Recorder::create(&regions, &adjacency, first, &notes)?)));
-    let (pipeline, watch) = (gst::Pipeline::new(), Arc::new(Watch::default()));
+    let (pipeline, watch) = (session.pipeline(), Arc::new(Watch::default()));
     let head = add_segmentation(&pipeline, &superpixel)?;
     let labels = add_encoder(&pipeline, &folder.path("labels.mkv"))?;
     recorder::attach(&superpixel, &recorder, &labels, &watch)?;
     let source = Source::add(&pipeline, input, &head, decoding, passage, &watch)?;
     let mut backend = String::new();
-    watch::run(&pipeline, &watch, stall, |message| {
+    watch::run(pipeline, &watch, stall, session, |message| {
         if backend.is_empty() {
             backend = superpixel.property("active-backend");
         }
@@ -97,6 +98,7 @@ pub fn run(job: Job<'_>) -> Result<Value> {
         "version": version(&superpixel),
         "backend": backend,
         "decoder": facts.decoder,
+        "first_frame_seconds": watch.first().map(|first| (first - session.began()).as_secs_f64()),
         "seconds": seconds,
         "frames_per_second": totals.frames as f64 / seconds,
         "part": number,

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::decode::{Decoding, Passage, Source, stream_time};
 use crate::fault::{Failure, Result};
+use crate::session::Session;
 use crate::watch::{self, Watch};
 
 /// Cuts are looked for in frames of this size: enough to see one, and little work.
@@ -107,8 +108,14 @@ impl Parts {
 /// # Errors
 ///
 /// As of any run.
-pub fn find(input: &Path, decoding: Decoding, stall: Duration, least: Duration) -> Result<Parts> {
-    let (pipeline, watch) = (gst::Pipeline::new(), Arc::new(Watch::default()));
+pub fn find(
+    input: &Path,
+    decoding: Decoding,
+    stall: Duration,
+    least: Duration,
+    session: &mut Session,
+) -> Result<Parts> {
+    let (pipeline, watch) = (session.pipeline(), Arc::new(Watch::default()));
     let words = [LOOK_SIZE, "backend=cpu", &format!("threads={}", decoding.threads)].map(str::to_owned);
     let (superpixel, _) = crate::properties::make(&words).map_err(Failure::machine)?;
     superpixel.set_property("neighbors", false);
@@ -128,7 +135,7 @@ pub fn find(input: &Path, decoding: Decoding, stall: Duration, least: Duration) 
     let frames = Arc::new(Mutex::new(Vec::new()));
     look(&superpixel, &frames, &watch)?;
     let source = Source::add(&pipeline, input, &head, decoding, Passage::default(), &watch)?;
-    watch::run(&pipeline, &watch, stall, |message| source.on_message(message))?;
+    watch::run(pipeline, &watch, stall, session, |message| source.on_message(message))?;
     let frames = std::mem::take(&mut *frames.lock().unwrap());
     if frames.is_empty() {
         return Err(Failure::clip("no frame of video"));
@@ -153,7 +160,7 @@ fn look(superpixel: &gst::Element, frames: &Arc<Mutex<Vec<Seen>>>, watch: &Arc<W
                 Some(Err(error)) => watch.fail(error.into()),
                 None => watch.fail(Failure::machine("a frame without superpixels")),
             }
-            watch.frames.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            watch.count();
         }
         gst::PadProbeReturn::Ok
     });

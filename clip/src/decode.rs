@@ -39,7 +39,8 @@ pub struct Passage {
 /// Where a run's frames come from.
 pub struct Source {
     passage: Passage,
-    pad: Mutex<Option<gst::Pad>>,
+    /// The pad that frames come from. It holds this source itself.
+    pad: gst::glib::WeakRef<gst::Pad>,
     /// Whether the seek to the part has been asked for.
     asked: AtomicBool,
     /// Whether the part's last frame has passed.
@@ -84,7 +85,7 @@ impl Source {
         file.link(&decoder)?;
         let source = Arc::new(Self {
             passage,
-            pad: Mutex::default(),
+            pad: gst::glib::WeakRef::new(),
             asked: false.into(),
             ended: false.into(),
             facts: Mutex::default(),
@@ -94,7 +95,7 @@ impl Source {
         decoder.connect_pad_added(move |decoder, pad| on_pad.link(decoder, pad, &next, &failed));
         let (on_end, failed) = (source.clone(), watch.clone());
         decoder.connect_no_more_pads(move |_| {
-            if on_end.pad.lock().unwrap().is_none() {
+            if on_end.pad.upgrade().is_none() {
                 failed.fail(Failure::clip("no video stream"));
             }
         });
@@ -115,8 +116,7 @@ impl Source {
         if message.structure().is_none_or(|structure| structure.name() != SEEK) {
             return Ok(());
         }
-        let (pad, from) =
-            (self.pad.lock().unwrap().clone(), self.passage.part.as_ref().and_then(|part| part.from));
+        let (pad, from) = (self.pad.upgrade(), self.passage.part.as_ref().and_then(|part| part.from));
         let (Some(pad), Some(from)) = (pad, from) else { return Ok(()) };
         // To the key frame: by an exact seek the decoder would cut the frame before in time, and hand it out as one of this part.
         let seek = gst::event::Seek::new(
@@ -154,7 +154,7 @@ impl Source {
             return watch
                 .fail(Failure::machine(format!("{} does not take the frames: {error}", next.name())));
         }
-        *self.pad.lock().unwrap() = Some(pad.clone());
+        self.pad.set(Some(pad));
         if self.passage.part.as_ref().is_some_and(|part| part.from.is_some()) {
             let (source, decoder) = (self.clone(), decoder.downgrade());
             let kind = gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER;

@@ -44,6 +44,12 @@ impl Failure {
         Self { fault: Fault::Machine, stalled: true, message }
     }
 
+    /// The pipeline does not stop once all is done.
+    pub fn hang(seconds: f64) -> Self {
+        let message = format!("the pipeline does not stop within {seconds} s");
+        Self { fault: Fault::Machine, stalled: true, message }
+    }
+
     /// An error message of the pipeline: errors of the domain STREAM are the clip's, those of LIBRARY, RESOURCE and CORE the machine's.
     pub fn of_pipeline(message: &gst::message::Error) -> Self {
         let error = message.error();

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gst::prelude::*;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fault::{Failure, Result};
 use crate::output::Output;
+use crate::session::Session;
 use crate::summary::{self, SCHEMA, Totals};
 use crate::tables::{self, Column, Table};
 use crate::watch::{self, Watch};
@@ -20,7 +20,7 @@ use crate::watch::{self, Watch};
 /// # Errors
 ///
 /// Parts that are missing or not of one clip; output that cannot be written.
-pub fn run(output: &Path, parts: &[PathBuf], stall: Duration) -> Result<Value> {
+pub fn run(output: &Path, parts: &[PathBuf], stall: Duration, session: &mut Session) -> Result<Value> {
     let summaries = parts.iter().map(|part| summary_of(part)).collect::<Result<Vec<_>>>()?;
     check(&summaries)?;
     let folder = Output::begin(output)?;
@@ -46,11 +46,10 @@ pub fn run(output: &Path, parts: &[PathBuf], stall: Duration) -> Result<Value> {
     if (regions.finish()?, adjacency.finish()?) != (totals.region_rows, totals.adjacency_rows) {
         return Err(Failure::machine("the tables of the parts are not whole"));
     }
-    join_labels(parts, &folder.path("labels.mkv"), totals.frames, stall)?;
+    join_labels(parts, &folder.path("labels.mkv"), totals.frames, stall, session)?;
     let seconds: f64 = summaries.iter().filter_map(|summary| summary["seconds"].as_f64()).sum();
     let mut result = summaries.into_iter().next().unwrap_or_default();
-    let facts =
-        json!({"part": null, "seconds": seconds, "frames_per_second": totals.frames as f64 / seconds});
+    let facts = json!({"part": null, "first_frame_seconds": null, "seconds": seconds, "frames_per_second": totals.frames as f64 / seconds});
     summary::extend(&mut result, facts);
     summary::extend(&mut result, totals.to_json());
     summary::write(&folder.path("clip.json"), &result)?;
@@ -81,7 +80,13 @@ fn check(summaries: &[Value]) -> Result<()> {
 }
 
 /// Copies the encoded label maps one after the other; each stands for itself.
-fn join_labels(parts: &[PathBuf], path: &Path, frames: u64, stall: Duration) -> Result<()> {
+fn join_labels(
+    parts: &[PathBuf],
+    path: &Path,
+    frames: u64,
+    stall: Duration,
+    session: &mut Session,
+) -> Result<()> {
     let (pipeline, watch) = (gst::Pipeline::new(), Arc::new(Watch::default()));
     let source =
         gst_app::AppSrc::builder().format(gst::Format::Time).block(true).max_buffers(4).max_bytes(0).build();
@@ -97,9 +102,9 @@ fn join_labels(parts: &[PathBuf], path: &Path, frames: u64, stall: Duration) -> 
         }
         let _ = feed.end_of_stream();
     });
-    watch::run(&pipeline, &watch, stall, |_| Ok(()))?;
+    watch::run(pipeline, &watch, stall, session, |_| Ok(()))?;
     let _ = feeder.join();
-    let copied = watch.frames.load(Ordering::Relaxed);
+    let copied = watch.frames();
     if copied == frames {
         Ok(())
     } else {
@@ -130,7 +135,7 @@ fn copy(path: &Path, to: &gst_app::AppSrc, watch: &Watch) -> Result<()> {
         }
         let Some(buffer) = sample.buffer_owned() else { continue };
         to.push_buffer(buffer).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
-        watch.frames.fetch_add(1, Ordering::Relaxed);
+        watch.count();
     }
     pipeline.set_state(gst::State::Null).map_err(|error| Failure::machine(error.to_string()))?;
     Ok(())

@@ -12,11 +12,14 @@ mod join;
 mod output;
 mod properties;
 mod recorder;
+mod serve;
+mod session;
 mod summary;
 mod tables;
 mod watch;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,13 +29,13 @@ use serde_json::{Value, json};
 use crate::cuts::Parts;
 use crate::decode::Decoding;
 use crate::fault::{Failure, Result};
-use crate::watch::say;
+use crate::session::Session;
 
 /// Exit status of a wrong command line, as clap has it.
 const USAGE: u8 = 2;
 
 /// Words that begin another command line than a file does; a file of such a name is ./NAME.
-const TOOLS: [&str; 3] = ["check", "cuts", "join"];
+const TOOLS: [&str; 4] = ["check", "cuts", "join", "serve"];
 
 /// Tools beside the conversion of a clip.
 #[derive(Parser)]
@@ -72,14 +75,25 @@ enum Tool {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Does jobs of one line each from the standard input, {"id": ANY, "arguments": ["IN", "OUT", ...]}, until one fails
+    #[command(after_help = SERVE)]
+    Serve {
+        #[command(flatten)]
+        tie: Tie,
+    },
 }
+
+/// What there is to know of `serve`.
+const SERVE: &str = "\
+The arguments are those of one run of this program, with or without cuts, join or check. Every line of the output has the job's id.
+A job that fails is the last: the process ends with its exit status, and another one has to do the rest.";
 
 /// Turns a video file into superpixels: label maps as FFV1, regions and adjacency as Parquet
 #[derive(Parser)]
 #[command(
     name = "superpixel-clip",
     version,
-    after_help = "Other tools: superpixel-clip check | cuts | join --help"
+    after_help = "Other tools: superpixel-clip check | cuts | join | serve --help"
 )]
 struct Convert {
     /// Video file
@@ -116,6 +130,12 @@ struct CommonArgs {
     /// Threads of the decoder and, unless given as a property, of the CPU backend; 0 = all cores
     #[arg(long, default_value_t = 0)]
     threads: u32,
+    #[command(flatten)]
+    tie: Tie,
+}
+
+#[derive(Args)]
+struct Tie {
     /// End at once when the process with this number, the parent, ends
     #[arg(long, value_name = "PROCESS")]
     parent: Option<i32>,
@@ -151,13 +171,58 @@ fn follow(parent: Option<i32>) -> Result<()> {
     }
 }
 
+/// A command line.
+enum Command {
+    Convert(Convert),
+    Tool(Tool),
+}
+
+impl Command {
+    /// From the words behind the name of the program.
+    fn parse(words: Vec<OsString>) -> std::result::Result<Self, clap::Error> {
+        let is_tool = words.first().is_some_and(|word| TOOLS.iter().any(|tool| word == *tool));
+        let words = std::iter::once(OsString::from("superpixel-clip")).chain(words);
+        if is_tool {
+            Tools::try_parse_from(words).map(|tools| Self::Tool(tools.tool))
+        } else {
+            Convert::try_parse_from(words).map(Self::Convert)
+        }
+    }
+
+    fn parent(&self) -> Option<i32> {
+        match self {
+            Self::Convert(Convert { common, .. })
+            | Self::Tool(Tool::Cuts { common, .. } | Tool::Join { common, .. }) => common.tie.parent,
+            Self::Tool(Tool::Serve { tie }) => tie.parent,
+            Self::Tool(Tool::Check { .. }) => None,
+        }
+    }
+
+    /// Does what the words say. GStreamer has been started.
+    fn run(self, session: &mut Session) -> Result<End> {
+        match self {
+            Self::Convert(args) => convert(&args, session),
+            Self::Tool(Tool::Check { properties }) => Ok(check(&properties)),
+            Self::Tool(Tool::Cuts { input, output, least, common }) => {
+                find_cuts(&input, &output, least, &common, session)
+            }
+            Self::Tool(Tool::Join { output, parts, common }) => {
+                join::run(&output, &parts, common.stall(), session).map(End::Done)
+            }
+            Self::Tool(Tool::Serve { .. }) => serve::run(std::io::stdin().lock(), session, do_job),
+        }
+    }
+}
+
 /// How it ended.
 enum End {
     Done(Value),
     Usage(String),
+    /// There are no more jobs.
+    Served,
 }
 
-fn convert(args: &Convert) -> Result<End> {
+fn convert(args: &Convert, session: &mut Session) -> Result<End> {
     let Convert { input, output, properties, key, source, cuts, part, common } = args;
     let mut words = properties.clone();
     if common.threads > 0 && !words.iter().any(|word| word.starts_with("threads=")) {
@@ -178,17 +243,18 @@ fn convert(args: &Convert) -> Result<End> {
         source: source.clone().unwrap_or_else(|| input.to_string_lossy().into_owned()),
         parts,
     };
-    convert::run(job).map(End::Done)
+    convert::run(job, session).map(End::Done)
 }
 
 fn find_cuts(
-    input: &std::path::Path,
-    output: &std::path::Path,
+    input: &Path,
+    output: &Path,
     least: f64,
     common: &CommonArgs,
+    session: &mut Session,
 ) -> Result<End> {
-    let parts =
-        cuts::find(input, common.decoding(), common.stall(), Duration::from_secs_f64(least))?.to_json();
+    let least = Duration::from_secs_f64(least);
+    let parts = cuts::find(input, common.decoding(), common.stall(), least, session)?.to_json();
     summary::write(output, &parts)?;
     Ok(End::Done(parts))
 }
@@ -203,6 +269,18 @@ fn check(words: &[String]) -> End {
     }
 }
 
+/// Does a job of `serve`.
+fn do_job(words: Vec<OsString>, session: &mut Session) -> Result<End> {
+    match Command::parse(words) {
+        Ok(Command::Tool(Tool::Serve { .. })) => Ok(End::Usage("a job cannot serve".to_owned())),
+        Ok(command) if command.parent().is_some() => {
+            Ok(End::Usage("--parent belongs to serve, not to a job".to_owned()))
+        }
+        Ok(command) => command.run(session),
+        Err(error) => Ok(End::Usage(error.to_string())),
+    }
+}
+
 /// Starts GStreamer with the elements, tied to the parent where that is asked for.
 fn start(parent: Option<i32>) -> Result<()> {
     follow(parent)?;
@@ -210,46 +288,21 @@ fn start(parent: Option<i32>) -> Result<()> {
     Ok(gstsuperpixel::plugin_register_static()?)
 }
 
-fn use_tool(tool: Tool) -> Result<End> {
-    match tool {
-        Tool::Check { properties } => {
-            start(None)?;
-            Ok(check(&properties))
-        }
-        Tool::Cuts { input, output, least, common } => {
-            start(common.parent)?;
-            find_cuts(&input, &output, least, &common)
-        }
-        Tool::Join { output, parts, common } => {
-            start(common.parent)?;
-            join::run(&output, &parts, common.stall()).map(End::Done)
-        }
-    }
-}
-
-fn run() -> Result<End> {
-    let is_tool = std::env::args_os().nth(1).is_some_and(|word| TOOLS.iter().any(|tool| word == *tool));
-    if is_tool {
-        return use_tool(Tools::parse().tool);
-    }
-    let args = Convert::parse();
-    start(args.common.parent)?;
-    convert(&args)
-}
-
 fn main() -> ExitCode {
-    match run() {
-        Ok(End::Done(mut result)) => {
-            summary::extend(&mut result, json!({"event": "done"}));
-            say(&result);
+    let mut session = Session::new();
+    let command = Command::parse(std::env::args_os().skip(1).collect()).unwrap_or_else(|error| error.exit());
+    match start(command.parent()).and_then(|()| command.run(&mut session)) {
+        Ok(End::Done(result)) => {
+            session.say_done(result);
             ExitCode::SUCCESS
         }
+        Ok(End::Served) => ExitCode::SUCCESS,
         Ok(End::Usage(message)) => {
             eprintln!("superpixel-clip: {message}");
             ExitCode::from(USAGE)
         }
         Err(failure) => {
-            say(&failure.to_json());
+            session.say(failure.to_json());
             ExitCode::from(failure.status())
         }
     }

@@ -2,7 +2,6 @@
 //! Takes what `superpixel` has attached to each frame: rows for the tables, and the label map on its way to the encoder.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
@@ -126,10 +125,10 @@ pub fn attach(
                     Ok(map) => send(pad, &labels, map),
                     Err(failure) => watch.fail(failure),
                 }
-                watch.frames.fetch_add(1, Ordering::Relaxed);
+                watch.count();
             }
             Some(gst::PadProbeData::Event(event)) if event.type_() == gst::EventType::Eos => {
-                if watch.frames.load(Ordering::Relaxed) == 0 {
+                if watch.frames() == 0 {
                     watch.fail(Failure::clip("no frame of video"));
                 }
                 let _ = labels.end_of_stream();

@@ -1,29 +1,47 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Runs a pipeline to its end, with an eye on whether frames still come.
 
-use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 
 use crate::fault::{Failure, Result};
+use crate::session::Session;
 
 /// How often it is looked whether frames come.
 const TICK: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 /// How often progress is told.
 const REPORT: Duration = Duration::from_secs(1);
+/// Longest time that a pipeline may take to stop.
+const STOP: Duration = Duration::from_secs(10);
 
 /// What streaming threads tell the one that watches.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Frames that are done.
-    pub frames: AtomicU64,
+    frames: AtomicU64,
+    first: OnceLock<Instant>,
     failure: Mutex<Option<Failure>>,
 }
 
 impl Watch {
+    /// Counts a frame that is done.
+    pub fn count(&self) {
+        self.first.get_or_init(Instant::now);
+        self.frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Frames that are done.
+    pub fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// When the first frame was done.
+    pub fn first(&self) -> Option<Instant> {
+        self.first.get().copied()
+    }
+
     /// Ends the run with a failure; the first counts.
     pub fn fail(&self, failure: Failure) {
         self.failure.lock().unwrap().get_or_insert(failure);
@@ -34,38 +52,47 @@ impl Watch {
     }
 }
 
-/// Writes one line of JSON. Nobody reading is no reason to stop.
-pub fn say(line: &serde_json::Value) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
 /// Plays until the end of the stream. `on_message` sees every message first. After a failure the pipeline is left as it is: to stop
 /// one that hangs would hang, too, and the program ends anyway.
 ///
 /// # Errors
 ///
-/// What the pipeline or a streaming thread reports; a stall.
+/// What the pipeline or a streaming thread reports; a stall; a pipeline that does not stop.
 pub fn run(
-    pipeline: &gst::Pipeline,
+    pipeline: gst::Pipeline,
     watch: &Watch,
     stall: Duration,
+    session: &mut Session,
     mut on_message: impl FnMut(&gst::Message) -> Result<()>,
 ) -> Result<()> {
-    let result = play(pipeline, watch, stall, &mut on_message);
-    match result {
-        Ok(()) => {
-            pipeline.set_state(gst::State::Null).map_err(|error| Failure::machine(error.to_string()))?;
-        }
-        Err(_) => std::mem::forget(pipeline.clone()),
+    if let Err(failure) = play(&pipeline, watch, stall, session, &mut on_message) {
+        std::mem::forget(pipeline);
+        return Err(failure);
     }
-    result
+    session.keep(&pipeline);
+    stop(pipeline)
+}
+
+/// Stops a pipeline and lets go of it, on a thread that may hang.
+fn stop(pipeline: gst::Pipeline) -> Result<()> {
+    let (tell, told) = mpsc::channel();
+    let stopping = std::thread::spawn(move || {
+        let result = pipeline.set_state(gst::State::Null).map(drop);
+        drop(pipeline);
+        let _ = tell.send(result);
+    });
+    let Ok(result) = told.recv_timeout(STOP) else {
+        return Err(Failure::hang(STOP.as_secs_f64()));
+    };
+    let _ = stopping.join();
+    result.map_err(|error| Failure::machine(error.to_string()))
 }
 
 fn play(
     pipeline: &gst::Pipeline,
     watch: &Watch,
     stall: Duration,
+    session: &Session,
     on_message: &mut dyn FnMut(&gst::Message) -> Result<()>,
 ) -> Result<()> {
     let bus = pipeline.bus().ok_or_else(|| Failure::machine("a pipeline without a bus"))?;
@@ -95,7 +122,7 @@ fn play(
         }
         watch.failure()?;
         let now = Instant::now();
-        let done = watch.frames.load(Ordering::Relaxed);
+        let done = watch.frames();
         if done != frames {
             (frames, last_frame) = (done, now);
         } else if now - last_frame > stall {
@@ -104,7 +131,7 @@ fn play(
         if now - last_report >= REPORT {
             last_report = now;
             let seconds = (now - began).as_secs_f64();
-            say(&serde_json::json!({"event": "progress", "frames": frames, "seconds": seconds}));
+            session.say(serde_json::json!({"event": "progress", "frames": frames, "seconds": seconds}));
         }
     }
 }

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from superpixel_corpus import manifest, report, task
 from superpixel_corpus.driver import Driver, Options
+from superpixel_corpus.program import PER_PROCESS
 from superpixel_corpus.storage import place
 from superpixel_corpus.workers import Cluster, Local
 
@@ -79,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         retries=args.retries,
         stall=args.stall,
         timeout=args.timeout,
+        per_process=args.per_process,
     )
     if args.ray:
         workers = Cluster(args.ray, args.cpus, args.gpus, lambda _: 2 * args.timeout + 120)
@@ -133,6 +135,14 @@ def positive(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    """A number from 1 on."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("has to be 1 or more")
+    return value
+
+
 def share(text: str) -> float:
     """A number of devices: 0, a fraction or a whole number."""
     value = float(text)
@@ -162,6 +172,9 @@ def parse() -> argparse.Namespace:
     runner.add_argument("--cpus", type=positive, default=1.0, help="cores of a task (%(default)s)")
     runner.add_argument("--gpus", type=share, default=0.0, help="devices of a task, for instance 0.25 (%(default)s)")
     runner.add_argument("--jobs", type=int, help="tasks at a time on this machine (as many as its cores allow)")
+    runner.add_argument(
+        "--per-process", type=count, default=PER_PROCESS, help="clips that a process does before another takes its place (%(default)s)"
+    )
     runner.add_argument("--retries", type=int, default=2, help="tries after the first (%(default)s)")
     runner.add_argument("--timeout", type=positive, default=3600.0, help="longest time of a try in seconds (%(default)s)")
     runner.add_argument("--stall", type=positive, default=30.0, help="longest time without a frame in seconds (%(default)s)")

@@ -100,6 +100,75 @@ def wait_for(what, seconds=60):
     raise AssertionError("it does not come")
 
 
+HARM = """#!/usr/bin/env python3
+import json, os, signal, sys, time
+
+HARMS, PROGRAM, NOTES = {harms!r}, {program!r}, {notes!r}
+
+
+def harm(kind, name, folder):
+    partial = os.path.join(os.path.dirname(folder), f".out.partial-{{program}}")
+    while not os.path.exists(partial):
+        time.sleep(0.001)
+    note = os.path.join(NOTES, name)
+    if kind == "hang":
+        os.kill(program, signal.SIGSTOP)
+    elif kind == "worker":
+        os.kill(worker, signal.SIGKILL)
+    elif kind == "crash" or not os.path.exists(note):
+        open(note, "w").close()
+        os.kill(program, signal.SIGABRT)  # GStreamer handles SIGSEGV while it loads plugins
+
+
+if sys.argv[1] == "serve":
+    program, worker = os.getpid(), os.getppid()
+    with open(os.path.join(NOTES, "starts"), "a") as starts:
+        starts.write("x")
+    read, write = os.pipe()
+    if os.fork() == 0:
+        # Looks at what is sent, while the parent becomes the program.
+        os.close(read)
+        for number in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        for line in sys.stdin.buffer:
+            os.write(write, line)
+            words = json.loads(line)["arguments"]
+            name = os.path.basename(words[0])
+            for part, kind in HARMS.items():
+                if part in name:
+                    harm(kind, name, words[1])
+        os._exit(0)
+    os.close(write)
+    os.dup2(read, 0)
+    os.close(read)
+os.execv(PROGRAM, [PROGRAM, *sys.argv[1:]])
+"""
+
+
+class Harmed:
+    """The program, whose process comes to harm in the middle of clips with such names.
+
+    `crash` and `once`, which is a crash at the first try, `hang`, and `worker`, which kills the parent.
+    """
+
+    def __init__(self, folder, **harms):
+        self.notes = folder / "notes"
+        self.notes.mkdir()
+        self.script = folder / "program"
+        self.script.write_text(HARM.format(harms=harms, program=PROGRAM, notes=str(self.notes)))
+        self.script.chmod(0o755)
+
+    def __str__(self):
+        return str(self.script)
+
+    def starts(self):
+        """How many processes have been started for clips since the last call."""
+        log = self.notes / "starts"
+        count = len(log.read_text()) if log.exists() else 0
+        log.unlink(missing_ok=True)
+        return count
+
+
 @pytest.fixture(scope="session")
 def clips(tmp_path_factory):
     """Eight clips in folders, one of garbage and one that is cut off."""

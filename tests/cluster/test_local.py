@@ -15,6 +15,7 @@ from conftest import (
     CORPUS,
     FRAMES,
     PROGRAM,
+    Harmed,
     assert_nothing_left,
     check_output,
     children,
@@ -52,30 +53,15 @@ def test_a_folder_is_done_once(clips, tmp_path):
     assert "0 done (0 frames), 0 failed, 10 left" in corpus("status", destination)
 
 
-@pytest.fixture
-def wrapped(tmp_path):
-    """A program that crashes or hangs for clips of that name."""
-    script = tmp_path / "program"
-    script.write_text(f"""#!/bin/sh
-case $1 in
-    *crash*) kill -SEGV $$ ;;
-    *hang*) sleep 1000 ;;
-    *once*) [ -e '{tmp_path}/tried' ] || {{ touch '{tmp_path}/tried'; exit 1; }} ;;
-esac
-exec '{PROGRAM}' "$@"
-""")
-    script.chmod(0o755)
-    return script
-
-
-def test_failures_have_their_kind(tmp_path, wrapped):
+def test_failures_have_their_kind(tmp_path):
     source, destination = tmp_path / "source", tmp_path / "out"
+    harmed = Harmed(tmp_path, crash="crash", hang="hang", once="once")
     for name in ("crash", "hang", "once", "good"):
         make_clip(source / f"{name}.mkv")
-    corpus("plan", source, destination, "--program", wrapped)
-    corpus("run", destination, "--program", wrapped, "--retries", 1, "--timeout", 5, "--jobs", 4, expect=1)
+    corpus("plan", source, destination, "--program", harmed)
+    corpus("run", destination, "--program", harmed, "--retries", 1, "--timeout", 5, "--jobs", 4, expect=1)
     assert failures(destination) == {"crash.mkv": ("crash", 2), "hang.mkv": ("timeout", 2)}
-    assert "SIGSEGV" in json.loads((destination / "failed/crash.mkv.json").read_text())["error"]
+    assert "SIGABRT" in json.loads((destination / "failed/crash.mkv.json").read_text())["error"]
     report = last_report(destination)
     assert (report["done"], report["retries"]) == (2, {"crash": 2, "timeout": 1})
     assert_nothing_left(destination)
@@ -83,6 +69,65 @@ def test_failures_have_their_kind(tmp_path, wrapped):
     assert "0 clips done" in corpus("run", destination, "--program", PROGRAM, expect=1)
     assert "2 clips done" in corpus("run", destination, "--program", PROGRAM, "--retry-failed")
     assert failures(destination) == {}
+
+
+def test_a_crash_blames_its_own_clip_alone(tmp_path):
+    source, destination = tmp_path / "source", tmp_path / "out"
+    harmed = Harmed(tmp_path, crash="crash", once="once")
+    for name in ("a", "b", "c crash", "d", "e once", "f", "g"):
+        make_clip(source / f"{name}.mkv")
+    corpus("plan", source, destination, "--program", harmed)
+    assert "6 clips done, 1 failed" in corpus("run", destination, "--program", harmed, "--jobs", 1, "--retries", 1, expect=1)
+    assert failures(destination) == {"c crash.mkv": ("crash", 2)}
+    assert last_report(destination)["retries"] == {"crash": 2}
+    # One for each crash, one that goes on behind it, and a new one for what is tried again.
+    assert harmed.starts() <= 5
+    for marker in (destination / "clips").rglob("clip.json"):
+        check_output(marker.parent)
+    assert_nothing_left(destination)
+    # Without another try, neighbors of the culprit are as safe.
+    again = tmp_path / "again"
+    corpus("plan", source, again, "--program", harmed)
+    corpus("run", again, "--program", harmed, "--jobs", 1, "--retries", 0, expect=1)
+    assert failures(again) == {"c crash.mkv": ("crash", 1)}
+    assert harmed.starts() == 2
+
+
+def test_a_process_does_so_many_clips(tmp_path):
+    source = tmp_path / "source"
+    harmed = Harmed(tmp_path)
+    for number in range(5):
+        make_clip(source / f"{number}.mkv", pattern=("ball", "smpte")[number % 2])
+    tables = {}
+    for number, starts in ((1, 5), (2, 3), (64, 1)):
+        destination = tmp_path / f"out{number}"
+        corpus("plan", source, destination, "--program", harmed)
+        corpus("run", destination, "--program", harmed, "--jobs", 1, "--per-process", number)
+        assert harmed.starts() == starts
+        first = last_report(destination)["first_frame_seconds"]
+        assert set(first) == ({"new_process"} if number == 1 else {"new_process", "same_process"})
+        for path in sorted(destination.rglob("*.parquet")):
+            assert tables.setdefault(path.relative_to(destination), path.read_bytes()) == path.read_bytes()
+    assert len(tables) == 10
+
+
+def test_an_idle_process_that_ends_is_replaced(tmp_path):
+    from superpixel_corpus.program import Slot
+
+    clip = tmp_path / "a.mkv"
+    make_clip(clip)
+    slot = Slot()
+    for number, fresh in enumerate((True, False, True)):
+        if number == 2:
+            slot.process.kill()
+            slot.process.wait()
+        ended = slot.run(PROGRAM, [str(clip), str(tmp_path / f"out{number}")], 60.0, 64, anew=False)
+        assert (ended.last["event"], ended.error, ended.fresh) == ("done", "", fresh)
+    ended = slot.run(PROGRAM, ["check", "superpixel-size=1"], 60.0, 64, anew=True)
+    assert ended.last["fault"] == "usage"
+    assert "4 to 1024" in ended.error
+    assert slot.process is None
+    slot.close()
 
 
 def test_a_broken_backend_is_the_machines(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CORPUS, PROGRAM, assert_nothing_left, check_output, children, corpus, failures, last_report, wait_for
+from conftest import CORPUS, PROGRAM, Harmed, assert_nothing_left, check_output, children, corpus, failures, last_report, wait_for
 
 # Nodes on the loopback of a network namespace with nothing else; see tests/run.sh.
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
@@ -30,13 +30,11 @@ def cluster():
 
 def test_everything_is_done_once_whoever_is_killed(clips, tmp_path, cluster):
     # Slow enough to be caught; crashes for one clip.
-    script = tmp_path / "script"
-    script.write_text(f"#!/bin/sh\ncase $1 in *7.mkv) kill -SEGV $$ ;; esac\nexec '{PROGRAM}' \"$@\"\n")
-    script.chmod(0o755)
+    harmed = Harmed(tmp_path, **{"7.mkv": "crash"})
     destination = tmp_path / "out"
     settings = ["--set", "superpixel-size=8", "--set", "iterations=60", "--set", "temporal=false"]
     corpus("plan", clips, destination, *settings, "--program", PROGRAM)
-    words = ["run", str(destination), "--ray", cluster, "--program", str(script)]
+    words = ["run", str(destination), "--ray", cluster, "--program", str(harmed)]
     markers = lambda: {path: path.stat().st_mtime_ns for path in (destination / "clips").rglob("clip.json")}
     name = Path(PROGRAM).name
 
@@ -70,16 +68,28 @@ def test_everything_is_done_once_whoever_is_killed(clips, tmp_path, cluster):
 
 
 def test_a_clip_that_kills_its_worker_is_named(clips, tmp_path, cluster):
-    script, source, destination = tmp_path / "script", tmp_path / "source", tmp_path / "out"
+    source, destination = tmp_path / "source", tmp_path / "out"
+    harmed = Harmed(tmp_path, killer="worker")
     source.mkdir()
     (source / "good.mkv").symlink_to(clips / "camera 0/0.mkv")
     (source / "killer.mkv").symlink_to(clips / "camera 0/2.mkv")
-    script.write_text(f"#!/bin/sh\ncase $1 in *killer.mkv) kill -9 $PPID; sleep 5 ;; esac\nexec '{PROGRAM}' \"$@\"\n")
-    script.chmod(0o755)
     corpus("plan", source, destination, "--program", PROGRAM)
-    corpus("run", destination, "--ray", cluster, "--program", script, "--retries", 1, expect=1)
+    corpus("run", destination, "--ray", cluster, "--program", harmed, "--retries", 1, expect=1)
     assert failures(destination) == {"killer.mkv": ("lost", 2)}
     report = last_report(destination)
     assert (report["done"], report["retries"]) == (1, {"lost": 1})
     assert json.loads((destination / "clips/good.mkv/clip.json").read_text())["frames"] > 0
     assert_nothing_left(destination)
+
+
+def test_workers_keep_their_process(clips, tmp_path, cluster):
+    source, destination = tmp_path / "source", tmp_path / "out"
+    harmed = Harmed(tmp_path)
+    source.mkdir()
+    for number in range(16):
+        (source / f"{number}.mkv").symlink_to(clips / f"camera {number % 2}/{number % 8}.mkv")
+    corpus("plan", source, destination, "--program", PROGRAM)
+    assert "16 clips done" in corpus("run", destination, "--ray", cluster, "--program", harmed)
+    # Ray may begin with a worker too many.
+    assert harmed.starts() <= 6
+    wait_for(lambda: not children(Path(PROGRAM).name), 30)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .clip import Job
 from .manifest import Clip, Header
+from .program import PER_PROCESS
 from .report import Report
 from .storage import Place
 from .task import DATA, Outcome, Task
@@ -30,6 +31,7 @@ class Options:
     retries: int
     stall: float
     timeout: float
+    per_process: int = PER_PROCESS
 
 
 class Driver:
@@ -62,14 +64,14 @@ class Driver:
             job = self.jobs[clip.path] = Job(clip, self.header.split is not None, self.destination)
             self._queue(job)
         job, piece = self.ready.popleft()
-        self.out[self.workers.submit(self._task(job.clip, piece))] = (job, piece)
+        self.out[self.workers.submit(self._task(job, piece))] = (job, piece)
         return True
 
     def _queue(self, job: Job) -> None:
         self.ready.extend((job, piece) for piece in job.next)
 
-    def _task(self, clip: Clip, piece: tuple[str, int]) -> Task:
-        work, number = piece
+    def _task(self, job: Job, piece: tuple[str, int]) -> Task:
+        clip, (work, number) = job.clip, piece
         options = self.options
         return Task(
             work=work,
@@ -87,6 +89,9 @@ class Driver:
             timeout=options.timeout,
             least=self.header.split or 0.0,
             number=number,
+            per_process=options.per_process,
+            # Nothing that another clip has left behind counts against this one twice.
+            anew=job.tries.get(piece, 0) > 0,
         )
 
     def _take(self, job: Job, piece: tuple[str, int], outcome: Outcome) -> None:

@@ -9,6 +9,7 @@ import math
 import sys
 import time
 from collections import Counter
+from statistics import median
 from typing import TextIO
 
 from .manifest import Clip
@@ -34,11 +35,15 @@ class Report:
         self.failed: list[dict] = []
         # (seconds since the start, seconds that the piece took, frames)
         self.pieces: list[tuple[float, float, int]] = []
+        # Seconds to the first frame, for the first piece of a process and for others.
+        self.first: dict[bool, list[float]] = {True: [], False: []}
 
     def worked(self, frames: int, outcome: Outcome) -> None:
         """A piece has given frames."""
         self.frames += frames
         self.pieces.append((time.monotonic() - self.start, outcome.seconds, frames))
+        if (first := outcome.summary.get("first_frame_seconds")) is not None:
+            self.first[outcome.fresh].append(first)
 
     def did(self, clip: Clip, outcome: Outcome) -> None:
         """A clip is done."""
@@ -78,6 +83,11 @@ class Report:
             "frames": self.frames,
             "frames_per_second": round(self.rate, 2),
             "tasks_at_a_time": self.slots,
+            "first_frame_seconds": {
+                name: round(median(self.first[fresh]), 3)
+                for name, fresh in (("new_process", True), ("same_process", False))
+                if self.first[fresh]
+            },
             "failures": self.failed,
             "throughput": [(round(at, 1), round(rate, 2)) for at, rate in throughput(self.pieces, self.seconds)],
         }

@@ -7,14 +7,13 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .program import PER_PROCESS, Ended, Slot
 from .storage import Bucket, Folder, place
 
 DATA, MACHINE, CRASH, TIMEOUT, LOST = KINDS = ("data", "machine", "crash", "timeout", "lost")
@@ -22,7 +21,10 @@ DATA, MACHINE, CRASH, TIMEOUT, LOST = KINDS = ("data", "machine", "crash", "time
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done: `work` is `whole`, `cuts`, `part` or `join`; `number` is the part's, or how many parts are joined."""
+    """What is to be done: `work` is `whole`, `cuts`, `part` or `join`; `number` is the part's, or how many parts are joined.
+
+    It runs in a process that has done fewer than `per_process` pieces, or in a new one if `anew`.
+    """
 
     work: str
     run: str
@@ -39,26 +41,29 @@ class Task:
     timeout: float
     least: float = 0.0
     number: int = 0
+    per_process: int = PER_PROCESS
+    anew: bool = False
 
 
 @dataclass
 class Outcome:
-    """How it ended: `kind` is empty where it is done. `summary` is the program's last line."""
+    """How it ended: `kind` is empty where it is done. `summary` is the program's last line. `fresh`: first piece of its process."""
 
     kind: str = ""
     error: str = ""
     summary: dict = field(default_factory=dict)
     seconds: float = 0.0
     host: str = ""
+    fresh: bool = True
 
 
-def execute(task: Task) -> Outcome:
+def execute(task: Task, slot: Slot) -> Outcome:
     """Does a piece of work and cleans up after itself."""
     began = time.monotonic()
     scratch = None
     try:
         scratch = make_scratch(task)
-        outcome = attempt(task, scratch)
+        outcome = attempt(task, slot, scratch)
     except Exception as error:  # noqa: BLE001  (whatever a file system may say)
         outcome = Outcome(MACHINE, f"{type(error).__name__}: {error}")
     finally:
@@ -96,7 +101,7 @@ def make_scratch(task: Task) -> Path:
     return Path(tempfile.mkdtemp(prefix=task.key[:8] + "-", dir=root / task.run))
 
 
-def attempt(task: Task, scratch: Path) -> Outcome:
+def attempt(task: Task, slot: Slot, scratch: Path) -> Outcome:
     """Runs the program and publishes what it made."""
     destination, out = place(task.destination), scratch / "out"
     if task.work == "join":
@@ -104,7 +109,7 @@ def attempt(task: Task, scratch: Path) -> Outcome:
         command = ["join", str(out), *map(str, pieces)]
     else:
         command = decode_command(task, destination, scratch, out)
-    outcome = call(task, [task.program, *command, "--parent", str(os.getpid()), "--stall", str(task.stall)])
+    outcome = call(task, slot, [*command, "--stall", str(task.stall)])
     if outcome.kind:
         return outcome
     if task.work == "cuts":
@@ -145,39 +150,25 @@ def decode_command(task: Task, destination: Folder | Bucket, scratch: Path, out:
     return command
 
 
-def call(task: Task, command: list[str]) -> Outcome:
-    """Runs the program to its end, or to the time limit."""
+def call(task: Task, slot: Slot, words: list[str]) -> Outcome:
+    """Has the program do it, to its end or to the time limit."""
     try:
-        done = subprocess.run(command, check=False, capture_output=True, timeout=task.timeout or None, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        return Outcome(TIMEOUT, f"not done after {task.timeout:g} s")
+        ended = slot.run(task.program, words, task.timeout, task.per_process, task.anew)
     except OSError as error:
         return Outcome(MACHINE, f"{task.program} does not start: {error}")
-    lines = done.stdout.decode(errors="replace").splitlines()
-    try:
-        last = json.loads(lines[-1]) if lines else {}
-    except json.JSONDecodeError:
-        last = {}
-    if done.returncode == 0 and last.get("event") == "done":
-        return Outcome(summary=last)
-    return Outcome(kind_of(done.returncode, last), reason(done, last), last)
+    if ended.late:
+        return Outcome(TIMEOUT, f"not done after {task.timeout:g} s", fresh=ended.fresh)
+    return Outcome(kind_of(ended), ended.error, ended.last, fresh=ended.fresh)
 
 
-def kind_of(status: int, last: dict) -> str:
-    """The kind of a failure by exit status and last line."""
-    if status == 65:
+def kind_of(ended: Ended) -> str:
+    """The kind of a failure by the last line; empty where there is none."""
+    last = ended.last
+    if last.get("event") == "done":
+        return ""
+    if not last:
+        return CRASH
+    if last.get("fault") == "clip":
         return DATA
-    if status == 74:
-        return TIMEOUT if last.get("stalled") else MACHINE
-    # A wrong command line is the same for every clip.
-    return MACHINE if status == 2 else CRASH
-
-
-def reason(done: subprocess.CompletedProcess, last: dict) -> str:
-    """Why the program failed, in words."""
-    if "error" in last:
-        return last["error"]
-    noise = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-    status = done.returncode
-    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    return " | ".join([how, *noise])
+    # A wrong command line is the same for every clip, so it counts as the machine's.
+    return TIMEOUT if last.get("stalled") else MACHINE

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from .program import Slot
 from .task import LOST, MACHINE, Outcome, Task, execute
 
 
@@ -30,21 +31,23 @@ class Workers(Protocol):
 
 
 class Local:
-    """This machine. Each piece is a process, so threads are enough to wait for them."""
+    """This machine. Pieces run in processes, one of each thread, which waits for it."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         self.waiting: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
         self.ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
         self.tickets = 0
-        # The program ends with the thread that started it, so that threads live as long as this.
+        # A process ends with the thread that started it, so that threads live as long as this.
         for _ in range(jobs):
             threading.Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
+        slot = Slot()
         while (item := self.waiting.get()) is not None:
             ticket, task = item
-            self.ended.put((ticket, execute(task)))
+            self.ended.put((ticket, execute(task, slot)))
+        slot.close()
 
     def slots(self) -> int:
         return self.jobs
@@ -66,6 +69,17 @@ class Local:
     def close(self) -> None:
         for _ in range(self.jobs):
             self.waiting.put(None)
+
+
+# That of a worker of Ray, which lives on from task to task; its process ends with it.
+_slot: Slot | None = None
+
+
+def execute_in_worker(task: Task) -> Outcome:
+    """A task of Ray: goes on with the process that this worker has."""
+    global _slot  # noqa: PLW0603  (Ray gives a task nothing else that lasts)
+    _slot = _slot or Slot()
+    return execute(task, _slot)
 
 
 class Cluster:
@@ -90,7 +104,7 @@ class Cluster:
         cloudpickle.register_pickle_by_value(superpixel_corpus)
         ray.init(address=address, log_to_driver=False, configure_logging=True, logging_level="warning")
         self.ray, self.cpus, self.gpus, self.patience = ray, cpus, gpus, patience
-        self.remote = ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(execute)
+        self.remote = ray.remote(max_retries=0, num_cpus=cpus, num_gpus=gpus)(execute_in_worker)
         self.out: dict = {}
         self.tickets = 0
         self.seen = (-self.LOOK, 1)
