@@ -70,19 +70,19 @@ pub fn run(
         return Err(failure);
     }
     session.keep(&pipeline);
-    stop(pipeline)
+    stop(pipeline, STOP)
 }
 
 /// Stops a pipeline and lets go of it, on a thread that may hang.
-fn stop(pipeline: gst::Pipeline) -> Result<()> {
+fn stop(pipeline: gst::Pipeline, limit: Duration) -> Result<()> {
     let (tell, told) = mpsc::channel();
     let stopping = std::thread::spawn(move || {
         let result = pipeline.set_state(gst::State::Null).map(drop);
         drop(pipeline);
         let _ = tell.send(result);
     });
-    let Ok(result) = told.recv_timeout(STOP) else {
-        return Err(Failure::hang(STOP.as_secs_f64()));
+    let Ok(result) = told.recv_timeout(limit) else {
+        return Err(Failure::hang(limit.as_secs_f64()));
     };
     let _ = stopping.join();
     result.map_err(|error| Failure::machine(error.to_string()))
@@ -133,5 +133,28 @@ fn play(
             let seconds = (now - began).as_secs_f64();
             session.say(serde_json::json!({"event": "progress", "frames": frames, "seconds": seconds}));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn playing(sleep_us: u32) -> gst::Pipeline {
+        gst::init().unwrap();
+        let text = format!("fakesrc ! identity sleep-time={sleep_us} ! fakesink async=false");
+        let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+        pipeline.set_state(gst::State::Playing).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        pipeline
+    }
+
+    #[test]
+    fn a_pipeline_that_does_not_stop_is_a_stall() {
+        stop(playing(1), STOP).unwrap();
+        // Its thread sleeps for longer than that.
+        let failure = stop(playing(3_000_000), Duration::from_millis(100)).unwrap_err();
+        assert!(failure.stalled, "{}", failure.message);
+        assert_eq!(failure.status(), 74);
     }
 }
