@@ -200,6 +200,18 @@ pub trait Temporal<B: Backend>: Send {
 
 /// Final labels to region table, adjacency list and mean colors.
 pub trait Statistics<B: Backend>: Send {
+    /// Before stage `hierarchy`: measures the regions that it merges, whose sums it then adds up. A backend whose stage measures
+    /// them itself does nothing.
+    fn measure_parts(
+        &mut self,
+        _frame: &B::Frame<'_>,
+        _buffers: &mut B::Buffers,
+        _labels: &B::Labels<'_>,
+        _outputs: Outputs,
+    ) -> Result<()> {
+        Ok(())
+    }
+
     /// Measures as far as `outputs` asks.
     fn measure(
         &mut self,

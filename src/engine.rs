@@ -193,6 +193,9 @@ impl<B: Backend> Engine<B> {
                 times.time("merge", || merge.merge(buffers, labels))?;
             }
             if let Some(hierarchy) = hierarchy {
+                // Refining changes what table and means are about.
+                let wanted = if refine.is_some() { Outputs::default() } else { outputs };
+                times.time("statistics", || statistics.measure_parts(frame, buffers, labels, wanted))?;
                 times.time("hierarchy", || hierarchy.build(buffers, labels))?;
             }
             if let Some(refine) = refine {

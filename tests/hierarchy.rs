@@ -30,10 +30,14 @@ static FIRST: BTreeMap<u16, u16> = BTreeMap::new();
 const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 fn segment_with(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Regions) {
+    segment_for(engine, buffer, EVERYTHING)
+}
+
+fn segment_for(engine: &mut Engine<Cpu>, buffer: &Buffer, outputs: Outputs) -> (Vec<u16>, Regions) {
     let g = buffer.info.geometry;
     let mut map = vec![0xfffe; g.pixels()];
     let mut labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
-    let regions = engine.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap().clone();
+    let regions = engine.segment(&buffer.frame(), &mut labels, outputs).unwrap().clone();
     (map, regions)
 }
 
@@ -42,6 +46,8 @@ fn segment(cpu: &Cpu, params: &Params, buffer: &Buffer) -> (Vec<u16>, Regions) {
     let first = segment_with(&mut engine, buffer);
     let again = segment_with(&mut engine, buffer);
     assert!(first.0 == again.0, "two runs differ");
+    let labels_alone = segment_for(&mut engine, buffer, Outputs::default());
+    assert!(first.0 == labels_alone.0, "labels alone differ");
     first
 }
 

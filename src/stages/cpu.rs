@@ -41,9 +41,11 @@ impl Backend for Cpu {
         &mut self,
         buffers: &mut FrameBuffers,
         _: &Frame<'_>,
-        _: Outputs,
+        outputs: Outputs,
         stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
+        buffers.clear_sums();
+        buffers.wants_samples = outputs.table || outputs.mean_color;
         if let Some(state) = &mut buffers.temporal {
             std::mem::swap(&mut buffers.features, &mut state.features);
         }

@@ -11,7 +11,7 @@ use super::components::COMPONENTS;
 use super::shared::{Components, OUTSIDE};
 use super::strip::{Strip, StripBorder, overlaps};
 use crate::backend;
-use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER};
+use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER, RegionSums};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
@@ -46,6 +46,10 @@ pub(crate) struct Connectivity {
     rows: usize,
     clusters: usize,
     min_region: u32,
+    /// Whether there is a stage that wants the sums of regions.
+    is_before_hierarchy: bool,
+    /// Whether they are added up here, in this frame.
+    adds_up: bool,
     /// Whether there may be more of the smallest regions than labels can name.
     may_overflow: bool,
     /// The cluster of what is outside, where frames may have masks.
@@ -71,6 +75,8 @@ impl Connectivity {
             rows,
             clusters: plan.max_clusters(),
             min_region: plan.min_region,
+            is_before_hierarchy: plan.hierarchy().is_some(),
+            adds_up: false,
             may_overflow: plan.may_overflow(),
             outside: plan.masked.then_some(if plan.clusters_are_pixels() {
                 NO_CLUSTER
@@ -113,8 +119,10 @@ impl Connectivity {
     ) -> Result<()> {
         let Geometry { width, height } = self.geometry;
         let (width, height, rows) = (width as usize, height as usize, self.rows);
+        let adds_up = self.adds_up;
         self.for_each_strip(true, |i, strip, _, _| {
-            strip.scan(&cluster_row, features, i * rows, rows.min(height - i * rows))
+            strip.scan(&cluster_row, features, i * rows, rows.min(height - i * rows))?;
+            if adds_up { strip.add_positions(i * rows, width) } else { Ok(()) }
         })?;
         let Self { cpu, strips, borders, components, .. } = self;
         let mut count = 0;
@@ -299,9 +307,25 @@ impl Connectivity {
     }
 }
 
+/// What the components of each region add up to, but for samples and bounds; strips know the labels of theirs.
+fn add_components(strips: &[Strip], sums: &mut Array<RegionSums>, count: usize) -> Result<()> {
+    memory::refill(sums, COMPONENTS, count, RegionSums::default())?;
+    for strip in strips {
+        for ((own, &position), &label) in strip.sums.iter().zip(&strip.positions).zip(&strip.labels) {
+            // What is outside of a mask has none.
+            let Some(sum) = sums.get_mut(usize::from(label)) else { continue };
+            sum.area += own.count;
+            (0..2).for_each(|i| sum.position[i] += position[i]);
+            (0..3).for_each(|i| sum.color[i] += own.color[i]);
+        }
+    }
+    Ok(())
+}
+
 impl backend::Connectivity<Cpu> for Connectivity {
     fn enforce(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         let features = &buffers.features;
+        self.adds_up = self.is_before_hierarchy && !buffers.wants_samples;
         if buffers.clusters.is_empty() {
             let clusters = &*labels;
             self.find_components(|y| clusters.row(y), features)?;
@@ -320,6 +344,6 @@ impl backend::Connectivity<Cpu> for Connectivity {
         }
         self.write_labels(labels)?;
         buffers.count = count as u32;
-        Ok(())
+        if self.adds_up { add_components(&self.strips, &mut buffers.sums, count) } else { Ok(()) }
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Strip {
     parents: Array<u32>,
     /// Sums of the strip's components, ordered by their first run.
     pub sums: Array<Sums>,
+    /// Sums of their columns and rows, where wanted.
+    pub positions: Array<[u64; 2]>,
     /// Their clusters.
     pub clusters: Array<u32>,
     /// Of the features in the row that is worked on.
@@ -162,6 +164,23 @@ impl Strip {
                     component
                 };
                 start = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds up the columns and rows of the components; the strip's first row is the frame's `first`.
+    pub fn add_positions(&mut self, first: usize, width: usize) -> Result<()> {
+        memory::refill(&mut self.positions, COMPONENTS, self.sums.len(), [0; 2])?;
+        for y in 0..self.rows.len() - 1 {
+            let runs = self.runs(y);
+            let (starts, components) = (&self.starts[runs.clone()], &self.components[runs]);
+            let ends = starts[1..].iter().map(|&start| u64::from(start)).chain([width as u64]);
+            for ((&start, end), &component) in starts.iter().zip(ends).zip(components) {
+                let (x0, n) = (u64::from(start), end - u64::from(start));
+                let [x_sum, y_sum] = &mut self.positions[component as usize];
+                *x_sum += (x0 + end - 1) * n / 2;
+                *y_sum += (first + y) as u64 * n;
             }
         }
         Ok(())

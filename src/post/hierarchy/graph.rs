@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The rounds of the hierarchy over regions and pairs, and the cut; no pixel is looked at.
 
-use super::pairs::{Pairs, STALE};
+use rayon::prelude::*;
+
+use super::pairs::Pairs;
 use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
@@ -9,6 +11,8 @@ use crate::regions::MergeStep;
 
 /// What memory is for, in errors.
 const REGIONS: &str = "regions to merge";
+/// Pairs whose costs one task computes.
+const TASK_PAIRS: usize = 2048;
 /// Selects nothing.
 const NONE: u64 = u64::MAX;
 
@@ -34,7 +38,7 @@ impl Sums {
     fn mean(&self) -> Mean {
         let n = u64::from(self.count.max(1));
         let mean = |sum: u64| ((2 * MEAN_ONE * sum + n) / (2 * n)) as u32;
-        Mean { color: self.color.map(mean), position: self.position.map(mean) }
+        Mean { count: self.count, color: self.color.map(mean), position: self.position.map(mean) }
     }
 }
 
@@ -134,22 +138,25 @@ impl Graph {
         self.unite(first);
         let Self { left, roots, changed, pairs, .. } = self;
         left.retain(|&region| roots[region as usize] == region);
-        pairs.rename(roots, |region| !changed[region as usize])?;
+        pairs.rename(roots, |region| changed[region as usize])?;
         self.round += 1;
         Ok(self.joined.len() - first)
     }
 
     fn select(&mut self, plan: &Plan) {
-        let Self { pairs, sums, means, selected, left, .. } = self;
+        let Self { pairs, means, selected, left, .. } = self;
+        let stale = &mut pairs.list[pairs.stale..];
+        stale.par_chunks_mut(TASK_PAIRS).for_each(|pairs| {
+            for pair in pairs {
+                let [a, b] = [pair.a, pair.b].map(|region| &means[region as usize]);
+                pair.cost = plan.cost(a, b, &pair.boundary);
+            }
+        });
         for &region in &*left {
             selected[region as usize] = NONE;
         }
-        for pair in &mut *pairs.list {
+        for pair in &pairs.list {
             let [a, b] = [pair.a as usize, pair.b as usize];
-            if pair.cost == STALE {
-                let sizes = [sums[a].count, sums[b].count];
-                pair.cost = plan.cost(&means[a], &means[b], sizes, &pair.boundary);
-            }
             let cost = u64::from(pair.cost) << 32;
             selected[a] = selected[a].min(cost | b as u64);
             selected[b] = selected[b].min(cost | a as u64);

@@ -177,19 +177,22 @@ impl Plan {
         })
     }
 
-    /// The cost of joining two regions whose means are `a` and `b`, `n` pixels each, along that boundary.
+    /// The cost of joining two regions along that boundary.
     #[inline]
-    pub(crate) fn cost(&self, a: &Mean, b: &Mean, n: [u32; 2], boundary: &Boundary) -> u32 {
+    pub(crate) fn cost(&self, a: &Mean, b: &Mean, boundary: &Boundary) -> u32 {
         let length = u64::from(boundary.length);
         let contrast = (2 * MEAN_ONE * boundary.contrast + length) / (2 * length);
-        let together = (256 * u64::from(boundary.held) / length * HELD) >> 8;
+        let together = match boundary.held {
+            0 => 0,
+            held => (256 * u64::from(held) / length * HELD) >> 8,
+        };
         let color: u64 = (0..3).map(|i| u64::from(a.color[i].abs_diff(b.color[i]))).sum();
         let apart: u64 = (0..2).map(|i| u64::from(a.position[i].abs_diff(b.position[i])).pow(2)).sum();
         let difference = color * color
             + u64::from(self.least)
             + u64::from(self.contrast) * contrast * contrast / CONTRAST_ONE
             + ((u64::from(self.position) * apart) >> self.position_shift).min(u64::from(u32::MAX));
-        let [n, m] = n.map(u64::from);
+        let [n, m] = [a.count, b.count].map(u64::from);
         let weight = 16 * n * m / (n + m);
         let difference = (difference.min(u64::from(u32::MAX)) * (256 - together)) >> 8;
         cost_bits(weight * difference / root(boundary.length))
@@ -216,9 +219,10 @@ impl Boundary {
     }
 }
 
-/// Means of a region, in 1/4 quantum and 1/4 px.
+/// Pixels of a region, and their means in 1/4 quantum and 1/4 px.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mean {
+    pub count: u32,
     pub color: [u32; 3],
     pub position: [u32; 2],
 }
@@ -311,7 +315,8 @@ mod tests {
 
     #[test]
     fn no_cost_wraps() {
-        let far = Mean { color: [4 * 1023, 4 * 2047, 4 * 2047], position: [4 * 16383; 2] };
+        let of = |count| Mean { count, ..Mean::default() };
+        let far = |count| Mean { count, color: [4 * 1023, 4 * 2047, 4 * 2047], position: [4 * 16383; 2] };
         let geometry = Geometry::new(16384, 16384).unwrap();
         for compactness in [0.0, 100.0] {
             let plan = Plan::new(
@@ -321,8 +326,8 @@ mod tests {
             )
             .unwrap();
             let boundary = Boundary { length: 1, held: 0, contrast: 5117 };
-            let cost = plan.cost(&Mean::default(), &far, [1 << 27; 2], &boundary);
-            let near = plan.cost(&Mean::default(), &far, [1 << 26; 2], &boundary);
+            let cost = plan.cost(&of(1 << 27), &far(1 << 27), &boundary);
+            let near = plan.cost(&of(1 << 26), &far(1 << 26), &boundary);
             assert!(cost > near, "{compactness}");
         }
     }

@@ -169,6 +169,7 @@ impl backend::Merge<Cpu> for Merge {
                 break;
             }
         }
+        buffers.clear_sums();
         buffers.count = self.number();
         let rows = (self.geometry.height as usize).div_ceil(self.bands.len());
         let Self { cpu, labels: numbers, .. } = &*self;

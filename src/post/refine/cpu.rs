@@ -272,7 +272,14 @@ fn stride(geometry: Geometry) -> usize {
 
 impl backend::Refine<Cpu> for Refine {
     fn refine(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
-        self.measure(&buffers.features, labels, buffers.count as usize)?;
+        if buffers.sums.is_empty() {
+            self.measure(&buffers.features, labels, buffers.count as usize)?;
+        } else {
+            self.sums.clear();
+            memory::reserve(&mut self.sums, REGIONS, buffers.sums.len())?;
+            self.sums.extend(buffers.sums.iter().map(|sums| Sums { count: sums.area, color: sums.color }));
+            buffers.clear_sums();
+        }
         self.take(labels);
         for sweep in 1..=self.plan.sweeps {
             self.sweep(&buffers.features, sweep == self.plan.sweeps)?;

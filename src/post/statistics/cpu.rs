@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::backend;
-use crate::buffers::cpu::FrameBuffers;
+use crate::buffers::cpu::{FrameBuffers, RegionSums};
 use crate::color::{ColorSpace, ColorTables, LinearLight, Yuv, lab_of_sums, narrow, unpack};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -17,44 +17,9 @@ use crate::plan::Plan;
 use crate::post::runs::{RowSums, for_each_change, for_each_run, packed};
 use crate::regions::{Neighbor, Region, Regions};
 
-#[derive(Debug, Clone, Copy)]
-struct Sums {
-    area: u32,
-    x: u64,
-    y: u64,
-    bounds: [u16; 4],
-    /// Features.
-    color: [u64; 3],
-    /// The frame's own samples: R, G, B or Y, Cb, Cr; or the light of R, G, B.
-    samples: [u64; 3],
-}
-
-impl Default for Sums {
-    fn default() -> Self {
-        let bounds = [u16::MAX, u16::MAX, 0, 0];
-        Self { area: 0, x: 0, y: 0, bounds, color: [0; 3], samples: [0; 3] }
-    }
-}
-
-impl Sums {
-    fn add(&mut self, other: &Sums) {
-        self.area += other.area;
-        self.x += other.x;
-        self.y += other.y;
-        for i in 0..2 {
-            self.bounds[i] = self.bounds[i].min(other.bounds[i]);
-            self.bounds[2 + i] = self.bounds[2 + i].max(other.bounds[2 + i]);
-        }
-        for i in 0..3 {
-            self.color[i] += other.color[i];
-            self.samples[i] += other.samples[i];
-        }
-    }
-
-    fn mean_samples(&self) -> [u16; 3] {
-        let n = u64::from(self.area.max(1));
-        self.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u16)
-    }
+fn mean_samples(sums: &RegionSums) -> [u16; 3] {
+    let n = u64::from(sums.area.max(1));
+    sums.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u16)
 }
 
 /// What is added up pixel by pixel: linear light, or where there is none the frame's own samples of more than 10 bits.
@@ -127,33 +92,38 @@ impl LargeSamples<'_> {
 #[derive(Default)]
 struct Band {
     lowest: u16,
-    sums: Array<Sums>,
+    sums: Array<RegionSums>,
     pairs: Array<u64>,
     /// Of the features and of the samples in the row that is worked on.
     row_sums: [RowSums; 2],
 }
 
+/// The samples that are added up beside features.
+#[derive(Clone, Copy)]
+struct Samples<'a> {
+    frame: &'a Frame<'a>,
+    large: Option<&'a LargeSamples<'a>>,
+    neutral: u16,
+}
+
 impl Band {
     fn measure(
         &mut self,
-        frame: &Frame<'_>,
-        large: Option<&LargeSamples<'_>>,
+        samples: Option<Samples<'_>>,
         features: &[u32],
         labels: &Labels<'_>,
         rows: Range<usize>,
-        neutral: u16,
     ) -> Result<()> {
         let width = labels.geometry().width as usize;
         let occurring = label_span(labels, rows.clone());
         self.lowest = occurring.start;
-        memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
+        memory::refill(&mut self.sums, "sums", occurring.len(), RegionSums::default())?;
         for y in rows {
             let row = labels.row(y);
-            let pixels = &features[y * width..][..width];
-            let [features, samples] = &mut self.row_sums;
-            features.take(width, pixels.iter().map(|&feature| packed(unpack(feature))));
-            if large.is_none() {
-                take_samples(samples, frame, y, neutral);
+            let [color_sums, sample_sums] = &mut self.row_sums;
+            color_sums.take_features(&features[y * width..][..width]);
+            if let Some(Samples { frame, large: None, neutral }) = samples {
+                take_samples(sample_sums, frame, y, neutral);
             }
             for_each_run(row, |columns| {
                 // What is outside of a mask has none.
@@ -161,20 +131,35 @@ impl Band {
                     return;
                 };
                 let (x0, x1) = (columns.start as u64, columns.end as u64);
-                sum.add(&Sums {
+                sum.add(&RegionSums {
                     area: (x1 - x0) as u32,
-                    x: (x0 + x1 - 1) * (x1 - x0) / 2,
-                    y: y as u64 * (x1 - x0),
+                    position: [(x0 + x1 - 1) * (x1 - x0) / 2, y as u64 * (x1 - x0)],
                     bounds: [x0 as u16, y as u16, x1 as u16, y as u16 + 1],
-                    color: features.over(columns.clone()),
-                    samples: match large {
-                        Some(large) => large.sum(frame, y, columns),
-                        None => samples.over(columns),
+                    color: color_sums.over(columns.clone()),
+                    samples: match samples {
+                        Some(Samples { frame, large: Some(large), .. }) => large.sum(frame, y, columns),
+                        Some(_) => sample_sums.over(columns),
+                        None => [0; 3],
                     },
                 });
             });
         }
         Ok(())
+    }
+}
+
+/// Rows of a frame for as many tasks.
+#[derive(Clone, Copy)]
+struct Rows {
+    height: usize,
+    tasks: usize,
+}
+
+impl Rows {
+    /// Those of one task; none for the last ones of a low frame.
+    fn of(self, task: usize) -> Range<usize> {
+        let rows = self.height.div_ceil(self.tasks);
+        (task * rows).min(self.height)..((task + 1) * rows).min(self.height)
     }
 }
 
@@ -236,7 +221,6 @@ pub(crate) struct Statistics {
     /// Whether the last frame's samples are summed as light.
     linear_light: bool,
     bands: Vec<Band>,
-    sums: Array<Sums>,
     pairs: Array<u64>,
 }
 
@@ -252,15 +236,29 @@ impl Statistics {
             light: LinearLight::new(plan.frame.format.bits())?,
             linear_light: false,
             bands: (0..bands).map(|_| Band::default()).collect(),
-            sums: Array::new(),
             pairs: Array::new(),
         })
     }
 
-    fn region(&self, sums: &Sums, mean: [u16; 3], track_id: u32) -> Region {
+    fn list_neighbors(&mut self, labels: &Labels<'_>) -> Result<()> {
+        let Self { cpu, info, bands, pairs, .. } = self;
+        let rows = Rows { height: info.geometry.height as usize, tasks: bands.len() };
+        cpu.run(|| {
+            let tasks = bands.par_iter_mut().enumerate();
+            tasks.try_for_each(|(i, band)| list_pairs(labels, rows.of(i), &mut band.pairs))
+        })?;
+        pairs.clear();
+        for band in &*bands {
+            memory::append(pairs, "pairs of labels", &band.pairs)?;
+        }
+        add_equal_pairs(pairs);
+        Ok(())
+    }
+
+    fn region(&self, sums: &RegionSums, mean: [u16; 3], track_id: u32) -> Region {
         let area = f64::from(sums.area.max(1));
         let rgb = if self.linear_light {
-            sums.mean_samples().map(|light| self.light.code(light))
+            mean_samples(sums).map(|light| self.light.code(light))
         } else if self.info.format.is_rgb() {
             mean
         } else {
@@ -275,7 +273,7 @@ impl Statistics {
         Region {
             track_id,
             area: sums.area,
-            centroid: [sums.x, sums.y].map(|sum| (sum as f64 / area) as f32),
+            centroid: sums.position.map(|sum| (sum as f64 / area) as f32),
             mean_rgb: [r, g, b, 255],
             mean_lab,
             bounds: sums.bounds,
@@ -284,6 +282,37 @@ impl Statistics {
 }
 
 impl backend::Statistics<Cpu> for Statistics {
+    fn measure_parts(
+        &mut self,
+        frame: &Frame<'_>,
+        buffers: &mut FrameBuffers,
+        labels: &Labels<'_>,
+        outputs: Outputs,
+    ) -> Result<()> {
+        let FrameBuffers { features, sums, has_samples, count, .. } = buffers;
+        let with_samples = outputs.table || outputs.mean_color;
+        if !with_samples && !sums.is_empty() {
+            return Ok(());
+        }
+        let Self { cpu, info, yuv, light, bands, .. } = self;
+        let rows = Rows { height: info.geometry.height as usize, tasks: bands.len() };
+        let large = LargeSamples { light: outputs.linear_light.then_some(light), yuv };
+        let large = (outputs.linear_light || info.format.bits() > 10).then_some(&large);
+        let samples = Samples { frame, large, neutral: yuv.neutral() };
+        let samples = with_samples.then_some(samples);
+        cpu.run(|| {
+            let tasks = bands.par_iter_mut().enumerate();
+            tasks.try_for_each(|(i, band)| band.measure(samples, features, labels, rows.of(i)))
+        })?;
+        memory::refill(sums, "sums", *count as usize, RegionSums::default())?;
+        for (_, band) in bands.iter().enumerate().filter(|(i, _)| !rows.of(*i).is_empty()) {
+            let first = usize::from(band.lowest);
+            sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
+        }
+        *has_samples = with_samples;
+        Ok(())
+    }
+
     fn measure(
         &mut self,
         frame: &Frame<'_>,
@@ -291,48 +320,22 @@ impl backend::Statistics<Cpu> for Statistics {
         labels: &mut Labels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
-        let FrameBuffers { features, means, count, .. } = buffers;
-        let (features, labels) = (&*features, &*labels);
-        means.clear();
-        let height = self.info.geometry.height as usize;
-        let rows = height.div_ceil(self.bands.len());
-        let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
+        buffers.means.clear();
         self.linear_light = outputs.linear_light;
-        let Self { cpu, bands, light, yuv, info, .. } = self;
-        let large = LargeSamples { light: outputs.linear_light.then_some(light), yuv };
-        let large = (outputs.linear_light || info.format.bits() > 10).then_some(&large);
-        let with_sums = outputs.table || outputs.mean_color;
-        cpu.run(|| {
-            bands.par_iter_mut().enumerate().try_for_each(|(i, band)| {
-                if with_sums {
-                    band.measure(frame, large, features, labels, span(i), yuv.neutral())?;
-                }
-                if outputs.neighbors { list_pairs(labels, span(i), &mut band.pairs) } else { Ok(()) }
-            })
-        })?;
-        if with_sums {
-            memory::refill(&mut self.sums, "sums", *count as usize, Sums::default())?;
-            for (i, band) in self.bands.iter().enumerate() {
-                if !span(i).is_empty() {
-                    let first = usize::from(band.lowest);
-                    self.sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
-                }
+        if outputs.table || outputs.mean_color {
+            if !buffers.has_samples {
+                self.measure_parts(frame, buffers, labels, outputs)?;
             }
-            let Self { sums, light, info, yuv, .. } = self;
-            memory::reserve(means, "means", sums.len())?;
-            means.extend(sums.iter().map(Sums::mean_samples).map(|mean| match outputs.linear_light {
-                false => mean,
-                true => yuv.native(info.format, mean.map(|channel| light.code(channel))),
-            }));
+            let Self { light, info, yuv, .. } = self;
+            memory::reserve(&mut buffers.means, "means", buffers.sums.len())?;
+            buffers.means.extend(buffers.sums.iter().map(mean_samples).map(
+                |mean| match outputs.linear_light {
+                    false => mean,
+                    true => yuv.native(info.format, mean.map(|channel| light.code(channel))),
+                },
+            ));
         }
-        if outputs.neighbors {
-            self.pairs.clear();
-            for band in &self.bands {
-                memory::append(&mut self.pairs, "pairs of labels", &band.pairs)?;
-            }
-            add_equal_pairs(&mut self.pairs);
-        }
-        Ok(())
+        if outputs.neighbors { self.list_neighbors(labels) } else { Ok(()) }
     }
 
     fn collect(&mut self, buffers: &FrameBuffers, outputs: Outputs, regions: &mut Regions) -> Result<()> {
@@ -344,10 +347,10 @@ impl backend::Statistics<Cpu> for Statistics {
         memory::reserve(&mut regions.merges, "list of merges", buffers.merges.len())?;
         regions.merges.extend_from_slice(&buffers.merges);
         if outputs.table {
-            memory::reserve(&mut regions.table, "region table", self.sums.len())?;
-            memory::reserve(&mut regions.motion, "motion", self.sums.len())?;
+            memory::reserve(&mut regions.table, "region table", buffers.sums.len())?;
+            memory::reserve(&mut regions.motion, "motion", buffers.sums.len())?;
             let of = |(label, (sums, &mean))| self.region(sums, mean, buffers.track_id(label));
-            regions.table.extend(self.sums.iter().zip(&buffers.means).enumerate().map(of));
+            regions.table.extend(buffers.sums.iter().zip(&buffers.means).enumerate().map(of));
             regions.motion.extend(buffers.temporal.iter().flat_map(|state| state.motion()));
         }
         if outputs.neighbors {
