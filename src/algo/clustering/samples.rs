@@ -19,7 +19,7 @@ pub(crate) const WIDE: usize = 2 * LANES;
 /// pages.
 pub(crate) const ROWS: usize = 16;
 /// Cell rows that one task works on.
-pub(crate) const BAND: usize = 4;
+pub(crate) const BAND: usize = 2;
 
 /// What memory is for, in errors.
 const WHAT: &str = "samples";

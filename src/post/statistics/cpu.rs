@@ -211,6 +211,25 @@ pub(crate) fn add_equal_pairs(pairs: &mut Array<u64>) {
     });
 }
 
+/// Regions whose sums one task adds up.
+const TOGETHER: usize = 512;
+
+/// Adds up what the bands have of each region.
+fn add_up(cpu: &Cpu, bands: &[Band], sums: &mut [RegionSums]) {
+    cpu.run(|| {
+        sums.par_chunks_mut(TOGETHER).enumerate().for_each(|(i, sums)| {
+            let first = i * TOGETHER;
+            sums.fill(RegionSums::default());
+            for band in bands {
+                let lowest = usize::from(band.lowest);
+                let parts = band.sums.get(first.saturating_sub(lowest)..).unwrap_or_default();
+                let sums = sums.iter_mut().skip(lowest.saturating_sub(first));
+                sums.zip(parts).for_each(|(sum, part)| sum.add(part));
+            }
+        });
+    });
+}
+
 pub(crate) struct Statistics {
     cpu: Cpu,
     info: FrameInfo,
@@ -304,11 +323,9 @@ impl backend::Statistics<Cpu> for Statistics {
             let tasks = bands.par_iter_mut().enumerate();
             tasks.try_for_each(|(i, band)| band.measure(samples, features, labels, rows.of(i)))
         })?;
-        memory::refill(sums, "sums", *count as usize, RegionSums::default())?;
-        for (_, band) in bands.iter().enumerate().filter(|(i, _)| !rows.of(*i).is_empty()) {
-            let first = usize::from(band.lowest);
-            sums.iter_mut().skip(first).zip(&band.sums).for_each(|(sum, part)| sum.add(part));
-        }
+        let used = (0..bands.len()).take_while(|&i| !rows.of(i).is_empty()).count();
+        memory::resize(sums, "sums", *count as usize, RegionSums::default())?;
+        add_up(cpu, &bands[..used], sums);
         *has_samples = with_samples;
         Ok(())
     }
@@ -326,14 +343,14 @@ impl backend::Statistics<Cpu> for Statistics {
             if !buffers.has_samples {
                 self.measure_parts(frame, buffers, labels, outputs)?;
             }
-            let Self { light, info, yuv, .. } = self;
-            memory::reserve(&mut buffers.means, "means", buffers.sums.len())?;
-            buffers.means.extend(buffers.sums.iter().map(mean_samples).map(
-                |mean| match outputs.linear_light {
-                    false => mean,
-                    true => yuv.native(info.format, mean.map(|channel| light.code(channel))),
-                },
-            ));
+            let Self { cpu, light, info, yuv, .. } = self;
+            memory::resize(&mut buffers.means, "means", buffers.sums.len(), [0; 3])?;
+            let mean_of = |sums: &RegionSums| match outputs.linear_light {
+                false => mean_samples(sums),
+                true => yuv.native(info.format, mean_samples(sums).map(|channel| light.code(channel))),
+            };
+            let means = buffers.means.par_iter_mut().zip(&buffers.sums[..]).with_min_len(TOGETHER);
+            cpu.run(|| means.for_each(|(mean, sums)| *mean = mean_of(sums)));
         }
         if outputs.neighbors { self.list_neighbors(labels) } else { Ok(()) }
     }
