@@ -9,6 +9,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::post::hierarchy;
 use gstsuperpixel::regions::Regions;
 use pictures::{Buffer, Picture, Shape, clip};
 
@@ -64,7 +65,9 @@ fn frames_of_many_components_are_the_same_with_any_threads() {
         for algorithm in algorithms() {
             let params = Params { algorithm, superpixel_size: 12, ..Params::default() };
             check("by itself", &params, &[frame(false)]);
-            check("masked", &Params { masked: true, ..params }, &[frame(true)]);
+            check("masked", &Params { masked: true, ..params.clone() }, &[frame(true)]);
+            let merged = hierarchy::Params { regions: 40, levels: true, ..Default::default() };
+            check("merged", &Params { hierarchy: merged, ..params }, &[frame(false)]);
         }
     }
 }
