@@ -5,10 +5,10 @@
 # Only nightly compilers have Miri. This one is pinned, and installed beside what the user has.
 miri_toolchain=nightly-2026-05-20
 has_miri() { rustup run "$miri_toolchain" cargo miri --version >/dev/null 2>&1; }
-# Colors, planes and rows, which every pixel goes through, and arrays in pages of their own. In a folder whose manifest leaves out what
-# only other tests need: Miri would compile all of it.
+# Colors, planes and rows, which every pixel goes through, arrays in pages of their own, and components that threads unite. In a folder whose
+# manifest leaves out what only other tests need: Miri would compile all of it.
 try_miri() {
-    local folder=$target_dir/superpixel-miri part
+    local folder=$target_dir/superpixel-miri part newer
     mkdir -p "$folder"
     for part in src benches examples build.rs; do ln -sfn "$root/$part" "$folder/$part"; done
     # Nor other members of the workspace.
@@ -18,7 +18,10 @@ try_miri() {
     run_miri() { (cd "$folder" && rustup run "$miri_toolchain" cargo miri test --no-default-features --lib -- "$@"); }
     run_miri color:: cpu::memory::
     # The queues of rayon's threads are sound by the newer rules only; its threads outlive the tests.
-    MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks" run_miri image::
+    newer="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks"
+    MIRIFLAGS=$newer run_miri image::
+    # Threads that stop anywhere: often enough to get in between, seldom enough that another has time.
+    MIRIFLAGS="$newer -Zmiri-preemption-rate=0.03" run_miri post::connectivity::shared::
 }
 
 miri_sections() {
