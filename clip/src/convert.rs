@@ -78,7 +78,7 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
         if backend.is_empty() {
             backend = superpixel.property("active-backend");
         }
-        source.on_message(message)
+        source.on_turn(message)
     })?;
     let recorder = recorder.lock().unwrap().take().ok_or_else(|| Failure::machine("the tables are gone"))?;
     let totals = recorder.finish()?;

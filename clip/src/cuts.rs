@@ -135,7 +135,7 @@ pub fn find(
     let frames = Arc::new(Mutex::new(Vec::new()));
     look(&superpixel, &frames, &watch)?;
     let source = Source::add(&pipeline, input, &head, decoding, Passage::default(), &watch)?;
-    watch::run(pipeline, &watch, stall, session, |message| source.on_message(message))?;
+    watch::run(pipeline, &watch, stall, session, |message| source.on_turn(message))?;
     let frames = std::mem::take(&mut *frames.lock().unwrap());
     if frames.is_empty() {
         return Err(Failure::clip("no frame of video"));

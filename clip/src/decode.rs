@@ -2,7 +2,7 @@
 //! From a file to the frames of its first video stream: all, or those of a part, with a new start where parts begin.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
@@ -17,6 +17,9 @@ const SEEK: &str = "superpixel-clip-seek";
 const DECODERS: gst::ElementFactoryType = gst::ElementFactoryType::DECODER
     .union(gst::ElementFactoryType::MEDIA_VIDEO)
     .union(gst::ElementFactoryType::MEDIA_IMAGE);
+
+/// Turns without a message, of a tenth of a second, after which a demuxer that has stopped will not go on.
+const PATIENCE: u32 = 20;
 
 /// What is known of the source once frames come.
 #[derive(Debug, Default)]
@@ -41,6 +44,9 @@ pub struct Source {
     passage: Passage,
     /// The pad that frames come from. It holds this source itself.
     pad: gst::glib::WeakRef<gst::Pad>,
+    decoder: gst::glib::WeakRef<gst::Bin>,
+    /// Turns without a message in which a demuxer had given up.
+    given_up: AtomicU32,
     /// Whether the seek to the part has been asked for.
     asked: AtomicBool,
     /// Whether the part's last frame has passed.
@@ -86,6 +92,8 @@ impl Source {
         let source = Arc::new(Self {
             passage,
             pad: gst::glib::WeakRef::new(),
+            decoder: decoder.downcast_ref::<gst::Bin>().map(ObjectExt::downgrade).unwrap_or_default(),
+            given_up: 0.into(),
             asked: false.into(),
             ended: false.into(),
             facts: Mutex::default(),
@@ -107,12 +115,13 @@ impl Source {
         self.facts.lock().unwrap()
     }
 
-    /// To be called with every message of the pipeline.
+    /// To be called with every message of the pipeline, and where none came for a while.
     ///
     /// # Errors
     ///
-    /// A clip in which nobody can seek.
-    pub fn on_message(&self, message: &gst::Message) -> Result<()> {
+    /// A clip in which nobody can seek, or without a stream.
+    pub fn on_turn(&self, message: Option<&gst::Message>) -> Result<()> {
+        let Some(message) = message else { return self.look_at_demuxer() };
         if message.structure().is_none_or(|structure| structure.name() != SEEK) {
             return Ok(());
         }
@@ -128,6 +137,18 @@ impl Source {
             gst::ClockTime::NONE,
         );
         if pad.send_event(seek) { Ok(()) } else { Err(Failure::clip("the clip does not seek")) }
+    }
+
+    /// decodebin keeps a demuxer's error to itself where it takes it for that of a candidate which is still being tried. What the
+    /// demuxer leaves is a task that has stopped before there was a stream.
+    fn look_at_demuxer(&self) -> Result<()> {
+        let Some(decoder) = self.decoder.upgrade() else { return Ok(()) };
+        if self.pad.upgrade().is_some() || !decoder.children().iter().any(has_given_up) {
+            self.given_up.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        let turns = self.given_up.fetch_add(1, Ordering::Relaxed);
+        if turns < PATIENCE { Ok(()) } else { Err(Failure::clip("the file contains no playable streams")) }
     }
 
     fn watch_decoders(self: &Arc<Self>, pipeline: &gst::Pipeline, threads: u32) {
@@ -214,6 +235,15 @@ impl Source {
 pub fn stream_time(pad: &gst::Pad, buffer: &gst::BufferRef) -> Option<gst::ClockTime> {
     let segment = pad.sticky_event::<gst::event::Segment>(0)?;
     segment.segment().downcast_ref::<gst::ClockTime>()?.to_stream_time(buffer.pts()?)
+}
+
+fn has_given_up(element: &gst::Element) -> bool {
+    let is_demuxer = |factory: gst::ElementFactory| factory.has_type(gst::ElementFactoryType::DEMUXER);
+    let has_stopped =
+        |pad: &gst::Pad| pad.mode() == gst::PadMode::Pull && pad.task_state() != gst::TaskState::Started;
+    element.factory().is_some_and(is_demuxer)
+        && element.src_pads().is_empty()
+        && element.sink_pads().iter().any(has_stopped)
 }
 
 fn is_decoder(factory: &gst::ElementFactory) -> bool {

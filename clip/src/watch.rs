@@ -52,7 +52,7 @@ impl Watch {
     }
 }
 
-/// Plays until the end of the stream. `on_message` sees every message first. After a failure the pipeline is left as it is: to stop
+/// Plays until the end of the stream. `on_turn` sees every message first, and nothing where none came for a tenth of a second. After a failure the pipeline is left as it is: to stop
 /// one that hangs would hang, too, and the program ends anyway.
 ///
 /// # Errors
@@ -63,9 +63,9 @@ pub fn run(
     watch: &Watch,
     stall: Duration,
     session: &mut Session,
-    mut on_message: impl FnMut(&gst::Message) -> Result<()>,
+    mut on_turn: impl FnMut(Option<&gst::Message>) -> Result<()>,
 ) -> Result<()> {
-    if let Err(failure) = play(&pipeline, watch, stall, session, &mut on_message) {
+    if let Err(failure) = play(&pipeline, watch, stall, session, &mut on_turn) {
         std::mem::forget(pipeline);
         return Err(failure);
     }
@@ -93,7 +93,7 @@ fn play(
     watch: &Watch,
     stall: Duration,
     session: &Session,
-    on_message: &mut dyn FnMut(&gst::Message) -> Result<()>,
+    on_turn: &mut dyn FnMut(Option<&gst::Message>) -> Result<()>,
 ) -> Result<()> {
     let bus = pipeline.bus().ok_or_else(|| Failure::machine("a pipeline without a bus"))?;
     let began = Instant::now();
@@ -109,8 +109,9 @@ fn play(
     }
     loop {
         // Every message: one that is waited for by kind alone throws the others away.
-        if let Some(message) = bus.timed_pop(TICK) {
-            on_message(&message)?;
+        let message = bus.timed_pop(TICK);
+        on_turn(message.as_ref())?;
+        if let Some(message) = message {
             match message.view() {
                 gst::MessageView::Error(error) => {
                     watch.failure()?;

@@ -111,6 +111,25 @@ fn jobs_give_what_single_runs_give() {
     assert_eq!(server.end().code(), Some(0));
 }
 
+/// decodebin sometimes keeps to itself that there is none, the more so where plugins are loaded already.
+#[test]
+fn a_file_without_a_stream_is_the_clips_fault() {
+    let folder = Folder::new("serve-no-stream");
+    let (input, half, out) = (folder.text("clip.mp4"), folder.text("half.mp4"), folder.text("out"));
+    scenes(&input, "mp4mux");
+    // What the file holds stands at its end.
+    let whole = std::fs::read(&input).unwrap();
+    std::fs::write(&half, &whole[..whole.len() / 2]).unwrap();
+    for attempt in 0..20 {
+        let mut server = Server::start();
+        let good = folder.text(&format!("good{attempt}"));
+        assert_eq!(server.ask(1, &[&input, &good, "superpixel-size=40"])["event"], "done");
+        let said = server.ask(2, &[&half, &out, "--stall", "5"]);
+        assert_eq!((&said["fault"], &said["stalled"]), (&json!("clip"), &json!(false)), "{attempt}: {said}");
+        assert_eq!(server.end().code(), Some(65));
+    }
+}
+
 #[test]
 fn a_job_that_fails_is_the_last() {
     let folder = Folder::new("serve-fails");
