@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
 """Builds the emulated device: tests/emulator/build.py FOLDER writes FOLDER/libcuda.so.1,
-and FOLDER/libnvcuvid.so.1, without which GStreamer 1.22 does not offer cudaupload.
+which needs FOLDER/libemulator.so, and FOLDER/libnvcuvid.so.1, without which GStreamer 1.22 does not offer cudaupload.
 
 Programs started with LD_LIBRARY_PATH=FOLDER find it as the driver. The names of the kernels and the sizes of their
-parameters come from kernels/built, so that what is tested is launched as the real driver would launch it.
+parameters come from kernels/built, so that what is tested is launched as the real driver would launch it. What FOLDER
+has of the same sources stays.
 """
 
 import concurrent.futures
+import fcntl
 import glob
+import hashlib
 import os
 import re
 import subprocess
@@ -44,6 +47,18 @@ def compile_one(arguments):
     return None if done.returncode == 0 else f"{' '.join(arguments)}\n{done.stdout}"
 
 
+def digest(compiler, flags):
+    """Says of what a library would be built."""
+    patterns = [os.path.join(KERNELS, name) for name in ("*.cu", "*.cuh", "*.h", "built/*.ptx")] + [os.path.join(HERE, "*.*")]
+    version = subprocess.run([compiler, "--version"], stdout=subprocess.PIPE, check=True).stdout
+    made = hashlib.sha256(repr((flags, version)).encode())
+    for path in sorted(path for pattern in patterns for path in glob.glob(pattern)):
+        with open(path, "rb") as file:
+            content = file.read()
+        made.update(f"{os.path.relpath(path, HERE)} {len(content)}\n".encode() + content)
+    return made.hexdigest()
+
+
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
@@ -52,6 +67,19 @@ def main():
     compiler = os.environ.get("CXX", "g++")
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         fma = ["-mfma"] if re.search(r"^flags.*\bfma\b", file.read(), re.M) else []
+    library, sources = os.path.join(out, "libcuda.so.1"), digest(compiler, [*FLAGS, *fma])
+    # Several may want it at once: the others wait, and find it there.
+    with open(os.path.join(out, "sources"), "a+", encoding="ascii") as there:
+        fcntl.flock(there, fcntl.LOCK_EX)
+        there.seek(0)
+        if there.read() != sources:
+            there.truncate(0)
+            build(out, [compiler, *FLAGS, *fma])
+            there.write(sources)
+    print(library)
+
+
+def build(out, compiler):
     table, objects, jobs = [], [], []
     for path in sorted(glob.glob(os.path.join(KERNELS, "*.cu"))):
         stem = os.path.splitext(os.path.basename(path))[0]
@@ -64,22 +92,20 @@ def main():
                            f'"{name}", [](void **arguments) {{ emulator::call({name}, arguments); }});\n')
         table += [f'    {{"{name}", {{{", ".join(map(str, sizes))}}}}},' for name, sizes in kernels.items()]
         objects.append(made)
-        jobs.append([compiler, *FLAGS, *fma, "-c", source, "-o", made])
+        jobs.append([*compiler, "-c", source, "-o", made])
     with open(os.path.join(out, "kernels.inc"), "w", encoding="ascii") as file:
         file.write("static const std::map<std::string, std::vector<size_t>> &parameter_sizes() {\n"
                    "  static const std::map<std::string, std::vector<size_t>> sizes = {\n" + "\n".join(table) + "\n  };\n  return sizes;\n}\n")
     objects.append(os.path.join(out, "driver.o"))
-    jobs.append([compiler, *FLAGS, *fma, "-I", out, "-c", os.path.join(HERE, "driver.cpp"), "-o", objects[-1]])
+    jobs.append([*compiler, "-I", out, "-c", os.path.join(HERE, "driver.cpp"), "-o", objects[-1]])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = [failure for failure in pool.map(compile_one, jobs) if failure]
-    library = os.path.join(out, "libcuda.so.1")
-    failures = failures or [f for f in [compile_one([compiler, "-shared", "-pthread", "-Wl,-soname,libcuda.so.1", *objects, "-o", library])] if f]
-    failures = failures or [f for f in [compile_one([
-        compiler, *FLAGS, "-shared", "-Wl,-soname,libnvcuvid.so.1", os.path.join(HERE, "nvcuvid.cpp"), "-o",
-        os.path.join(out, "libnvcuvid.so.1")])] if f]
+    # The driver needs what stands before it.
+    for name, parts in (("libemulator.so", ["here.cpp"]), ("libcuda.so.1", [*objects, "-L", out, "-lemulator"]), ("libnvcuvid.so.1", ["nvcuvid.cpp"])):
+        parts = [os.path.join(HERE, part) if part.endswith(".cpp") else part for part in parts]
+        failures = failures or [f for f in [compile_one([*compiler, "-shared", f"-Wl,-soname,{name}", *parts, "-o", os.path.join(out, name)])] if f]
     if failures:
         sys.exit("\n".join(failures))
-    print(library)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ struct Warp {
   uint64_t value[2][32];
 };
 
-// What `counter` was when the thread began to wait for it to change; null while it waits for nothing.
+// What `counter` was when the thread began to wait for it to change; null while it waits for nothing. A thread that has not waited
+// has no stack pointer.
 struct Fiber {
   void *stack_pointer;
   void *stack;
@@ -57,8 +58,12 @@ struct Fiber {
   bool done;
 };
 
-extern thread_local Fiber *current;
-extern thread_local dim3 block_index, block_size, grid_size;
+// Asked for all the time, so a register and an offset away; see here.cpp.
+#define EMULATOR_HERE extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
+struct Block;
+EMULATOR_HERE Block *block;
+EMULATOR_HERE Fiber *current;
+EMULATOR_HERE dim3 block_index, block_size, grid_size;
 
 // Returns once all threads of the block have come here; the or, and, sum of what they brought.
 struct Met { unsigned any, all, count; };

@@ -44,9 +44,6 @@
 
 namespace emulator {
 
-thread_local Fiber *current;
-thread_local dim3 block_index, block_size, grid_size;
-
 namespace {
 
 [[noreturn]] void die(const char *why, const char *what = "") {
@@ -87,6 +84,8 @@ emulator_switch:
   ret
 )");
 
+}  // namespace
+
 // The threads of one block on one thread of the host.
 struct Block {
   std::vector<Fiber> fibers;
@@ -104,11 +103,14 @@ struct Block {
     for (Fiber &fiber : fibers) munmap(fiber.stack, STACK);
   }
 };
-thread_local Block block;
+
+namespace {
+
+thread_local Block block_of_this_thread;
 
 // The next thread of the sweep that does not wait, or none.
 Fiber *next() {
-  Block &b = block;
+  Block &b = *block;
   while (b.turn < b.count) {
     const size_t i = b.turn++;
     Fiber &fiber = b.fibers[b.backwards ? b.count - 1 - i : i];
@@ -117,11 +119,27 @@ Fiber *next() {
   return nullptr;
 }
 
+void begin();
+
+// The stack to go on with as `current`, its own where it has none; without a current thread the scheduler's.
+void *stack_to_load() {
+  Block &b = *block;
+  if (!current) return b.scheduler;
+  if (current->stack_pointer) return current->stack_pointer;
+  const size_t i = (size_t)(current - b.fibers.data());
+  void **top = (void **)((char *)current->stack + STACK - i * STAGGER % STAGGERED);
+  // The call's return address leaves the stack as a call would find it.
+  *--top = nullptr;
+  *--top = (void *)begin;
+  for (int j = 0; j < 6; j++) *--top = nullptr;
+  return top;
+}
+
 // Lets other threads of the block run, which goes back to the scheduler at the end of a sweep.
 void yield() {
   Fiber *self = current;
   current = next();
-  emulator_switch(&self->stack_pointer, current ? current->stack_pointer : block.scheduler);
+  emulator_switch(&self->stack_pointer, stack_to_load());
 }
 
 // Returns once the counter has changed.
@@ -142,23 +160,29 @@ void close_block_meeting(Block &b) {
 }
 
 void finish() {
-  Block &b = block;
+  Block &b = *block;
   current->done = true;
   b.alive--;
   current->warp->lanes &= ~(1u << current->lane);
   // Threads that have ended are not waited for.
   if (b.alive && b.arrived == b.alive) close_block_meeting(b);
-  yield();
+}
+
+// Where a stack begins. Threads that end without a wait leave it to the next one: in most kernels no thread waits.
+void begin() {
+  do {
+    block->entry(block->arguments);
+    finish();
+    current = next();
+  } while (current && !current->stack_pointer);
+  void *over;
+  emulator_switch(&over, stack_to_load());
   die("a finished thread runs on");
 }
 
-void begin() {
-  block.entry(block.arguments);
-  finish();
-}
-
 void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) {
-  Block &b = block;
+  Block &b = block_of_this_thread;
+  block = &b;
   block_index = index;
   block_size = size;
   grid_size = grid;
@@ -175,20 +199,18 @@ void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) 
   b.alive = (unsigned)count;
   b.arrived = 0;
   b.meeting = {0, 1, 0};
+  dim3 thread = {0, 0, 0};
   for (size_t i = 0; i < count; i++) {
     Fiber &fiber = b.fibers[i];
-    fiber.thread = {(unsigned)(i % size.x), (unsigned)(i / size.x % size.y), (unsigned)(i / size.x / size.y)};
+    fiber.thread = thread;
+    if (++thread.x == size.x) thread.x = 0, thread.y++;
+    if (thread.y == size.y) thread.y = 0, thread.z++;
     fiber.lane = i % 32;
     fiber.warp = &b.warps[i / 32];
     fiber.warp->lanes |= 1u << fiber.lane;
     fiber.counter = nullptr;
     fiber.done = false;
-    void **top = (void **)((char *)fiber.stack + STACK - i * STAGGER % STAGGERED);
-    // The call's return address leaves the stack as a call would find it.
-    *--top = nullptr;
-    *--top = (void *)begin;
-    for (int j = 0; j < 6; j++) *--top = nullptr;
-    fiber.stack_pointer = top;
+    fiber.stack_pointer = nullptr;
   }
   b.count = count;
   // Every other block runs its threads backwards, so that a forgotten barrier shows.
@@ -197,14 +219,14 @@ void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) 
     b.turn = 0;
     current = next();
     if (!current) die("the threads of a block wait for each other for ever");
-    emulator_switch(&b.scheduler, current->stack_pointer);
+    emulator_switch(&b.scheduler, stack_to_load());
   }
 }
 
 }  // namespace
 
 Met meet_block(unsigned value) {
-  Block &b = block;
+  Block &b = *block;
   const unsigned generation = b.generation;
   b.meeting.any |= value;
   b.meeting.all &= value;

@@ -57,7 +57,7 @@ try_wheel() {
 }
 # The part of the package on a device, with the newest Python.
 try_python_emulated() {
-    local folder=$python_target/emulator environment
+    local folder=$target_dir/superpixel-emulator environment
     tests/emulator/build.py "$folder"
     for environment in "$python_target"/environment-*; do :; done
     (cd "$python_target" && LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 \
