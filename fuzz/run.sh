@@ -3,7 +3,7 @@
 # Fuzzes the library and the elements: fuzz/run.sh [SECONDS] [TARGET...]
 #
 # Runs each target for SECONDS (default 60), one after the other, on what it found before and on the seeds. Targets: library,
-# metadata, buffers with AddressSanitizer; emulated, the CUDA backend on the emulated device, without (default: all).
+# metadata, buffers; emulated, the CUDA backend on the emulated device (default: all).
 # Ends with a status other than 0 if a target finds something; the input is then in target/fuzz/finds, and
 # fuzz/run.sh --repeat FILE TARGET runs it again. fuzz/run.sh --seeds TARGET... puts a small set of what was found into fuzz/seeds.
 # Needs no nightly compiler and no cargo-fuzz: the compiler's own AddressSanitizer, and a C++ compiler for libFuzzer.
@@ -12,21 +12,17 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 out=${CARGO_TARGET_DIR:-$root/target}/fuzz
+emulator=${CARGO_TARGET_DIR:-$root/target}/superpixel-emulator
 triple=$(rustc -vV | sed -n 's/^host: //p')
 
 usage() { sed -n '3,10s/^# *//p' "${BASH_SOURCE[0]}"; exit "$1"; }
 
 # The program of a target, built with what it needs.
 build() {
-    local target=$1 features=gst flags=("-Zsanitizer=address") folder=$out/asan
-    if [ "$target" = emulated ]; then
-        # The emulated device switches stacks, which AddressSanitizer does not follow.
-        features=gst,cuda flags=() folder=$out/plain
-    fi
     # Stable compilers have sanitizers, too, but offer them only so.
-    RUSTC_BOOTSTRAP=1 RUSTC_WRAPPER=$here/rustc.sh RUSTFLAGS="--cfg fuzzing ${flags[*]:-}" CARGO_TARGET_DIR=$folder \
-        cargo build -q --locked --manifest-path "$here/Cargo.toml" --target "$triple" --features "$features" --bin "$target"
-    program=$folder/$triple/debug/$target
+    RUSTC_BOOTSTRAP=1 RUSTC_WRAPPER=$here/rustc.sh RUSTFLAGS="--cfg fuzzing -Zsanitizer=address" CARGO_TARGET_DIR=$out/asan \
+        cargo build -q --locked --manifest-path "$here/Cargo.toml" --target "$triple" --bin "$1"
+    program=$out/asan/$triple/debug/$1
 }
 
 # Settings under which a target runs.
@@ -37,8 +33,8 @@ surround() {
     export G_DEBUG=fatal-criticals GST_REGISTRY=$out/registry-$1.bin
     if [ "$1" = emulated ]; then
         # Frames are small: threads would only wait for each other.
-        export EMULATOR_THREADS=1 LD_LIBRARY_PATH=$out/emulator${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-        "$root/tests/emulator/build.py" "$out/emulator" >/dev/null
+        export EMULATOR_THREADS=1 LD_LIBRARY_PATH=$emulator${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        "$root/tests/emulator/build.py" "$emulator" >/dev/null
     fi
 }
 

@@ -3,9 +3,7 @@
 
 pub mod check;
 pub mod draw;
-#[cfg(feature = "gst")]
 pub mod pool;
-#[cfg(feature = "gst")]
 pub mod stream;
 
 #[path = "../../tests/pictures/mod.rs"]
