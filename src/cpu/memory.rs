@@ -164,6 +164,9 @@ const LARGE: usize = if cfg!(all(unix, not(fuzzing))) { 64 << 10 } else { usize:
 /// Mappings begin at a page, which is no smaller anywhere.
 const LEAST_PAGE: usize = 4096;
 
+/// Bytes that a cache holds together, nearly everywhere.
+const LINE: usize = 64;
+
 impl Pages {
     fn maps(layout: Layout) -> bool {
         layout.size() >= LARGE && layout.align() <= LEAST_PAGE
@@ -358,6 +361,18 @@ pub(crate) fn write<T>(
     // SAFETY: `Room::push_if` has written the places up to there, one after another.
     unsafe { values.set_len(len) };
     Ok(())
+}
+
+/// Asks for the memory of some items, which are about to be read here and there.
+#[inline(always)]
+pub(crate) fn prefetch<T>(items: &[T]) {
+    const { assert!(size_of::<T>() > 0) };
+    #[cfg(target_arch = "x86_64")]
+    for line in items.chunks(LINE / size_of::<T>()) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: reads nothing, whatever the address is.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
 }
 
 /// As [`Vec::extend_from_slice`].

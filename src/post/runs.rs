@@ -10,9 +10,11 @@ use crate::cpu::memory::Array;
 /// Pixels that are compared at a time.
 const WORD: usize = u64::BITS as usize;
 /// Pixels whose differences are listed before any is visited.
-const BLOCK: usize = 8 * WORD;
+pub(crate) const BLOCK: usize = 8 * WORD;
 /// Differences of a word that are listed without a branch: most words have no more.
 const FEW: usize = 8;
+/// Columns of a block, and room behind them.
+pub(crate) type Columns = [u16; BLOCK + FEW];
 
 /// Calls `visit` with each column whose pixel is not as the one left of it, from left to right.
 ///
@@ -38,9 +40,9 @@ pub(crate) fn for_each_difference<T: Copy + PartialEq>(one: &[T], other: &[T], m
     }
 }
 
-/// Lists the columns of a block whose pixels differ, with anything behind them; returns how many there are.
+/// Lists the columns of a block whose pixels differ, as far as both rows go, with anything behind them; returns how many there are.
 #[inline(always)]
-fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], columns: &mut [u16; BLOCK + FEW]) -> usize {
+pub(crate) fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], columns: &mut Columns) -> usize {
     let mut found = 0;
     for (word, (one, other)) in one.chunks(WORD).zip(other.chunks(WORD)).enumerate() {
         let mut differ = [0u8; WORD];

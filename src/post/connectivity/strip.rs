@@ -175,12 +175,17 @@ impl Strip {
         for y in 0..self.rows.len() - 1 {
             let runs = self.runs(y);
             let (starts, components) = (&self.starts[runs.clone()], &self.components[runs]);
-            let ends = starts[1..].iter().map(|&start| u64::from(start)).chain([width as u64]);
-            for ((&start, end), &component) in starts.iter().zip(ends).zip(components) {
-                let (x0, n) = (u64::from(start), end - u64::from(start));
+            let mut add = |start: u16, end: usize, component: u32| {
+                let (x0, n) = (u64::from(start), end as u64 - u64::from(start));
                 let [x_sum, y_sum] = &mut self.positions[component as usize];
-                *x_sum += (x0 + end - 1) * n / 2;
+                *x_sum += (x0 + end as u64 - 1) * n / 2;
                 *y_sum += (first + y) as u64 * n;
+            };
+            for (ends, &component) in starts.windows(2).zip(components) {
+                add(ends[0], ends[1].into(), component);
+            }
+            if let (Some(&start), Some(&component)) = (starts.last(), components.last()) {
+                add(start, width, component);
             }
         }
         Ok(())

@@ -2,19 +2,23 @@
 //! Stage `hierarchy` on the CPU: touching pairs of bands of rows in parallel, then rounds over regions and pairs. What regions add up
 //! to has been measured for it, and serves the region table after it.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
+use super::Plan;
 use super::graph::{Graph, Sums};
-use super::pairs::Pairs;
-use super::{Boundary, Plan};
+use super::touching::Touching;
 use crate::backend;
 use crate::buffers::cpu::{FrameBuffers, RegionSums};
 use crate::color::unpack;
+use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
-use crate::post::runs::{for_each_change, for_each_difference};
+use crate::post::runs::{BLOCK, Columns, list_differences};
+use crate::post::statistics::cpu::label_span;
 use crate::temporal::merged::Part;
 
 /// What memory is for, in errors.
@@ -22,63 +26,90 @@ const REGIONS: &str = "regions to merge";
 /// New labels by old ones, with [`NO_LABEL`] for itself.
 const NAMES: usize = NO_LABEL as usize + 1;
 
-/// Sum of the absolute differences of two features.
+/// Features that are worked on together.
+const LANES: usize = 16;
+/// By how many rows pixels are asked for before they are read.
+const AHEAD: usize = 2;
+
+by_level! {
+    /// Sums of the absolute differences of features, [`LANES`] at a time.
+    fn list_contrasts(contrasts: &mut [u16], one: &[u32], other: &[u32]) = list_contrasts_body
+}
+
 #[inline(always)]
-fn difference(a: u32, b: u32) -> u64 {
-    let (a, b) = (unpack(a), unpack(b));
-    u64::from(a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2]))
+fn list_contrasts_body(contrasts: &mut [u16], one: &[u32], other: &[u32]) {
+    let (one, other) = (one.as_chunks::<LANES>().0, other.as_chunks::<LANES>().0);
+    for ((contrasts, one), other) in contrasts.as_chunks_mut::<LANES>().0.iter_mut().zip(one).zip(other) {
+        for ((contrast, &one), &other) in contrasts.iter_mut().zip(one).zip(other) {
+            let (a, b) = (unpack(one), unpack(other));
+            *contrast = (a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])) as u16;
+        }
+    }
+}
+
+/// Some pixels of a row.
+#[derive(Clone, Copy)]
+struct Pixels<'a> {
+    labels: &'a [u16],
+    features: &'a [u32],
+}
+
+impl Pixels<'_> {
+    fn columns(self, columns: Range<usize>) -> Self {
+        Self { labels: &self.labels[columns.clone()], features: &self.features[columns] }
+    }
 }
 
 /// The rows of one task, and the pairs of labels that touch in them or below them.
-#[derive(Default)]
 struct Band {
-    pairs: Pairs,
+    touching: Touching,
+    /// Of the block that is worked on: the columns where labels differ, the features on both sides, and their differences.
+    columns: Columns,
+    sides: [[u32; BLOCK]; 2],
+    contrasts: [u16; BLOCK],
 }
 
 impl Band {
-    fn measure(
-        &mut self,
-        features: &[u32],
-        labels: &Labels<'_>,
-        rows: std::ops::Range<usize>,
-        count: usize,
-        bands: usize,
-    ) -> Result<()> {
+    fn new() -> Self {
+        let (columns, sides, contrasts) = ([0; _], [[0; BLOCK]; 2], [0; BLOCK]);
+        Self { touching: Touching::default(), columns, sides, contrasts }
+    }
+
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: Range<usize>) -> Result<()> {
         let (width, height) = (labels.geometry().width as usize, labels.geometry().height as usize);
-        // A planar graph has fewer than three edges for each node.
-        self.pairs.clear(3 * count / bands)?;
-        let row = |y: usize| (labels.row(y), &features[y * width..][..width]);
+        let row = |y: usize| Pixels { labels: labels.row(y), features: &features[y * width..][..width] };
         for y in rows {
-            self.list_row(row(y), (y + 1 < height).then(|| row(y + 1)))?;
+            let (own, ahead) = (row(y), row((y + AHEAD).min(height - 1)));
+            self.add_rows(own.columns(0..width - 1), own.columns(1..width), ahead.labels)?;
+            if y + 1 < height {
+                self.add_rows(own, row(y + 1), ahead.features)?;
+            }
         }
         Ok(())
     }
 
-    /// Adds what is between neighbors in a row, and between its pixels and those below. Rows are labels and features.
-    fn list_row(
-        &mut self,
-        (labels, pixels): (&[u16], &[u32]),
-        below: Option<(&[u16], &[u32])>,
-    ) -> Result<()> {
-        let mut done = Ok(());
-        let mut add = |labels: [u16; 2], pixels: [u32; 2]| {
-            // What is outside of a mask touches nothing.
-            if labels.contains(&NO_LABEL) {
-                return;
-            }
-            let boundary = Boundary { length: 1, held: 0, contrast: difference(pixels[0], pixels[1]) };
-            let added = self.pairs.add(labels[0].into(), labels[1].into(), &boundary);
-            if added.is_err() {
-                done = added;
-            }
-        };
-        for_each_change(labels, |x| add([labels[x - 1], labels[x]], [pixels[x - 1], pixels[x]]));
-        if let Some((labels_below, pixels_below)) = below {
-            for_each_difference(labels, labels_below, |x| {
-                add([labels[x], labels_below[x]], [pixels[x], pixels_below[x]]);
-            });
+    /// Adds what is between the pixels of two rows, and asks for what is read `ahead` as it goes.
+    fn add_rows<T>(&mut self, one: Pixels<'_>, other: Pixels<'_>, ahead: &[T]) -> Result<()> {
+        let width = one.labels.len();
+        for first in (0..width).step_by(BLOCK) {
+            let columns = first..(first + BLOCK).min(width);
+            memory::prefetch(&ahead[columns.clone()]);
+            self.add_block(one.columns(columns.clone()), other.columns(columns))?;
         }
-        done
+        Ok(())
+    }
+
+    fn add_block(&mut self, one: Pixels<'_>, other: Pixels<'_>) -> Result<()> {
+        let Self { touching, columns, sides: [near, far], contrasts } = self;
+        let found = list_differences(one.labels, other.labels, columns);
+        let columns = &columns[..found];
+        for ((near, far), &column) in near.iter_mut().zip(&mut *far).zip(columns) {
+            *near = one.features[usize::from(column)];
+            *far = other.features[usize::from(column)];
+        }
+        let padded = found.next_multiple_of(LANES);
+        list_contrasts(&mut contrasts[..padded], &near[..padded], &far[..padded]);
+        touching.add_pixels([one.labels, other.labels], columns, &contrasts[..])
     }
 }
 
@@ -100,7 +131,7 @@ impl Hierarchy {
             cpu: cpu.clone(),
             geometry,
             plan,
-            bands: (0..bands).map(|_| Band::default()).collect(),
+            bands: (0..bands).map(|_| Band::new()).collect(),
             graph: Graph::default(),
             sizes: Array::new(),
             labels: Array::new(),
@@ -116,17 +147,21 @@ impl Hierarchy {
         let bands = &mut bands[..used];
         cpu.run(|| {
             bands.par_iter_mut().enumerate().try_for_each(|(i, band)| {
-                band.measure(features, labels, i * rows..((i + 1) * rows).min(height), count, used)
+                let rows = i * rows..((i + 1) * rows).min(height);
+                // The first band takes what the others have.
+                let own = match i {
+                    0 => 0..count as u16,
+                    _ => label_span(labels, rows.start..(rows.end + 1).min(height)),
+                };
+                band.touching.clear(own)?;
+                band.measure(features, labels, rows)
             })
         })?;
         let Some((first, others)) = bands.split_first_mut() else { return Ok(()) };
-        std::mem::swap(&mut graph.pairs, &mut first.pairs);
         for band in others {
-            for pair in &band.pairs.list {
-                graph.pairs.add(pair.a, pair.b, &pair.boundary)?;
-            }
+            band.touching.for_each(|labels, boundary| first.touching.add(labels, boundary))?;
         }
-        Ok(())
+        graph.pairs.take(&first.touching)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {

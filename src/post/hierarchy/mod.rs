@@ -67,6 +67,7 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod graph;
 mod pairs;
+mod touching;
 
 /// Wanted number of regions; 0 merges nothing.
 pub const REGIONS: Range<u32> =

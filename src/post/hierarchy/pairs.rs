@@ -2,6 +2,7 @@
 //! Pairs of labels that touch, each once, found by both labels: what is added to them commutes.
 
 use super::Boundary;
+use super::touching::Touching;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
@@ -22,12 +23,8 @@ pub(crate) struct Pair {
 const EMPTY: u32 = u32::MAX;
 /// Slots at first.
 const LEAST_SLOTS: usize = 64;
-/// At least so many slots for each pair that pixels add to: nearly every pair is at home.
-const SPACE: usize = 4;
-/// Homes of a label's pairs.
-const SPREAD: u32 = 16;
-/// Slots that are looked at from a home on.
-const NEAR: usize = 8;
+/// At least so many slots for each pair.
+const SPACE: usize = 2;
 
 /// A list of pairs and where each stands in it.
 #[derive(Default)]
@@ -44,11 +41,11 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Forgets all, with slots for about as many pairs.
-    pub fn clear(&mut self, expected: usize) -> Result<()> {
+    /// Forgets all.
+    pub fn clear(&mut self) -> Result<()> {
         self.list.clear();
         self.stale = 0;
-        self.clear_slots(SPACE * expected)
+        self.clear_slots(0)
     }
 
     /// At least so many slots, all free.
@@ -58,44 +55,20 @@ impl Pairs {
         memory::refill(&mut self.slots, PAIRS, slots, (EMPTY, 0))
     }
 
-    /// Where a pair belongs: beside its lower label's other pairs, which are needed at about the same time.
-    #[inline(always)]
-    fn home(&self, labels: u32) -> usize {
-        let (a, b) = (labels >> 16, labels % SPREAD);
-        (a * SPREAD + b) as usize & (self.slots.len() - 1)
-    }
-
-    /// The slot of a pair of labels, or the free one that it gets: near its home, or anywhere if the lower label has many.
+    /// The slot of a pair of labels, or the free one that it gets.
     #[inline]
     fn slot(&self, labels: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let is_it = |slot: usize| self.slots[slot].0 == labels || self.slots[slot].0 == EMPTY;
-        let home = self.home(labels);
-        if let Some(slot) = (home..home + NEAR).map(|slot| slot & mask).find(|&slot| is_it(slot)) {
-            return slot;
-        }
         let mut slot = (labels.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        while !is_it(slot) {
+        while self.slots[slot].0 != labels && self.slots[slot].0 != EMPTY {
             slot = (slot + 1) & mask;
         }
         slot
     }
 
-    /// Adds a piece of boundary between two labels that differ, in any order.
-    #[inline(always)]
-    pub fn add(&mut self, one: u32, other: u32, boundary: &Boundary) -> Result<()> {
-        let labels = one.min(other) << 16 | one.max(other);
-        let (found, place) = self.slots[self.home(labels)];
-        if found == labels {
-            self.list[place as usize].boundary.add(boundary);
-            return Ok(());
-        }
-        self.add_elsewhere(labels, boundary)
-    }
-
-    /// Adds to a pair that is new, or not at home.
-    #[inline(never)]
-    fn add_elsewhere(&mut self, labels: u32, boundary: &Boundary) -> Result<()> {
+    /// Adds a piece of boundary between two labels, of which `a` is the lower one.
+    pub fn add(&mut self, a: u32, b: u32, boundary: &Boundary) -> Result<()> {
+        let labels = a << 16 | b;
         let slot = self.slot(labels);
         if self.slots[slot].0 == labels {
             let place = self.slots[slot].1;
@@ -104,7 +77,7 @@ impl Pairs {
         }
         memory::reserve(&mut self.list, PAIRS, 1)?;
         self.slots[slot] = (labels, self.list.len() as u32);
-        self.list.push(Pair { a: labels >> 16, b: labels & 0xffff, cost: 0, boundary: *boundary });
+        self.list.push(Pair { a, b, cost: 0, boundary: *boundary });
         if SPACE * self.list.len() > self.slots.len() { self.grow() } else { Ok(()) }
     }
 
@@ -117,6 +90,17 @@ impl Pairs {
             self.slots[slot] = (labels, i as u32);
         }
         Ok(())
+    }
+
+    /// Takes the pairs of what touches.
+    pub fn take(&mut self, touching: &Touching) -> Result<()> {
+        self.list.clear();
+        self.stale = 0;
+        touching.for_each(|[a, b], boundary| {
+            memory::reserve(&mut self.list, PAIRS, 1)?;
+            self.list.push(Pair { a: a.into(), b: b.into(), cost: 0, boundary });
+            Ok(())
+        })
     }
 
     /// Names the regions of all pairs anew; pairs within one go, and equal ones add up. Costs of pairs of which neither region, by its
@@ -139,7 +123,7 @@ impl Pairs {
         })?;
         list.truncate(kept);
         self.stale = kept;
-        self.clear_slots(2 * self.renamed.len())?;
+        self.clear_slots(SPACE * self.renamed.len())?;
         for i in 0..self.renamed.len() {
             let pair = self.renamed[i];
             let labels = pair.a << 16 | pair.b;
