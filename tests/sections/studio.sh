@@ -3,7 +3,6 @@
 # Sections of tests/run.sh: the studio.
 
 # The studio: its server, and its page in a headless Chromium of the system.
-lint_studio() { cargo clippy --locked --package superpixel-studio --all-targets -- -D warnings; }
 test_studio() { cargo test --locked --no-fail-fast --package superpixel-studio; }
 find_browser() {
     local packages=()
@@ -26,7 +25,6 @@ try_studio() {
 }
 
 studio_sections() {
-    section "studio, clippy" lint_studio
     section "studio" test_studio
     section "studio, command line" try_studio
     if find_browser; then
