@@ -678,6 +678,7 @@ struct TemporalArgs {
   u32 in_slots;      // clusters are those of the slots
   u32 connectivity;
   u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
+  u32 in_regions;    // superpixels are merged to an exact number of regions
 };
 ABI(TemporalArgs, square_log, 0);
 ABI(TemporalArgs, thumbnail, 4);
@@ -693,7 +694,8 @@ ABI(TemporalArgs, pair_mask, 48);
 ABI(TemporalArgs, in_slots, 52);
 ABI(TemporalArgs, connectivity, 56);
 ABI(TemporalArgs, unlike, 60);
-ABI_SIZE(TemporalArgs, 68);
+ABI(TemporalArgs, in_regions, 68);
+ABI_SIZE(TemporalArgs, 72);
 
 // Where everything is in this frame; `last` is of the frame before.
 struct Temporal {
@@ -725,7 +727,7 @@ struct Temporal {
   u64 *best;                 // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
   u32 *taken;                // [2][regions] earlier region that a region has taken, plus one; whether one is taken
   u32 *new_tracks;           // [regions / 32] a bit for each region whose track begins here
-  u32 *from;                 // [regions] the last frame's region that had the identity, or NONE
+  u32 *from;                 // [regions] the last frame's region that it goes on from, or NONE
   uint2 *pairs;              // the table: region and earlier region, plus one; overlap
   u32 *pair_list;            // used slots of the table
 };

@@ -190,9 +190,28 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   match(t, args);
 }
 
+// Centroid of the `n` samples of a region without a cluster, in 1/16 px.
+__device__ __forceinline__ int2 centroid(const Temporal &t, u32 label, u64 n) {
+  const u64 *sums = t.sums + 6 * (size_t)label;
+  return {(i32)((2 * POSITION_UNIT * sums[1] + n) / (2 * n)), (i32)((2 * POSITION_UNIT * sums[2] + n) / (2 * n))};
+}
+
+// The last frame's region at a place: where it is if the pixel is similar, else where its cell comes from; or NONE.
+__device__ __forceinline__ u32 origin(const Temporal &t, const GridArgs &grid, int2 center) {
+  const i32 x = clamp_position(center.x / POSITION_UNIT, grid.width), y = clamp_position(center.y / POSITION_UNIT, grid.height);
+  const u32 gx = min((u32)x / grid.step, grid.nx - 1), gy = min((u32)y / grid.step, grid.ny - 1);
+  const int2 move = t.moves[gy * grid.nx + gx];
+  const size_t here = (size_t)y * grid.width + x;
+  const size_t from = (size_t)clamp_position(y - move.y, grid.height) * grid.width + clamp_position(x - move.x, grid.width);
+  const u32 still = t.labels[here], moved = t.labels[from];
+  const u32 earlier = feature_difference(t.features[here], t.features_last[here]) < STILL ? still : moved;
+  return earlier == NO_LABEL ? NONE : earlier;
+}
+
 // Names a region as far as it has been there before; whether it is new. `k` is the slot that owns it, or NONE, `earlier` the
-// region of the last frame that it has taken, plus one, or 0.
-__device__ __forceinline__ bool name(const Temporal &t, bool warm, u32 label, u32 k, u32 earlier) {
+// region of the last frame that it has taken, plus one, or 0; without a slot it has `n` samples.
+__device__ __forceinline__ bool name(const Temporal &t, const GridArgs &grid, const TemporalArgs &args, bool warm, u32 label,
+                                     u32 k, u32 earlier, u64 n) {
   u32 from = NONE;
   Track track = {0, 0, {warm ? t.state->shift[0] : 0, warm ? t.state->shift[1] : 0}};
   if (k != NONE) {
@@ -211,6 +230,8 @@ __device__ __forceinline__ bool name(const Temporal &t, bool warm, u32 label, u3
   if (from != NONE) {
     track.id = t.tracks_last[from].id;
     track.age = t.tracks_last[from].age + 1;
+  } else if (warm && args.in_regions && (k != NONE || n != 0)) {
+    from = origin(t, grid, k != NONE ? t.positions[k] : centroid(t, label, n));
   }
   if (k != NONE) t.slots[k].id = track.id;
   t.tracks[label] = track;
@@ -221,8 +242,8 @@ __device__ __forceinline__ bool name(const Temporal &t, bool warm, u32 label, u3
 
 // Which of the free slots a region without a cluster wants, which has `n` samples.
 __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &grid, u32 label, u64 n) {
-  const u64 *sums = t.sums + 6 * (size_t)label;
-  const i32 at[2] = {(i32)((2 * POSITION_UNIT * sums[1] + n) / (2 * n)), (i32)((2 * POSITION_UNIT * sums[2] + n) / (2 * n))};
+  const int2 center = centroid(t, label, n);
+  const i32 at[2] = {center.x, center.y};
   const i32 gx = min(at[0] / POSITION_UNIT / (i32)grid.step, (i32)grid.nx - 1);
   const i32 gy = min(at[1] / POSITION_UNIT / (i32)grid.step, (i32)grid.ny - 1);
   // All nine are asked for at once.
@@ -258,7 +279,7 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
 
 // What regions are called and slots hold from here on; the last block then gives new identities, in label order.
 // Grid: a thread for each slot and region; block: TEMPORAL_THREADS.
-// In: owners, largest_label, taken, the last frame's tracks.
+// In: owners, largest_label, taken, positions, moves, sums, the last frame's tracks, labels and both frames' features.
 // Out: tracks, motion, from [regions]; slots [cells]; reseed_wanted [regions] and reseed_claims [cells], by atomic maxima; of the
 // state what the next frame reads.
 // Race-free: a region's track and its owner's id and region are written by the region's thread; a slot that owns nothing is
@@ -285,7 +306,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   const u64 n = args.in_slots ? t.sums[6 * (size_t)label] : 0;
   bool is_new = false;
   if (i < regions) {
-    is_new = name(t, warm, i, k, warm ? earlier : 0);
+    is_new = name(t, grid, args, warm, i, k, warm ? earlier : 0, n);
     if (n != 0) want_slot(t, grid, i, n);
   }
   if (args.in_slots && i < cells) {

@@ -15,6 +15,7 @@
 #define TRACK_NOISE 3
 #define TRACK_FLAT 30u
 #define TRACK_FLAT_PX 6u
+#define TRACK_FLAT_MOST 120u
 #define TRACK_HOP 2
 // Most shifts of the picture that are looked at.
 #define SHIFTS 289

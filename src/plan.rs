@@ -74,6 +74,7 @@ impl Plan {
                 let reach = params.algorithm.claim_reach(&grid);
                 temporal::Plan {
                     masked: params.masked,
+                    in_regions: params.hierarchy.regions > 0,
                     ..temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
                 }
             }),

@@ -157,6 +157,22 @@ fn lists_match_cpu() {
 
 /// The list comes and goes while identities go on, with whatever is before it and behind.
 #[test]
+fn a_fast_pan_over_flat_ground_matches_cpu() {
+    let Some(cuda) = device("a_fast_pan_over_flat_ground_matches_cpu") else { return };
+    let geometry = Geometry::new(300, 220).unwrap();
+    let mut clip = clip(geometry, PixelFormat::Rgb, 9, 7, [26, 3], Some(5));
+    // So little contrast that it matters by how much pixels have to differ for their superpixel to move.
+    clip.iter_mut().flat_map(|buffer| &mut buffer.planes[0]).for_each(|code| *code /= 3);
+    for regions in [25, 120] {
+        let params = with_regions(regions, Params { temporal: true, superpixels: 600, ..Params::default() });
+        let mut both = Both::new(&cuda, &params, clip[0].info, &format!("fast pan, {regions} regions"));
+        for (i, buffer) in clip.iter().enumerate() {
+            both.compare(buffer, &DRAWINGS[i % 2]);
+        }
+    }
+}
+
+#[test]
 fn lists_of_clips_match_cpu() {
     let Some(cuda) = device("lists_of_clips_match_cpu") else { return };
     let off = |params: &Params| Params {

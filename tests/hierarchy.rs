@@ -19,6 +19,7 @@ use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::{hierarchy, merge};
 use gstsuperpixel::regions::{MergeStep, Regions, cut};
+use oracle::temporal::Stream;
 use pictures::{Buffer, PICTURES, Picture, SHAPES, clip};
 use proptest::prelude::*;
 
@@ -498,38 +499,38 @@ fn identities_of_regions_last() {
 
 #[test]
 fn what_was_together_is_held_as_specified() {
-    let geometry = Geometry::new(150, 110).unwrap();
-    for motion in [[0, 0], [2, 1]] {
-        let clip = clip(geometry, PixelFormat::Rgb, 9, 7, motion, Some(5));
-        let engine = |regions| {
-            Engine::new(CPU[1].clone(), Plan::new(&temporal(regions), clip[0].info).unwrap()).unwrap()
-        };
-        let (mut merged, mut fine) = (engine(25), engine(0));
-        // The region of each superpixel in the last frame, by the superpixel's track id.
-        let mut last: BTreeMap<u32, u16> = BTreeMap::new();
+    // The last pan is one that flat superpixels follow only for the number of regions.
+    let (small, large) = (Geometry::new(150, 110).unwrap(), Geometry::new(300, 220).unwrap());
+    for (geometry, motion, contrast) in [(small, [0, 0], 1), (small, [2, 1], 1), (large, [26, 3], 3)] {
+        let mut clip = clip(geometry, PixelFormat::Rgb, 9, 7, motion, Some(5));
+        clip.iter_mut().flat_map(|buffer| &mut buffer.planes[0]).for_each(|code| *code /= contrast);
+        let params = temporal(25);
+        let plan = Plan::new(&params, clip[0].info).unwrap();
+        let mut engine = Engine::new(CPU[1].clone(), plan.clone()).unwrap();
+        let mut stream = Stream::new(&params, &plan);
+        // The region of each superpixel in the last frame.
+        let mut last: Vec<u16> = Vec::new();
         let mut differ = 0;
         for (i, buffer) in clip.iter().enumerate() {
-            let (map, _) = segment_with(&mut merged, buffer);
-            let (superpixels, regions) = segment_with(&mut fine, buffer);
-            let ids: Vec<u32> = regions.table.iter().map(|region| region.track_id).collect();
+            let (map, _) = segment_with(&mut engine, buffer);
+            let features = buffer.features(ColorSpace::Lab);
+            let superpixels = stream.frame(&features);
             let earlier: BTreeMap<u16, u16> = (0u16..)
-                .zip(&ids)
-                .filter_map(|(label, id)| last.get(id).map(|&region| (label, region)))
+                .zip(&superpixels.from)
+                .filter_map(|(label, from)| from.map(|from| (label, last[from])))
                 .collect();
             assert_eq!(earlier.is_empty(), i == 0 || i == 5, "frame {i}");
-            let features = buffer.features(ColorSpace::Lab);
+            let labels = &superpixels.labels;
             let want = |earlier: &BTreeMap<u16, u16>| {
-                oracle::hierarchy(geometry, &superpixels, &features, &temporal(25).hierarchy, 8.0, earlier).0
+                oracle::hierarchy(geometry, labels, &features, &params.hierarchy, 8.0, earlier).0
             };
-            assert!(map == want(&earlier), "frame {i} differs from the specification");
+            assert!(map == want(&earlier), "frame {i} differs from the specification at {motion:?}");
             differ += u32::from(want(&FIRST) != map);
-            last = superpixels
-                .iter()
-                .zip(&map)
-                .map(|(&label, &region)| (ids[usize::from(label)], region))
-                .collect();
+            last.resize(superpixels.ids.len(), 0);
+            labels.iter().zip(&map).for_each(|(&label, &region)| last[usize::from(label)] = region);
         }
         assert!(motion == [0, 0] || differ > 0, "inertia makes no difference in this clip");
+        assert!(motion == [0, 0] || stream.seen.found > 0, "no superpixel is new");
     }
 }
 

@@ -96,6 +96,7 @@ fn sum(all: &[Seen]) -> Seen {
         ended: a.ended + b.ended,
         adopted: a.adopted + b.adopted,
         planted: a.planted + b.planted,
+        found: a.found + b.found,
     })
 }
 

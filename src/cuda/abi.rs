@@ -413,6 +413,7 @@ arguments! {
         in_slots: u32,
         connectivity: u32,
         unlike: [u32; 2],
+        in_regions: u32,
     }
 
     struct Temporal {

@@ -196,6 +196,7 @@ mod tests {
             ("TRACK_NOISE", TRACK_NOISE),
             ("TRACK_FLAT", TRACK_FLAT),
             ("TRACK_FLAT_PX", TRACK_FLAT_PX),
+            ("TRACK_FLAT_MOST", TRACK_FLAT_MOST),
             ("TRACK_HOP", TRACK_HOPS[0] as u32),
             ("CLAIM_ROUNDS", CLAIM_ROUNDS as u32),
             ("MATCH_ROUNDS", MATCH_ROUNDS),

@@ -131,6 +131,7 @@ impl State {
                 in_slots: u32::from(temporal.in_slots),
                 connectivity: u32::from(plan.connectivity),
                 unlike: temporal.unlike,
+                in_regions: u32::from(temporal.in_regions),
             },
             cells: cells as u32,
             warm: false,
@@ -173,6 +174,7 @@ impl State {
     /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
     pub fn change(&mut self, cuda: &Cuda, plan: &Plan, growth: Option<f64>) -> Result<()> {
         (self.args.inertia, self.args.sure) = (plan.inertia, plan.sure);
+        self.args.in_regions = u32::from(plan.in_regions);
         if growth == Some(1.0) {
             return Ok(());
         }

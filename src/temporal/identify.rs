@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Identities of regions over time, on the CPU: the reference of the stage `temporal/identify`.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
 use super::matching::{Pair, REGIONS, index, key, number_new, refill};
+use super::predict::feature_difference;
 use super::state::{BAND, NONE, Naming, Slot, State};
-use super::{POSITION_UNIT, Track};
+use super::{POSITION_UNIT, STILL, Track};
 use crate::color::unpack;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
-use crate::image::Labels;
+use crate::image::{Labels, NO_LABEL};
 
 /// What a region's samples are counted for: it has no cluster, it has no identity.
 const UNOWNED: u8 = 1;
 const UNNAMED: u8 = 2;
+
+/// What the samples of a region add up to.
+fn loaded(sums: &[AtomicU64; 6]) -> [u64; 6] {
+    sums.each_ref().map(|sum| sum.load(Relaxed))
+}
+
+/// Their centroid in 1/16 px, where there are any.
+fn centroid(sum: &[u64; 6]) -> Option<[i32; 2]> {
+    (sum[0] > 0).then(|| [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32))
+}
 
 impl State {
     /// Gives every region its identity and leaves what the next frame needs.
@@ -68,6 +79,9 @@ impl State {
                 tracks[slot.region as usize].velocity = [0, 1].map(|i| slot.velocity[i] + shift[i]);
             }
             self.plant()?;
+            if self.warm && self.plan.in_regions {
+                self.find_origins(features);
+            }
         }
         let width = self.grid.geometry.width as usize;
         cpu.run(|| {
@@ -157,6 +171,28 @@ impl State {
         Ok(())
     }
 
+    /// Regions that are new go on from what was at their centers.
+    fn find_origins(&mut self, features: &[u32]) {
+        let Self { grid, slots, tracks, naming, moves, labels: before, features: last, .. } = self;
+        let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
+        let (step, nx, ny) = (grid.step as i32, grid.nx as i32, grid.ny as i32);
+        let pixel = |x: i32, y: i32| (y.clamp(0, height - 1) * width + x.clamp(0, width - 1)) as usize;
+        for (l, track) in tracks.iter_mut().enumerate().filter(|(_, track)| track.from.is_none()) {
+            let center = match naming.owners[l] {
+                0 => centroid(&loaded(&naming.sums[l])),
+                owner => Some(slots[index(owner)].position),
+            };
+            let Some(center) = center else { continue };
+            let [x, y] = center.map(|v| v / POSITION_UNIT);
+            let (x, y) = (x.clamp(0, width - 1), y.clamp(0, height - 1));
+            let [move_x, move_y] = moves[((y / step).min(ny - 1) * nx + (x / step).min(nx - 1)) as usize];
+            let still = pixel(x, y);
+            let stays = feature_difference(features[still], last[still]) < STILL;
+            let earlier = before[if stays { still } else { pixel(x - move_x, y - move_y) }];
+            track.from = (earlier != NO_LABEL).then_some(earlier.into());
+        }
+    }
+
     /// Regions without a cluster take slots nearby that no region belongs to.
     fn plant(&mut self) -> Result<()> {
         let Self { grid, slots, tracks, naming, .. } = self;
@@ -165,14 +201,13 @@ impl State {
         refill(claims, slots.len(), 0)?;
         wanted.clear();
         memory::reserve(wanted, REGIONS, unowned.len())?;
-        let sums = |l: u32| sums[l as usize].each_ref().map(|sum| sum.load(Relaxed));
+        let sums = |l: u32| loaded(&sums[l as usize]);
         for &l in &*unowned {
             let sum = sums(l);
-            if sum[0] == 0 {
+            let Some(at) = centroid(&sum) else {
                 wanted.push(None);
                 continue;
-            }
-            let at = [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32);
+            };
             let (gx, gy) =
                 ((at[0] / POSITION_UNIT / step).min(nx - 1), (at[1] / POSITION_UNIT / step).min(ny - 1));
             let near = (gy - 1..=gy + 1)

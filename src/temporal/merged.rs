@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Names of merged regions over time, from the ways of the superpixels in them: superpixels go on as if nothing merged.
 //!
-//! A superpixel votes, with its pixels, for the merged region that its predecessor was in. Regions and earlier regions
+//! A superpixel votes, with its pixels, for the merged region that its predecessor was in, or what was at its center (see `Track`). Regions and earlier regions
 //! choose each other by these votes in [`MATCH_ROUNDS`](super::MATCH_ROUNDS) rounds, in which those pairs unite that are each other's best (ties:
 //! the lower label). What is left is new, numbered in label order. The velocity is the mean of the superpixels', each
 //! counted by its pixels, rounded half up.

@@ -20,7 +20,8 @@
 //! (sum of absolute differences; positions outside count as the nearest inside). The shift is none, unless that of the last
 //! frame or that of the picture is clearly better; then the best of the eight at 2 px around, and of the eight at 1 px.
 //! It is none, too, where the samples hardly differ without one, and the further the shift the more they have to differ:
-//! what is flat is not seen to move.
+//! what is flat is not seen to move. Superpixels of an exact number of regions have to differ by no more than for 20 px: they are
+//! small, and of a fast pan most would stay.
 //!
 //! *Reassign.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
@@ -42,7 +43,9 @@
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
 //! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. Where
-//! regions are merged, all this is about the superpixels before; see `merged.rs`.
+//! regions are merged, all this is about the superpixels before; see `merged.rs`. For an exact number of regions, new superpixels
+//! go on from the earlier one at their cluster's center, or at the centroid of their samples without one: in the same position where the pixel
+//! is similar, else moved as that cell moves.
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
 //! that of the last frame's labels and a quantum a sample, or twice where no shift leaves less squared difference between the thumbnails than
@@ -106,6 +109,8 @@ pub(crate) const TRACK_NOISE: u32 = 3;
 pub(crate) const TRACK_FLAT: u32 = 30;
 /// So does one where that is less than this for each px, along the longer axis, that it would move by.
 pub(crate) const TRACK_FLAT_PX: u32 = 6;
+/// The most of the latter that superpixels of an exact number of regions have to differ by.
+pub(crate) const TRACK_FLAT_MOST: u32 = 120;
 /// Distances in px at which better shifts are looked for around the best.
 pub(crate) const TRACK_HOPS: [i32; 2] = [2, 1];
 
@@ -170,6 +175,8 @@ pub struct Plan {
     pub(crate) unlike: [u32; 2],
     /// Whether frames may have masks.
     pub(crate) masked: bool,
+    /// Whether superpixels are merged to an exact number of regions.
+    pub(crate) in_regions: bool,
 }
 
 impl Plan {
@@ -196,7 +203,14 @@ impl Plan {
             claim_reach,
             unlike: if in_slots { [UNLIKE[0], 0] } else { [UNLIKE[1], UNLIKE_NOISE] },
             masked: false,
+            in_regions: false,
         }
+    }
+
+    /// By how much each sample of a region has to differ for it to move by so many px along the longer axis.
+    pub(crate) fn flat(&self, length: u32) -> u32 {
+        let most = if self.in_regions { TRACK_FLAT_MOST } else { u32::MAX };
+        TRACK_FLAT.max((TRACK_FLAT_PX * length).min(most))
     }
 
     /// Number of shifts that are looked at.
@@ -301,7 +315,8 @@ pub(crate) struct Track {
     pub age: u32,
     /// Motion since the last frame, as its samples were matched, in 1/16 px.
     pub velocity: [i32; 2],
-    /// The last frame's label of the region that had the identity.
+    /// The last frame's label of the region that it goes on from: the one that had the identity, or where regions are merged to an
+    /// exact number, the one that was at its center.
     pub from: Option<u32>,
 }
 

@@ -10,10 +10,7 @@ use rayon::prelude::*;
 
 use super::predict::feature_difference;
 use super::state::{NONE, Samples, Slot, State};
-use super::{
-    POSITION_UNIT, TRACK_FLAT, TRACK_FLAT_PX, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step,
-    whole_px,
-};
+use super::{POSITION_UNIT, Plan, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step, whole_px};
 use crate::algo::grid::Grid;
 use crate::color::{OUTSIDE, unpack};
 use crate::cpu::level::LANES;
@@ -111,7 +108,7 @@ impl State {
             return Ok(());
         }
         let nx = grid.nx as usize;
-        let tracking = Tracking { grid, labels, last, now: features, shift: *shift };
+        let tracking = Tracking { plan, grid, labels, last, now: features, shift: *shift };
         cpu.run(|| {
             let rows = (grid.ny as usize).div_ceil(scratch.samples.len());
             let parts = slots.par_chunks_mut(rows * nx).zip(&mut scratch.samples).enumerate();
@@ -149,6 +146,7 @@ type Best = ([i32; 2], u32);
 
 /// What the motion of regions is found from.
 struct Tracking<'a> {
+    plan: &'a Plan,
     grid: &'a Grid,
     /// The last frame's labels and features.
     labels: &'a [u16],
@@ -310,7 +308,7 @@ impl Tracking<'_> {
         let still = self.difference(samples, [0; 2], u32::MAX);
         let is_flat = |shift: [i32; 2]| {
             let length = shift[0].unsigned_abs().max(shift[1].unsigned_abs());
-            still < TRACK_FLAT.max(TRACK_FLAT_PX * length) * count
+            still < self.plan.flat(length) * count
         };
         let mut best = ([0; 2], still);
         if !is_flat([0; 2]) {

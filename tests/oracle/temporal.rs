@@ -21,6 +21,8 @@ pub struct Answer {
     pub ids: Vec<u32>,
     pub ages: Vec<u32>,
     pub motions: Vec<Pair>,
+    /// The region of the last frame that it goes on from.
+    pub from: Vec<Option<usize>>,
 }
 
 /// What a stream is segmented with, and what its last frame left.
@@ -50,6 +52,8 @@ pub struct Seen {
     /// Regions that took over an identity by overlap, and that took a slot without having a cluster.
     pub adopted: u32,
     pub planted: u32,
+    /// Superpixels that go on from what was at their center.
+    pub found: u32,
 }
 
 struct Last {
@@ -302,6 +306,20 @@ impl Stream {
             self.seen.planted += slots.iter().filter(|slot| slot.planted.is_some()).count() as u32;
         }
 
+        if let Some(before) = last.as_ref().filter(|_| self.has_slots() && self.params.hierarchy.regions > 0)
+        {
+            let centers: Vec<Option<Pair>> = (0..count)
+                .map(|region| match owners[region] {
+                    Some(k) => Some(slots[k].place),
+                    None => self.centroid(features, &labels, region),
+                })
+                .collect();
+            for (way, center) in ways.iter_mut().zip(centers).filter(|(way, _)| way.from.is_none()) {
+                way.from = center.and_then(|center| self.origin(before, features, &moves, center));
+                self.seen.found += u32::from(way.from.is_some());
+            }
+        }
+
         let answer = self.answer(&labels, &ways, features);
         let drift = if last.is_some() { drift } else { [0; 2] };
         let features = features.to_vec();
@@ -418,6 +436,7 @@ impl Stream {
     fn track(&mut self, last: &mut Last, features: &[u32], shift: Pair) {
         let (step, sample) = (self.grid().step() as usize, self.grid().sample_step() as usize);
         let lattice = self.lattice(sample * (step / 8).div_ceil(sample).max(1));
+        let most = if self.params.hierarchy.regions > 0 { 120 } else { i64::MAX };
         let mut tracked = 0;
         for k in 0..last.slots.len() {
             let Some(region) = last.slots[k].region else { continue };
@@ -434,7 +453,7 @@ impl Stream {
                 samples.iter().map(pair).map(|(now, before)| color_difference(now, before)).sum()
             };
             let still = difference([0, 0]);
-            let flat = |by: Pair| still < n * 30.max(6 * by[0].abs().max(by[1].abs()));
+            let flat = |by: Pair| still < n * 30.max((6 * by[0].abs().max(by[1].abs())).min(most));
             let own = whole_px(add(shift, last.slots[k].motion));
             let mut best = ([0, 0], still);
             if !flat([0, 0]) {
@@ -721,6 +740,26 @@ impl Stream {
         unite(&overlaps, ways, &last.ways, used);
     }
 
+    /// The mean of a region's samples, where it has any.
+    fn centroid(&self, features: &[u32], labels: &[u16], region: usize) -> Option<Pair> {
+        let own =
+            self.samples(features).into_iter().filter(|&at| usize::from(labels[self.pixel(at)]) == region);
+        let own: Vec<Pair> = own.collect();
+        let n = own.len() as i64;
+        (n > 0).then(|| [0, 1].map(|i| mean(ONE_PX * own.iter().map(|at| at[i]).sum::<i64>(), n)))
+    }
+
+    /// The last frame's region at a place: where it is if that looks the same, else where its cell comes from.
+    fn origin(&self, last: &Last, features: &[u32], moves: &[Pair], center: Pair) -> Option<usize> {
+        let sides = self.sides();
+        let at = [0, 1].map(|i| (center[i] / ONE_PX).clamp(0, sides[i] - 1));
+        let by = moves[self.index(self.cell_of(at))];
+        let here = self.pixel(at);
+        let looks_the_same = color_difference(features[here], last.features[here]) < 45;
+        let from = if looks_the_same { here } else { self.pixel([at[0] - by[0], at[1] - by[1]]) };
+        Some(usize::from(last.labels[from])).filter(|&region| region != usize::from(NO_LABEL))
+    }
+
     /// Regions without a cluster take slots nearby that no region belongs to.
     fn plant(
         &self,
@@ -824,6 +863,7 @@ impl Answer {
             ids: ways.iter().map(|way| way.id).collect(),
             ages: ways.iter().map(|way| way.age).collect(),
             motions: ways.iter().map(|way| way.motion).collect(),
+            from: ways.iter().map(|way| way.from).collect(),
         }
     }
 }

@@ -18,7 +18,8 @@
 //!
 //! This is Ward's increase of the squared error, of colors and places, with a share for a visible edge between the two, less where
 //! their common boundary is long. What was in one region in the last frame costs less, so that regions do not flicker: a superpixel's
-//! predecessor is the one that its track continues; where it has none, or nothing lasts from frame to frame, it was in no region. An integer of 24 bits times a power of two is a number of 32-bit floating point, and the order
+//! predecessor is the one that its track continues, or where it is new, the one that was at its center (src/temporal/mod.rs); where
+//! nothing lasts from frame to frame, it was in no region. An integer of 24 bits times a power of two is a number of 32-bit floating point, and the order
 //! of costs is that of these numbers' bits: `cost_bits`.
 //!
 //! ```text
