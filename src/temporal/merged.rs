@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Names of merged regions over time, from the ways of the superpixels in them: superpixels go on as if nothing merged.
+//! Names of merged regions over time, from the ways of the superpixels in them, which go on by themselves.
 //!
-//! A superpixel votes, with its pixels, for the merged region that its predecessor was in, or what was at its center (see `Track`). Regions and earlier regions
-//! choose each other by these votes in [`MATCH_ROUNDS`](super::MATCH_ROUNDS) rounds, in which those pairs unite that are each other's best (ties:
-//! the lower label). What is left is new, numbered in label order. The velocity is the mean of the superpixels', each
-//! counted by its pixels, rounded half up.
+//! A superpixel votes, with its pixels, for the merged region that its predecessor was in, or where it is new and an exact number of
+//! regions is wanted, what was at its center. Regions and earlier regions choose each other by these votes in
+//! [`MATCH_ROUNDS`](super::MATCH_ROUNDS) rounds, in which those pairs unite that are each other's best (ties: the lower label). What is
+//! left is new, numbered in label order. The velocity is the mean of the superpixels', each counted by its pixels, rounded half up.
 
 use super::Track;
 use super::matching::{Matching, number_new, refill};

@@ -44,8 +44,8 @@
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
 //! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. Where
 //! regions are merged, all this is about the superpixels before; see `merged.rs`. For an exact number of regions, new superpixels
-//! go on from the earlier one at their cluster's center, or at the centroid of their samples without one: in the same position where the pixel
-//! is similar, else moved as that cell moves.
+//! go on from the earlier one at their cluster's center, or at the centroid of their samples without a cluster: in the same position
+//! where the pixel is similar, else moved as that cell moves.
 //!
 //! *Cut.* Where the first warm round's residual, the sum of least distances over the sample lattice, exceeds four times
 //! that of the last frame's labels and a quantum a sample, or twice where no shift leaves less squared difference between the thumbnails than
