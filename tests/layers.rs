@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "temporal/matching.rs",
             "temporal/merged.rs",
             "temporal/motion.rs",
+            "temporal/picture.rs",
             "temporal/reassign.rs",
         ],
     ),

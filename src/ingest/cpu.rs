@@ -10,8 +10,12 @@ use crate::color::{COLORS, ColorTables, OUTSIDE, Yuv};
 use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
 use crate::error::{Error, Result};
-use crate::image::{Family, Frame, FrameInfo, Mask, PixelFormat, RowCodes};
+use crate::image::{Family, Frame, FrameInfo, Geometry, Mask, PixelFormat, RowCodes};
 use crate::plan::Plan;
+use crate::temporal::picture::Thumbnail;
+
+/// Rows that one task takes at least.
+const ROWS: usize = 16;
 
 pub(crate) struct Ingest {
     cpu: Cpu,
@@ -83,6 +87,16 @@ impl Ingest {
         };
         let stretch = plan.stretches.then(|| Stretch::new(cpu)).transpose()?;
         Ok(Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray, stretch })
+    }
+
+    /// The features of a row.
+    fn take_row(&self, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
+        ingest_row(self, frame, y, out);
+        if let Some(Mask { bytes, stride }) = frame.mask() {
+            for (feature, _) in out.iter_mut().zip(&bytes[y * stride..]).filter(|(_, m)| **m == 0) {
+                *feature = OUTSIDE;
+            }
+        }
     }
 }
 
@@ -179,7 +193,8 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
 
 impl backend::Ingest<Cpu> for Ingest {
     fn ingest(&mut self, frame: &Frame<'_>, buffers: &mut FrameBuffers) -> Result<()> {
-        let width = self.info.geometry.width as usize;
+        let Geometry { width, height } = self.info.geometry;
+        let (width, height) = (width as usize, height as usize);
         let cpu = self.cpu.clone();
         cpu.run(|| {
             if let Some(stretch) = &mut self.stretch {
@@ -187,12 +202,16 @@ impl backend::Ingest<Cpu> for Ingest {
                 let range = stretch.find(frame, follows);
                 self.yuv = self.yuv.with_luma(range.low, range.scale());
             }
-            buffers.features.par_chunks_mut(width).enumerate().with_min_len(16).for_each(|(y, out)| {
-                ingest_row(self, frame, y, out);
-                if let Some(Mask { bytes, stride }) = frame.mask() {
-                    for (feature, _) in out.iter_mut().zip(&bytes[y * stride..]).filter(|(_, m)| **m == 0) {
-                        *feature = OUTSIDE;
-                    }
+            let FrameBuffers { features, temporal, .. } = buffers;
+            let thumbnail = temporal.as_mut().map_or(Thumbnail::none(ROWS), |state| state.next_thumbnail());
+            let side = thumbnail.side;
+            let bands = features.par_chunks_mut(side * width).zip(thumbnail.rows(height)).enumerate();
+            bands.with_min_len(ROWS.div_ceil(side)).for_each(|(i, (features, squares))| {
+                for (y, out) in (i * side..).zip(features.chunks_mut(width)) {
+                    self.take_row(frame, y, out);
+                }
+                if let Some(squares) = squares {
+                    squares.take(features, width);
                 }
             });
         });

@@ -24,7 +24,6 @@ impl backend::Temporal<Cpu> for Temporal {
         let FrameBuffers { features, temporal: Some(state), .. } = buffers else { return Ok(()) };
         times.time("temporal/motion", || {
             state.count_inside(features);
-            state.take_thumbnail(&self.cpu, features);
             (state.shift, state.unlike) = ([0; 2], false);
             if state.warm {
                 state.estimate_shift(&self.cpu);

@@ -63,6 +63,7 @@ mod identify;
 mod matching;
 pub(crate) mod merged;
 mod motion;
+pub(crate) mod picture;
 pub(crate) mod predict;
 mod reassign;
 pub(crate) mod state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Motion of the picture and of its regions, on the CPU: the reference of the stages `temporal/motion` and `temporal/track`.
+//! Motion of regions on the CPU: the reference of the stage `temporal/track`.
 
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -10,97 +10,14 @@ use rayon::prelude::*;
 
 use super::predict::feature_difference;
 use super::state::{NONE, Samples, Slot, State};
-use super::{POSITION_UNIT, Plan, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, shift_of, track_step, whole_px};
+use super::{POSITION_UNIT, Plan, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, track_step, whole_px};
 use crate::algo::grid::Grid;
-use crate::color::{OUTSIDE, unpack};
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 
-/// A square of a thumbnail without a pixel inside of the mask.
-const NO_MEAN: u16 = u16::MAX;
-/// The difference of thumbnails of which less than half the squares can be compared: above that of any others.
-const INCOMPARABLE: u64 = 1 << 40;
-
 impl State {
-    pub(super) fn take_thumbnail(&mut self, cpu: &Cpu, features: &[u32]) {
-        self.thumbnails.swap(0, 1);
-        let (side, columns) = (self.plan.square as usize, self.plan.thumbnail[0] as usize);
-        let width = self.grid.geometry.width as usize;
-        if columns == 0 {
-            return;
-        }
-        let (thumbnail, masked) = (&mut self.thumbnails[0], self.plan.masked);
-        cpu.run(|| {
-            thumbnail.par_chunks_mut(columns).enumerate().for_each(|(v, row)| {
-                for (u, mean) in row.iter_mut().enumerate() {
-                    let square = |y: usize| &features[y * width + u * side..][..side];
-                    let pixels = (v * side..(v + 1) * side).flat_map(square);
-                    let sum: u32 = pixels.clone().map(|&f| unpack(f)[0]).sum();
-                    *mean = if masked {
-                        // What is outside adds nothing to the sum.
-                        let inside = pixels.filter(|feature| **feature != OUTSIDE).count() as u32;
-                        sum.checked_div(inside).map_or(NO_MEAN, |mean| mean as u16)
-                    } else {
-                        (sum / (side * side) as u32) as u16
-                    };
-                }
-            });
-        });
-    }
-
-    /// The motion of the picture.
-    pub(super) fn estimate_shift(&mut self, cpu: &Cpu) {
-        let [now, last] = &self.thumbnails;
-        let [columns, rows] = self.plan.thumbnail.map(|side| side as i32);
-        let [reach_x, reach_y] = self.plan.reach.map(|reach| reach as i32);
-        let across = 2 * reach_x + 1;
-        let (mut count, mut sum, mut squares) = (0u64, 0u64, 0u64);
-        for v in reach_y..rows - reach_y {
-            let row = &now[(v * columns + reach_x) as usize..][..(columns - 2 * reach_x).max(0) as usize];
-            for &mean in row.iter().filter(|mean| **mean != NO_MEAN) {
-                count += 1;
-                sum += u64::from(mean);
-                squares += u64::from(mean).pow(2);
-            }
-        }
-        let masked = self.plan.masked;
-        let difference = |index: i32| -> u64 {
-            let (dx, dy) = (index % across - reach_x, index / across - reach_y);
-            let (mut sum, mut compared) = (0, 0u64);
-            for v in reach_y..rows - reach_y {
-                let at = |u: i32, v: i32| (v * columns + u) as usize;
-                let span = (columns - 2 * reach_x).max(0) as usize;
-                let here = &now[at(reach_x, v)..][..span];
-                let there = &last[at(reach_x - dx, v - dy)..][..span];
-                let pairs = here.iter().zip(there);
-                let squared = |(&a, &b): (&u16, &u16)| u64::from(a.abs_diff(b)).pow(2);
-                if masked {
-                    let pairs = pairs.filter(|(a, b)| **a != NO_MEAN && **b != NO_MEAN);
-                    compared += pairs.clone().count() as u64;
-                    sum += pairs.map(squared).sum::<u64>();
-                } else {
-                    sum += pairs.map(squared).sum::<u64>();
-                }
-            }
-            if !masked {
-                sum
-            } else if compared == 0 || 2 * compared < count {
-                INCOMPARABLE
-            } else {
-                sum * count / compared
-            }
-        };
-        let differences = &mut self.scratch.differences;
-        let each = || differences.par_iter_mut().enumerate().for_each(|(i, d)| *d = difference(i as i32));
-        cpu.run(each);
-        self.shift = shift_of(&self.plan, differences);
-        let least = differences.iter().copied().min().unwrap_or(0);
-        let [part, noise] = self.plan.unlike.map(u64::from);
-        self.unlike = 8 * least * count > part * (count * squares - sum * sum) + 8 * noise * count * count;
-    }
-
     /// Where the pixels of every slot's region went.
     pub(super) fn track(&mut self, cpu: &Cpu, features: &[u32]) -> Result<()> {
         let Self { plan, grid, slots, labels, shift, features: last, scratch, .. } = self;

@@ -101,6 +101,14 @@ impl Regions {
         }
         candidates
     }
+
+    /// Writes them, as many as there is room for.
+    #[inline(always)]
+    fn predict_block(&self, now: &[u32; BLOCK], still: &Last, moved: &Last, out: Option<&mut [u16]>) {
+        if let Some(out) = out {
+            out.copy_from_slice(&self.predict(now, still, moved)[..out.len()]);
+        }
+    }
 }
 
 /// How similar a pixel is that differs so much from where it comes from: in eighths.
@@ -200,21 +208,26 @@ fn predict_samples_body(state: &State, cell: (usize, usize), features: &[u32], o
         return;
     }
     let (grid, width) = (&state.grid, state.grid.geometry.width as usize);
-    let regions = Regions::new(state, cell);
-    let columns = grid.columns(cell.0);
-    let mut samples = grid.samples(&grid.rows(cell.1)).flat_map(|y| {
+    let (regions, columns) = (Regions::new(state, cell), grid.columns(cell.0));
+    let (mut now, mut still, mut moved, mut lane) = ([0; BLOCK], Last::NONE, Last::NONE, 0);
+    let mut blocks = out.chunks_mut(BLOCK);
+    for y in grid.samples(&grid.rows(cell.1)) {
         let (move_x, from) = state.origin(cell, y);
-        let moved = move |x: usize| from * width + (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
-        grid.samples(&columns).map(move |x| (y * width + x, moved(x)))
-    });
-    for out in out.chunks_mut(BLOCK) {
-        let (mut now, mut still, mut moved) = ([0; BLOCK], Last::NONE, Last::NONE);
-        for (lane, (at, from)) in (0..out.len()).zip(&mut samples) {
-            now[lane] = features[at];
-            (still.features[lane], still.labels[lane]) = (state.features[at], state.labels[at]);
-            (moved.features[lane], moved.labels[lane]) = (state.features[from], state.labels[from]);
+        let row = |y: usize| (&state.features[y * width..][..width], &state.labels[y * width..][..width]);
+        let (features, here, there) = (&features[y * width..][..width], row(y), row(from));
+        for x in grid.samples(&columns) {
+            let from = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
+            now[lane] = features[x];
+            (still.features[lane], still.labels[lane]) = (here.0[x], here.1[x]);
+            (moved.features[lane], moved.labels[lane]) = (there.0[from], there.1[from]);
+            lane += 1;
+            if lane == BLOCK {
+                regions.predict_block(&now, &still, &moved, blocks.next());
+                lane = 0;
+            }
         }
-        let all = regions.predict(&now, &still, &moved);
-        out.copy_from_slice(&all[..out.len()]);
+    }
+    if lane > 0 {
+        regions.predict_block(&now, &still, &moved, blocks.next());
     }
 }
