@@ -2,6 +2,7 @@
 //! The CPU backend: a pool of threads and memory of the host. It defines every result; no result depends on its threads.
 
 pub(crate) mod atomic;
+pub(crate) mod chunk;
 #[doc(hidden)]
 pub mod level;
 #[doc(hidden)]

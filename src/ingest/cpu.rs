@@ -8,6 +8,7 @@ use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::{COLORS, ColorTables, OUTSIDE, Yuv};
 use crate::cpu::Cpu;
+use crate::cpu::chunk;
 use crate::cpu::level::by_level;
 use crate::error::{Error, Result};
 use crate::image::{Family, Frame, FrameInfo, Geometry, Mask, PixelFormat, RowCodes};
@@ -114,7 +115,7 @@ fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
                 channel[i] = ingest.tables.light(u16::from(pixel[at]));
             }
         }
-        out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
+        chunk::write(&ingest.tables.features(&light), out);
     }
 }
 
@@ -135,7 +136,7 @@ fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&Codes) -> Codes
                 light[i] = ingest.tables.light(codes[i]);
             }
         }
-        out.copy_from_slice(&ingest.tables.features(&light)[..out.len()]);
+        chunk::write(&ingest.tables.features(&light), out);
     }
 }
 

@@ -8,6 +8,7 @@ use super::state::State;
 use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
 use crate::algo::grid::CANDIDATES;
 use crate::color::unpack;
+use crate::cpu::chunk;
 use crate::cpu::level::{LANES, by_level};
 use crate::image::{LabelBand, NO_LABEL};
 
@@ -106,7 +107,7 @@ impl Regions {
     #[inline(always)]
     fn predict_block(&self, now: &[u32; BLOCK], still: &Last, moved: &Last, out: Option<&mut [u16]>) {
         if let Some(out) = out {
-            out.copy_from_slice(&self.predict(now, still, moved)[..out.len()]);
+            chunk::write(&self.predict(now, still, moved), out);
         }
     }
 }
@@ -183,11 +184,7 @@ impl State {
         for first in self.grid.columns(cell.0).step_by(BLOCK) {
             let x = first as i32;
             let all = regions.predict(&block(now, x), &at(still, x), &at(moved, x - move_x));
-            let out = &mut out[first..];
-            match out.first_chunk_mut() {
-                Some(out) => *out = all,
-                None => out.copy_from_slice(&all[..out.len()]),
-            }
+            chunk::write(&all, &mut out[first..]);
         }
     }
 }

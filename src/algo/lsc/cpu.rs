@@ -22,6 +22,7 @@ use crate::algo::clustering::cpu::{self as clustering, Clustering, Clusters, Sta
 use crate::algo::clustering::samples::{BAND, Samples};
 use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::OUTSIDE;
+use crate::cpu::chunk;
 use crate::cpu::level::{LANES, by_level};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -309,7 +310,7 @@ fn lsc_assign_band_body(
             let mut kept = [0.0; LANES];
             let (mut predicted, real) = ([NO_CANDIDATE; LANES], LANES.min(len - at));
             if inertia.is_some() {
-                predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
+                predicted = chunk::first(&samples.predicted[start + at..][..real], NO_CANDIDATE);
             }
             for i in 0..candidates.len {
                 let cluster = &candidates.clusters[i];

@@ -12,6 +12,7 @@ use super::score::{
 };
 use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
 use crate::algo::grid::{CANDIDATES, Grid};
+use crate::cpu::chunk;
 use crate::cpu::level::{LANES, by_level};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
@@ -80,9 +81,7 @@ impl Labeler for LscLabeler<'_> {
     #[inline(always)]
     fn columns(&mut self, columns: Range<usize>) {
         for (x, across) in self.plan.px[columns].chunks(LANES).zip(&mut self.across) {
-            let mut padded = [0; LANES];
-            padded[..x.len()].copy_from_slice(x);
-            let x = floats(&padded);
+            let x = floats(&chunk::first(x, 0));
             for (cluster, across) in self.candidates.clusters.iter().zip(across) {
                 *across = score_x(cluster, &x);
             }
@@ -96,17 +95,11 @@ impl Labeler for LscLabeler<'_> {
         let mut residual = 0;
         let vectors = piece.features.chunks(LANES).zip(out.chunks_mut(LANES)).zip(&*across);
         for (i, ((features, out), across)) in vectors.enumerate() {
-            let padded = features.first_chunk().copied().unwrap_or_else(|| {
-                let mut padded = [0; LANES];
-                padded[..features.len()].copy_from_slice(features);
-                padded
-            });
-            let nearest = Nearest::new(plan, mean, candidates, across, &y, &padded);
+            let nearest = Nearest::new(plan, mean, candidates, across, &y, &chunk::first(features, 0));
             let labels = match *inertia {
                 None => nearest.label(),
                 Some(inertia) => {
-                    let mut predicted = [NO_CANDIDATE; LANES];
-                    predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label);
+                    let predicted = chunk::first(out, NO_CANDIDATE);
                     let (labels, best) = nearest.label_predicted(inertia, &predicted);
                     if piece.sampled.is_some() {
                         let first = piece.columns.start + i * LANES;
@@ -116,10 +109,7 @@ impl Labeler for LscLabeler<'_> {
                     labels
                 }
             };
-            match out.first_chunk_mut() {
-                Some(out) => *out = labels,
-                None => out.copy_from_slice(&labels[..out.len()]),
-            }
+            chunk::write(&labels, out);
         }
         residual
     }

@@ -15,6 +15,7 @@ use crate::algo::clustering::cpu::{self as clustering, Clustering, Clusters, Sta
 use crate::algo::clustering::samples::{BAND, Samples, WIDE};
 use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::unpack;
+use crate::cpu::chunk;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
@@ -264,8 +265,8 @@ fn slic_assign_band_body(
             let index = match (&plan.adaptive, inertia) {
                 (adaptive, Some(inertia)) => {
                     let real = (len - at).min(WIDE);
-                    let mut predicted = [NO_CANDIDATE; WIDE];
-                    predicted[..real].copy_from_slice(&samples.predicted[start + at..][..real]);
+                    let predicted =
+                        chunk::first::<_, WIDE>(&samples.predicted[start + at..][..real], NO_CANDIDATE);
                     let (index, least) = match adaptive {
                         None => pixels.nearest_predicted(&candidates, inertia, &predicted),
                         Some(adaptive) => {

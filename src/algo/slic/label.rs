@@ -11,6 +11,7 @@ use super::{Adaptive, Plan};
 use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
 use crate::algo::clustering::samples::WIDE;
 use crate::algo::grid::Grid;
+use crate::cpu::chunk;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::image::LabelBand;
@@ -128,26 +129,18 @@ impl Vector<'_> {
     /// Labels up to N pixels. Returns what the samples among them add.
     #[inline(always)]
     fn label<const N: usize>(&self, pixels: &[u32], out: &mut [u16]) -> u64 {
-        let features = pixels.first_chunk().copied().unwrap_or_else(|| {
-            let mut padded = [0; N];
-            padded[..pixels.len()].copy_from_slice(pixels);
-            padded
-        });
+        let features = chunk::first::<_, N>(pixels, 0);
         let mut residual = 0;
         let labels = match self.inertia {
             None => self.row.labels(self.block, &features),
             Some(inertia) => {
-                let mut predicted = [NO_CANDIDATE; N];
-                predicted.iter_mut().zip(&*out).for_each(|(own, &label)| *own = label);
+                let predicted = chunk::first::<_, N>(out, NO_CANDIDATE);
                 let (labels, least) = self.row.labels_predicted(self.block, &features, inertia, &predicted);
                 residual = self.piece.residual(self.first..self.first + pixels.len(), &least);
                 labels
             }
         };
-        match out.first_chunk_mut() {
-            Some(out) => *out = labels,
-            None => out.copy_from_slice(&labels[..out.len()]),
-        }
+        chunk::write(&labels, out);
         residual
     }
 }
