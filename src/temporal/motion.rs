@@ -12,6 +12,7 @@ use super::predict::feature_difference;
 use super::state::{NONE, Samples, Slot, State};
 use super::{POSITION_UNIT, Plan, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, track_step, whole_px};
 use crate::algo::grid::Grid;
+use crate::color::unpack;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::cpu::{Cpu, memory};
@@ -41,7 +42,9 @@ const NOWHERE: [i32; 2] = [i32::MAX / 2, i32::MIN / 2];
 struct Region<'a> {
     places: &'a [u32],
     at: &'a [i32],
+    /// The last frame's features there, and their channels.
     features: &'a [u32],
+    channels: [&'a [u32]; 3],
     /// First and last column, and row.
     columns: [i32; 2],
     rows: [i32; 2],
@@ -57,9 +60,6 @@ impl Region<'_> {
         inside(self.columns, dx, grid.geometry.width) && inside(self.rows, dy, grid.geometry.height)
     }
 }
-
-/// The least difference so far, and its shift.
-type Best = ([i32; 2], u32);
 
 /// What the motion of regions is found from.
 struct Tracking<'a> {
@@ -89,10 +89,11 @@ impl Tracking<'_> {
         let columns = around(grid.columns(gx.saturating_sub(1)), grid.columns((gx + 1).min(nx - 1)));
         let rows = around(grid.rows(gy.saturating_sub(1)), grid.rows((gy + 1).min(ny - 1)));
         let most = columns.len().div_ceil(step) * rows.len().div_ceil(step);
-        let Samples { places, at, features } = samples;
+        let Samples { places, at, features, channels } = samples;
         memory::lengthen(places, WHAT, most)?;
         memory::lengthen(at, WHAT, most)?;
         memory::lengthen(features, WHAT, most)?;
+        channels.iter_mut().try_for_each(|channel| memory::lengthen(channel, WHAT, most))?;
         // Each is written, and the next over it unless it is one of the region's: a branch would often go the other way.
         let mut count = 0;
         for y in rows.step_by(step) {
@@ -112,9 +113,13 @@ impl Tracking<'_> {
         for (feature, &at) in features.iter_mut().zip(&*at) {
             *feature = self.last[at as usize];
         }
+        let [a, b, c] = channels.each_mut().map(|channel| &mut channel[..count]);
+        for (((&feature, a), b), c) in features.iter().zip(&mut *a).zip(&mut *b).zip(&mut *c) {
+            [*a, *b, *c] = unpack(feature);
+        }
         let ends = places.first().zip(places.last());
         let rows = ends.map_or(NOWHERE, |(&first, &last)| [first, last].map(|place| place_of(place)[1]));
-        Ok(Region { places, at, features, columns, rows })
+        Ok(Region { places, at, features, channels: [a, b, c], columns, rows })
     }
 
     /// How much samples differ from where a shift leads; at least `enough` if that is reached.
@@ -168,9 +173,10 @@ impl Tracking<'_> {
             return None;
         }
         let by = (shift[1] - hop) * width + shift[0] - hop;
+        let [a, b, c] = samples.channels;
         let mut sums = [0; AROUND];
-        for (&at, &last) in samples.at.iter().zip(samples.features) {
-            let mut here = [last; AROUND];
+        for (((&at, &a), &b), &c) in samples.at.iter().zip(a).zip(b).zip(c) {
+            let mut here = [0; AROUND];
             for row in 0..3 {
                 let from = (at + by) as usize + row * HOP * width as usize;
                 let now: &[u32; LANES] = self.now.get(from..)?.first_chunk()?;
@@ -179,41 +185,27 @@ impl Tracking<'_> {
                 }
             }
             for lane in 0..AROUND {
-                sums[lane] += feature_difference(here[lane], last);
+                let here = unpack(here[lane]);
+                sums[lane] += here[0].abs_diff(a) + here[1].abs_diff(b) + here[2].abs_diff(c);
             }
         }
         Some(sums)
     }
 
-    /// Takes the first of the least differences, if it is clearly less than the best before.
-    #[inline(always)]
-    fn offer(
-        best: &mut Best,
-        count: u32,
-        shifts: impl Iterator<Item = [i32; 2]>,
-        mut difference: impl FnMut([i32; 2], u32) -> u32,
-    ) {
-        let mut below = (best.1 - best.1 / TRACK_MARGIN).saturating_sub(TRACK_NOISE * count);
-        for shift in shifts {
-            let d = difference(shift, below);
-            if d < below {
-                *best = (shift, d);
-                below = d;
-            }
-        }
-    }
-
     /// Offers the shifts a hop around the best.
     #[inline(always)]
     fn offer_around<const HOP: usize>(&self, best: &mut Best, samples: &Region<'_>) {
-        let (hop, [x, y], count) = (HOP as i32, best.0, samples.at.len() as u32);
-        let known = self.differences_around::<HOP>(samples, best.0);
-        // The best one so far cannot be better than itself.
-        let around = (0..9).filter(|i| *i != 4).map(|i| [x + hop * (i % 3 - 1), y + hop * (i / 3 - 1)]);
-        Self::offer(best, count, around, |shift, enough| match &known {
-            Some(known) => known[(4 * ((shift[1] - y) / hop + 1) + (shift[0] - x) / hop + 1) as usize],
-            None => self.difference(samples, shift, enough),
-        });
+        let (hop, [x, y]) = (HOP as i32, best.shift);
+        best.expect(samples.at.len());
+        let known = self.differences_around::<HOP>(samples, best.shift);
+        for i in (0..9).filter(|i| *i != 4) {
+            let shift = [x + hop * (i % 3 - 1), y + hop * (i / 3 - 1)];
+            let difference = match &known {
+                Some(known) => known[(i + i / 3) as usize],
+                None => self.difference_at_borders(samples, shift),
+            };
+            best.offer(shift, difference);
+        }
     }
 
     /// Sets the velocity of a slot's region, if another one than its own is found.
@@ -221,23 +213,51 @@ impl Tracking<'_> {
     fn track(&self, slot: &mut Slot, samples: &Region<'_>) {
         let shift = self.shift;
         let own = whole_px([0, 1].map(|i| shift[i] + slot.velocity[i]));
-        let count = samples.at.len() as u32;
+        let count = samples.at.len();
         let still = self.difference(samples, [0; 2], u32::MAX);
         let is_flat = |shift: [i32; 2]| {
             let length = shift[0].unsigned_abs().max(shift[1].unsigned_abs());
-            still < self.plan.flat(length) * count
+            still < self.plan.flat(length) * count as u32
         };
-        let mut best = ([0; 2], still);
+        let mut best = Best { shift: [0; 2], difference: still, enough: still };
         if !is_flat([0; 2]) {
-            Self::offer(&mut best, count, [own, whole_px(shift)].into_iter(), |shift, enough| {
-                self.difference(samples, shift, enough)
-            });
+            best.expect(count);
+            // What has been offered once is not less than itself.
+            for (shift, known) in [(own, [0; 2]), (whole_px(shift), own)] {
+                if shift != known {
+                    best.offer(shift, self.difference(samples, shift, best.enough));
+                }
+            }
             self.offer_around::<{ TRACK_HOPS[0] as usize }>(&mut best, samples);
             self.offer_around::<{ TRACK_HOPS[1] as usize }>(&mut best, samples);
         }
-        let found = if is_flat(best.0) { [0; 2] } else { best.0 };
+        let found = if is_flat(best.shift) { [0; 2] } else { best.shift };
         if found != own {
             slot.velocity = [0, 1].map(|i| POSITION_UNIT * found[i] - shift[i]);
+        }
+    }
+}
+
+/// The shift of the least difference so far.
+struct Best {
+    shift: [i32; 2],
+    difference: u32,
+    /// What another one has to be below.
+    enough: u32,
+}
+
+impl Best {
+    /// Wants clearly less of those that are offered next, of which the first of the least is taken.
+    #[inline(always)]
+    fn expect(&mut self, samples: usize) {
+        let clearly = self.difference - self.difference / TRACK_MARGIN;
+        self.enough = clearly.saturating_sub(TRACK_NOISE * samples as u32);
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, shift: [i32; 2], difference: u32) {
+        if difference < self.enough {
+            *self = Self { shift, difference, enough: difference };
         }
     }
 }

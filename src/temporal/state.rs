@@ -93,9 +93,10 @@ pub(super) struct Naming {
 pub(super) struct Samples {
     /// Row in the upper half, and column.
     pub places: Array<u32>,
-    /// Their pixels, and the last frame's features there.
+    /// Their pixels, and the last frame's features there, together and by channels.
     pub at: Array<i32>,
     pub features: Array<u32>,
+    pub channels: [Array<u32>; 3],
 }
 
 /// Room for work on a frame; nothing in it lasts.
