@@ -164,6 +164,11 @@ const LARGE: usize = if cfg!(all(unix, not(fuzzing))) { 64 << 10 } else { usize:
 /// Mappings begin at a page, which is no smaller anywhere.
 const LEAST_PAGE: usize = 4096;
 
+/// Bytes from which on a mapping is worth huge pages, if the system has some: rows of a plane are far apart, and a processor remembers
+/// only so many pages.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 4 << 20;
+
 /// Bytes that a cache holds together, nearly everywhere.
 const LINE: usize = 64;
 
@@ -212,6 +217,11 @@ fn map(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
     if at == libc::MAP_FAILED {
         ROOM.fetch_add(bytes as i64, Ordering::Relaxed);
         return Err(AllocError);
+    }
+    #[cfg(target_os = "linux")]
+    if bytes >= HUGE {
+        // SAFETY: the mapping is this one, of as many bytes; the advice changes nothing that can be read in it.
+        unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
     }
     NonNull::new(at.cast()).map(|at| NonNull::slice_from_raw_parts(at, bytes)).ok_or(AllocError)
 }
