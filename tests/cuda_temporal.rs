@@ -82,6 +82,7 @@ impl Pair {
         }
         assert_eq!(want_regions.table, regions.table, "{what}");
         assert_eq!(want_regions.motion, regions.motion, "{what}");
+        assert_eq!(want_regions.merges, regions.merges, "{what}");
         assert_eq!(self.cpu.next_id().unwrap(), self.cuda.next_id().unwrap(), "{what}");
         if self.frame % 4 == 3 {
             let drawn = |buffer: &Buffer, draw: &mut dyn FnMut(&mut FrameMut<'_>)| {
@@ -311,7 +312,7 @@ fn clips_of_a_folder_match_cpu() {
         let mut pictures: Vec<_> =
             pictures.filter(|p| p.extension().is_some_and(|e| e == "jpg" || e == "png")).collect();
         pictures.sort();
-        let exactly = hierarchy::Params { regions: 50, ..Default::default() };
+        let exactly = hierarchy::Params { regions: 50, levels: true, ..Default::default() };
         let plain = algorithms().map(|algorithm| Params { superpixels: 600, ..temporal(16, algorithm) });
         let merged = plain.clone().map(|params| Params { hierarchy: exactly.clone(), ..params });
         for params in plain.into_iter().chain(merged) {
