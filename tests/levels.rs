@@ -14,16 +14,17 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{merge, refine};
+use gstsuperpixel::post::{hierarchy, merge, refine};
 use pictures::{Buffer, Picture, clip};
 
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 13] = [
+const FUNCTIONS: [&str; 14] = [
     "density_row_body",
     "ingest_row_body",
     "link_row_body",
+    "list_contrasts_body",
     "lsc_assign_band_body",
     "lsc_label_band_body",
     "means_body",
@@ -36,7 +37,7 @@ const FUNCTIONS: [&str; 13] = [
     "track_slots_body",
 ];
 
-/// Parameters of all algorithms: frames by themselves, over time, merged, without connectivity.
+/// Parameters of all algorithms: frames by themselves, over time, merged by either stage, without connectivity.
 fn cases() -> Vec<Params> {
     let slic = |adaptive_compactness| {
         AlgorithmParams::Slic(slic::Params { adaptive_compactness, ..slic::Params::default() })
@@ -46,12 +47,13 @@ fn cases() -> Vec<Params> {
         AlgorithmParams::QuickShift(quickshift::Params { sigma: 1.0, tau: 5.0, ..Default::default() });
     let mut cases = Vec::new();
     for algorithm in [slic(false), slic(true), lsc, quickshift] {
-        for (temporal, ratio, connectivity, sweeps) in [
-            (false, 0.0, true, 0),
-            (true, 0.0, true, 0),
-            (true, 2.0, true, 0),
-            (false, 0.0, false, 0),
-            (false, 0.0, true, 2),
+        for (temporal, ratio, connectivity, sweeps, regions) in [
+            (false, 0.0, true, 0, 0),
+            (true, 0.0, true, 0, 0),
+            (true, 2.0, true, 0, 0),
+            (false, 0.0, false, 0, 0),
+            (false, 0.0, true, 2, 0),
+            (true, 0.0, true, 0, 12),
         ] {
             cases.push(Params {
                 algorithm: algorithm.clone(),
@@ -60,6 +62,7 @@ fn cases() -> Vec<Params> {
                 connectivity,
                 merge: merge::Params { ratio, ..Default::default() },
                 refine: refine::Params { sweeps, ..Default::default() },
+                hierarchy: hierarchy::Params { regions, ..Default::default() },
                 ..Params::default()
             });
         }
