@@ -65,6 +65,7 @@ export G_DEBUG=fatal_warnings
 unset GST_PLUGIN_PATH
 python_sections
 fuzz_sections
+package_sections
 start_lane
 
 supply_sections
@@ -75,7 +76,7 @@ section "CUDA on an emulated device" run_emulated
 memory_sections
 reader_sections
 script_sections
-package_sections
+install_sections
 clip_sections
 cluster_sections
 studio_sections

@@ -14,9 +14,11 @@ use_meson() {
     grep -q "Filename *$plugin/libgstsuperpixel.so" "$scratch/inspect.txt"
 }
 
-# The packages that need no other system; packaging/try-deb.sh tries fresh ones.
+# The packages that need no other system; packaging/try-deb.sh tries fresh ones. Built in a folder of their own, since other sections
+# run beside.
 try_packages() {
     local folder=$scratch/packages installed=$scratch/installed plugin
+    export CARGO_TARGET_DIR=$target_dir/superpixel-packages
     packaging/build.sh crate "$folder"
     packaging/build.sh deb "$folder"
     dpkg -x "$folder"/gstreamer1.0-superpixel_*.deb "$installed"
@@ -27,6 +29,7 @@ try_packages() {
     gst-launch-1.0 -q videotestsrc num-buffers=10 ! superpixel algo=quickshift overlay=mean-color ! videoconvert ! fakesink
     grep -q '"name": "cudarc"' "$folder"/gst-plugin-superpixel-*.cdx.json
     grep -q 'cudarc' "$installed/usr/share/doc/gstreamer1.0-superpixel/copyright"
+    rm -rf "$CARGO_TARGET_DIR"
 }
 
 # Runs install_rust in a home with a rustup that notes what it is asked: FOLDER DEFAULT'S-VERSION [TOOLCHAIN=VERSION ...]
@@ -87,12 +90,14 @@ try_toolchains() {
 }
 
 package_sections() {
-    section "meson" use_meson
     if command -v dpkg-deb >/dev/null; then
         install_packages debhelper
-        section "packages" try_packages
+        beside "packages" try_packages
     else
         skip "packages" "not a Debian or Ubuntu system"
     fi
+}
+install_sections() {
+    section "meson" use_meson
     section "choice of a toolchain" try_toolchains
 }
