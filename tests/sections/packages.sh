@@ -23,8 +23,8 @@ try_packages() {
     packaging/build.sh deb "$folder"
     dpkg -x "$folder"/gstreamer1.0-superpixel_*.deb "$installed"
     export GST_PLUGIN_PATH=$installed/usr/lib GST_REGISTRY=$scratch/packages-registry.bin
-    gst-inspect-1.0 superpixel >"$scratch/inspect.txt"
-    plugin=$(sed -n 's/^  Filename *//p' "$scratch/inspect.txt")
+    gst-inspect-1.0 superpixel >"$scratch/packages.txt"
+    plugin=$(sed -n 's/^  Filename *//p' "$scratch/packages.txt")
     [[ $plugin == "$installed"/usr/lib/*/gstreamer-1.0/libgstsuperpixel.so ]]
     gst-launch-1.0 -q videotestsrc num-buffers=10 ! superpixel algo=quickshift overlay=mean-color ! videoconvert ! fakesink
     grep -q '"name": "cudarc"' "$folder"/gst-plugin-superpixel-*.cdx.json
