@@ -222,7 +222,7 @@ impl Tracking<'_> {
         let mut best = Best { shift: [0; 2], difference: still, enough: still };
         if !is_flat([0; 2]) {
             best.expect(count);
-            // What has been offered once is not less than itself.
+            // A shift that has been offered before would be refused.
             for (shift, known) in [(own, [0; 2]), (whole_px(shift), own)] {
                 if shift != known {
                     best.offer(shift, self.difference(samples, shift, best.enough));

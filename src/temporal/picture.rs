@@ -28,12 +28,12 @@ pub(crate) struct Thumbnail<'a> {
 }
 
 impl<'a> Thumbnail<'a> {
-    /// Has no squares, which frames without temporal mode want: they may come in pieces of so many rows.
+    /// Without squares, for frames without temporal mode; `rows` is what [`Self::side`] then says.
     pub fn none(rows: usize) -> Self {
         Self { means: &mut [], columns: 1, side: rows, masked: false }
     }
 
-    /// The rows of squares, and none for pixels below the last.
+    /// The rows of squares, then `None` for `height` more: pixels below the last square belong to none.
     pub fn rows(self, height: usize) -> impl IndexedParallelIterator<Item = Option<Row<'a>>> {
         let Self { means, columns, side, masked } = self;
         let rows = means.par_chunks_mut(columns).map(move |means| Some(Row { means, side, masked }));

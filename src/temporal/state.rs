@@ -93,7 +93,7 @@ pub(super) struct Naming {
 pub(super) struct Samples {
     /// Row in the upper half, and column.
     pub places: Array<u32>,
-    /// Their pixels, and the last frame's features there, together and by channels.
+    /// Their pixels, and the last frame's features there; their channels, too, so that no shift unpacks them again.
     pub at: Array<i32>,
     pub features: Array<u32>,
     pub channels: [Array<u32>; 3],

@@ -18,7 +18,7 @@ const BITS: usize = u16::BITS as usize;
 /// The lowest bit of each label in a word, and the highest.
 const LOWEST: u64 = 0x0001_0001_0001_0001;
 const HIGHEST: u64 = LOWEST << (BITS - 1);
-/// No higher label.
+/// A place without a label: 0 is higher than no other.
 const FREE: u16 = 0;
 
 /// Where a label stands in a word of them, or [`ROOM`]. No branch: it would often be mispredicted.
