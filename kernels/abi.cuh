@@ -645,7 +645,7 @@ struct TemporalState {
   u32 next_id;
   u32 regions;    // of the last frame
   u32 pairs;      // in the list
-  u32 tickets[3]; // blocks that are done: of the shifts, of the overlaps, of the names
+  u32 tickets[3]; // blocks of the shifts that are done; of the names, and of merged regions' names, that have begun
   u32 discount;   // of a distance, for each eighth of a moved pixel's similarity
   u32 inside;     // samples inside of this frame's mask
   u32 unused;
@@ -679,6 +679,7 @@ struct TemporalArgs {
   u32 connectivity;
   u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
   u32 in_regions;    // superpixels are merged to an exact number of regions
+  u32 name_blocks;   // most blocks that name regions
 };
 ABI(TemporalArgs, square_log, 0);
 ABI(TemporalArgs, thumbnail, 4);
@@ -695,7 +696,8 @@ ABI(TemporalArgs, in_slots, 52);
 ABI(TemporalArgs, connectivity, 56);
 ABI(TemporalArgs, unlike, 60);
 ABI(TemporalArgs, in_regions, 68);
-ABI_SIZE(TemporalArgs, 72);
+ABI(TemporalArgs, name_blocks, 72);
+ABI_SIZE(TemporalArgs, 76);
 
 // Where everything is in this frame; `last` is of the frame before.
 struct Temporal {
@@ -724,9 +726,9 @@ struct Temporal {
   u64 *sums;                 // [regions][6] samples of regions without a cluster: number, x, y, channels
   u64 *reseed_claims;        // [cells]
   u32 *reseed_wanted;        // [regions]
-  u64 *best;                 // [2][2][regions] best pair of a region, of an earlier region; rounds take turns
+  u64 *best;                 // [2][regions] best pair of a region, of an earlier region: round, overlap, then the lower other one
   u32 *taken;                // [2][regions] earlier region that a region has taken, plus one; whether one is taken
-  u32 *new_tracks;           // [regions / 32] a bit for each region whose track begins here
+  u32 *new_tracks;           // [blocks] tracks that begin in each block that names, plus one; 0 before it has counted them
   u32 *from;                 // [regions] the last frame's region that it goes on from, or NONE
   uint2 *pairs;              // the table: region and earlier region, plus one; overlap
   u32 *pair_list;            // used slots of the table
@@ -776,18 +778,20 @@ ABI_SIZE(Forest, 24);
 
 // Names of merged regions; mirrors src/temporal/merged.rs.
 struct Merged {
-  u32 *numbers;  // [regions] the last frame's merged label of each superpixel
+  const u32 *numbers_last;  // [regions] merged label of each superpixel of the last frame
+  u32 *numbers;             // [regions] and of this one
   Track *tracks_last;
   Track *tracks;
-  u64 *totals;   // [regions][3] pixels, and velocity times pixels
+  u64 *totals;              // [regions][3] pixels, and velocity times pixels; zero between frames
   u32 *next_id;
 };
-ABI(Merged, numbers, 0);
-ABI(Merged, tracks_last, 8);
-ABI(Merged, tracks, 16);
-ABI(Merged, totals, 24);
-ABI(Merged, next_id, 32);
-ABI_SIZE(Merged, 40);
+ABI(Merged, numbers_last, 0);
+ABI(Merged, numbers, 8);
+ABI(Merged, tracks_last, 16);
+ABI(Merged, tracks, 24);
+ABI(Merged, totals, 32);
+ABI(Merged, next_id, 40);
+ABI_SIZE(Merged, 48);
 
 // Bytes of shared memory that a cluster in reach of a tile takes: `Reach` of kernels/clusters.cuh, `Cluster` of kernels/lsc.cu.
 #define SLIC_REACH_BYTES 32

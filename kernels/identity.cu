@@ -2,7 +2,7 @@
 // Stage `temporal/identify`; mirrors identify.rs, matching.rs and merged.rs of src/temporal. It knows regions by the
 // final label of each component, however that came about. All choices are maxima of keys, so the order of threads does not
 // matter.
-#include "components.cuh"
+#include "connect.cuh"
 #include "regions.cuh"
 #include "temporal.cuh"
 
@@ -86,49 +86,108 @@ __device__ __forceinline__ Overlap load_overlap(const Temporal &t, u32 i) {
   return {at, (pair.x - 1) >> 16, (pair.x - 1) & 0xffffu, pair.y};
 }
 
-// Regions without an identity and free identities choose each other: those pairs unite that are each other's best. Leaves the
-// table and what belongs to its pairs as the next frame wants to find it; who reads `taken` clears that. One block.
-__device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &args) {
-  const u32 pairs = __ldcg(&t.state->pairs), most = args.max_regions;
-  u32 *taken = t.taken, *free_no_more = t.taken + most;
-  // Few frames have more pairs than one a thread.
-  const Overlap first = threadIdx.x < pairs ? load_overlap(t, threadIdx.x) : Overlap{0, 0, 0, 0};
-  const auto pair_at = [&](u32 i) { return i == threadIdx.x ? first : load_overlap(t, i); };
-  for (u32 round = 0; round < MATCH_ROUNDS; round++) {
-    u64 *best_earlier = t.best + (round & 1) * 2 * (size_t)most, *best_label = best_earlier + most;
-    u64 *next_earlier = t.best + (~round & 1) * 2 * (size_t)most, *next_label = next_earlier + most;
-    bool any = false;
-    for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
-      const Overlap pair = pair_at(i);
-      // At first nothing is taken.
-      if (round == 0 || (__ldcg(&taken[pair.label]) == 0 && __ldcg(&free_no_more[pair.earlier]) == 0)) {
-        atomicMax(&best_earlier[pair.label], key_of(pair.size, pair.earlier));
-        atomicMax(&best_label[pair.earlier], key_of(pair.size, pair.label));
-        any = true;
-      }
-    }
-    if (!__syncthreads_or(any)) break;
-    any = false;
-    for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
-      const Overlap pair = pair_at(i);
-      const u64 there = __ldcg(&best_earlier[pair.label]), back = __ldcg(&best_label[pair.earlier]);
-      next_earlier[pair.label] = next_label[pair.earlier] = 0;
-      if (there != 0 && back != 0 && index_of(there) == pair.earlier && index_of(back) == pair.label) {
-        taken[pair.label] = pair.earlier + 1;
-        free_no_more[pair.earlier] = 1;
-        any = true;
-      }
-    }
-    if (!__syncthreads_or(any)) break;
+// Who matches: threads of a block, or of a cooperative grid. Behind `meet` all see what any of them wrote, and whether any had
+// something to do, which a grid does not ask.
+struct BlockTeam {
+  __device__ __forceinline__ u32 rank() const { return threadIdx.x; }
+  __device__ __forceinline__ u32 size() const { return IDENTIFY_THREADS; }
+  __device__ __forceinline__ bool meet(bool any) const { return __syncthreads_or(any); }
+};
+struct GridTeam {
+  u32 *counters;
+  __device__ __forceinline__ u32 rank() const { return FIRST; }
+  __device__ __forceinline__ u32 size() const { return ALL; }
+  __device__ __forceinline__ bool meet(bool) const {
+    grid_barrier(counters);
+    return true;
   }
-  __syncthreads();
-  for (u32 i = threadIdx.x; i < pairs; i += IDENTIFY_THREADS) {
-    const Overlap pair = pair_at(i);
-    for (u32 turn = 0; turn < 2; turn++) {
-      t.best[2 * turn * (size_t)most + pair.label] = t.best[(2 * turn + 1) * (size_t)most + pair.earlier] = 0;
+};
+
+// So many one block matches faster than a grid. And a thread holds so many of its pairs.
+#define FEW_PAIRS 2048
+#define HELD 2
+// Keys begin with the round, so that none has to forget what an earlier one has left; an overlap is at most 2^28.
+#define ROUND_BIT 61
+
+template <class Team>
+__device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &args, Team team, u32 pairs) {
+  const u32 rank = team.rank(), size = team.size();
+  u32 *taken = t.taken, *free_no_more = t.taken + args.max_regions;
+  u64 *best_earlier = t.best, *best_label = t.best + args.max_regions;
+  Overlap held[HELD];
+  u32 left = 0;
+#pragma unroll
+  for (u32 j = 0; j < HELD; j++) {
+    const u32 i = rank + j * size;
+    held[j] = i < pairs ? load_overlap(t, i) : Overlap{0, 0, 0, 0};
+    left |= (u32)(i < pairs) << j;
+  }
+  for (u64 round = 1; round <= MATCH_ROUNDS; round++) {
+    bool any = false;
+    const auto is_free = [&](const Overlap &pair) {
+      // At first nothing is taken.
+      return round == 1 || (__ldcg(&taken[pair.label]) | __ldcg(&free_no_more[pair.earlier])) == 0;
+    };
+    const auto choose = [&](const Overlap &pair) {
+      atomicMax(&best_earlier[pair.label], round << ROUND_BIT | key_of(pair.size, pair.earlier));
+      atomicMax(&best_label[pair.earlier], round << ROUND_BIT | key_of(pair.size, pair.label));
+      any = true;
+    };
+#pragma unroll
+    for (u32 j = 0; j < HELD; j++) {
+      if (left >> j & 1 && !is_free(held[j])) left &= ~(1u << j);
     }
+#pragma unroll
+    for (u32 j = 0; j < HELD; j++) {
+      if (left >> j & 1) choose(held[j]);
+    }
+    for (u32 i = rank + HELD * size; i < pairs; i += size) {
+      const Overlap pair = load_overlap(t, i);
+      if (is_free(pair)) choose(pair);
+    }
+    if (!team.meet(any)) break;
+    any = false;
+    const auto unite = [&](const Overlap &pair) {
+      const u64 there = __ldcg(&best_earlier[pair.label]), back = __ldcg(&best_label[pair.earlier]);
+      if (there >> ROUND_BIT != round || index_of(there) != pair.earlier || index_of(back) != pair.label) return;
+      taken[pair.label] = pair.earlier + 1;
+      free_no_more[pair.earlier] = 1;
+      any = true;
+    };
+#pragma unroll
+    for (u32 j = 0; j < HELD; j++) {
+      if (left >> j & 1) unite(held[j]);
+    }
+    for (u32 i = rank + HELD * size; i < pairs; i += size) unite(load_overlap(t, i));
+    if (!team.meet(any)) break;
+  }
+  const auto forget = [&](const Overlap &pair) {
+    best_earlier[pair.label] = best_label[pair.earlier] = 0;
     free_no_more[pair.earlier] = 0;
     t.pairs[pair.at] = make_uint2(0, 0);
+  };
+#pragma unroll
+  for (u32 j = 0; j < HELD; j++) {
+    if (rank + j * size < pairs) forget(held[j]);
+  }
+  for (u32 i = rank + HELD * size; i < pairs; i += size) forget(load_overlap(t, i));
+  if (rank == 0) t.state->pairs = 0;
+}
+
+// Regions without an identity and free identities choose each other: those pairs unite that are each other's best. Leaves the
+// table and what belongs to its pairs as the next frame wants to find it; who reads `taken` clears that.
+// Grid: cooperative, blocks of IDENTIFY_THREADS, all resident; a pair a thread by turns. Few pairs the first block has for itself, since
+// a barrier of the grid takes longer than what they ask for.
+// In: the table of pairs.
+// Out: taken [2][regions]; the table, empty.
+// Race-free: choices are atomic maxima, between barriers; of the pairs of a region or of an earlier one only one unites.
+KERNEL __launch_bounds__(IDENTIFY_THREADS) temporal_match(u32 *counters, Temporal t, TemporalArgs args) {
+  after_last_kernel(counters, args);
+  const u32 pairs = __ldcg(&t.state->pairs);
+  if (pairs > FEW_PAIRS) {
+    match(t, args, GridTeam{counters}, pairs);
+  } else if (blockIdx.x == 0 && pairs > 0) {
+    match(t, args, BlockTeam(), pairs);
   }
 }
 
@@ -138,13 +197,41 @@ __device__ __forceinline__ u32 id_after(u32 next, u32 rank) {
   return id < next ? id + 1 : id;
 }
 
-// Overlaps of regions without an identity with the last frame's, and what regions without a cluster hold; the last block then lets
-// both choose.
+// The number of this block in the order in which those of its grid begin. The ticket is zero at the start of the grid. One barrier.
+__device__ __forceinline__ u32 order_of_block(u32 *ticket) {
+  __shared__ u32 order;
+  if (threadIdx.x == 0) order = atomicAdd(ticket, 1);
+  __syncthreads();
+  return order;
+}
+
+// How many tracks begin in threads before this one, in that order of blocks, and how many until the end of its block.
+struct NewTracks {
+  u32 before, until;
+};
+
+// Blocks tell each other how many tracks begin in them: none waits for one that has not begun. Five barriers.
+__device__ __forceinline__ NewTracks count_new(u32 *new_tracks, u32 order, bool is_new) {
+  typedef BlockScan<TEMPORAL_THREADS> Scan;
+  __shared__ Scan::Shared scan;
+  const u32 rank = Scan::exclusive_sum<false>(scan, is_new), own = scan.total;
+  if (threadIdx.x == 0) store_release(new_tracks + order, own + 1);
+  u32 others = 0;
+  for (u32 i = threadIdx.x; i < order; i += TEMPORAL_THREADS) {
+    u32 told;
+    while ((told = load_acquire(new_tracks + i)) == 0) {
+    }
+    others += told - 1;
+  }
+  Scan::exclusive_sum<true>(scan, others);
+  return {scan.total + rank, scan.total + own};
+}
+
+// Overlaps of regions without an identity with the last frame's, and what regions without a cluster hold.
 // Grid: any number of blocks of IDENTIFY_THREADS over the sample lattice.
 // In: labels of both frames, owners, slots, cells.
-// Out: the table of pairs; sums [regions][6], by atomic additions; by the last block taken [2][regions].
-// Race-free: slots of the table are taken by compare-and-swap, overlaps added by atomics; the last block, which the ticket tells,
-// reads them past its L1 cache.
+// Out: the table of pairs; sums [regions][6], by atomic additions; new_tracks [blocks], zero.
+// Race-free: slots of the table are taken by compare-and-swap, overlaps added by atomics.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
     temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   beside_last_kernel(c, follows);
@@ -157,6 +244,7 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
   if (!args.in_slots) wait_for_last_kernel();
   const u32 asked = FIRST < samples ? label_of(FIRST) : 0;
   if (args.in_slots) wait_for_last_kernel();
+  for (u32 i = FIRST; i < args.name_blocks; i += ALL) t.new_tracks[i] = 0;
   for (u32 base = FIRST / 32 * 32; base < samples; base += ALL) {
     const u32 i = base + lane_id(), sy = i / grid.sample_width, x = (i - sy * grid.sample_width) * step, y = sy * step;
     u32 label = NO_LABEL, earlier = NONE;
@@ -186,8 +274,6 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
     const u32 same = __match_any_sync(FULL_WARP, pair);
     if (earlier != NONE && (u32)__ffs(same) - 1 == lane_id()) count_overlap(t, args, label, earlier, __popc(same));
   }
-  if (!warm || !is_last_block(&t.state->tickets[1])) return;
-  match(t, args);
 }
 
 // Centroid of the `n` samples of a region without a cluster, in 1/16 px.
@@ -277,20 +363,21 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
   if (nearest != NONE) atomicMax(&t.reseed_claims[nearest], key_of((u32)n, label));
 }
 
-// What regions are called and slots hold from here on; the last block then gives new identities, in label order.
+// What regions are called and slots hold from here on; new identities are given in label order.
 // Grid: a thread for each slot and region; block: TEMPORAL_THREADS.
 // In: owners, largest_label, taken, positions, moves, sums, the last frame's tracks, labels and both frames' features.
 // Out: tracks, motion, from [regions]; slots [cells]; reseed_wanted [regions] and reseed_claims [cells], by atomic maxima; of the
 // state what the next frame reads.
 // Race-free: a region's track and its owner's id and region are written by the region's thread; a slot that owns nothing is
-// terminated by its own thread, and its size is written by that alone; new tracks are a ballot of each warp, which the last block
-// reads past its L1 cache.
+// terminated by its own thread, and its size is written by that alone; counts of new tracks are released by their block and acquired
+// by later ones; the last block writes the state when all have told theirs, for which they have read it.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   beside_last_kernel(c, follows);
   // What depends on nothing is asked for at once, and what it leads to: waiting for one after the other takes longer than all else.
   // Only what regions have taken and hold is new.
-  const u32 i = FIRST, regions = c.counters[REGIONS], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1);
+  const u32 order = order_of_block(&t.state->tickets[1]), i = order * TEMPORAL_THREADS + threadIdx.x;
+  const u32 regions = c.counters[REGIONS], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1), next = t.state->next_id;
   const bool warm = follows && !is_cut(*t.state, args);
   u32 k = NONE, size = 0;
   bool owning = false;
@@ -316,25 +403,14 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
       t.slots[i].region = NONE;
     }
   }
-  const u32 bits = __ballot_sync(FULL_WARP, is_new);
-  if (lane_id() == 0 && i < regions) t.new_tracks[i / 32] = bits;
-  if (!is_last_block(&t.state->tickets[2])) return;
-  const u32 next = t.state->next_id;
-  const u32 words = (regions + 31) / 32, each = (words + TEMPORAL_THREADS - 1) / TEMPORAL_THREADS;
-  const u32 begin = min(threadIdx.x * each, words), end = min(begin + each, words);
-  __shared__ BlockScan<TEMPORAL_THREADS>::Shared scan;
-  u32 count = 0;
-  for (u32 word = begin; word < end; word++) count += __popc(__ldcg(&t.new_tracks[word]));
-  u32 rank = BlockScan<TEMPORAL_THREADS>::exclusive_sum<false>(scan, count);
-  for (u32 word = begin; count != 0 && word < end; word++) {
-    for (u32 bits = __ldcg(&t.new_tracks[word]); bits; bits &= bits - 1) {
-      const u32 region = 32 * word + __ffs(bits) - 1, slot = owner_of(t, args, region), id = id_after(next, rank++);
-      t.tracks[region].id = id;
-      if (slot != NONE) t.slots[slot].id = id;
-    }
+  const NewTracks tracks = count_new(t.new_tracks, order, is_new);
+  if (is_new) {
+    const u32 id = id_after(next, tracks.before);
+    t.tracks[i].id = id;
+    if (k != NONE) t.slots[k].id = id;
   }
-  if (threadIdx.x == 0) {
-    t.state->next_id = id_after(next, scan.total);
+  if (threadIdx.x == 0 && order == gridDim.x - 1) {
+    t.state->next_id = id_after(next, tracks.until);
     t.state->regions = regions;
     if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
   }
@@ -351,56 +427,56 @@ __device__ __forceinline__ i32 mean_velocity(i64 sum, i64 n) {
   return (i32)(top % (2 * n) < 0 ? quotient - 1 : quotient);
 }
 
-// Superpixels vote for the earlier merged region that they come from; then all merged regions are named.
-// Grid: one block of IDENTIFY_THREADS.
+// Superpixels vote for the earlier merged region that they come from.
+// Grid: any number of blocks of TEMPORAL_THREADS, a superpixel a thread by turns.
 // In: area of superpixels [regions], the forest, tracks.
-// Out: of `merged` everything; motion [regions]; the table of pairs, empty afterwards.
-// Race-free: votes and totals are integers, added by atomics between barriers; then a thread has its own share of the merged
-// regions.
-KERNEL __launch_bounds__(IDENTIFY_THREADS)
-    temporal_merged(const RegionSums *regions, Forest forest, const u32 *counters, Temporal t, TemporalArgs args,
-                    Merged merged) {
+// Out: of `merged` numbers and totals [regions], by atomic additions; the table of pairs; new_tracks [blocks], zero.
+// Race-free: slots of the table are taken by compare-and-swap; votes and totals are integers, added by atomics.
+KERNEL __launch_bounds__(TEMPORAL_THREADS)
+    temporal_vote(const RegionSums *regions, Forest forest, Temporal t, TemporalArgs args, Merged merged) {
   after_last_kernel(regions, merged);
-  const u32 superpixels = *forest.count, count = counters[REGIONS], thread = threadIdx.x;
-  if (thread == 0) t.state->pairs = 0;
-  for (u32 i = thread; i < 3 * count; i += IDENTIFY_THREADS) merged.totals[i] = 0;
-  __syncthreads();
-  for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) {
+  const u32 superpixels = *forest.count;
+  for (u32 i = FIRST; i < args.name_blocks; i += ALL) t.new_tracks[i] = 0;
+  for (u32 i = FIRST; i < superpixels; i += ALL) {
     const u32 label = merged_label(forest, i), n = regions[i].area, from = t.from[i];
-    if (from != NONE) count_overlap(t, args, label, merged.numbers[from], n);
     const Track track = t.tracks[i];
+    merged.numbers[i] = label;
+    if (from != NONE) count_overlap(t, args, label, merged.numbers_last[from], n);
     atomicAdd(&merged.totals[3 * label], (u64)n);
 #pragma unroll
     for (int j = 0; j < 2; j++) atomicAdd(&merged.totals[3 * label + 1 + j], (u64)((i64)n * track.velocity[j]));
   }
-  __syncthreads();
-  match(t, args);
-  const u32 each = (count + IDENTIFY_THREADS - 1) / IDENTIFY_THREADS;
-  const u32 begin = min(thread * each, count), end = min(begin + each, count);
-  __shared__ BlockScan<IDENTIFY_THREADS>::Shared scan;
-  u32 new_tracks = 0;
-  for (u32 label = begin; label < end; label++) {
-    const u32 earlier = __ldcg(&t.taken[label]);
-    t.taken[label] = 0;
-    const i64 n = (i64)__ldcg(&merged.totals[3 * label]);
-    Track track = {0, 0, {0, 0}};
+}
+
+// Merged regions take the identities that they have chosen, the others new ones in label order.
+// Grid: a thread a region; block: TEMPORAL_THREADS.
+// In: taken, totals, the last frame's tracks.
+// Out: of `merged` tracks [regions] and the next identity; motion [regions]; taken and totals, zero.
+// Race-free: a thread has its own region; the last block writes the next identity when all have told how many are new, for which they
+// have read it.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_name_merged(const u32 *counters, Temporal t, Merged merged) {
+  beside_last_kernel(counters, merged);
+  const u32 order = order_of_block(&t.state->tickets[2]), label = order * TEMPORAL_THREADS + threadIdx.x;
+  const u32 next = *merged.next_id, count = counters[REGIONS];
+  wait_for_last_kernel();
+  const bool is_region = label < count;
+  Track track = {0, 0, {0, 0}};
+  if (is_region) {
+    const u32 earlier = t.taken[label];
+    u64 *totals = merged.totals + 3 * label;
+    const i64 n = (i64)totals[0];
 #pragma unroll
-    for (int j = 0; j < 2; j++) {
-      track.velocity[j] = mean_velocity((i64)__ldcg(&merged.totals[3 * label + 1 + j]), n);
-    }
+    for (int j = 0; j < 2; j++) track.velocity[j] = mean_velocity((i64)totals[1 + j], n);
     if (earlier != 0) {
       track.id = merged.tracks_last[earlier - 1].id;
       track.age = merged.tracks_last[earlier - 1].age + 1;
     }
-    new_tracks += track.id == 0;
-    merged.tracks[label] = track;
+    t.taken[label] = 0;
+    totals[0] = totals[1] = totals[2] = 0;
     t.motion[label] = {{(float)track.velocity[0] / POSITION_UNIT, (float)track.velocity[1] / POSITION_UNIT}, track.age};
   }
-  const u32 next = *merged.next_id;
-  u32 rank = BlockScan<IDENTIFY_THREADS>::exclusive_sum<false>(scan, new_tracks);
-  for (u32 label = begin; label < end; label++) {
-    if (merged.tracks[label].id == 0) merged.tracks[label].id = id_after(next, rank++);
-  }
-  for (u32 i = thread; i < superpixels; i += IDENTIFY_THREADS) merged.numbers[i] = merged_label(forest, i);
-  if (thread == 0) *merged.next_id = id_after(next, scan.total);
+  const NewTracks tracks = count_new(t.new_tracks, order, is_region && track.id == 0);
+  if (track.id == 0) track.id = id_after(next, tracks.before);
+  if (is_region) merged.tracks[label] = track;
+  if (threadIdx.x == 0 && order == gridDim.x - 1) *merged.next_id = id_after(next, tracks.until);
 }

@@ -40,7 +40,7 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
     state.residual_last = state.residual;
     state.residual_first = state.residual = 0;
     if (!MASKED) begin_residual(state, args, args.samples);
-    state.pairs = state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
+    state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
       state.shift[0] = state.shift[1] = 0;
       state.unlike = 0;

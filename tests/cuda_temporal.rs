@@ -356,6 +356,30 @@ fn refined_regions_match_cpu() {
     }
 }
 
+/// A whole grid chooses among more pairs of regions and earlier ones than one block does, `FEW_PAIRS` of kernels/identity.cu.
+#[test]
+fn many_regions_match_cpu() {
+    let Some(cuda) = device("many_regions_match_cpu") else { return };
+    let geometry = Geometry::new(320, 240).unwrap();
+    let exactly = hierarchy::Params { regions: 2600, ..Default::default() };
+    for (algorithm, hierarchy) in algorithms().into_iter().zip([exactly.clone(), exactly, Default::default()])
+    {
+        let clip = clip(geometry, PixelFormat::Rgb, 3, 4, [3, -2], Some(3));
+        let algorithm = match algorithm {
+            // Many small trees, none of which has a cluster.
+            AlgorithmParams::QuickShift(_) => {
+                AlgorithmParams::QuickShift(quickshift::Params { sigma: 0.7, tau: 2.0, ..Default::default() })
+            }
+            other => other,
+        };
+        let params = Params { hierarchy, min_region: 0.1, ..temporal(4, algorithm) };
+        let mut pair = Pair::new(&cuda, &params, clip[0].info, "many");
+        for buffer in &clip {
+            assert!(pair.compare(buffer).len() > 2500, "too few regions");
+        }
+    }
+}
+
 /// Merged regions have names of their own, and what goes on from frame to frame are the superpixels before.
 #[test]
 fn merged_regions_match_cpu() {

@@ -414,6 +414,7 @@ arguments! {
         connectivity: u32,
         unlike: [u32; 2],
         in_regions: u32,
+        name_blocks: u32,
     }
 
     struct Temporal {
@@ -456,6 +457,7 @@ arguments! {
     }
 
     struct Merged {
+        numbers_last: Address<u32>,
         numbers: Address<u32>,
         tracks_last: Address<Track>,
         tracks: Address<Track>,

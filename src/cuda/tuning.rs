@@ -72,6 +72,7 @@ pub(crate) const SHIFT_THREADS: u32 = value("SHIFT_THREADS");
 pub(crate) const TRACK_THREADS: u32 = value("TRACK_THREADS");
 pub(crate) const TRACK_POINTS: u32 = value("TRACK_POINTS");
 pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
+pub(crate) const MATCH_BLOCKS: u32 = value("MATCH_BLOCKS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 pub(crate) const EXPORT_THREADS: u32 = value("EXPORT_THREADS");
 

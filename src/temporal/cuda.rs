@@ -68,7 +68,7 @@ impl Temporal {
         let follows = u32::from(state.warm);
         let threads = TEMPORAL_THREADS;
         let slots = (state.cells.div_ceil(threads), 1);
-        let all_of = (state.cells.max(shape.max_regions).div_ceil(threads), 1);
+        let all_of = (shape.name_blocks, 1);
         // SAFETY: the parameters of the kernels of kernels/identity.cu. `State::new` has made all arrays with the entries that
         // kernels/abi.cuh names, for this grid; the table of pairs has twice as many
         // slots as there are samples.
@@ -83,6 +83,7 @@ impl Temporal {
                 IDENTIFY_THREADS,
                 &mut args![components, labels, all, grid, shape, follows],
             )?;
+            state.match_regions(&buffers.queue, components.counters, all)?;
             buffers.queue.launch(
                 &self.name,
                 all_of,

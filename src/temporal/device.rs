@@ -15,7 +15,7 @@ use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
-use crate::cuda::tuning::{IDENTIFY_THREADS, TEMPORAL_THREADS, TILE};
+use crate::cuda::tuning::{IDENTIFY_THREADS, MATCH_BLOCKS, TEMPORAL_THREADS, TILE};
 use crate::error::Result;
 use crate::image::NO_LABEL;
 use crate::regions::Motion;
@@ -27,8 +27,11 @@ pub(super) const IDENTITY: ModuleCode = module_code!("identity");
 
 /// Memory of the names of merged regions.
 struct Merged {
-    kernel: Kernel,
-    numbers: Memory<u32>,
+    vote: Kernel,
+    name: Kernel,
+    blocks: u32,
+    /// Of the last frame and of this one.
+    numbers: [Memory<u32>; 2],
     tracks: [Memory<Track>; 2],
     totals: Memory<[u64; 3]>,
     next_id: Memory<u32>,
@@ -37,9 +40,12 @@ struct Merged {
 impl Merged {
     fn new(cuda: &Cuda, max_regions: usize) -> Result<Self> {
         let what = "device memory";
+        let kernel = |name| cuda.device.kernel(&IDENTITY, name, "merge");
         Ok(Self {
-            kernel: cuda.device.kernel(&IDENTITY, "temporal_merged", "merge")?,
-            numbers: Memory::new(cuda, what, max_regions)?,
+            vote: kernel("temporal_vote")?,
+            name: kernel("temporal_name_merged")?,
+            blocks: (max_regions as u32).div_ceil(TEMPORAL_THREADS),
+            numbers: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             totals: Memory::new(cuda, what, max_regions)?,
             next_id: Memory::with(cuda, what, &[1])?,
@@ -63,6 +69,8 @@ pub(crate) struct State {
     /// Which of two is this frame's.
     turn: usize,
     find_largest: Kernel,
+    matching: Kernel,
+    match_blocks: u32,
     /// One [`TemporalState`], as words, of which the host reads and writes a few.
     state: Memory<u32>,
     slots: [Memory<Slot>; 2],
@@ -106,6 +114,7 @@ impl State {
         let samples = (temporal.samples as usize).max(votes);
         let changes_later = plan.merges() || plan.refine.is_some();
         let pairs = (2 * samples).next_power_of_two();
+        let name_blocks = cells.max(max_regions).div_ceil(TEMPORAL_THREADS as usize);
         let mut first = [0; STATE_WORDS];
         (first[NEXT_ID], first[INSIDE]) = (1, temporal.samples as u32);
         let region_cells = if temporal.masked {
@@ -114,6 +123,8 @@ impl State {
         } else {
             Memory::new(cuda, what, max_regions)?
         };
+        let matching = cuda.device.kernel(&IDENTITY, "temporal_match", "temporal/identify")?;
+        let resident = matching.resident_blocks(IDENTIFY_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             grid: GridArgs::new(&plan.grid),
             args: TemporalArgs {
@@ -132,11 +143,14 @@ impl State {
                 connectivity: u32::from(plan.connectivity),
                 unlike: temporal.unlike,
                 in_regions: u32::from(temporal.in_regions),
+                name_blocks: name_blocks as u32,
             },
             cells: cells as u32,
             warm: false,
             turn: 0,
             find_largest: cuda.device.kernel(&IDENTITY, "temporal_largest", "temporal/identify")?,
+            matching,
+            match_blocks: MATCH_BLOCKS.clamp(1, resident.max(1)),
             state: Memory::with(cuda, what, &first)?,
             slots: [Memory::new(cuda, what, cells)?, Memory::new(cuda, what, cells)?],
             sources: Memory::new(cuda, what, cells)?,
@@ -158,9 +172,9 @@ impl State {
             sums: Memory::new(cuda, what, max_regions)?,
             reseed_claims: Memory::new(cuda, what, cells)?,
             reseed_wanted: Memory::new(cuda, what, max_regions)?,
-            best: Memory::new(cuda, what, 4 * max_regions)?,
+            best: Memory::new(cuda, what, 2 * max_regions)?,
             taken: Memory::new(cuda, what, 2 * max_regions)?,
-            new_tracks: Memory::new(cuda, what, max_regions.div_ceil(32))?,
+            new_tracks: Memory::new(cuda, what, name_blocks)?,
             from: Memory::new(cuda, what, max_regions)?,
             merged: match plan.merges() {
                 true => Some(Merged::new(cuda, max_regions)?),
@@ -277,7 +291,7 @@ impl State {
     /// are named; null where nothing is merged.
     pub fn predecessors(&self) -> [Address<u32>; 2] {
         match &self.merged {
-            Some(merged) => [self.from.address(), merged.numbers.address()],
+            Some(merged) => [self.from.address(), merged.numbers[self.turn ^ 1].address()],
             None => [Address::NULL; 2],
         }
     }
@@ -294,17 +308,39 @@ impl State {
         let Some(merged) = &self.merged else { return Ok(()) };
         let (now, last) = (self.turn, self.turn ^ 1);
         let names = MergedArgs {
-            numbers: merged.numbers.address(),
+            numbers_last: merged.numbers[last].address(),
+            numbers: merged.numbers[now].address(),
             tracks_last: merged.tracks[last].address(),
             tracks: merged.tracks[now].address(),
             totals: merged.totals.address().cast(),
             next_id: merged.next_id.address(),
         };
         let (counters, shape) = (components.counters, self.args);
-        let names = &mut args![regions, forest, counters, all, shape, names];
-        // SAFETY: the parameters of `temporal_merged`. `State::new` and the stage that merges have made an entry for each of the most regions,
-        // and a table of pairs with twice as many slots.
-        unsafe { queue.launch(&merged.kernel, (1, 1), IDENTIFY_THREADS, names) }
+        let blocks = (merged.blocks, 1);
+        // SAFETY: the parameters of `temporal_vote` and `temporal_name_merged`. `State::new` and the stage that merges have made an entry for
+        // each of the most regions, a table of pairs with twice as many slots, and a count for each block that names.
+        unsafe {
+            let votes = &mut args![regions, forest, all, shape, names];
+            queue.launch(&merged.vote, blocks, TEMPORAL_THREADS, votes)?;
+            self.match_regions(queue, counters, all)?;
+            queue.launch(&merged.name, blocks, TEMPORAL_THREADS, &mut args![counters, all, names])
+        }
+    }
+
+    /// Lets regions without an identity and free identities choose each other, where there is a frame before.
+    pub fn match_regions(&self, queue: &Queue, counters: Address<u32>, all: Temporal) -> Result<()> {
+        if !self.warm {
+            return Ok(());
+        }
+        let shape = self.args;
+        let parameters = &mut args![counters, all, shape];
+        // SAFETY: the parameters of `temporal_match`; pairs are of regions that `State::new` has made entries for, and it asked how many blocks
+        // are resident at once.
+        unsafe {
+            let stream = &queue.cuda.stream;
+            self.matching.launch_cooperative(stream, self.match_blocks, IDENTIFY_THREADS, parameters)?;
+        }
+        queue.mark(self.matching.stage)
     }
 
     /// Where the first round of absorption leaves the largest component of every cluster; null if nobody wants them.
