@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::Plan;
 use super::graph::{Graph, Sums};
-use super::touching::Touching;
+use super::pairs::Pairs;
 use crate::backend;
 use crate::buffers::cpu::{FrameBuffers, RegionSums};
 use crate::color::unpack;
@@ -62,7 +62,7 @@ impl Pixels<'_> {
 
 /// The rows of one task, and the pairs of labels that touch in them or below them.
 struct Band {
-    touching: Touching,
+    pairs: Pairs,
     /// Of the block that is worked on: the columns where labels differ, the features on both sides, and their differences.
     columns: Columns,
     sides: [[u32; BLOCK]; 2],
@@ -72,7 +72,7 @@ struct Band {
 impl Band {
     fn new() -> Self {
         let (columns, sides, contrasts) = ([0; _], [[0; BLOCK]; 2], [0; BLOCK]);
-        Self { touching: Touching::default(), columns, sides, contrasts }
+        Self { pairs: Pairs::default(), columns, sides, contrasts }
     }
 
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: Range<usize>) -> Result<()> {
@@ -100,7 +100,7 @@ impl Band {
     }
 
     fn add_block(&mut self, one: Pixels<'_>, other: Pixels<'_>) -> Result<()> {
-        let Self { touching, columns, sides: [near, far], contrasts } = self;
+        let Self { pairs, columns, sides: [near, far], contrasts } = self;
         let found = list_differences(one.labels, other.labels, columns);
         let columns = &columns[..found];
         for ((near, far), &column) in near.iter_mut().zip(&mut *far).zip(columns) {
@@ -109,7 +109,7 @@ impl Band {
         }
         let padded = found.next_multiple_of(LANES);
         list_contrasts(&mut contrasts[..padded], &near[..padded], &far[..padded]);
-        touching.add_pixels([one.labels, other.labels], columns, &contrasts[..])
+        pairs.add_pixels([one.labels, other.labels], columns, &contrasts[..])
     }
 }
 
@@ -153,15 +153,17 @@ impl Hierarchy {
                     0 => 0..count as u16,
                     _ => label_span(labels, rows.start..(rows.end + 1).min(height)),
                 };
-                band.touching.clear(own)?;
+                band.pairs.clear(own)?;
                 band.measure(features, labels, rows)
             })
         })?;
         let Some((first, others)) = bands.split_first_mut() else { return Ok(()) };
         for band in others {
-            band.touching.for_each(|labels, boundary| first.touching.add(labels, boundary))?;
+            band.pairs.list.iter().try_for_each(|pair| first.pairs.add([pair.a, pair.b], pair.boundary))?;
         }
-        graph.pairs.take(&first.touching)
+        first.pairs.drop_outside();
+        std::mem::swap(&mut graph.pairs, &mut first.pairs);
+        Ok(())
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {

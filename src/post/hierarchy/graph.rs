@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use super::costs::list_costs;
 use super::pairs::Pairs;
 use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
 use crate::cpu::memory::{self, Array};
@@ -84,7 +85,8 @@ impl Graph {
     /// Takes note of the pairs whose superpixels were in one region of the last frame, which `earlier` names.
     pub fn hold(&mut self, earlier: impl Fn(u32) -> Option<u16>) {
         for pair in &mut *self.pairs.list {
-            let together = earlier(pair.a).is_some_and(|one| earlier(pair.b) == Some(one));
+            let [a, b] = [pair.a, pair.b].map(|label| earlier(label.into()));
+            let together = a.is_some() && a == b;
             pair.boundary.held = if together { pair.boundary.length } else { 0 };
         }
     }
@@ -134,11 +136,18 @@ impl Graph {
     fn run_round(&mut self, plan: &Plan, open: bool) -> Result<usize> {
         self.select(plan);
         let first = self.joined.len();
-        self.join(open);
+        self.join(open)?;
         self.unite(first);
         let Self { left, roots, changed, pairs, .. } = self;
-        left.retain(|&region| roots[region as usize] == region);
-        pairs.rename(roots, |region| changed[region as usize])?;
+        let mut kept = 0;
+        // No branch: what stays is hard to predict.
+        for i in 0..left.len() {
+            let region = left[i];
+            left[kept] = region;
+            kept += usize::from(roots[region as usize] == region);
+        }
+        left.truncate(kept);
+        pairs.rename(roots, changed)?;
         self.round += 1;
         Ok(self.joined.len() - first)
     }
@@ -146,17 +155,12 @@ impl Graph {
     fn select(&mut self, plan: &Plan) {
         let Self { pairs, means, selected, left, .. } = self;
         let stale = &mut pairs.list[pairs.stale..];
-        stale.par_chunks_mut(TASK_PAIRS).for_each(|pairs| {
-            for pair in pairs {
-                let [a, b] = [pair.a, pair.b].map(|region| &means[region as usize]);
-                pair.cost = plan.cost(a, b, &pair.boundary);
-            }
-        });
+        stale.par_chunks_mut(TASK_PAIRS).for_each(|pairs| list_costs(pairs, means, plan));
         for &region in &*left {
             selected[region as usize] = NONE;
         }
         for pair in &pairs.list {
-            let [a, b] = [pair.a as usize, pair.b as usize];
+            let [a, b] = [usize::from(pair.a), usize::from(pair.b)];
             let cost = u64::from(pair.cost) << 32;
             selected[a] = selected[a].min(cost | b as u64);
             selected[b] = selected[b].min(cost | a as u64);
@@ -164,23 +168,28 @@ impl Graph {
     }
 
     /// Lists what joins what.
-    fn join(&mut self, open: bool) {
+    fn join(&mut self, open: bool) -> Result<()> {
         let Self { selected, heights, roots, joins, left, joined, .. } = self;
-        for &region in &*left {
+        let first = joined.len();
+        // No branch: what joins is hard to predict.
+        memory::write(joined, REGIONS, left.len() + 1, |joined| {
+            for &region in &*left {
+                let selection = selected[region as usize];
+                let into = selection as u32;
+                // What touches nothing has selected nothing, which has selected nothing.
+                let mutual = selected.get(into as usize).is_some_and(|&back| back as u32 == region);
+                joined.push_if((mutual & (into < region)) | (open & !mutual & (selection != NONE)), region);
+            }
+        })?;
+        for &region in &joined[first..] {
             let selection = selected[region as usize];
-            if selection == NONE {
-                continue;
-            }
             let (cost, into) = ((selection >> 32) as u32, selection as u32);
-            let mutual = selected[into as usize] as u32 == region;
-            if if mutual { into < region } else { open } {
-                let within = heights[region as usize].max(heights[into as usize]);
-                let height = cost.max(within).max(self.floor);
-                joins[region as usize] = Join { height, round: self.round, into, area: 0 };
-                roots[region as usize] = into;
-                joined.push(region);
-            }
+            let within = heights[region as usize].max(heights[into as usize]);
+            let height = cost.max(within).max(self.floor);
+            joins[region as usize] = Join { height, round: self.round, into, area: 0 };
+            roots[region as usize] = into;
         }
+        Ok(())
     }
 
     /// Adds what has joined from `first` on to its roots.

@@ -63,12 +63,13 @@ use crate::error::Result;
 use crate::image::Geometry;
 use crate::range::Range;
 
+mod costs;
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod graph;
 mod pairs;
-mod touching;
+mod places;
 
 /// Wanted number of regions; 0 merges nothing.
 pub const REGIONS: Range<u32> =
@@ -218,6 +219,14 @@ impl Boundary {
         self.length += other.length;
         self.held += other.held;
         self.contrast += other.contrast;
+    }
+
+    /// This, or nothing.
+    #[inline(always)]
+    pub fn if_so(&self, condition: bool) -> Self {
+        let times = u32::from(condition);
+        let contrast = self.contrast * u64::from(times);
+        Self { length: self.length * times, held: self.held * times, contrast }
     }
 }
 

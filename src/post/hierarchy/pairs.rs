@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Pairs of labels that touch, each once, found by both labels: what is added to them commutes.
+//! Pairs of labels that touch, each once, and what is between them: what is added to them commutes.
+
+use std::ops::Range;
 
 use super::Boundary;
-use super::touching::Touching;
+use super::places::Places;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::image::NO_LABEL;
 
 /// What memory is for, in errors.
 const PAIRS: &str = "pairs of regions";
 
-/// Two regions that touch, named by labels.
+/// Two regions that touch, named by labels, of which `a` is the lower one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair {
-    pub a: u32,
-    pub b: u32,
+    pub a: u16,
+    pub b: u16,
     /// Bits of the cost, once computed.
     pub cost: u32,
     pub boundary: Boundary,
 }
-
-/// No pair: two labels are never equal.
-const EMPTY: u32 = u32::MAX;
-/// Slots at first.
-const LEAST_SLOTS: usize = 64;
-/// At least so many slots for each pair.
-const SPACE: usize = 2;
 
 /// A list of pairs and where each stands in it.
 #[derive(Default)]
@@ -34,88 +30,81 @@ pub(crate) struct Pairs {
     pub stale: usize,
     /// What goes to the end of the list.
     renamed: Array<Pair>,
-    /// Labels of a pair, and its place; a power of two.
-    slots: Array<(u32, u32)>,
-    /// Bits of a hash that are no slot's number.
-    shift: u32,
+    places: Places,
 }
 
 impl Pairs {
-    /// Forgets all.
-    pub fn clear(&mut self) -> Result<()> {
+    /// Forgets all, for pairs whose lower label is one of these.
+    pub fn clear(&mut self, labels: Range<u16>) -> Result<()> {
         self.list.clear();
         self.stale = 0;
-        self.clear_slots(0)
+        self.places.clear(labels)
     }
 
-    /// At least so many slots, all free.
-    fn clear_slots(&mut self, least: usize) -> Result<()> {
-        let slots = least.next_power_of_two().max(LEAST_SLOTS);
-        self.shift = u32::BITS - slots.ilog2();
-        memory::refill(&mut self.slots, PAIRS, slots, (EMPTY, 0))
-    }
-
-    /// The slot of a pair of labels, or the free one that it gets.
-    #[inline]
-    fn slot(&self, labels: u32) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = (labels.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        while self.slots[slot].0 != labels && self.slots[slot].0 != EMPTY {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    /// Adds a piece of boundary between two labels, of which `a` is the lower one.
-    pub fn add(&mut self, a: u32, b: u32, boundary: &Boundary) -> Result<()> {
-        let labels = a << 16 | b;
-        let slot = self.slot(labels);
-        if self.slots[slot].0 == labels {
-            let place = self.slots[slot].1;
-            self.list[place as usize].boundary.add(boundary);
-            return Ok(());
-        }
-        memory::reserve(&mut self.list, PAIRS, 1)?;
-        self.slots[slot] = (labels, self.list.len() as u32);
-        self.list.push(Pair { a, b, cost: 0, boundary: *boundary });
-        if SPACE * self.list.len() > self.slots.len() { self.grow() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn grow(&mut self) -> Result<()> {
-        self.clear_slots(2 * SPACE * self.list.len())?;
-        for i in 0..self.list.len() {
-            let labels = self.list[i].a << 16 | self.list[i].b;
-            let slot = self.slot(labels);
-            self.slots[slot] = (labels, i as u32);
+    /// Adds what is between two rows of labels in these columns, where they differ; `contrasts` has a difference of features for each.
+    // Within what lists columns it would lack registers.
+    #[inline(never)]
+    pub fn add_pixels(
+        &mut self,
+        [one, other]: [&[u16]; 2],
+        columns: &[u16],
+        contrasts: &[u16],
+    ) -> Result<()> {
+        for (&column, &contrast) in columns.iter().zip(contrasts) {
+            let (one, other) = (one[usize::from(column)], other[usize::from(column)]);
+            let labels = [one.min(other), one.max(other)];
+            match self.places.known(labels) {
+                Some(place) => {
+                    let boundary = &mut self.list[place as usize].boundary;
+                    boundary.length += 1;
+                    boundary.contrast += u64::from(contrast);
+                }
+                None => self.add(labels, Boundary { length: 1, held: 0, contrast: contrast.into() })?,
+            }
         }
         Ok(())
     }
 
-    /// Takes the pairs of what touches.
-    pub fn take(&mut self, touching: &Touching) -> Result<()> {
-        self.list.clear();
-        self.stale = 0;
-        touching.for_each(|[a, b], boundary| {
-            memory::reserve(&mut self.list, PAIRS, 1)?;
-            self.list.push(Pair { a: a.into(), b: b.into(), cost: 0, boundary });
-            Ok(())
-        })
+    /// Adds what is between two labels, of which the first is the lower one.
+    #[inline(never)]
+    pub fn add(&mut self, labels: [u16; 2], boundary: Boundary) -> Result<()> {
+        let next = self.list.len() as u32;
+        let place = self.places.number(labels, next)?;
+        if place == next {
+            return self.push(labels, boundary);
+        }
+        self.list[place as usize].boundary.add(&boundary);
+        Ok(())
+    }
+
+    /// The same for two labels that nothing has been nor will be added to.
+    #[inline(always)]
+    pub fn push(&mut self, [a, b]: [u16; 2], boundary: Boundary) -> Result<()> {
+        memory::reserve(&mut self.list, PAIRS, 1)?;
+        self.list.push(Pair { a, b, cost: 0, boundary });
+        Ok(())
+    }
+
+    /// Forgets pairs with what is outside of a mask, which touches nothing.
+    pub fn drop_outside(&mut self) {
+        if self.list.iter().any(|pair| pair.b == NO_LABEL) {
+            self.list.retain(|pair| pair.b != NO_LABEL);
+        }
     }
 
     /// Names the regions of all pairs anew; pairs within one go, and equal ones add up. Costs of pairs of which neither region, by its
     /// new name, has changed stay; these are equal to no other.
-    pub fn rename(&mut self, name: &[u32], has_changed: impl Fn(u32) -> bool) -> Result<()> {
-        let Self { list, renamed, .. } = self;
+    pub fn rename(&mut self, name: &[u32], has_changed: &[bool]) -> Result<()> {
+        let Self { list, renamed, places, .. } = self;
         renamed.clear();
         let mut kept = 0;
         // No branch: which pairs stay is hard to predict.
         memory::write(renamed, PAIRS, list.len() + 1, |renamed| {
             for i in 0..list.len() {
                 let mut pair = list[i];
-                let (one, other) = (name[pair.a as usize], name[pair.b as usize]);
+                let (one, other) = (name[usize::from(pair.a)] as u16, name[usize::from(pair.b)] as u16);
                 (pair.a, pair.b) = (one.min(other), one.max(other));
-                let stale = has_changed(one) | has_changed(other);
+                let stale = has_changed[usize::from(one)] | has_changed[usize::from(other)];
                 list[kept] = pair;
                 kept += usize::from(!stale);
                 renamed.push_if(stale & (one != other), pair);
@@ -123,18 +112,107 @@ impl Pairs {
         })?;
         list.truncate(kept);
         self.stale = kept;
-        self.clear_slots(SPACE * self.renamed.len())?;
-        for i in 0..self.renamed.len() {
-            let pair = self.renamed[i];
-            let labels = pair.a << 16 | pair.b;
-            let slot = self.slot(labels);
-            if self.slots[slot].0 == labels {
-                self.list[self.slots[slot].1 as usize].boundary.add(&pair.boundary);
-            } else {
-                self.slots[slot] = (labels, self.list.len() as u32);
-                self.list.push(pair);
+        places.clear(0..name.len() as u16)?;
+        let mut found = 0;
+        for i in 0..renamed.len() {
+            let mut pair = renamed[i];
+            let place = places.number([pair.a, pair.b], found as u32)? as usize;
+            let is_new = place == found;
+            pair.boundary.add(&renamed[place].boundary.if_so(!is_new));
+            renamed[place] = pair;
+            found += usize::from(is_new);
+        }
+        memory::append(list, PAIRS, &renamed[..found])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// What is between pairs, by their labels.
+    type Sums = BTreeMap<[u16; 2], (u32, u64)>;
+
+    fn sums_of(pairs: &Pairs) -> Sums {
+        let mut sums = Sums::new();
+        for pair in &pairs.list {
+            let of = (pair.boundary.length, pair.boundary.contrast);
+            assert!(pair.a < pair.b && sums.insert([pair.a, pair.b], of).is_none());
+        }
+        sums
+    }
+
+    fn add(sums: &mut Sums, one: u16, other: u16, length: u32, contrast: u64) {
+        if one != other {
+            let sum = sums.entry([one.min(other), one.max(other)]).or_default();
+            *sum = (sum.0 + length, sum.1 + contrast);
+        }
+    }
+
+    fn most(sums: &Sums) -> usize {
+        (0..200).map(|low| sums.keys().filter(|labels| labels[0] == low).count()).max().unwrap()
+    }
+
+    #[test]
+    fn boundaries_add_up_however_many_a_label_has() {
+        let mut pairs = Pairs::default();
+        for round in 0..2 {
+            pairs.clear(3..200).unwrap();
+            let mut wanted = Sums::new();
+            // Some labels touch one higher label, some up to 12, and some what is outside.
+            let one: Vec<u16> = (0..500).map(|x| 3 + x * 7 % 190).collect();
+            let other: Vec<u16> =
+                (0..500).map(|x| if x % 50 == 9 { NO_LABEL } else { 3 + x % 31 * x % 97 + x % 12 }).collect();
+            let columns: Vec<u16> = (0..500).filter(|&x| one[x as usize] != other[x as usize]).collect();
+            let contrasts: Vec<u16> = columns.iter().map(|x| x * 10 + round).collect();
+            pairs.add_pixels([&one, &other], &columns, &contrasts).unwrap();
+            pairs.add([5, 6], Boundary { length: 2, held: 0, contrast: 9 }).unwrap();
+            for (&x, &contrast) in columns.iter().zip(&contrasts) {
+                add(&mut wanted, one[usize::from(x)], other[usize::from(x)], 1, contrast.into());
+            }
+            add(&mut wanted, 5, 6, 2, 9);
+            assert_eq!(sums_of(&pairs), wanted);
+            assert!(most(&wanted) > super::super::places::ROOM);
+            pairs.drop_outside();
+            wanted.retain(|labels, _| labels[1] != NO_LABEL);
+            assert_eq!(sums_of(&pairs), wanted);
+        }
+    }
+
+    #[test]
+    fn renamed_pairs_add_up() {
+        let mut pairs = Pairs::default();
+        pairs.clear(0..200).unwrap();
+        let mut wanted = Sums::new();
+        for i in 0..3000u16 {
+            let (a, b) = (i * 7 % 199, i % 199 * 31 % 200);
+            if a != b {
+                let boundary = Boundary { length: 1 + u32::from(i), held: 1, contrast: i.into() };
+                pairs.add([a.min(b), a.max(b)], boundary).unwrap();
+                add(&mut wanted, a, b, boundary.length, boundary.contrast);
             }
         }
-        Ok(())
+        assert_eq!(sums_of(&pairs), wanted);
+        for parts in [90, 20, 3, 1] {
+            // Some regions become one, others stay as they are, with their costs.
+            pairs.list.iter_mut().for_each(|pair| pair.cost = 7);
+            let names: Vec<u32> =
+                (0..200).map(|label| if label < 150 { label % parts } else { label }).collect();
+            let changed: Vec<bool> = (0..200).map(|label| label < parts).collect();
+            pairs.rename(&names, &changed).unwrap();
+            let mut next = Sums::new();
+            for (&[a, b], &(length, contrast)) in &wanted {
+                add(&mut next, names[usize::from(a)] as u16, names[usize::from(b)] as u16, length, contrast);
+            }
+            wanted = next;
+            assert_eq!(sums_of(&pairs), wanted);
+            for (i, pair) in pairs.list.iter().enumerate() {
+                let is_stale = [pair.a, pair.b].iter().any(|&label| changed[usize::from(label)]);
+                assert_eq!(is_stale, i >= pairs.stale);
+                assert!(is_stale || pair.cost == 7);
+            }
+        }
     }
 }
