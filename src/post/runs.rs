@@ -8,13 +8,13 @@ use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
 
 /// Pixels that are compared at a time.
-const WORD: usize = u64::BITS as usize;
+pub(crate) const WORD: usize = u64::BITS as usize;
 /// Pixels whose differences are listed before any is visited.
 pub(crate) const BLOCK: usize = 8 * WORD;
 /// Differences of a word that are listed without a branch: most words have no more.
-const FEW: usize = 8;
+pub(crate) const FEW: usize = 8;
 /// Columns of a block, and room behind them.
-pub(crate) type Columns = [u16; BLOCK + FEW];
+type Columns = [u16; BLOCK + FEW];
 
 /// Calls `visit` with each column whose pixel is not as the one left of it, from left to right.
 ///
@@ -42,7 +42,7 @@ pub(crate) fn for_each_difference<T: Copy + PartialEq>(one: &[T], other: &[T], m
 
 /// Lists the columns of a block whose pixels differ, as far as both rows go, with anything behind them; returns how many there are.
 #[inline(always)]
-pub(crate) fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], columns: &mut Columns) -> usize {
+fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], columns: &mut Columns) -> usize {
     let mut found = 0;
     for (word, (one, other)) in one.chunks(WORD).zip(other.chunks(WORD)).enumerate() {
         let mut differ = [0u8; WORD];
@@ -64,6 +64,18 @@ pub(crate) fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], colu
         found = behind;
     }
     found
+}
+
+/// A bit for each pixel of a word that differs between two rows, and how many these are.
+#[inline(always)]
+pub(crate) fn differences(one: &[u16; WORD], other: &[u16; WORD]) -> (u64, usize) {
+    let mut differ = [0u8; WORD];
+    for ((differ, one), other) in differ.iter_mut().zip(one).zip(other) {
+        *differ = u8::from(one != other);
+    }
+    let sums = differ.as_chunks().0.iter().fold(0, |sums, bytes| sums + u64::from_le_bytes(*bytes));
+    // No sum of bytes is above the bits of a word, and the upper byte of the product has that of all.
+    (bits_of(&differ), (sums.wrapping_mul(0x0101_0101_0101_0101) >> 56) as usize)
 }
 
 /// A bit for each byte, which is 0 or 1.

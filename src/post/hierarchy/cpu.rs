@@ -14,10 +14,10 @@ use crate::buffers::cpu::{FrameBuffers, RegionSums};
 use crate::color::unpack;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::Array;
-use crate::cpu::{Cpu, memory};
+use crate::cpu::{Cpu, chunk, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
-use crate::post::runs::{BLOCK, Columns, list_differences};
+use crate::post::runs::{BLOCK, FEW, WORD, differences};
 use crate::post::statistics::cpu::label_span;
 use crate::temporal::merged::Part;
 
@@ -32,17 +32,25 @@ const LANES: usize = 16;
 const AHEAD: usize = 2;
 
 by_level! {
-    /// Sums of the absolute differences of features, [`LANES`] at a time.
-    fn list_contrasts(contrasts: &mut [u16], one: &[u32], other: &[u32]) = list_contrasts_body
+    /// What is between pixels of both sides, [`LANES`] at a time.
+    fn compare_sides(sides: &mut Sides, count: usize) = compare_sides_body
 }
 
 #[inline(always)]
-fn list_contrasts_body(contrasts: &mut [u16], one: &[u32], other: &[u32]) {
-    let (one, other) = (one.as_chunks::<LANES>().0, other.as_chunks::<LANES>().0);
-    for ((contrasts, one), other) in contrasts.as_chunks_mut::<LANES>().0.iter_mut().zip(one).zip(other) {
-        for ((contrast, &one), &other) in contrasts.iter_mut().zip(one).zip(other) {
-            let (a, b) = (unpack(one), unpack(other));
+fn compare_sides_body(sides: &mut Sides, count: usize) {
+    let Sides { labels: [low, high], features: [near, far], contrasts } = sides;
+    let (near, far) = (near.as_chunks::<LANES>().0, far.as_chunks::<LANES>().0);
+    let contrasts = contrasts.as_chunks_mut::<LANES>().0;
+    for ((contrasts, near), far) in contrasts.iter_mut().zip(near).zip(far).take(count.div_ceil(LANES)) {
+        for ((contrast, &near), &far) in contrasts.iter_mut().zip(near).zip(far) {
+            let (a, b) = (unpack(near), unpack(far));
             *contrast = (a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])) as u16;
+        }
+    }
+    let (low, high) = (low.as_chunks_mut::<LANES>().0, high.as_chunks_mut::<LANES>().0);
+    for (low, high) in low.iter_mut().zip(high).take(count.div_ceil(LANES)) {
+        for (low, high) in low.iter_mut().zip(high) {
+            (*low, *high) = ((*low).min(*high), (*low).max(*high));
         }
     }
 }
@@ -60,19 +68,55 @@ impl Pixels<'_> {
     }
 }
 
+/// Room for the pixels of a block that have another label than their neighbor, and for what is written behind them.
+const SIDES: usize = BLOCK + FEW.next_multiple_of(LANES);
+
+/// Pixels on both sides of boundaries: labels, of which the first becomes the lower one, and features, with their differences.
+struct Sides {
+    labels: [[u16; SIDES]; 2],
+    features: [[u32; SIDES]; 2],
+    contrasts: [u16; SIDES],
+}
+
+impl Sides {
+    fn new() -> Self {
+        Self { labels: [[0; SIDES]; 2], features: [[0; SIDES]; 2], contrasts: [0; SIDES] }
+    }
+
+    /// Lists those of a word whose labels differ behind `found` others; returns how many there are then.
+    #[inline(always)]
+    fn list_word(&mut self, labels: [&[u16; WORD]; 2], features: [&[u32; WORD]; 2], found: usize) -> usize {
+        let (mut bits, count) = differences(labels[0], labels[1]);
+        let mut next = found;
+        while let [Some(one), Some(other)] =
+            self.labels.each_mut().map(|labels| labels[next..].first_chunk_mut::<FEW>())
+            && let [Some(near), Some(far)] =
+                self.features.each_mut().map(|features| features[next..].first_chunk_mut::<FEW>())
+        {
+            for i in 0..FEW {
+                let column = bits.trailing_zeros() as usize % WORD;
+                (one[i], other[i]) = (labels[0][column], labels[1][column]);
+                (near[i], far[i]) = (features[0][column], features[1][column]);
+                bits &= bits.wrapping_sub(1);
+            }
+            if bits == 0 {
+                break;
+            }
+            next += FEW;
+        }
+        found + count
+    }
+}
+
 /// The rows of one task, and the pairs of labels that touch in them or below them.
 struct Band {
     pairs: Pairs,
-    /// Of the block that is worked on: the columns where labels differ, the features on both sides, and their differences.
-    columns: Columns,
-    sides: [[u32; BLOCK]; 2],
-    contrasts: [u16; BLOCK],
+    sides: Sides,
 }
 
 impl Band {
     fn new() -> Self {
-        let (columns, sides, contrasts) = ([0; _], [[0; BLOCK]; 2], [0; BLOCK]);
-        Self { pairs: Pairs::default(), columns, sides, contrasts }
+        Self { pairs: Pairs::default(), sides: Sides::new() }
     }
 
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: Range<usize>) -> Result<()> {
@@ -100,16 +144,21 @@ impl Band {
     }
 
     fn add_block(&mut self, one: Pixels<'_>, other: Pixels<'_>) -> Result<()> {
-        let Self { pairs, columns, sides: [near, far], contrasts } = self;
-        let found = list_differences(one.labels, other.labels, columns);
-        let columns = &columns[..found];
-        for ((near, far), &column) in near.iter_mut().zip(&mut *far).zip(columns) {
-            *near = one.features[usize::from(column)];
-            *far = other.features[usize::from(column)];
+        let Self { pairs, sides } = self;
+        let (mut found, both) = (0, [one, other]);
+        let [(one, rest), (other, other_rest)] = both.map(|pixels| pixels.labels.as_chunks());
+        let [(near, near_rest), (far, far_rest)] = both.map(|pixels| pixels.features.as_chunks());
+        for (labels, features) in one.iter().zip(other).zip(near.iter().zip(far)) {
+            found = sides.list_word([labels.0, labels.1], [features.0, features.1], found);
         }
-        let padded = found.next_multiple_of(LANES);
-        list_contrasts(&mut contrasts[..padded], &near[..padded], &far[..padded]);
-        pairs.add_pixels([one.labels, other.labels], columns, &contrasts[..])
+        if !rest.is_empty() {
+            let labels = [rest, other_rest].map(|labels| chunk::first(labels, 0));
+            let features = [near_rest, far_rest].map(|features| chunk::first(features, 0));
+            found = sides.list_word(labels.each_ref(), features.each_ref(), found);
+        }
+        compare_sides(sides, found);
+        let Sides { labels: [low, high], contrasts, .. } = &*sides;
+        pairs.add_pixels(&low[..found], &high[..found], &contrasts[..found])
     }
 }
 

@@ -41,28 +41,26 @@ impl Pairs {
         self.places.clear(labels)
     }
 
-    /// Adds what is between two rows of labels in these columns, where they differ; `contrasts` has a difference of features for each.
-    // Within what lists columns it would lack registers.
+    /// Adds what is between pixels of a lower and of a higher label, each with the difference of their features.
     #[inline(never)]
-    pub fn add_pixels(
-        &mut self,
-        [one, other]: [&[u16]; 2],
-        columns: &[u16],
-        contrasts: &[u16],
-    ) -> Result<()> {
-        for (&column, &contrast) in columns.iter().zip(contrasts) {
-            let (one, other) = (one[usize::from(column)], other[usize::from(column)]);
-            let labels = [one.min(other), one.max(other)];
-            match self.places.known(labels) {
-                Some(place) => {
-                    let boundary = &mut self.list[place as usize].boundary;
+    pub fn add_pixels(&mut self, low: &[u16], high: &[u16], contrasts: &[u16]) -> Result<()> {
+        let mut pixels = low.iter().zip(high).zip(contrasts);
+        loop {
+            // What is new changes where all this is.
+            let Self { list, places: Places { first, higher, .. }, .. } = self;
+            let (list, higher, first) = (&mut list[..], &higher[..], *first);
+            let new = pixels.find(|&((&low, &high), &contrast)| {
+                let known = higher[usize::from(low - first)].number(high);
+                if let Some(place) = known {
+                    let boundary = &mut list[place as usize].boundary;
                     boundary.length += 1;
                     boundary.contrast += u64::from(contrast);
                 }
-                None => self.add(labels, Boundary { length: 1, held: 0, contrast: contrast.into() })?,
-            }
+                known.is_none()
+            });
+            let Some(((&low, &high), &contrast)) = new else { return Ok(()) };
+            self.add([low, high], Boundary { length: 1, held: 0, contrast: contrast.into() })?;
         }
-        Ok(())
     }
 
     /// Adds what is between two labels, of which the first is the lower one.
@@ -162,15 +160,16 @@ mod tests {
             pairs.clear(3..200).unwrap();
             let mut wanted = Sums::new();
             // Some labels touch one higher label, some up to 12, and some what is outside.
-            let one: Vec<u16> = (0..500).map(|x| 3 + x * 7 % 190).collect();
-            let other: Vec<u16> =
-                (0..500).map(|x| if x % 50 == 9 { NO_LABEL } else { 3 + x % 31 * x % 97 + x % 12 }).collect();
-            let columns: Vec<u16> = (0..500).filter(|&x| one[x as usize] != other[x as usize]).collect();
-            let contrasts: Vec<u16> = columns.iter().map(|x| x * 10 + round).collect();
-            pairs.add_pixels([&one, &other], &columns, &contrasts).unwrap();
+            let of =
+                |x: u16| (3 + x * 7 % 190, if x % 50 == 9 { NO_LABEL } else { 3 + x % 31 * x % 97 + x % 12 });
+            let sides = || (0..500).map(of).filter(|(one, other)| one != other);
+            let low: Vec<u16> = sides().map(|(one, other)| one.min(other)).collect();
+            let high: Vec<u16> = sides().map(|(one, other)| one.max(other)).collect();
+            let contrasts: Vec<u16> = (0..low.len() as u16).map(|i| i * 10 + round).collect();
+            pairs.add_pixels(&low, &high, &contrasts).unwrap();
             pairs.add([5, 6], Boundary { length: 2, held: 0, contrast: 9 }).unwrap();
-            for (&x, &contrast) in columns.iter().zip(&contrasts) {
-                add(&mut wanted, one[usize::from(x)], other[usize::from(x)], 1, contrast.into());
+            for ((&low, &high), &contrast) in low.iter().zip(&high).zip(&contrasts) {
+                add(&mut wanted, low, high, 1, contrast.into());
             }
             add(&mut wanted, 5, 6, 2, 9);
             assert_eq!(sums_of(&pairs), wanted);

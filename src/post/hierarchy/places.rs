@@ -27,15 +27,31 @@ fn find(labels: u64, label: u16) -> usize {
     equal.trailing_zeros() as usize / BITS
 }
 
+/// The higher labels that a label touches first, in a word, and the numbers of these pairs.
+#[derive(Clone, Copy)]
+pub(super) struct Higher {
+    labels: u64,
+    numbers: [u32; ROOM],
+}
+
+impl Higher {
+    const NONE: Self = Self { labels: 0, numbers: [0; ROOM] };
+
+    /// The number of the pair with a higher label, unless it is new or has its place elsewhere.
+    #[inline(always)]
+    pub fn number(&self, label: u16) -> Option<u32> {
+        self.numbers.get(find(self.labels, label)).copied()
+    }
+}
+
 /// Numbers of pairs of some lower labels with any higher ones.
 #[derive(Default)]
 pub(super) struct Places {
     /// The least of the lower labels.
-    first: u16,
-    /// The higher labels that each touches first, in a word, and the numbers of these pairs.
-    higher: Array<u64>,
-    places: Array<[u32; ROOM]>,
-    /// All others.
+    pub first: u16,
+    /// Of each.
+    pub higher: Array<Higher>,
+    /// Of those that have no room there.
     more: More,
 }
 
@@ -43,34 +59,25 @@ impl Places {
     /// Forgets all, for pairs whose lower label is one of these.
     pub fn clear(&mut self, labels: Range<u16>) -> Result<()> {
         self.first = labels.start;
-        memory::refill(&mut self.higher, PAIRS, labels.len(), u64::from(FREE))?;
-        // What is there is of no label before it has one.
-        memory::resize(&mut self.places, PAIRS, labels.len(), [0; ROOM])?;
+        memory::resize(&mut self.higher, PAIRS, labels.len(), Higher::NONE)?;
+        // Numbers are of no label before it has one.
+        self.higher.iter_mut().for_each(|higher| higher.labels = Higher::NONE.labels);
         self.more.clear()
-    }
-
-    /// The number of a pair, unless it is new or has its place elsewhere.
-    #[inline(always)]
-    pub fn known(&self, [low, high]: [u16; 2]) -> Option<u32> {
-        let i = usize::from(low - self.first);
-        self.places[i].get(find(self.higher[i], high)).copied()
     }
 
     /// The number of a pair: `next`, which it keeps, if it is new.
     #[inline(always)]
     pub fn number(&mut self, [low, high]: [u16; 2], next: u32) -> Result<u32> {
-        let i = usize::from(low - self.first);
-        let (higher, places) = (&mut self.higher[i], &mut self.places[i]);
-        let known = find(*higher, high);
+        let Higher { labels, numbers } = &mut self.higher[usize::from(low - self.first)];
+        let (known, free) = (find(*labels, high), find(*labels, FREE));
         let is_new = known == ROOM;
-        let free = find(*higher, FREE);
-        let Some(place) = places.get_mut(if is_new { free } else { known }) else {
+        let Some(place) = numbers.get_mut(if is_new { free } else { known }) else {
             return self.more.number([low, high], next);
         };
         // No branch: which pairs are new is hard to predict.
         let number = if is_new { next } else { *place };
         *place = number;
-        *higher |= (u64::from(high) * u64::from(is_new)) << (free % ROOM * BITS);
+        *labels |= (u64::from(high) * u64::from(is_new)) << (free % ROOM * BITS);
         Ok(number)
     }
 }
