@@ -13,7 +13,7 @@ use crate::regions::MergeStep;
 /// What memory is for, in errors.
 const REGIONS: &str = "regions to merge";
 /// Pairs whose costs one task computes.
-const TASK_PAIRS: usize = 2048;
+const TASK_PAIRS: usize = 8192;
 /// Selects nothing.
 const NONE: u64 = u64::MAX;
 
@@ -58,7 +58,7 @@ pub(crate) struct Join {
 #[derive(Default)]
 pub(crate) struct Graph {
     /// One for each label, as below. Those of a region that has joined another stay as they were.
-    pub sums: Array<Sums>,
+    sums: Array<Sums>,
     pub pairs: Pairs,
     means: Array<Mean>,
     /// Bits of the largest height within.
@@ -94,7 +94,6 @@ impl Graph {
     /// Merges as far as the plan needs.
     pub fn merge(&mut self, plan: &Plan) -> Result<()> {
         let n = self.sums.len();
-        self.start(n)?;
         let (mut stage, mut open) = (n, false);
         let last = if plan.levels { 1 } else { plan.regions as usize };
         while 2 * stage > last {
@@ -114,7 +113,12 @@ impl Graph {
         Ok(())
     }
 
-    fn start(&mut self, n: usize) -> Result<()> {
+    /// Takes note of what each superpixel adds up to, before any round.
+    pub fn begin(&mut self, superpixels: impl ExactSizeIterator<Item = Sums>) -> Result<()> {
+        let n = superpixels.len();
+        self.sums.clear();
+        memory::reserve(&mut self.sums, REGIONS, n)?;
+        self.sums.extend(superpixels);
         memory::refill(&mut self.heights, REGIONS, n, 0)?;
         memory::refill(&mut self.selected, REGIONS, n, NONE)?;
         memory::refill(&mut self.changed, REGIONS, n, false)?;

@@ -63,6 +63,7 @@ use crate::error::Result;
 use crate::image::Geometry;
 use crate::range::Range;
 
+mod bands;
 mod costs;
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]

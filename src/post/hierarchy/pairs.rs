@@ -31,13 +31,15 @@ pub(crate) struct Pairs {
     /// What goes to the end of the list.
     renamed: Array<Pair>,
     places: Places,
+    /// Whether there may be pairs with what is outside of a mask.
+    touch_outside: bool,
 }
 
 impl Pairs {
     /// Forgets all, for pairs whose lower label is one of these.
     pub fn clear(&mut self, labels: Range<u16>) -> Result<()> {
         self.list.clear();
-        self.stale = 0;
+        (self.stale, self.touch_outside) = (0, false);
         self.places.clear(labels)
     }
 
@@ -65,27 +67,42 @@ impl Pairs {
 
     /// Adds what is between two labels, of which the first is the lower one.
     #[inline(never)]
-    pub fn add(&mut self, labels: [u16; 2], boundary: Boundary) -> Result<()> {
+    pub fn add(&mut self, [a, b]: [u16; 2], boundary: Boundary) -> Result<()> {
         let next = self.list.len() as u32;
-        let place = self.places.number(labels, next)?;
-        if place == next {
-            return self.push(labels, boundary);
+        let place = self.places.number([a, b], next)?;
+        if place < next {
+            self.list[place as usize].boundary.add(&boundary);
+            return Ok(());
         }
-        self.list[place as usize].boundary.add(&boundary);
+        memory::reserve(&mut self.list, PAIRS, 1)?;
+        self.list.push(Pair { a, b, cost: 0, boundary });
+        self.touch_outside |= b == NO_LABEL;
         Ok(())
     }
 
-    /// The same for two labels that nothing has been nor will be added to.
-    #[inline(always)]
-    pub fn push(&mut self, [a, b]: [u16; 2], boundary: Boundary) -> Result<()> {
-        memory::reserve(&mut self.list, PAIRS, 1)?;
-        self.list.push(Pair { a, b, cost: 0, boundary });
+    /// Adds all of other pairs. Those whose lower label is `alone` are added to by no others.
+    pub fn append(&mut self, others: &Pairs, alone: Range<u16>) -> Result<()> {
+        memory::reserve(&mut self.list, PAIRS, others.list.len())?;
+        for pair in &others.list {
+            if alone.contains(&pair.a) {
+                self.list.push(*pair);
+            } else {
+                self.add([pair.a, pair.b], pair.boundary)?;
+            }
+        }
+        self.touch_outside |= others.touch_outside;
         Ok(())
+    }
+
+    /// From the least of the lower labels to behind the highest.
+    pub fn lows(&self) -> Range<u16> {
+        let lows = || self.list.iter().map(|pair| pair.a);
+        lows().min().unwrap_or(NO_LABEL)..lows().max().map_or(0, |most| most + 1)
     }
 
     /// Forgets pairs with what is outside of a mask, which touches nothing.
     pub fn drop_outside(&mut self) {
-        if self.list.iter().any(|pair| pair.b == NO_LABEL) {
+        if self.touch_outside {
             self.list.retain(|pair| pair.b != NO_LABEL);
         }
     }

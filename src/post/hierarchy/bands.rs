@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What lies between labels that touch in a band of rows: pixels at boundaries are listed word by word, then compared in vectors.
+
+use std::ops::Range;
+
+use super::pairs::Pairs;
+use crate::color::unpack;
+use crate::cpu::level::by_level;
+use crate::cpu::{chunk, memory};
+use crate::error::Result;
+use crate::image::Labels;
+use crate::post::runs::{BLOCK, FEW, WORD, differences};
+
+/// Features that are worked on together.
+const LANES: usize = 16;
+/// By how many rows pixels are asked for before they are read.
+pub(super) const AHEAD: usize = 2;
+
+by_level! {
+    /// What is between pixels of both sides, [`LANES`] at a time.
+    fn compare_sides(sides: &mut Sides, count: usize) = compare_sides_body
+}
+
+#[inline(always)]
+fn compare_sides_body(sides: &mut Sides, count: usize) {
+    let Sides { labels: [low, high], features: [near, far], contrasts } = sides;
+    let (near, far) = (near.as_chunks::<LANES>().0, far.as_chunks::<LANES>().0);
+    let contrasts = contrasts.as_chunks_mut::<LANES>().0;
+    for ((contrasts, near), far) in contrasts.iter_mut().zip(near).zip(far).take(count.div_ceil(LANES)) {
+        for ((contrast, &near), &far) in contrasts.iter_mut().zip(near).zip(far) {
+            let (a, b) = (unpack(near), unpack(far));
+            *contrast = (a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])) as u16;
+        }
+    }
+    let (low, high) = (low.as_chunks_mut::<LANES>().0, high.as_chunks_mut::<LANES>().0);
+    for (low, high) in low.iter_mut().zip(high).take(count.div_ceil(LANES)) {
+        for (low, high) in low.iter_mut().zip(high) {
+            (*low, *high) = ((*low).min(*high), (*low).max(*high));
+        }
+    }
+}
+
+/// Some pixels of a row.
+#[derive(Clone, Copy)]
+struct Pixels<'a> {
+    labels: &'a [u16],
+    features: &'a [u32],
+}
+
+impl Pixels<'_> {
+    fn columns(self, columns: Range<usize>) -> Self {
+        Self { labels: &self.labels[columns.clone()], features: &self.features[columns] }
+    }
+}
+
+/// Room for the pixels of a block that have another label than their neighbor, and for what is written behind them.
+const SIDES: usize = BLOCK + FEW.next_multiple_of(LANES);
+
+/// Pixels on both sides of boundaries: labels, of which the first becomes the lower one, and features, with their differences.
+struct Sides {
+    labels: [[u16; SIDES]; 2],
+    features: [[u32; SIDES]; 2],
+    contrasts: [u16; SIDES],
+}
+
+impl Sides {
+    fn new() -> Self {
+        Self { labels: [[0; SIDES]; 2], features: [[0; SIDES]; 2], contrasts: [0; SIDES] }
+    }
+
+    /// Lists those of a word whose labels differ behind `found` others; returns how many there are then.
+    #[inline(always)]
+    fn list_word(&mut self, labels: [&[u16; WORD]; 2], features: [&[u32; WORD]; 2], found: usize) -> usize {
+        let (mut bits, count) = differences(labels[0], labels[1]);
+        let mut next = found;
+        while let [Some(one), Some(other)] =
+            self.labels.each_mut().map(|labels| labels[next..].first_chunk_mut::<FEW>())
+            && let [Some(near), Some(far)] =
+                self.features.each_mut().map(|features| features[next..].first_chunk_mut::<FEW>())
+        {
+            for i in 0..FEW {
+                let column = bits.trailing_zeros() as usize % WORD;
+                (one[i], other[i]) = (labels[0][column], labels[1][column]);
+                (near[i], far[i]) = (features[0][column], features[1][column]);
+                bits &= bits.wrapping_sub(1);
+            }
+            if bits == 0 {
+                break;
+            }
+            next += FEW;
+        }
+        found + count
+    }
+}
+
+/// The rows of one task, and the pairs of labels that touch in them or below them.
+pub(super) struct Band {
+    pub pairs: Pairs,
+    /// From the least of their lower labels to behind the highest, and those that no other band has.
+    pub lows: Range<u16>,
+    pub alone: Range<u16>,
+    sides: Sides,
+}
+
+impl Band {
+    pub fn new() -> Self {
+        Self { pairs: Pairs::default(), lows: 0..0, alone: 0..0, sides: Sides::new() }
+    }
+
+    pub fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: Range<usize>) -> Result<()> {
+        let (width, height) = (labels.geometry().width as usize, labels.geometry().height as usize);
+        let row = |y: usize| Pixels { labels: labels.row(y), features: &features[y * width..][..width] };
+        for y in rows {
+            let (own, ahead) = (row(y), row((y + AHEAD).min(height - 1)));
+            self.add_rows(own.columns(0..width - 1), own.columns(1..width), ahead.labels)?;
+            if y + 1 < height {
+                self.add_rows(own, row(y + 1), ahead.features)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what is between the pixels of two rows, and asks for what is read `ahead` as it goes.
+    fn add_rows<T>(&mut self, one: Pixels<'_>, other: Pixels<'_>, ahead: &[T]) -> Result<()> {
+        let width = one.labels.len();
+        for first in (0..width).step_by(BLOCK) {
+            let columns = first..(first + BLOCK).min(width);
+            memory::prefetch(&ahead[columns.clone()]);
+            self.add_block(one.columns(columns.clone()), other.columns(columns))?;
+        }
+        Ok(())
+    }
+
+    fn add_block(&mut self, one: Pixels<'_>, other: Pixels<'_>) -> Result<()> {
+        let Self { pairs, sides, .. } = self;
+        let (mut found, both) = (0, [one, other]);
+        let [(one, rest), (other, other_rest)] = both.map(|pixels| pixels.labels.as_chunks());
+        let [(near, near_rest), (far, far_rest)] = both.map(|pixels| pixels.features.as_chunks());
+        for (labels, features) in one.iter().zip(other).zip(near.iter().zip(far)) {
+            found = sides.list_word([labels.0, labels.1], [features.0, features.1], found);
+        }
+        if !rest.is_empty() {
+            let labels = [rest, other_rest].map(|labels| chunk::first(labels, 0));
+            let features = [near_rest, far_rest].map(|features| chunk::first(features, 0));
+            found = sides.list_word(labels.each_ref(), features.each_ref(), found);
+        }
+        compare_sides(sides, found);
+        let Sides { labels: [low, high], contrasts, .. } = &*sides;
+        pairs.add_pixels(&low[..found], &high[..found], &contrasts[..found])
+    }
+}
