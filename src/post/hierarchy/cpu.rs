@@ -96,8 +96,7 @@ impl Hierarchy {
             first.pairs.append(&band.pairs, band.alone.clone())?;
         }
         first.pairs.drop_outside();
-        std::mem::swap(&mut graph.pairs, &mut first.pairs);
-        Ok(())
+        graph.take(&mut first.pairs, cpu.threads() > 1)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The rounds of the hierarchy over regions and pairs, and the cut; no pixel is looked at.
 
-use rayon::prelude::*;
-
-use super::costs::list_costs;
 use super::pairs::Pairs;
+use super::parts::{NONE, Parts};
 use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
@@ -12,10 +10,6 @@ use crate::regions::MergeStep;
 
 /// What memory is for, in errors.
 const REGIONS: &str = "regions to merge";
-/// Pairs whose costs one task computes.
-const TASK_PAIRS: usize = 8192;
-/// Selects nothing.
-const NONE: u64 = u64::MAX;
 
 /// What the pixels of a region add up to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,12 +53,10 @@ pub(crate) struct Join {
 pub(crate) struct Graph {
     /// One for each label, as below. Those of a region that has joined another stay as they were.
     sums: Array<Sums>,
-    pub pairs: Pairs,
+    pairs: Parts,
     means: Array<Mean>,
     /// Bits of the largest height within.
     heights: Array<u32>,
-    /// Bits of the least cost, and the neighbor that has it.
-    selected: Array<u64>,
     /// Itself, or the root of the round in which it joined another.
     roots: Array<u32>,
     /// Whether the last round has changed it.
@@ -84,11 +76,16 @@ pub(crate) struct Graph {
 impl Graph {
     /// Takes note of the pairs whose superpixels were in one region of the last frame, which `earlier` names.
     pub fn hold(&mut self, earlier: impl Fn(u32) -> Option<u16>) {
-        for pair in &mut *self.pairs.list {
+        for pair in self.pairs.pairs_mut() {
             let [a, b] = [pair.a, pair.b].map(|label| earlier(label.into()));
             let together = a.is_some() && a == b;
             pair.boundary.held = if together { pair.boundary.length } else { 0 };
         }
+    }
+
+    /// Takes the pairs of superpixels, in place of memory to be used again; `several` threads may work on them.
+    pub fn take(&mut self, pairs: &mut Pairs, several: bool) -> Result<()> {
+        self.pairs.begin(pairs, self.sums.len(), several)
     }
 
     /// Merges as far as the plan needs.
@@ -120,7 +117,6 @@ impl Graph {
         memory::reserve(&mut self.sums, REGIONS, n)?;
         self.sums.extend(superpixels);
         memory::refill(&mut self.heights, REGIONS, n, 0)?;
-        memory::refill(&mut self.selected, REGIONS, n, NONE)?;
         memory::refill(&mut self.changed, REGIONS, n, false)?;
         memory::refill(&mut self.joins, REGIONS, n, Join::default())?;
         for list in [&mut self.roots, &mut self.left, &mut self.joined] {
@@ -138,7 +134,7 @@ impl Graph {
 
     /// Returns how many regions have joined others.
     fn run_round(&mut self, plan: &Plan, open: bool) -> Result<usize> {
-        self.select(plan);
+        self.pairs.select(plan, &self.means, &self.left)?;
         let first = self.joined.len();
         self.join(open)?;
         self.unite(first);
@@ -156,25 +152,10 @@ impl Graph {
         Ok(self.joined.len() - first)
     }
 
-    fn select(&mut self, plan: &Plan) {
-        let Self { pairs, means, selected, left, .. } = self;
-        let stale = &mut pairs.list[pairs.stale..];
-        stale.par_chunks_mut(TASK_PAIRS).for_each(|pairs| list_costs(pairs, means, plan));
-        for &region in &*left {
-            selected[region as usize] = NONE;
-        }
-        for pair in &pairs.list {
-            let [a, b] = [usize::from(pair.a), usize::from(pair.b)];
-            let cost = u64::from(pair.cost) << 32;
-            selected[a] = selected[a].min(cost | b as u64);
-            selected[b] = selected[b].min(cost | a as u64);
-        }
-    }
-
     /// Lists what joins what.
     fn join(&mut self, open: bool) -> Result<()> {
-        let Self { selected, heights, roots, joins, left, joined, .. } = self;
-        let first = joined.len();
+        let Self { pairs, heights, roots, joins, left, joined, .. } = self;
+        let (first, selected) = (joined.len(), pairs.selected());
         // No branch: what joins is hard to predict.
         memory::write(joined, REGIONS, left.len() + 1, |joined| {
             for &region in &*left {

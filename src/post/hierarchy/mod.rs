@@ -70,6 +70,7 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod graph;
 mod pairs;
+mod parts;
 mod places;
 
 /// Wanted number of regions; 0 merges nothing.

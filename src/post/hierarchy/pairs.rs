@@ -13,7 +13,7 @@ use crate::image::NO_LABEL;
 const PAIRS: &str = "pairs of regions";
 
 /// Two regions that touch, named by labels, of which `a` is the lower one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pair {
     pub a: u16,
     pub b: u16,
@@ -28,8 +28,6 @@ pub(crate) struct Pairs {
     pub list: Array<Pair>,
     /// Where in the list those begin whose cost has to be computed.
     pub stale: usize,
-    /// What goes to the end of the list.
-    renamed: Array<Pair>,
     places: Places,
     /// Whether there may be pairs with what is outside of a mask.
     touch_outside: bool,
@@ -107,37 +105,73 @@ impl Pairs {
         }
     }
 
-    /// Names the regions of all pairs anew; pairs within one go, and equal ones add up. Costs of pairs of which neither region, by its
-    /// new name, has changed stay; these are equal to no other.
-    pub fn rename(&mut self, name: &[u32], has_changed: &[bool]) -> Result<()> {
-        let Self { list, renamed, places, .. } = self;
-        renamed.clear();
-        let mut kept = 0;
+    /// Names the regions of all pairs anew, and keeps those of which neither, by its new name, has changed: their costs stay, and they are
+    /// equal to no other. The others are `moved`, if there are `several` lists by their lower name; pairs within one region go.
+    pub fn rename(
+        &mut self,
+        names: &[u32],
+        has_changed: &[bool],
+        several: bool,
+        moved: &mut Moved,
+    ) -> Result<()> {
+        let Self { list, stale, .. } = self;
+        memory::lengthen(&mut moved.pairs, PAIRS, list.len() + 1)?;
+        let (mut kept, mut front, mut back) = (0, 0, moved.pairs.len());
+        let moved_pairs = &mut moved.pairs[..];
         // No branch: which pairs stay is hard to predict.
-        memory::write(renamed, PAIRS, list.len() + 1, |renamed| {
-            for i in 0..list.len() {
-                let mut pair = list[i];
-                let (one, other) = (name[usize::from(pair.a)] as u16, name[usize::from(pair.b)] as u16);
-                (pair.a, pair.b) = (one.min(other), one.max(other));
-                let stale = has_changed[usize::from(one)] | has_changed[usize::from(other)];
-                list[kept] = pair;
-                kept += usize::from(!stale);
-                renamed.push_if(stale & (one != other), pair);
-            }
-        })?;
-        list.truncate(kept);
-        self.stale = kept;
-        places.clear(0..name.len() as u16)?;
-        let mut found = 0;
-        for i in 0..renamed.len() {
-            let mut pair = renamed[i];
-            let place = places.number([pair.a, pair.b], found as u32)? as usize;
-            let is_new = place == found;
-            pair.boundary.add(&renamed[place].boundary.if_so(!is_new));
-            renamed[place] = pair;
-            found += usize::from(is_new);
+        for i in 0..list.len() {
+            let mut pair = list[i];
+            let [one, other] = [pair.a, pair.b].map(|label| names[usize::from(label)] as u16);
+            (pair.a, pair.b) = (one.min(other), one.max(other));
+            let is_stale = has_changed[usize::from(one)] | has_changed[usize::from(other)];
+            list[kept] = pair;
+            kept += usize::from(!is_stale);
+            let (moves, to_second) = (is_stale & (one != other), several & (pair.a & 1 != 0));
+            moved_pairs[if to_second { back - 1 } else { front }] = pair;
+            front += usize::from(moves & !to_second);
+            back -= usize::from(moves & to_second);
         }
-        memory::append(list, PAIRS, &renamed[..found])
+        (moved.front, moved.back, *stale) = (front, back, kept);
+        Ok(())
+    }
+
+    /// Takes what has been moved here, behind what has been kept, and adds up what is equal; names are below `end`.
+    pub fn take(&mut self, moved: [&[Pair]; 2], end: u16) -> Result<()> {
+        let Self { list, stale, places, .. } = self;
+        let most = *stale + moved.iter().map(|moved| moved.len()).sum::<usize>();
+        let mut found = 0;
+        if most > *stale {
+            places.clear(0..end)?;
+            memory::lengthen(list, PAIRS, most)?;
+            let list = &mut list[*stale..];
+            for moved in moved.into_iter().flatten() {
+                let place = places.number([moved.a, moved.b], found as u32)? as usize;
+                let (mut pair, is_new) = (*moved, place == found);
+                pair.boundary.add(&list[place].boundary.if_so(!is_new));
+                list[place] = pair;
+                found += usize::from(is_new);
+            }
+        }
+        list.truncate(*stale + found);
+        Ok(())
+    }
+}
+
+/// Pairs that move as regions get other names: to a first list from the front on, and to a second one from the back.
+#[derive(Default)]
+pub(crate) struct Moved {
+    pairs: Array<Pair>,
+    front: usize,
+    back: usize,
+}
+
+impl Moved {
+    pub fn to_first(&self) -> &[Pair] {
+        &self.pairs[..self.front]
+    }
+
+    pub fn to_second(&self) -> &[Pair] {
+        &self.pairs[self.back..]
     }
 }
 
@@ -211,24 +245,32 @@ mod tests {
             }
         }
         assert_eq!(sums_of(&pairs), wanted);
-        for parts in [90, 20, 3, 1] {
+        let (mut moved, mut second) = (Moved::default(), Pairs::default());
+        for (parts, several) in [(90, false), (20, true), (3, true), (1, false)] {
             // Some regions become one, others stay as they are, with their costs.
             pairs.list.iter_mut().for_each(|pair| pair.cost = 7);
             let names: Vec<u32> =
                 (0..200).map(|label| if label < 150 { label % parts } else { label }).collect();
             let changed: Vec<bool> = (0..200).map(|label| label < parts).collect();
-            pairs.rename(&names, &changed).unwrap();
+            pairs.rename(&names, &changed, several, &mut moved).unwrap();
+            pairs.take([moved.to_first(), &[]], 200).unwrap();
+            second.clear(0..0).unwrap();
+            second.take([&[], moved.to_second()], 200).unwrap();
             let mut next = Sums::new();
             for (&[a, b], &(length, contrast)) in &wanted {
                 add(&mut next, names[usize::from(a)] as u16, names[usize::from(b)] as u16, length, contrast);
             }
             wanted = next;
-            assert_eq!(sums_of(&pairs), wanted);
+            assert_eq!(several, second.list.iter().any(|pair| pair.a % 2 == 1));
+            let mut found = sums_of(&pairs);
+            found.extend(sums_of(&second));
+            assert_eq!(found, wanted);
             for (i, pair) in pairs.list.iter().enumerate() {
                 let is_stale = [pair.a, pair.b].iter().any(|&label| changed[usize::from(label)]);
                 assert_eq!(is_stale, i >= pairs.stale);
                 assert!(is_stale || pair.cost == 7);
             }
+            pairs.list.extend_from_slice(&second.list);
         }
     }
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MPL-2.0
+//! All pairs of a round in one part, or in two for as many threads. Which pair is in which part shows nowhere.
+
+use super::costs::list_costs;
+use super::pairs::{Moved, Pair, Pairs};
+use super::{Mean, Plan};
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+
+/// What memory is for, in errors.
+const REGIONS: &str = "regions to merge";
+/// Selects nothing.
+pub(super) const NONE: u64 = u64::MAX;
+/// Pairs from which on a pass is worth another thread's while.
+const MANY_PAIRS: usize = 1500;
+
+#[derive(Default)]
+struct Part {
+    pairs: Pairs,
+    /// Bits of the least cost of each region's pairs here, and the neighbor that has it.
+    selected: Array<u64>,
+}
+
+impl Part {
+    /// Computes the costs that are not known, and selects the least of each region that is left.
+    fn select(&mut self, plan: &Plan, means: &[Mean], left: &[u32]) {
+        let Self { pairs, selected } = self;
+        list_costs(&mut pairs.list[pairs.stale..], means, plan);
+        for &region in left {
+            selected[region as usize] = NONE;
+        }
+        for pair in &pairs.list {
+            let [a, b] = [usize::from(pair.a), usize::from(pair.b)];
+            let cost = u64::from(pair.cost) << 32;
+            selected[a] = selected[a].min(cost | b as u64);
+            selected[b] = selected[b].min(cost | a as u64);
+        }
+    }
+}
+
+/// The pairs of regions that are left.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// The second one is empty where one thread does all.
+    parts: [Part; 2],
+    /// What each gives to others as regions get other names.
+    moved: [Moved; 2],
+    several: bool,
+}
+
+impl Parts {
+    /// Begins with the pairs of as many superpixels; `pairs` gets memory to be used again.
+    pub fn begin(&mut self, pairs: &mut Pairs, superpixels: usize, several: bool) -> Result<()> {
+        self.several = several;
+        let [first, second] = &mut self.parts;
+        std::mem::swap(&mut first.pairs, pairs);
+        let kept = if several { first.pairs.list.len() / 2 } else { first.pairs.list.len() };
+        second.pairs.clear(0..0)?;
+        memory::append(&mut second.pairs.list, REGIONS, &first.pairs.list[kept..])?;
+        first.pairs.list.truncate(kept);
+        for part in &mut self.parts {
+            memory::resize(&mut part.selected, REGIONS, superpixels, NONE)?;
+        }
+        Ok(())
+    }
+
+    pub fn pairs_mut(&mut self) -> impl Iterator<Item = &mut Pair> {
+        self.parts.iter_mut().flat_map(|part| part.pairs.list.iter_mut())
+    }
+
+    /// Bits of the least cost of a region's pairs, and the neighbor that has it; or [`NONE`].
+    pub fn selected(&self) -> &[u64] {
+        &self.parts[0].selected
+    }
+
+    /// Lets every region that is left select a neighbor.
+    pub fn select(&mut self, plan: &Plan, means: &[Mean], left: &[u32]) -> Result<()> {
+        let (several, worth_it) = (self.several, self.is_worth_it());
+        let [first, second] = &mut self.parts;
+        let select = |part: &mut Part| {
+            part.select(plan, means, left);
+            Ok(())
+        };
+        both(worth_it, || select(first), || select(second))?;
+        for &region in if several { left } else { &[] } {
+            let selected = &mut first.selected[region as usize];
+            *selected = (*selected).min(second.selected[region as usize]);
+        }
+        Ok(())
+    }
+
+    /// Names the regions of all pairs anew; pairs within one go, and equal ones add up.
+    pub fn rename(&mut self, names: &[u32], has_changed: &[bool]) -> Result<()> {
+        let (several, worth_it) = (self.several, self.is_worth_it());
+        let Self {
+            parts: [Part { pairs: first, .. }, Part { pairs: second, .. }], moved: [one, other], ..
+        } = self;
+        both(
+            worth_it,
+            || first.rename(names, has_changed, several, one),
+            || second.rename(names, has_changed, several, other),
+        )?;
+        let n = names.len() as u16;
+        both(
+            worth_it,
+            || first.take([one.to_first(), other.to_first()], n),
+            || second.take([one.to_second(), other.to_second()], n),
+        )
+    }
+
+    fn is_worth_it(&self) -> bool {
+        self.several && self.parts.iter().map(|part| part.pairs.list.len()).sum::<usize>() >= MANY_PAIRS
+    }
+}
+
+/// Does both, at the same time if another thread is worth its while.
+fn both(
+    worth_it: bool,
+    one: impl FnOnce() -> Result<()> + Send,
+    other: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
+    if worth_it {
+        let (one, other) = rayon::join(one, other);
+        one.and(other)
+    } else {
+        one()?;
+        other()
+    }
+}
