@@ -20,11 +20,12 @@ use pictures::{Buffer, Picture, clip};
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 14] = [
+const FUNCTIONS: [&str; 15] = [
+    "compare_sides_body",
     "density_row_body",
     "ingest_row_body",
     "link_row_body",
-    "list_contrasts_body",
+    "list_costs_body",
     "lsc_assign_band_body",
     "lsc_label_band_body",
     "means_body",
