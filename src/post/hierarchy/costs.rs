@@ -131,21 +131,24 @@ mod tests {
     use crate::color::ColorSpace;
     use crate::image::Geometry;
 
-    /// Numbers of any size, up to a bound.
+    /// Numbers of any size, below a bound.
     struct Numbers(u64);
 
     impl Numbers {
         fn below(&mut self, bound: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let bits = (self.0 >> 33) % (u64::from(bound.ilog2()) + 2);
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (self.0 >> 16).min((1 << bits) - 1 & self.0 >> 16) % bound
+            let mut next = || {
+                self.0 =
+                    self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                self.0 >> 32
+            };
+            let bits = next() % (u64::from(bound.ilog2()) + 2);
+            (next() << 31 ^ next()) % (1 << bits) % bound
         }
     }
 
     #[test]
     fn costs_are_those_of_the_plan() {
-        let mut numbers = Numbers(1);
+        let (mut numbers, mut all_exact) = (Numbers(1), [0; 2]);
         for (w, h) in [(64, 48), (1920, 1080), (16384, 16384)] {
             let geometry = Geometry::new(w, h).unwrap();
             for compactness in [0.0, 0.01, 4.0, 100.0] {
@@ -168,6 +171,18 @@ mod tests {
                         Pair { a, b, cost: 0, boundary: Boundary { length, held, contrast } }
                     })
                     .collect();
+                for pairs in pairs.as_chunks::<LANES>().0 {
+                    let (mut costs, mut exact) = ([0; LANES], [false; LANES]);
+                    Terms::of(pairs, &means).list_costs(&plan, &mut costs, &mut exact);
+                    for ((pair, cost), exact) in pairs.iter().zip(costs).zip(exact) {
+                        let [a, b] = [pair.a, pair.b].map(|region| &means[usize::from(region)]);
+                        assert!(
+                            !exact || cost == plan.cost(a, b, &pair.boundary),
+                            "{pair:?} {a:?} {b:?} {plan:?}"
+                        );
+                        all_exact[usize::from(exact)] += 1;
+                    }
+                }
                 list_costs(&mut pairs, &means, &plan);
                 for pair in &pairs {
                     let [a, b] = [pair.a, pair.b].map(|region| &means[usize::from(region)]);
@@ -175,5 +190,7 @@ mod tests {
                 }
             }
         }
+        // Numbers that fit are many, and not all.
+        assert!(all_exact.iter().all(|&count| count > 2000), "{all_exact:?}");
     }
 }
