@@ -29,6 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "temporal/motion.rs",
             "temporal/picture.rs",
             "temporal/reassign.rs",
+            "temporal/samples.rs",
         ],
     ),
     ("shared buffers", &["buffers/*.rs"]),

@@ -66,6 +66,7 @@ mod motion;
 pub(crate) mod picture;
 pub(crate) mod predict;
 mod reassign;
+mod samples;
 pub(crate) mod state;
 
 use std::ops::Sub;
@@ -122,7 +123,6 @@ pub(crate) fn track_step(grid: &Grid) -> usize {
 }
 
 /// Most samples of a step `track_step` in the cells around a slot's.
-#[cfg(feature = "cuda")]
 pub(crate) fn track_points(grid: &Grid, geometry: Geometry) -> usize {
     let (cell, step) = (grid.step as usize, track_step(grid));
     let most = |cells: u32, side: u32| {

@@ -88,12 +88,18 @@ pub(super) struct Naming {
     pub wanted: Array<Option<(usize, [i32; 2])>>,
 }
 
-/// Room for the samples of a region.
+/// Room for the samples of regions, see `samples.rs`.
 #[derive(Default)]
 pub(super) struct Samples {
-    /// Row in the upper half, and column.
+    /// Of the regions of three rows of slots: what their samples add up to, and where in the cells around these are.
+    pub sums: Array<u64>,
+    pub codes: Array<u16>,
+    /// Of the samples of a row: what each adds, and the column of cells that it is in.
+    pub row: Array<u64>,
+    pub cells: Array<u16>,
+    /// Of one region, row in the upper half, and column.
     pub places: Array<u32>,
-    /// Their pixels, and the last frame's features there; their channels, too, so that no shift unpacks them again.
+    /// Its pixels, and the last frame's features there; their channels, too, so that no shift unpacks them again.
     pub at: Array<i32>,
     pub features: Array<u32>,
     pub channels: [Array<u32>; 3],
@@ -104,6 +110,8 @@ pub(super) struct Samples {
 pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
     pub differences: Array<u64>,
+    /// Where the slot of each of the last frame's regions is.
+    pub homes: Array<u32>,
     /// Samples of regions, for each part of the slots that is worked on at a time.
     pub samples: Vec<Samples>,
     /// The claims on each cell, round by round: of each round the largest, 0 where there was none, as before and after the stage.
