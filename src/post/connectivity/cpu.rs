@@ -30,11 +30,16 @@ const MANY_COMPONENTS: usize = 10_000;
 /// Writes the label of a run, and at will over the runs behind it, which come next: most are short, and one store does.
 #[inline(always)]
 fn write_run(row: &mut [u16], columns: Range<usize>, label: u16) {
-    const PIECE: usize = 16;
-    for x in columns.clone().step_by(PIECE) {
+    const PIECE: usize = 32;
+    let mut x = columns.start;
+    loop {
         match row[x..].first_chunk_mut() {
             Some(piece) => *piece = [label; PIECE],
-            None => row[x..columns.end].fill(label),
+            None => return row[x..columns.end].fill(label),
+        }
+        x += PIECE;
+        if x >= columns.end {
+            return;
         }
     }
 }
