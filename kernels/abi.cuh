@@ -680,6 +680,8 @@ struct TemporalArgs {
   u32 unlike[2];     // eighths of the variance, and more by square, that thumbnails differ by after a cut
   u32 in_regions;    // superpixels are merged to an exact number of regions
   u32 name_blocks;   // most blocks that name regions
+  u32 flat_px;       // by how much a sample has to differ for each px that its region would move by, in 1/FLAT_ONE
+  u32 flat_most;     // and by how much at most
 };
 ABI(TemporalArgs, square_log, 0);
 ABI(TemporalArgs, thumbnail, 4);
@@ -697,7 +699,9 @@ ABI(TemporalArgs, connectivity, 56);
 ABI(TemporalArgs, unlike, 60);
 ABI(TemporalArgs, in_regions, 68);
 ABI(TemporalArgs, name_blocks, 72);
-ABI_SIZE(TemporalArgs, 76);
+ABI(TemporalArgs, flat_px, 76);
+ABI(TemporalArgs, flat_most, 80);
+ABI_SIZE(TemporalArgs, 84);
 
 // Where everything is in this frame; `last` is of the frame before.
 struct Temporal {

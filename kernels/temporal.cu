@@ -372,8 +372,7 @@ KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs g
         best.offer<9>(around, around_sums, noise);
       }
       const u32 length = max(abs(best.shift.x), abs(best.shift.y));
-      const u32 flat = TRACK_FLAT_PX * length;
-      if (sums[0] < (args.in_regions ? min(flat, TRACK_FLAT_MOST) : flat) * count) best.shift = {0, 0};
+      if (sums[0] < min(args.flat_px * length / FLAT_ONE, args.flat_most) * count) best.shift = {0, 0};
     }
     if (best.shift.x != own.x || best.shift.y != own.y) {
       slot.velocity[0] = POSITION_UNIT * best.shift.x - shift[0];

@@ -14,8 +14,7 @@
 #define TRACK_MARGIN 8
 #define TRACK_NOISE 3
 #define TRACK_FLAT 30u
-#define TRACK_FLAT_PX 6u
-#define TRACK_FLAT_MOST 120u
+#define FLAT_ONE 256u
 #define TRACK_HOP 2
 // Most shifts of the picture that are looked at.
 #define SHIFTS 289

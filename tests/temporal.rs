@@ -217,6 +217,39 @@ fn identities_go_with_a_pan() {
     assert!(f64::from(kept) > 0.8 * f64::from(all), "{kept} of {all} pixels keep their identity");
 }
 
+/// The same scene, with the same motion, of which each px is four by four.
+#[test]
+fn a_fast_pan_of_many_pixels_is_no_cut() {
+    for scale in [1, 4] {
+        let geometry = Geometry::new(864 * scale, 60 * scale).unwrap();
+        let info = FrameInfo::new(geometry, PixelFormat::Rgb);
+        let mut engine = engine(2, &temporal(16), info);
+        let mut last = BTreeSet::new();
+        for i in 0..3 {
+            let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
+            let stride = buffer.strides[0];
+            for (y, row) in buffer.planes[0].chunks_mut(stride).take(geometry.height() as usize).enumerate() {
+                for (x, pixel) in row.chunks_mut(3).take(geometry.width() as usize).enumerate() {
+                    let [u, v] = [
+                        (x as f64 / f64::from(scale) - 26.0 * f64::from(i)) / 23.0,
+                        y as f64 / f64::from(scale) / 17.0,
+                    ];
+                    let value = 128.0 + 30.0 * u.sin() + 25.0 * (0.37 * u + v).cos() + 20.0 * (2.9 * u).sin();
+                    pixel.copy_from_slice(&[value as u8, (0.8 * value) as u8, (255.0 - value) as u8]);
+                }
+            }
+            let own: BTreeSet<u32> = ids(&segment(&mut engine, &buffer).1).into_iter().collect();
+            let kept = own.intersection(&last).count();
+            assert!(
+                i == 0 || 2 * kept > last.len(),
+                "{scale}: frame {i} keeps {kept} of {} identities",
+                last.len()
+            );
+            last = own;
+        }
+    }
+}
+
 #[test]
 fn a_cut_ends_every_identity_and_a_pan_none_but_those_that_leave() {
     let geometry = Geometry::new(160, 120).unwrap();

@@ -140,6 +140,17 @@ fn still_pictures_equal_the_specification() {
     }
 }
 
+/// Beyond 864 px a side what is flat moves more easily.
+#[test]
+fn long_frames_equal_the_specification() {
+    for (w, h, motion) in [(1300, 40, [23, 0]), (40, 2000, [-1, 37])] {
+        let clip = clip(size(w, h), PixelFormat::Rgb, 7, 4, motion, None);
+        let seen = differ(&params(12, slic(10.0, false)), &clip, None)
+            .unwrap_or_else(|what| panic!("{w}x{h}: {what}"));
+        assert!(seen.tracked > 0 && seen.cuts == 0, "{w}x{h}: {seen:?}");
+    }
+}
+
 /// Frames of few cells, few samples, no thumbnail, and of a cell for each pixel.
 #[test]
 fn small_sizes_equal_the_specification() {

@@ -415,6 +415,8 @@ arguments! {
         unlike: [u32; 2],
         in_regions: u32,
         name_blocks: u32,
+        flat_px: u32,
+        flat_most: u32,
     }
 
     struct Temporal {

@@ -144,6 +144,8 @@ impl State {
                 unlike: temporal.unlike,
                 in_regions: u32::from(temporal.in_regions),
                 name_blocks: name_blocks as u32,
+                flat_px: temporal.flat_px,
+                flat_most: temporal.flat_most(),
             },
             cells: cells as u32,
             warm: false,
@@ -188,7 +190,7 @@ impl State {
     /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
     pub fn change(&mut self, cuda: &Cuda, plan: &Plan, growth: Option<f64>) -> Result<()> {
         (self.args.inertia, self.args.sure) = (plan.inertia, plan.sure);
-        self.args.in_regions = u32::from(plan.in_regions);
+        (self.args.in_regions, self.args.flat_most) = (u32::from(plan.in_regions), plan.flat_most());
         if growth == Some(1.0) {
             return Ok(());
         }

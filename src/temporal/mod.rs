@@ -20,7 +20,8 @@
 //! (sum of absolute differences; positions outside count as the nearest inside). The shift is none, unless that of the last
 //! frame or that of the picture is clearly better; then the best of the eight at 2 px around, and of the eight at 1 px.
 //! It is none, too, where the samples hardly differ without one, and the further the shift the more they have to differ:
-//! what is flat is not seen to move. Superpixels of an exact number of regions have to differ by no more than for 20 px: they are
+//! what is flat is not seen to move. In frames of more px a scene moves by more of them and differs less from one to the next, so that a
+//! px asks for less. Superpixels of an exact number of regions have to differ by no more than for 20 px: they are
 //! small, and of a fast pan most would stay.
 //!
 //! *Reassign.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
@@ -109,10 +110,14 @@ pub(crate) const TRACK_MARGIN: u32 = 8;
 pub(crate) const TRACK_NOISE: u32 = 3;
 /// A region whose samples differ by less than this, each, from the pixels at their positions stays: it is too flat to tell.
 pub(crate) const TRACK_FLAT: u32 = 30;
-/// So does one where that is less than this for each px, along the longer axis, that it would move by.
-pub(crate) const TRACK_FLAT_PX: u32 = 6;
+/// So does one where that is less than this for each px, along the longer axis, that it would move by, in a frame whose longer side has no
+/// more than [`TRACK_FLAT_SIDE`] px; in larger ones in inverse proportion to that side.
+const TRACK_FLAT_PX: u32 = 6;
+const TRACK_FLAT_SIDE: u32 = 864;
+/// One in the fixed point of what a px asks for.
+pub(crate) const FLAT_ONE: u32 = 256;
 /// The most of the latter that superpixels of an exact number of regions have to differ by.
-pub(crate) const TRACK_FLAT_MOST: u32 = 120;
+const TRACK_FLAT_MOST: u32 = 120;
 /// Distances in px at which better shifts are looked for around the best.
 pub(crate) const TRACK_HOPS: [i32; 2] = [2, 1];
 
@@ -178,6 +183,8 @@ pub struct Plan {
     pub(crate) masked: bool,
     /// Whether superpixels are merged to an exact number of regions.
     pub(crate) in_regions: bool,
+    /// What [`TRACK_FLAT_PX`] is in frames of this size, in 1/[`FLAT_ONE`].
+    pub(crate) flat_px: u32,
 }
 
 impl Plan {
@@ -205,13 +212,18 @@ impl Plan {
             unlike: if in_slots { [UNLIKE[0], 0] } else { [UNLIKE[1], UNLIKE_NOISE] },
             masked: false,
             in_regions: false,
+            flat_px: FLAT_ONE * TRACK_FLAT_PX * TRACK_FLAT_SIDE / width.max(height).max(TRACK_FLAT_SIDE),
         }
     }
 
     /// By how much each sample of a region has to differ for it to move by so many px along the longer axis.
     pub(crate) fn flat(&self, length: u32) -> u32 {
-        let most = if self.in_regions { TRACK_FLAT_MOST } else { u32::MAX };
-        TRACK_FLAT.max((TRACK_FLAT_PX * length).min(most))
+        TRACK_FLAT.max((self.flat_px * length / FLAT_ONE).min(self.flat_most()))
+    }
+
+    /// The most that is asked for however far it would move.
+    pub(crate) fn flat_most(&self) -> u32 {
+        if self.in_regions { TRACK_FLAT_MOST } else { u32::MAX }
     }
 
     /// Number of shifts that are looked at.

@@ -437,6 +437,9 @@ impl Stream {
         let (step, sample) = (self.grid().step() as usize, self.grid().sample_step() as usize);
         let lattice = self.lattice(sample * (step / 8).div_ceil(sample).max(1));
         let most = if self.params.hierarchy.regions > 0 { 120 } else { i64::MAX };
+        // Six quanta a px, fewer in frames with a side above 864 px, in 1/256.
+        let [w, h] = self.sides();
+        let px = 6 * 256 * 864 / w.max(h).max(864);
         let mut tracked = 0;
         for k in 0..last.slots.len() {
             let Some(region) = last.slots[k].region else { continue };
@@ -453,7 +456,7 @@ impl Stream {
                 samples.iter().map(pair).map(|(now, before)| color_difference(now, before)).sum()
             };
             let still = difference([0, 0]);
-            let flat = |by: Pair| still < n * 30.max((6 * by[0].abs().max(by[1].abs())).min(most));
+            let flat = |by: Pair| still < n * 30.max((px * by[0].abs().max(by[1].abs()) / 256).min(most));
             let own = whole_px(add(shift, last.slots[k].motion));
             let mut best = ([0, 0], still);
             if !flat([0, 0]) {
