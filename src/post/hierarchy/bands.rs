@@ -3,14 +3,24 @@
 
 use std::ops::Range;
 
-use super::pairs::Pairs;
+use super::Boundary;
+use super::pairs::{Moved, Pair};
 use crate::color::unpack;
+use crate::cpu::chunk;
 use crate::cpu::level::by_level;
-use crate::cpu::{chunk, memory};
+use crate::cpu::memory::{self, Array};
 use crate::error::Result;
-use crate::image::Labels;
+use crate::image::{Labels, NO_LABEL};
 use crate::post::runs::{BLOCK, FEW, WORD, differences};
 
+/// What memory is for, in errors.
+const PIECES: &str = "boundaries of regions";
+/// Bits of a label.
+const BITS: u32 = u16::BITS;
+/// Pixels of a band for each of its slots: a row of superpixels has far fewer pairs than there are slots.
+const SLOT_PIXELS: usize = 128;
+const LEAST_SLOTS: usize = 64;
+const MOST_SLOTS: usize = 1 << 14;
 /// Features that are worked on together.
 const LANES: usize = 16;
 /// By how many rows pixels are asked for before they are read.
@@ -23,7 +33,7 @@ by_level! {
 
 #[inline(always)]
 fn compare_sides_body(sides: &mut Sides, count: usize) {
-    let Sides { labels: [low, high], features: [near, far], contrasts } = sides;
+    let Sides { labels: [one, other], features: [near, far], pairs, contrasts } = sides;
     let (near, far) = (near.as_chunks::<LANES>().0, far.as_chunks::<LANES>().0);
     let contrasts = contrasts.as_chunks_mut::<LANES>().0;
     for ((contrasts, near), far) in contrasts.iter_mut().zip(near).zip(far).take(count.div_ceil(LANES)) {
@@ -32,10 +42,11 @@ fn compare_sides_body(sides: &mut Sides, count: usize) {
             *contrast = (a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])) as u16;
         }
     }
-    let (low, high) = (low.as_chunks_mut::<LANES>().0, high.as_chunks_mut::<LANES>().0);
-    for (low, high) in low.iter_mut().zip(high).take(count.div_ceil(LANES)) {
-        for (low, high) in low.iter_mut().zip(high) {
-            (*low, *high) = ((*low).min(*high), (*low).max(*high));
+    let (one, other) = (one.as_chunks::<LANES>().0, other.as_chunks::<LANES>().0);
+    let pairs = pairs.as_chunks_mut::<LANES>().0;
+    for ((pairs, one), other) in pairs.iter_mut().zip(one).zip(other).take(count.div_ceil(LANES)) {
+        for ((pair, &one), &other) in pairs.iter_mut().zip(one).zip(other) {
+            *pair = u32::from(one.min(other)) << BITS | u32::from(one.max(other));
         }
     }
 }
@@ -56,16 +67,17 @@ impl Pixels<'_> {
 /// Room for the pixels of a block that have another label than their neighbor, and for what is written behind them.
 const SIDES: usize = BLOCK + FEW.next_multiple_of(LANES);
 
-/// Pixels on both sides of boundaries: labels, of which the first becomes the lower one, and features, with their differences.
+/// Pixels on both sides of boundaries: labels, features, and what follows from both: pairs, the lower label first, and differences.
 struct Sides {
     labels: [[u16; SIDES]; 2],
     features: [[u32; SIDES]; 2],
+    pairs: [u32; SIDES],
     contrasts: [u16; SIDES],
 }
 
 impl Sides {
     fn new() -> Self {
-        Self { labels: [[0; SIDES]; 2], features: [[0; SIDES]; 2], contrasts: [0; SIDES] }
+        Self { labels: [[0; SIDES]; 2], features: [[0; SIDES]; 2], pairs: [0; SIDES], contrasts: [0; SIDES] }
     }
 
     /// Lists those of a word whose labels differ behind `found` others; returns how many there are then.
@@ -93,23 +105,37 @@ impl Sides {
     }
 }
 
+/// What is between two labels in some rows.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    /// The lower label first; 0 is no pair.
+    labels: u32,
+    length: u32,
+    contrast: u64,
+}
+
 /// The rows of one task, and the pairs of labels that touch in them or below them.
 pub(super) struct Band {
-    pub pairs: Pairs,
-    /// From the least of their lower labels to behind the highest, and those that no other band has.
-    pub lows: Range<u16>,
-    pub alone: Range<u16>,
+    /// Pieces of boundaries, of which two labels may have several.
+    pub pieces: Moved,
+    /// Pieces that grow, at places that follow from their labels; a power of two. Another pair takes the place of what is there.
+    slots: Array<Piece>,
+    /// Of the rows.
+    pixels: usize,
     sides: Sides,
 }
 
 impl Band {
-    pub fn new() -> Self {
-        Self { pairs: Pairs::default(), lows: 0..0, alone: 0..0, sides: Sides::new() }
+    pub fn new(pixels: usize) -> Self {
+        Self { pieces: Moved::default(), slots: Array::new(), pixels, sides: Sides::new() }
     }
 
     pub fn measure(&mut self, features: &[u32], labels: &Labels<'_>, rows: Range<usize>) -> Result<()> {
         let (width, height) = (labels.geometry().width as usize, labels.geometry().height as usize);
         let row = |y: usize| Pixels { labels: labels.row(y), features: &features[y * width..][..width] };
+        let slots = (self.pixels / SLOT_PIXELS).next_power_of_two().clamp(LEAST_SLOTS, MOST_SLOTS);
+        memory::refill(&mut self.slots, PIECES, slots, Piece::default())?;
+        self.pieces.clear();
         for y in rows {
             let (own, ahead) = (row(y), row((y + AHEAD).min(height - 1)));
             self.add_rows(own.columns(0..width - 1), own.columns(1..width), ahead.labels)?;
@@ -117,7 +143,8 @@ impl Band {
                 self.add_rows(own, row(y + 1), ahead.features)?;
             }
         }
-        Ok(())
+        let Self { pieces, slots, .. } = self;
+        slots.iter().try_for_each(|&piece| keep(piece, pieces))
     }
 
     /// Adds what is between the pixels of two rows, and asks for what is read `ahead` as it goes.
@@ -132,7 +159,7 @@ impl Band {
     }
 
     fn add_block(&mut self, one: Pixels<'_>, other: Pixels<'_>) -> Result<()> {
-        let Self { pairs, sides, .. } = self;
+        let sides = &mut self.sides;
         let (mut found, both) = (0, [one, other]);
         let [(one, rest), (other, other_rest)] = both.map(|pixels| pixels.labels.as_chunks());
         let [(near, near_rest), (far, far_rest)] = both.map(|pixels| pixels.features.as_chunks());
@@ -145,7 +172,34 @@ impl Band {
             found = sides.list_word(labels.each_ref(), features.each_ref(), found);
         }
         compare_sides(sides, found);
-        let Sides { labels: [low, high], contrasts, .. } = &*sides;
-        pairs.add_pixels(&low[..found], &high[..found], &contrasts[..found])
+        let Sides { pairs, contrasts, .. } = &self.sides;
+        add_pixels(&pairs[..found], &contrasts[..found], &mut self.slots, &mut self.pieces)
     }
+}
+
+/// Adds pixels to the pieces of their pairs.
+#[inline(never)]
+fn add_pixels(pairs: &[u32], contrasts: &[u16], slots: &mut [Piece], pieces: &mut Moved) -> Result<()> {
+    let shift = u32::BITS - slots.len().ilog2();
+    for (&labels, &contrast) in pairs.iter().zip(contrasts) {
+        let piece = &mut slots[(labels.wrapping_mul(0x9e37_79b1) >> shift) as usize];
+        if piece.labels != labels {
+            keep(*piece, pieces)?;
+            *piece = Piece { labels, ..Piece::default() };
+        }
+        piece.length += 1;
+        piece.contrast += u64::from(contrast);
+    }
+    Ok(())
+}
+
+/// Keeps a piece that has ended, unless there is none or it is beside what is outside of a mask, which touches nothing.
+#[inline(never)]
+fn keep(piece: Piece, pieces: &mut Moved) -> Result<()> {
+    let Piece { labels, length, contrast } = piece;
+    let [a, b] = [labels >> BITS, labels].map(|label| label as u16);
+    if length == 0 || b == NO_LABEL {
+        return Ok(());
+    }
+    pieces.push(Pair { a, b, cost: 0, boundary: Boundary { length, held: 0, contrast } })
 }

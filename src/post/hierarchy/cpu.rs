@@ -13,7 +13,6 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
-use crate::post::statistics::cpu::label_span;
 use crate::temporal::merged::Part;
 
 /// What memory is for, in errors.
@@ -22,7 +21,7 @@ const REGIONS: &str = "regions to merge";
 const NAMES: usize = NO_LABEL as usize + 1;
 /// Bands for each thread, where there are several: what one thread does late another does.
 const BANDS: usize = 2;
-/// Rows of a band at least: pairs in two bands are added up by one thread.
+/// Rows of a band at least.
 const LEAST_ROWS: usize = 16;
 
 pub(crate) struct Hierarchy {
@@ -49,7 +48,7 @@ impl Hierarchy {
             geometry,
             plan,
             rows,
-            bands: (0..height.div_ceil(rows)).map(|_| Band::new()).collect(),
+            bands: (0..height.div_ceil(rows)).map(|_| Band::new(rows * geometry.width as usize)).collect(),
             graph: Graph::default(),
             labels: Array::new(),
             names: Array::new(),
@@ -62,17 +61,10 @@ impl Hierarchy {
         let (height, rows) = (geometry.height as usize, *rows);
         let superpixels =
             sums.iter().map(|sums| Sums { count: sums.area, color: sums.color, position: sums.position });
+        let several = cpu.threads() > 1;
         let measure = |(i, band): (usize, &mut Band)| {
-            let rows = i * rows..((i + 1) * rows).min(height);
-            // The first band takes what the others have.
-            let own = match i {
-                0 => 0..sums.len() as u16,
-                _ => label_span(labels, rows.start..(rows.end + 1).min(height)),
-            };
-            band.pairs.clear(own)?;
-            band.measure(features, labels, rows)?;
-            band.lows = band.pairs.lows();
-            Ok(())
+            band.pieces.several = several;
+            band.measure(features, labels, i * rows..((i + 1) * rows).min(height))
         };
         let (begun, measured) = cpu.run(|| {
             rayon::join(
@@ -81,22 +73,7 @@ impl Hierarchy {
             )
         });
         begun.and(measured)?;
-        // Lower labels that are in one band alone: behind those of the bands above, before those of the bands below.
-        let (mut above, mut below) = (0, NO_LABEL);
-        for band in bands.iter_mut() {
-            band.alone.start = above;
-            above = above.max(band.lows.end);
-        }
-        for band in bands.iter_mut().rev() {
-            band.alone.end = below;
-            below = below.min(band.lows.start);
-        }
-        let Some((first, others)) = bands.split_first_mut() else { return Ok(()) };
-        for band in others {
-            first.pairs.append(&band.pairs, band.alone.clone())?;
-        }
-        first.pairs.drop_outside();
-        graph.take(&mut first.pairs, cpu.threads() > 1)
+        graph.take(bands.iter().map(|band| &band.pieces), several)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {

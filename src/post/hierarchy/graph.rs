@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The rounds of the hierarchy over regions and pairs, and the cut; no pixel is looked at.
 
-use super::pairs::Pairs;
+use super::pairs::Moved;
 use super::parts::{NONE, Parts};
 use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
 use crate::cpu::memory::{self, Array};
@@ -83,9 +83,13 @@ impl Graph {
         }
     }
 
-    /// Takes the pairs of superpixels, in place of memory to be used again; `several` threads may work on them.
-    pub fn take(&mut self, pairs: &mut Pairs, several: bool) -> Result<()> {
-        self.pairs.begin(pairs, self.sums.len(), several)
+    /// Takes the pairs of superpixels, in pieces; `several` threads may work on them.
+    pub fn take<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
+        several: bool,
+    ) -> Result<()> {
+        self.pairs.begin(pieces, self.sums.len(), several)
     }
 
     /// Merges as far as the plan needs.

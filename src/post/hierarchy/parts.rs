@@ -25,11 +25,12 @@ impl Part {
     /// Computes the costs that are not known, and selects the least of each region that is left.
     fn select(&mut self, plan: &Plan, means: &[Mean], left: &[u32]) {
         let Self { pairs, selected } = self;
-        list_costs(&mut pairs.list[pairs.stale..], means, plan);
+        let stale = pairs.stale;
+        list_costs(&mut pairs.list_mut()[stale..], means, plan);
         for &region in left {
             selected[region as usize] = NONE;
         }
-        for pair in &pairs.list {
+        for pair in pairs.list() {
             let [a, b] = [usize::from(pair.a), usize::from(pair.b)];
             let cost = u64::from(pair.cost) << 32;
             selected[a] = selected[a].min(cost | b as u64);
@@ -43,29 +44,43 @@ impl Part {
 pub(super) struct Parts {
     /// The second one is empty where one thread does all.
     parts: [Part; 2],
-    /// What each gives to others as regions get other names.
+    /// What each gives to both as regions get other names.
     moved: [Moved; 2],
     several: bool,
 }
 
 impl Parts {
-    /// Begins with the pairs of as many superpixels; `pairs` gets memory to be used again.
-    pub fn begin(&mut self, pairs: &mut Pairs, superpixels: usize, several: bool) -> Result<()> {
+    /// Begins with the pairs of as many superpixels, in pieces.
+    pub fn begin<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
+        superpixels: usize,
+        several: bool,
+    ) -> Result<()> {
         self.several = several;
-        let [first, second] = &mut self.parts;
-        std::mem::swap(&mut first.pairs, pairs);
-        let kept = if several { first.pairs.list.len() / 2 } else { first.pairs.list.len() };
-        second.pairs.clear(0..0)?;
-        memory::append(&mut second.pairs.list, REGIONS, &first.pairs.list[kept..])?;
-        first.pairs.list.truncate(kept);
+        self.moved.iter_mut().for_each(|moved| moved.several = several);
         for part in &mut self.parts {
+            part.pairs.clear();
             memory::resize(&mut part.selected, REGIONS, superpixels, NONE)?;
         }
-        Ok(())
+        self.take(several, pieces, superpixels)
+    }
+
+    /// Takes what is on its way to the parts.
+    fn take<'a>(
+        &mut self,
+        worth_it: bool,
+        moved: impl Iterator<Item = &'a Moved> + Clone + Send,
+        labels: usize,
+    ) -> Result<()> {
+        let [Part { pairs: first, .. }, Part { pairs: second, .. }] = &mut self.parts;
+        let to = |i: usize| moved.clone().map(move |moved| &moved.to[i][..]);
+        let (one, other) = (to(0), to(1));
+        both(worth_it, || first.take(one, labels), || second.take(other, labels))
     }
 
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = &mut Pair> {
-        self.parts.iter_mut().flat_map(|part| part.pairs.list.iter_mut())
+        self.parts.iter_mut().flat_map(|part| part.pairs.list_mut())
     }
 
     /// Bits of the least cost of a region's pairs, and the neighbor that has it; or [`NONE`].
@@ -91,25 +106,22 @@ impl Parts {
 
     /// Names the regions of all pairs anew; pairs within one go, and equal ones add up.
     pub fn rename(&mut self, names: &[u32], has_changed: &[bool]) -> Result<()> {
-        let (several, worth_it) = (self.several, self.is_worth_it());
-        let Self {
-            parts: [Part { pairs: first, .. }, Part { pairs: second, .. }], moved: [one, other], ..
-        } = self;
+        let worth_it = self.is_worth_it();
+        let [Part { pairs: first, .. }, Part { pairs: second, .. }] = &mut self.parts;
+        let [one, other] = &mut self.moved;
         both(
             worth_it,
-            || first.rename(names, has_changed, several, one),
-            || second.rename(names, has_changed, several, other),
+            || first.rename(names, has_changed, one),
+            || second.rename(names, has_changed, other),
         )?;
-        let n = names.len() as u16;
-        both(
-            worth_it,
-            || first.take([one.to_first(), other.to_first()], n),
-            || second.take([one.to_second(), other.to_second()], n),
-        )
+        let moved = std::mem::take(&mut self.moved);
+        let done = self.take(worth_it, moved.iter(), names.len());
+        self.moved = moved;
+        done
     }
 
     fn is_worth_it(&self) -> bool {
-        self.several && self.parts.iter().map(|part| part.pairs.list.len()).sum::<usize>() >= MANY_PAIRS
+        self.several && self.parts.iter().map(|part| part.pairs.list().len()).sum::<usize>() >= MANY_PAIRS
     }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Where pairs of labels stand in a list: found by the lower label, which few higher ones touch.
 
-use std::ops::Range;
-
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
@@ -29,46 +27,33 @@ fn find(labels: u64, label: u16) -> usize {
 
 /// The higher labels that a label touches first, in a word, and the numbers of these pairs.
 #[derive(Clone, Copy)]
-pub(super) struct Higher {
+struct Higher {
     labels: u64,
     numbers: [u32; ROOM],
 }
 
-impl Higher {
-    const NONE: Self = Self { labels: 0, numbers: [0; ROOM] };
-
-    /// The number of the pair with a higher label, unless it is new or has its place elsewhere.
-    #[inline(always)]
-    pub fn number(&self, label: u16) -> Option<u32> {
-        self.numbers.get(find(self.labels, label)).copied()
-    }
-}
-
-/// Numbers of pairs of some lower labels with any higher ones.
+/// Numbers of pairs of labels.
 #[derive(Default)]
 pub(super) struct Places {
-    /// The least of the lower labels.
-    pub first: u16,
-    /// Of each.
-    pub higher: Array<Higher>,
+    /// Of each lower label.
+    higher: Array<Higher>,
     /// Of those that have no room there.
     more: More,
 }
 
 impl Places {
-    /// Forgets all, for pairs whose lower label is one of these.
-    pub fn clear(&mut self, labels: Range<u16>) -> Result<()> {
-        self.first = labels.start;
-        memory::resize(&mut self.higher, PAIRS, labels.len(), Higher::NONE)?;
+    /// Forgets all, for pairs of as many labels.
+    pub fn clear(&mut self, labels: usize) -> Result<()> {
+        memory::resize(&mut self.higher, PAIRS, labels, Higher { labels: 0, numbers: [0; ROOM] })?;
         // Numbers are of no label before it has one.
-        self.higher.iter_mut().for_each(|higher| higher.labels = Higher::NONE.labels);
+        self.higher.iter_mut().for_each(|higher| higher.labels = 0);
         self.more.clear()
     }
 
     /// The number of a pair: `next`, which it keeps, if it is new.
     #[inline(always)]
     pub fn number(&mut self, [low, high]: [u16; 2], next: u32) -> Result<u32> {
-        let Higher { labels, numbers } = &mut self.higher[usize::from(low - self.first)];
+        let Higher { labels, numbers } = &mut self.higher[usize::from(low)];
         let (known, free) = (find(*labels, high), find(*labels, FREE));
         let is_new = known == ROOM;
         let Some(place) = numbers.get_mut(if is_new { free } else { known }) else {
