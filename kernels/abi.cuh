@@ -282,7 +282,7 @@ enum Counter {
   SMALL = 32,           // pairs that something small is in
   REST = 33,            // rounds inside a grid, by turns of three
   INSIDE = 40,          // samples inside of a mask
-  ARRIVED = FRAME_COUNTERS,
+  ARRIVED = FRAME_COUNTERS,  // the barrier of cooperative grids: blocks that have arrived, generation
   GENERATION
 };
 
@@ -648,6 +648,7 @@ struct TemporalState {
   u32 tickets[3]; // blocks of the shifts that are done; of the names, and of merged regions' names, that have begun
   u32 discount;   // of a distance, for each eighth of a moved pixel's similarity
   u32 inside;     // samples inside of this frame's mask
+  u32 barrier[2]; // of the grid that matches, which runs beside others of the frame
   u32 unused;
 };
 ABI(TemporalState, residual_last, 0);
@@ -663,8 +664,9 @@ ABI(TemporalState, pairs, 60);
 ABI(TemporalState, tickets, 64);
 ABI(TemporalState, discount, 76);
 ABI(TemporalState, inside, 80);
-ABI(TemporalState, unused, 84);
-ABI_SIZE(TemporalState, 88);
+ABI(TemporalState, barrier, 84);
+ABI(TemporalState, unused, 92);
+ABI_SIZE(TemporalState, 96);
 
 struct TemporalArgs {
   u32 square_log;    // of the side of a thumbnail's squares

@@ -44,14 +44,15 @@ __device__ __forceinline__ ComponentAt component_at(const Components &c, const C
   return {c.tile_first[xy.y / TILE * args.tiles_x + xy.x / TILE], c.local[pixel]};
 }
 
-// All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards.
-__device__ __forceinline__ void grid_barrier(u32 *counters) {
+// All blocks of a cooperative launch wait for each other; what any thread wrote before is seen by all afterwards. `barrier` is two words
+// that no other grid of the same time uses: how many blocks have arrived, and the generation.
+__device__ __forceinline__ void grid_barrier(u32 *barrier) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    u32 *generation = counters + GENERATION;
+    u32 *generation = barrier + 1;
     const u32 before = load_relaxed(generation);
-    if (add_acq_rel(counters + ARRIVED, 1) == gridDim.x - 1) {
-      counters[ARRIVED] = 0;
+    if (add_acq_rel(barrier, 1) == gridDim.x - 1) {
+      *barrier = 0;
       store_release(generation, before + 1);
     } else {
       while (load_acquire(generation) == before) {

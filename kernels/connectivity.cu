@@ -287,7 +287,7 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
       const uint2 asked = FIRST < list.count ? __ldcg(&list.pairs[FIRST]) : make_uint2(0, 0);
       const bool any = select(c, selections, min_region, round, list, asked, FIRST, ALL);
       if (__syncthreads_or(any) && threadIdx.x == 0) flags[round % 3] = 1;
-      grid_barrier(c.counters);
+      grid_barrier(c.counters + ARRIVED);
       const bool again = flags[round % 3];
       // The flag of the round after; those of this one and the last may still be being read.
       if (FIRST == 0) flags[(round + 1) % 3] = 0;
@@ -297,7 +297,7 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
     ComponentSums asked;
     if (FIRST < components) asked = load_sums(c, FIRST);
     hook<true>(c, args, selections, marks, round, components, asked, FIRST, ALL);
-    grid_barrier(c.counters);
+    grid_barrier(c.counters + ARRIVED);
   }
 }
 
@@ -360,14 +360,14 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
   u32 total, min_region = args.min_region;
   do {
     min_region *= 2;
-    grid_barrier(c.counters);
+    grid_barrier(c.counters + ARRIVED);
     const u32 components = c.counters[COMPONENTS];
     for (u32 i = FIRST; i < components; i += ALL) {
       const uint2 head = load_head(c, i);
       if (head.x != 0) clear_selections(selections, head.y);
     }
     if (FIRST < 3) flags[FIRST] = 0;
-    grid_barrier(c.counters);
+    grid_barrier(c.counters + ARRIVED);
     absorb(c, args, selections, marks, PairList{c.edges, c.counters[EDGES]}, min_region, 0, false, flags);
     u32 groups[GROUPS_A_THREAD];
     load_groups(marks, groups);

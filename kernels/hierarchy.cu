@@ -291,7 +291,7 @@ __device__ __forceinline__ u32 height_of_rank(SelectJoin::Shared &shared, const 
     const u32 height = SelectJoin::select(shared, count, rank, height_of).key;
     if (threadIdx.x == 0) h.counts[FLOOR] = height;
   }
-  grid_barrier(counters);
+  grid_barrier(counters + ARRIVED);
   return __ldcg(&h.counts[FLOOR]);
 }
 
@@ -337,10 +337,10 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
       u32 *const joined_in = h.counts + JOINED + round % 3;
       if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
       select_neighbors(h, args, count, round, slots, next_slots);
-      grid_barrier(counters);
+      grid_barrier(counters + ARRIVED);
       const u32 own = join_neighbors(h, count, round, slots, next_slots, open, floor);
       if (own) atomicAdd(joined_in, own);
-      grid_barrier(counters);
+      grid_barrier(counters + ARRIVED);
       const u32 joined = __ldcg(joined_in);
       joins = joined > 0;
       open = HIERARCHY_FEW * joined < left;

@@ -94,11 +94,11 @@ struct BlockTeam {
   __device__ __forceinline__ bool meet(bool any) const { return __syncthreads_or(any); }
 };
 struct GridTeam {
-  u32 *counters;
+  u32 *barrier;
   __device__ __forceinline__ u32 rank() const { return FIRST; }
   __device__ __forceinline__ u32 size() const { return ALL; }
   __device__ __forceinline__ bool meet(bool) const {
-    grid_barrier(counters);
+    grid_barrier(barrier);
     return true;
   }
 };
@@ -181,11 +181,11 @@ __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &arg
 // In: the table of pairs.
 // Out: taken [2][regions]; the table, empty.
 // Race-free: choices are atomic maxima, between barriers; of the pairs of a region or of an earlier one only one unites.
-KERNEL __launch_bounds__(IDENTIFY_THREADS) temporal_match(u32 *counters, Temporal t, TemporalArgs args) {
-  after_last_kernel(counters, args);
+KERNEL __launch_bounds__(IDENTIFY_THREADS) temporal_match(Temporal t, TemporalArgs args) {
+  after_last_kernel(t, args);
   const u32 pairs = __ldcg(&t.state->pairs);
   if (pairs > FEW_PAIRS) {
-    match(t, args, GridTeam{counters}, pairs);
+    match(t, args, GridTeam{t.state->barrier}, pairs);
   } else if (blockIdx.x == 0 && pairs > 0) {
     match(t, args, BlockTeam(), pairs);
   }

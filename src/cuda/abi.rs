@@ -570,6 +570,7 @@ records! {
         tickets: [u32; 3],
         discount: u32,
         inside: u32,
+        barrier: [u32; 2],
         unused: u32,
     }
 }

@@ -83,6 +83,24 @@ impl Queue {
         self.mark(kernel.stage)
     }
 
+    /// The same for a grid whose blocks wait for each other. None may be behind another that went beside: each could have some of the
+    /// multiprocessors that the other waits for.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn launch_cooperative(
+        &self,
+        kernel: &Kernel,
+        blocks: u32,
+        threads: u32,
+        args: &mut [*mut std::ffi::c_void],
+    ) -> Result<()> {
+        debug_assert!(!self.beside.in_flight, "{}: cooperative beside other launches", kernel.stage);
+        // SAFETY: as in `launch`.
+        unsafe { kernel.launch_cooperative(&self.cuda.stream, blocks, threads, args)? };
+        self.mark(kernel.stage)
+    }
+
     /// What follows waits for the launches of `begin_beside`.
     pub fn join(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.beside.in_flight) {

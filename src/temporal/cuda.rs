@@ -83,7 +83,7 @@ impl Temporal {
                 IDENTIFY_THREADS,
                 &mut args![components, labels, all, grid, shape, follows],
             )?;
-            state.match_regions(&buffers.queue, components.counters, all)?;
+            state.match_regions(&buffers.queue, all)?;
             buffers.queue.launch(
                 &self.name,
                 all_of,

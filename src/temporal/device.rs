@@ -324,25 +324,21 @@ impl State {
         unsafe {
             let votes = &mut args![regions, forest, all, shape, names];
             queue.launch(&merged.vote, blocks, TEMPORAL_THREADS, votes)?;
-            self.match_regions(queue, counters, all)?;
+            self.match_regions(queue, all)?;
             queue.launch(&merged.name, blocks, TEMPORAL_THREADS, &mut args![counters, all, names])
         }
     }
 
     /// Lets regions without an identity and free identities choose each other, where there is a frame before.
-    pub fn match_regions(&self, queue: &Queue, counters: Address<u32>, all: Temporal) -> Result<()> {
+    pub fn match_regions(&self, queue: &Queue, all: Temporal) -> Result<()> {
         if !self.warm {
             return Ok(());
         }
         let shape = self.args;
-        let parameters = &mut args![counters, all, shape];
+        let parameters = &mut args![all, shape];
         // SAFETY: the parameters of `temporal_match`; pairs are of regions that `State::new` has made entries for, and it asked how many blocks
         // are resident at once.
-        unsafe {
-            let stream = &queue.cuda.stream;
-            self.matching.launch_cooperative(stream, self.match_blocks, IDENTIFY_THREADS, parameters)?;
-        }
-        queue.mark(self.matching.stage)
+        unsafe { queue.launch_cooperative(&self.matching, self.match_blocks, IDENTIFY_THREADS, parameters) }
     }
 
     /// Where the first round of absorption leaves the largest component of every cluster; null if nobody wants them.

@@ -206,21 +206,19 @@ impl backend::Connectivity<Cuda> for Connectivity {
             let round = self.launched_rounds;
             let pairs = &mut args![components, selections, small, late, marks, round, shape];
             buffers.queue.launch(&self.select_late, later, CONNECT_THREADS, pairs)?;
-            self.number.launch_cooperative(
-                &buffers.queue.cuda.stream,
+            buffers.queue.launch_cooperative(
+                &self.number,
                 self.number_blocks,
                 NUMBER_THREADS,
                 &mut args![components, selections, small, late, marks, labels, regions, round, shape],
             )?;
-            buffers.queue.mark(self.number.stage)?;
             if self.may_overflow {
-                self.fit.launch_cooperative(
-                    &buffers.queue.cuda.stream,
+                buffers.queue.launch_cooperative(
+                    &self.fit,
                     self.resident,
                     NUMBER_THREADS,
                     &mut args![components, selections, marks, labels, regions, shape],
                 )?;
-                buffers.queue.mark(self.fit.stage)?;
             }
         }
         Ok(())

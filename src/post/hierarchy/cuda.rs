@@ -211,6 +211,8 @@ impl Hierarchy {
 
 impl backend::Hierarchy<Cuda> for Hierarchy {
     fn build(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+        // A list alone is made while identities are matched, by a grid whose blocks wait for each other as those of the rounds do.
+        buffers.queue.join()?;
         let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists());
         let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (shape, features, queue) = (self.args, buffers.features(), &buffers.queue);
@@ -234,13 +236,8 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
             queue.launch(&self.start, over_labels, MERGE_THREADS, begin)?;
             let pixels = &mut args![components, labels, features, lists, shape];
             queue.launch(&self.measure, buffers.tiles, TILE_THREADS, pixels)?;
-            self.rounds.launch_cooperative(
-                &queue.cuda.stream,
-                self.round_blocks,
-                HIERARCHY_THREADS,
-                &mut args![lists, counters, shape],
-            )?;
-            queue.mark(self.rounds.stage)?;
+            let rounds = &mut args![lists, counters, shape];
+            queue.launch_cooperative(&self.rounds, self.round_blocks, HIERARCHY_THREADS, rounds)?;
             queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &mut args![lists])?;
             queue.launch(
                 &self.number,
