@@ -103,8 +103,9 @@ struct GridTeam {
   }
 };
 
-// So many one block matches faster than a grid. And a thread holds so many of its pairs.
+// Up to so many pairs are left to one block; 4096 was the only other number tried, and the two were not compared.
 #define FEW_PAIRS 2048
+// A thread holds so many of its pairs.
 #define HELD 2
 // Keys begin with the round, so that none has to forget what an earlier one has left; an overlap is at most 2^28.
 #define ROUND_BIT 61
