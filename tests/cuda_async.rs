@@ -31,6 +31,7 @@ fn content(buffer: &gst::BufferRef) -> Content {
         all.extend_from_slice(bytemuck::cast_slice(&meta.table().unwrap()));
         all.extend_from_slice(bytemuck::cast_slice(&meta.neighbors().unwrap()));
         all.extend_from_slice(bytemuck::cast_slice(&meta.motion().unwrap()));
+        all.extend_from_slice(bytemuck::cast_slice(&meta.merges().unwrap()));
         all
     });
     (buffer.pts(), bytes(buffer), meta)
@@ -97,6 +98,47 @@ fn every_depth_gives_what_none_gives() {
             for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
                 assert!(expected == found, "temporal {temporal}, depth {depth}, frame {frame}");
             }
+        }
+    }
+}
+
+/// Pushes frames while a number of regions, and with it `merge`, the list of merges and the region table, comes and goes.
+fn run_with_numbers(backend: &str, depth: u32) -> Vec<Content> {
+    let (element, mut h, bus) = element(backend, depth);
+    element.set_property("temporal", true);
+    h.set_src_caps(caps("NV12", 97, 81));
+    let mut left = Vec::new();
+    for frame in 0..18u32 {
+        let part = frame as usize / 3;
+        element.set_property("regions", [0u32, 50, 0, 20, 35, 0][part]);
+        element.set_property("merge", [0f32, 0.0, 2.0, 0.0, 0.0, 0.0][part]);
+        element.set_property("hierarchy", frame % 4 > 1);
+        element.set_property("region-table", frame % 2 == 1);
+        assert_eq!(h.push(picture(&info("NV12", 97, 81), 3, 0)), Ok(gst::FlowSuccess::Ok), "frame {frame}");
+        while let Some(buffer) = h.try_pull() {
+            left.push(content(&buffer));
+        }
+    }
+    assert!(h.push_event(gst::event::Eos::new()));
+    while let Some(buffer) = h.try_pull() {
+        left.push(content(&buffer));
+    }
+    assert_eq!(error_on(&bus), None);
+    left
+}
+
+#[test]
+fn numbers_of_regions_come_and_go_at_every_depth() {
+    if device("numbers_of_regions_come_and_go_at_every_depth").is_none() {
+        return;
+    }
+    let expected = run_with_numbers("cpu", 0);
+    assert_eq!(expected.len(), 18);
+    for depth in 0..=4 {
+        let found = run_with_numbers("cuda", depth);
+        assert_eq!(found.len(), 18, "depth {depth}");
+        for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            assert!(expected == found, "depth {depth}, frame {frame}");
         }
     }
 }

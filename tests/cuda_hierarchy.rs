@@ -6,7 +6,9 @@
 #![cfg(feature = "cuda")]
 
 mod both;
+mod changes;
 mod device;
+mod oracle;
 mod pictures;
 
 use both::{Both, compare};
@@ -253,6 +255,33 @@ fn clips_match_cpu() {
                 both.change(&with_regions(1 + pick(7, 60) as u32, params.clone()));
             }
             both.compare(buffer, &DRAWINGS[i % 2]);
+        }
+    }
+}
+
+/// A number of regions comes and goes, and with it the list, `merge` and tables.
+#[test]
+fn numbers_that_come_and_go_match_cpu() {
+    let Some(cuda) = device("numbers_that_come_and_go_match_cpu") else { return };
+    let frames = changes::frames();
+    for (number, case) in changes::cases().into_iter().enumerate() {
+        for (mode, outputs) in changes::MODES.into_iter().enumerate() {
+            if short() && mode != number % changes::MODES.len() {
+                continue;
+            }
+            let what = format!("{}, outputs {mode}", case.what);
+            let mut both = Both::new(&cuda, &case.params[0], frames[0].info, &what);
+            let mut identities = changes::Identities::default();
+            for (i, (buffer, params)) in frames.iter().zip(&case.params).enumerate() {
+                let what = format!("{what}, frame {i}");
+                let is_new = both.change_or_renew(params) || i == 0;
+                assert_eq!(is_new, changes::is_anew(&case.params, i), "{what}");
+                let first = is_new.then(|| both.cuda.next_id().unwrap());
+                let map = both.compare_for(buffer, outputs(i), &DRAWINGS[1]);
+                let regions = both.cuda.regions();
+                changes::check(&map, regions, both.cuda.plan(), params, buffer, outputs(i), &what);
+                identities.check(regions, first, &what);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{caps, frame_info, harness, info, library, params, picture, superpixel};
+use common::{caps, error_on, frame_info, harness, info, library, params, picture, superpixel};
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::Params;
@@ -76,6 +76,39 @@ fn regions_keep_their_track_ids() {
         if i > 2 {
             assert!(ids.is_subset(&last), "frame {i}: new identities in a still picture");
         }
+        last = ids;
+    }
+}
+
+/// Switching a number on or off begins new identities, and none of before is given again.
+#[test]
+fn numbers_that_come_and_go_reuse_no_track_id() {
+    let info = info("I420", 160, 120);
+    let element = superpixel();
+    element.set_property_from_str("backend", "cpu");
+    element.set_property("temporal", true);
+    let (mut h, bus) = harness(&element);
+    h.set_src_caps(caps("I420", 160, 120));
+    let (mut seen, mut last) = (BTreeSet::new(), BTreeSet::new());
+    let numbers = [0u32, 0, 0, 50, 50, 50, 0, 0, 0, 20, 20, 20, 0, 0];
+    for (i, regions) in numbers.into_iter().enumerate() {
+        element.set_property("regions", regions);
+        // Where there is no number, the first time without merging and then with it.
+        element.set_property("merge", if regions == 0 && i > 5 { 2f32 } else { 0.0 });
+        element.set_property("hierarchy", i % 4 > 1);
+        let output = h.push_and_pull(picture(&info, 3, 0)).unwrap();
+        assert_eq!(error_on(&bus), None, "frame {i}");
+        let table = SuperpixelMeta::from_buffer(&output).expect("meta").table().unwrap();
+        let ids: BTreeSet<u32> = table.iter().map(|region| region.track_id).collect();
+        assert_eq!(ids.len(), table.len(), "frame {i}: two regions share a track id");
+        assert!(regions == 0 || ids.len() == regions as usize, "frame {i}");
+        if i > 0 && regions == numbers[i - 1] {
+            assert!(2 * ids.intersection(&last).count() > ids.len(), "frame {i}: few track ids are kept");
+            assert!(ids.difference(&last).all(|id| !seen.contains(id)), "frame {i}: one came back");
+        } else {
+            assert!(ids.is_disjoint(&seen), "frame {i}: track ids of before the change");
+        }
+        seen.extend(&ids);
         last = ids;
     }
 }

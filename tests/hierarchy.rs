@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Exactly as many regions as asked for: equality with the specification, counts, levels, ties, hard graphs, identities over time.
 
+mod changes;
 mod oracle;
 mod pictures;
 
@@ -597,5 +598,44 @@ fn another_number_while_running_keeps_identities() {
             assert!(ids(&frame).is_subset(&last), "regions of fewer are unions of those before");
         }
         last = ids(&frame);
+    }
+}
+
+/// A number of regions comes and goes, and with it the list, `merge` and tables: what is left is what the parameters give from the
+/// start, and no identity is given twice.
+#[test]
+fn numbers_come_and_go() {
+    let frames = changes::frames();
+    for case in changes::cases() {
+        let plan = |params: &Params| Plan::new(params, frames[0].info).unwrap();
+        let fresh = |params: &Params| Engine::new(CPU[1].clone(), plan(params)).unwrap();
+        let mut maps: Vec<Vec<u16>> = Vec::new();
+        let mut alone = fresh(&case.params[0]);
+        for (i, (buffer, params)) in frames.iter().zip(&case.params).enumerate() {
+            if changes::is_anew(&case.params, i) {
+                alone = fresh(params);
+            }
+            assert!(alone.change(&plan(params)).unwrap());
+            maps.push(segment_with(&mut alone, buffer).0);
+        }
+        for (mode, outputs) in changes::MODES.into_iter().enumerate() {
+            let mut engine = fresh(&case.params[0]);
+            let mut identities = changes::Identities::default();
+            for (i, (buffer, params)) in frames.iter().zip(&case.params).enumerate() {
+                let what = format!("{}, outputs {mode}, frame {i}", case.what);
+                let is_new = !engine.change(&plan(params)).unwrap() || i == 0;
+                assert_eq!(is_new, changes::is_anew(&case.params, i), "{what}");
+                if is_new {
+                    let next_id = engine.next_id().unwrap();
+                    engine = fresh(params);
+                    engine.set_next_id(next_id).unwrap();
+                }
+                let first = is_new.then(|| engine.next_id().unwrap());
+                let (map, regions) = segment_for(&mut engine, buffer, outputs(i));
+                changes::check(&map, &regions, engine.plan(), params, buffer, outputs(i), &what);
+                identities.check(&regions, first, &what);
+                assert!(map == maps[i], "{what}: something is left of before, or outputs change the map");
+            }
+        }
     }
 }

@@ -45,21 +45,44 @@ impl Both {
         self.what += &format!("; then {params:?}");
     }
 
+    /// Goes on with other parameters, or where an engine cannot, as the element does: with a new one, which continues the
+    /// numbering of identities. Says whether it is a new one.
+    #[allow(dead_code)]
+    pub fn change_or_renew(&mut self, params: &Params) -> bool {
+        let plan = Plan::new(params, self.cpu.plan().frame()).unwrap();
+        let changed = [self.cpu.change(&plan).unwrap(), self.cuda.change(&plan).unwrap()];
+        assert_eq!(changed[0], changed[1], "{}", self.what);
+        if !changed[0] {
+            let next_id = self.cpu.next_id().unwrap();
+            self.cpu = Engine::new(self.cpu.backend().clone(), plan.clone()).unwrap();
+            self.cuda = Engine::new(self.cuda.backend().clone(), plan).unwrap();
+            self.cpu.set_next_id(next_id).unwrap();
+            self.cuda.set_next_id(next_id).unwrap();
+        }
+        self.what += &format!("; then {params:?}");
+        !changed[0]
+    }
+
     /// Segments and draws on a frame on both backends, and compares all that they give.
     pub fn compare(&mut self, buffer: &Buffer, drawing: &Drawing) {
+        self.compare_for(buffer, EVERYTHING, drawing);
+    }
+
+    /// The same where not everything is computed; returns the label map.
+    pub fn compare_for(&mut self, buffer: &Buffer, outputs: Outputs, drawing: &Drawing) -> Vec<u16> {
         let (info, g) = (buffer.info, buffer.info.geometry);
         let what = format!("{}: frame {}", self.what, self.frame);
         self.frame += 1;
         let (mut want, mut got) = (vec![0; g.pixels()], vec![0xfffe; g.pixels()]);
         let mut labels = Labels::new(g, &mut want, g.width() as usize).unwrap();
-        self.cpu.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap();
+        self.cpu.segment(&buffer.frame(), &mut labels, outputs).unwrap();
         let mut planes = [buffer.planes.clone(), buffer.planes.clone()];
         let [drawn, drawn_on_cuda] = planes.each_mut().map(|planes| {
             FrameMut::new(info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides).unwrap()
         });
         self.cpu.draw(&mut { drawn }, &labels, drawing).unwrap();
         let mut frame = self.staging.upload(&buffer.frame()).unwrap();
-        self.cuda.segment(&frame, &mut (), EVERYTHING).unwrap();
+        self.cuda.segment(&frame, &mut (), outputs).unwrap();
         let mut labels = Labels::new(g, &mut got, g.width() as usize).unwrap();
         self.cuda.buffers().download_labels(&mut labels).unwrap();
         self.cuda.draw(&mut frame, &(), drawing).unwrap();
@@ -76,6 +99,7 @@ impl Both {
         assert_eq!(self.cpu.regions(), self.cuda.regions(), "{what}");
         assert!(planes[0] == planes[1], "{what} is drawn differently with {drawing:?}");
         assert_eq!(self.cpu.next_id().unwrap(), self.cuda.next_id().unwrap(), "{what}");
+        want
     }
 }
 

@@ -40,7 +40,7 @@ run_emulated() {
     # graphs off, and sets some blocks up before the grid before has begun.
     # shellcheck disable=SC2046  # words on purpose
     EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test cuda_temporal --test cuda_masks --test cuda_hierarchy -- \
-        many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips masked numbers_of_regions islands_match clips_match lists
+        many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips masked numbers_of_regions islands_match clips_match lists come_and_go
     # Its other cases take a minute.
     python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
 }
