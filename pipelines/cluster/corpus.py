@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from superpixel_corpus import manifest, report, task
+from superpixel_corpus import devices, manifest, report, task
 from superpixel_corpus.driver import Driver, Options
 from superpixel_corpus.program import PER_PROCESS
 from superpixel_corpus.storage import place
@@ -59,8 +59,24 @@ def plan(args: argparse.Namespace) -> int:
     return 0
 
 
+def devices_of(args: argparse.Namespace, properties: dict) -> list[str]:
+    """The devices that tasks of this machine are spread over; none where processes find theirs by themselves."""
+    if int(properties.get("cuda-device-id", -1)) >= 0:
+        # It counts the devices that a process sees.
+        if args.devices is not None:
+            raise manifest.PlanError("the plan sets cuda-device-id, which leaves nothing for --devices to say")
+        return []
+    if args.devices is not None:
+        return args.devices
+    found = devices.visible()
+    # What sees one device needs no word of it.
+    return found if len(found) > 1 else []
+
+
 def run(args: argparse.Namespace) -> int:
     """Works through what is left; 0 where every clip is done, 1 where some have failed."""
+    if args.ray and args.devices is not None:
+        raise manifest.PlanError("--devices is about this machine: on a cluster Ray gives devices to tasks")
     destination = place(args.destination)
     header, clips = manifest.read(destination)
     known = manifest.state(destination, clips)
@@ -85,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
     if args.ray:
         workers = Cluster(args.ray, args.cpus, args.gpus, lambda _: 2 * args.timeout + 120)
     else:
-        workers = Local(args.jobs or max(1, int(len(os.sched_getaffinity(0)) / args.cpus)))
+        jobs = args.jobs or max(1, int(len(os.sched_getaffinity(0)) / args.cpus))
+        workers = Local(jobs, devices_of(args, header.properties))
     told = report.Report(name, len(clips), len(known.done), workers.slots())
     progress = report.Progress()
     try:
@@ -151,6 +168,14 @@ def share(text: str) -> float:
     return value
 
 
+def names(text: str) -> list[str]:
+    """Names between commas; the one of no device where the text is empty."""
+    found = [name.strip() for name in text.split(",")]
+    if len(set(found)) < len(found) or (len(found) > 1 and "" in found):
+        raise argparse.ArgumentTypeError("has to be names between commas, each once")
+    return found
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -171,6 +196,12 @@ def parse() -> argparse.Namespace:
     runner.add_argument("--ray", metavar="ADDRESS", help="address of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT")
     runner.add_argument("--cpus", type=positive, default=1.0, help="cores of a task (%(default)s)")
     runner.add_argument("--gpus", type=share, default=0.0, help="devices of a task, for instance 0.25 (%(default)s)")
+    runner.add_argument(
+        "--devices",
+        type=names,
+        metavar="LIST",
+        help="devices of this machine that tasks are spread over, as CUDA_VISIBLE_DEVICES names them (all that are visible)",
+    )
     runner.add_argument("--jobs", type=int, help="tasks at a time on this machine (as many as its cores allow)")
     runner.add_argument(
         "--per-process", type=count, default=PER_PROCESS, help="clips that a process does before another takes its place (%(default)s)"

@@ -12,6 +12,8 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
+from .devices import VARIABLE
+
 # Pieces of one process. Decoders are foreign code and may lose memory.
 PER_PROCESS = 64
 # How long a process may take to end once it has said so, in seconds.
@@ -31,7 +33,9 @@ class Ended:
 class Slot:
     """Where one piece runs at a time. A piece that fails takes its process with it, and the next one starts another."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str | None = None) -> None:
+        """`device` is the only one that processes see; without it they see what this process does."""
+        self.device = device
         self.process: subprocess.Popen | None = None
         self.setting: tuple = ()
         self.pieces = 0
@@ -43,7 +47,7 @@ class Slot:
         """
         until = time.monotonic() + timeout if timeout else float("inf")
         # Ray gives a worker other devices from task to task.
-        setting = (program, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        setting = (program, os.environ.get(VARIABLE))
         if anew or setting != self.setting or self.pieces >= most or not self._is_idle():
             self.close()
         if self.process is None:
@@ -89,9 +93,10 @@ class Slot:
         # Appended to, so that it can be emptied while the program has it open.
         self.noise = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115  (closed with the process)
         command = [program, "serve", "--parent", str(os.getpid())]
+        environment = os.environ if self.device is None else os.environ | {VARIABLE: self.device}
         try:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.noise, bufsize=0
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.noise, bufsize=0, env=environment
             )
         except OSError:
             self.noise.close()

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from .program import Slot
@@ -33,17 +34,18 @@ class Workers(Protocol):
 class Local:
     """This machine. Pieces run in processes, one of each thread, which waits for it."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, devices: Sequence[str] = ()) -> None:
+        """The processes of a thread see one of `devices`, in turn; all that are visible where there are none in the list."""
         self.jobs = jobs
         self.waiting: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
         self.ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
         self.tickets = 0
         # A process ends with the thread that started it, so that threads live as long as this.
-        for _ in range(jobs):
-            threading.Thread(target=self._work, daemon=True).start()
+        for _, device in zip(range(jobs), itertools.cycle(devices or [None])):
+            threading.Thread(target=self._work, args=(device,), daemon=True).start()
 
-    def _work(self) -> None:
-        slot = Slot()
+    def _work(self, device: str | None) -> None:
+        slot = Slot(device)
         while (item := self.waiting.get()) is not None:
             ticket, task = item
             self.ended.put((ticket, execute(task, slot)))
