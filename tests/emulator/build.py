@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""Builds the emulated device: tests/emulator/build.py FOLDER writes FOLDER/libcuda.so.1,
+"""Builds the emulated device: tests/emulator/build.py [--races] FOLDER writes FOLDER/libcuda.so.1,
 which needs FOLDER/libemulator.so, and FOLDER/libnvcuvid.so.1, without which GStreamer 1.22 does not offer cudaupload.
 
 Programs started with LD_LIBRARY_PATH=FOLDER find it as the driver. The names of the kernels and the sizes of their
 parameters come from kernels/built, so that what is tested is launched as the real driver would launch it. What FOLDER
-has of the same sources stays.
+has of the same sources stays. --races: a device that looks at every access to its memory and ends the program where
+launches or copies without an order between them touch the same (races.h).
 """
 
 import concurrent.futures
@@ -22,6 +23,8 @@ KERNELS = os.path.join(HERE, "..", "..", "kernels")
 WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
 # No contraction: the kernels are built so, too. FMA has to be there for speed; without it the library's is as exact.
 FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-pthread", "-w"]
+# Before every access to memory a kernel calls races.cpp.
+WATCHED = ["-fsanitize=thread"]
 
 
 def entries(path):
@@ -60,26 +63,28 @@ def digest(compiler, flags):
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    options, folders = sys.argv[1:-1], sys.argv[-1:]
+    if len(sys.argv) < 2 or folders[0].startswith("-") or options not in ([], ["--races"]):
         sys.exit(__doc__)
-    out = sys.argv[1]
+    out, races = folders[0], bool(options)
     os.makedirs(out, exist_ok=True)
     compiler = os.environ.get("CXX", "g++")
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         fma = ["-mfma"] if re.search(r"^flags.*\bfma\b", file.read(), re.M) else []
-    library, sources = os.path.join(out, "libcuda.so.1"), digest(compiler, [*FLAGS, *fma])
+    flags = [*FLAGS, *fma, *(["-DEMULATOR_RACES"] if races else [])]
+    library, sources = os.path.join(out, "libcuda.so.1"), digest(compiler, flags)
     # Several may want it at once: the others wait, and find it there.
     with open(os.path.join(out, "sources"), "a+", encoding="ascii") as there:
         fcntl.flock(there, fcntl.LOCK_EX)
         there.seek(0)
         if there.read() != sources:
             there.truncate(0)
-            build(out, [compiler, *FLAGS, *fma])
+            build(out, [compiler, *flags], WATCHED if races else [])
             there.write(sources)
     print(library)
 
 
-def build(out, compiler):
+def build(out, compiler, watched):
     table, objects, jobs = [], [], []
     for path in sorted(glob.glob(os.path.join(KERNELS, "*.cu"))):
         stem = os.path.splitext(os.path.basename(path))[0]
@@ -92,12 +97,13 @@ def build(out, compiler):
                            f'"{name}", [](void **arguments) {{ emulator::call({name}, arguments); }});\n')
         table += [f'    {{"{name}", {{{", ".join(map(str, sizes))}}}}},' for name, sizes in kernels.items()]
         objects.append(made)
-        jobs.append([*compiler, "-c", source, "-o", made])
+        jobs.append([*compiler, *watched, "-c", source, "-o", made])
     with open(os.path.join(out, "kernels.inc"), "w", encoding="ascii") as file:
         file.write("static const std::map<std::string, std::vector<size_t>> &parameter_sizes() {\n"
                    "  static const std::map<std::string, std::vector<size_t>> sizes = {\n" + "\n".join(table) + "\n  };\n  return sizes;\n}\n")
-    objects.append(os.path.join(out, "driver.o"))
-    jobs.append([*compiler, "-I", out, "-c", os.path.join(HERE, "driver.cpp"), "-o", objects[-1]])
+    for stem in ("driver", "races"):
+        objects.append(os.path.join(out, f"{stem}.o"))
+        jobs.append([*compiler, "-I", out, "-c", os.path.join(HERE, f"{stem}.cpp"), "-o", objects[-1]])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = [failure for failure in pool.map(compile_one, jobs) if failure]
     # The driver needs what stands before it.

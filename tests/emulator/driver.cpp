@@ -3,6 +3,9 @@
 // library (1.22 to 1.26) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be
 // tested without a GPU, and fail on demand. It says nothing about speed, nor about the memory model of a real device.
 //
+// Grids run one after the other, those of branches of a graph and of several streams, too. What may run at the same time is looked at
+// instead: a graph in which nothing orders two grids whose blocks wait for each other ends the program, and with `build.py --races` so
+// do all launches and copies that nothing orders and that touch the same memory; see races.h.
 // A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls.
 // Every allocation ends before a page that nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
 // were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
@@ -41,6 +44,7 @@
 
 // Last: its words are CUDA's, and some of them the library's own.
 #include "cuda.h"
+#include "races.h"
 
 namespace emulator {
 
@@ -259,6 +263,7 @@ const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
 
 unsigned load_acquire(const unsigned *at) {
   sched_yield();
+  emulator::touch((uint64_t)at, sizeof *at, emulator::Touch::WRITE);
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
@@ -328,9 +333,11 @@ struct Module {
 struct Step {
   std::function<Result()> call;
   std::function<void()> early;
+  Place place;
 };
 struct Graph {
   std::vector<Step> calls;
+  size_t branches = 1;
 };
 struct Context {
   bool alive = true;
@@ -340,6 +347,12 @@ struct Stream {
   // Has come into another stream's recording by an event, with calls that are put off until it comes together again with it.
   bool branch = false;
   std::vector<Step> aside;
+  // Which branch of the recording this is, and what of each branch is before what comes next.
+  size_t branch_number = 0;
+  Clock recorded;
+  Order order;
+  // Neither waits for the default stream nor is waited for by it.
+  bool independent = false;
   Context *context = nullptr;
   std::deque<std::function<Result()>> waiting;
 };
@@ -349,6 +362,8 @@ struct Mark {
   Stream *stream = nullptr;
   // Where it is noted in a recording and not for the host.
   Graph *recording = nullptr;
+  // What is before it: of the recording's branches, or of all streams.
+  Clock clock;
   std::chrono::steady_clock::time_point time;
 };
 struct Event {
@@ -369,7 +384,8 @@ std::atomic<bool> broken{false};
 // Contexts are never freed, so that one that is used after its end is noticed.
 thread_local std::vector<Context *> stack;
 Context primary;
-Stream default_stream;
+// Never destroyed: others may still use it at the end of the process.
+Stream &default_stream = *new Stream;
 // Held while work that waited is done: an operation of one stream may do those of another.
 std::recursive_mutex at_work;
 std::set<Stream *> streams;
@@ -384,7 +400,7 @@ size_t memory_size() { return (size_t)setting("EMULATOR_MEMORY", 4l << 30); }
 
 void *take(std::map<uint64_t, Allocation> &from, size_t bytes) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page * page;
-  char *start = (char *)mmap(nullptr, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *start = (char *)mmap(room(pages + page), pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return nullptr;
   mprotect(start + pages, page, PROT_NONE);
   char *out = start + (pages - bytes) / 256 * 256;
@@ -396,6 +412,7 @@ Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
   const auto found = to.find(address);
   if (found == to.end()) return INVALID_VALUE;
   munmap(found->second.pages, found->second.length);
+  leave_room(found->second.pages, found->second.length);
   to.erase(found);
   return SUCCESS;
 }
@@ -420,18 +437,37 @@ Result usable() {
   return bound()->alive ? SUCCESS : CONTEXT_DESTROYED;
 }
 
-Result submit(void *handle, std::function<Result()> call, std::function<void()> early = nullptr) {
+// The default stream follows what is on the others by now, and they follow it.
+void follow_default(Stream &stream) {
+  if (!RACES || stream.independent) return;
+  if (&stream != &default_stream) return stream.order.follow(default_stream.order.until_now());
+  std::lock_guard<std::recursive_mutex> guard(at_work);
+  for (const Stream *other : streams) {
+    if (!other->independent) stream.order.follow(other->order.until_now());
+  }
+}
+
+Result submit(void *handle, const char *name, std::function<Result()> call, std::function<void()> early = nullptr,
+              bool together = false) {
   if (const Result refused = usable()) return refused;
   Stream &stream = stream_of(handle);
   if (!is_default(handle) && stream.context != bound()) return INVALID_CONTEXT;
   if (stream.recording) {
     const bool late = stream.branch && setting("EMULATOR_BACKWARDS", 0);
-    (late ? stream.aside : stream.recording->calls).push_back({std::move(call), std::move(early)});
+    stream.recorded.resize(stream.recording->branches);
+    stream.recorded[stream.branch_number]++;
+    Place place = {name, stream.branch_number, stream.recorded, together};
+    (late ? stream.aside : stream.recording->calls).push_back({std::move(call), std::move(early), std::move(place)});
     return SUCCESS;
   }
-  if (!setting("EMULATOR_LAZY", 0)) return call();
+  follow_default(stream);
+  auto step = [moment = stream.order.next(name), call = std::move(call)] {
+    const At here(moment.get());
+    return call();
+  };
+  if (!setting("EMULATOR_LAZY", 0)) return step();
   std::lock_guard<std::recursive_mutex> guard(at_work);
-  stream.waiting.push_back(std::move(call));
+  stream.waiting.push_back(std::move(step));
   return SUCCESS;
 }
 
@@ -439,6 +475,13 @@ void leave_recording(Stream &branch) {
   branch.recording = nullptr;
   branch.branch = false;
   branch.aside.clear();
+}
+
+void begin_recording(Stream &stream, Graph *graph, size_t branch_number, const Clock &before) {
+  stream.recording = graph;
+  stream.branch = branch_number > 0;
+  stream.branch_number = branch_number;
+  stream.recorded = before;
 }
 
 // Does what waits on a stream, up to a mark if there is one.
@@ -452,12 +495,18 @@ Result work_off(Stream &stream, const Mark *until = nullptr) {
   return broken ? ILLEGAL_ADDRESS : SUCCESS;
 }
 
+// Does all that waits on a stream, for the host, which goes on behind it.
+Result wait_for(Stream &stream) {
+  host_follows(stream.order.until_now());
+  return work_off(stream);
+}
+
 // Does all that waits; as calls do that the driver cannot let overtake a stream.
 Result work_off_all() {
   std::lock_guard<std::recursive_mutex> guard(at_work);
-  Result first = work_off(default_stream);
+  Result first = wait_for(default_stream);
   for (Stream *stream : std::set<Stream *>(streams)) {
-    if (const Result result = work_off(*stream)) first = first ? first : result;
+    if (const Result result = wait_for(*stream)) first = first ? first : result;
   }
   return first;
 }
@@ -477,23 +526,26 @@ Result copy(void *stream, uint64_t to, uint64_t from, size_t bytes, bool to_devi
   if (!from_device && !is_pinned(from, bytes)) {
     staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
   }
-  const Result result = submit(stream, [=] {
+  const Result result = submit(stream, "a copy", [=] {
     if ((to_device && !holds(to, bytes, context)) || (from_device && !holds(from, bytes, context))) return (Result)INVALID_VALUE;
+    touch(from, bytes, Touch::READ);
+    touch(to, bytes, Touch::WRITE);
     std::memcpy((void *)to, staged ? (const void *)staged->data() : (const void *)from, bytes);
     return (Result)SUCCESS;
   });
   const bool waits = !stream || (!to_device && !is_pinned(to, bytes));
-  return result || !waits || stream_of(stream).recording ? result : work_off(stream_of(stream));
+  return result || !waits || stream_of(stream).recording ? result : wait_for(stream_of(stream));
 }
 
 Result set(void *stream, uint64_t to, unsigned char value, size_t bytes) {
   Context *context = bound();
-  const Result result = submit(stream, [=] {
+  const Result result = submit(stream, "a fill", [=] {
     if (!holds(to, bytes, context)) return (Result)INVALID_VALUE;
+    touch(to, bytes, Touch::WRITE);
     std::memset((void *)to, value, bytes);
     return (Result)SUCCESS;
   });
-  return result || stream ? result : work_off(default_stream);
+  return result || stream ? result : wait_for(default_stream);
 }
 
 // Threads of the host, kept with their fibers' stacks. Never too few: whoever starts something needs it to run at once.
@@ -590,7 +642,8 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
   threads = together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
   const bool backwards = setting("EMULATOR_BACKWARDS", 0);
   std::atomic<size_t> next{0};
-  auto work = [&] {
+  auto work = [&, now = moment] {
+    const At here(now);
     std::vector<void *> pointers;
     for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
     for (size_t n; (n = next++) < blocks;) {
@@ -625,13 +678,14 @@ Result launch(void *function, dim3 grid, dim3 size, void *stream, void **argumen
     copies.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
   }
   const Entry entry = f.entry;
+  const char *const name = sizes->first.c_str();
   if (!overlaps || !setting("EMULATOR_EARLY", 0)) {
-    return submit(stream, [=] { return run(entry, grid, size, copies, together, nullptr); });
+    return submit(stream, name, [=] { return run(entry, grid, size, copies, together, nullptr); }, nullptr, together);
   }
   const auto ahead = std::make_shared<Ahead>();
   const auto held = std::make_shared<const std::vector<std::vector<char>>>(copies);
-  return submit(stream, [=] { return run(entry, grid, size, *held, together, ahead.get()); },
-                [=] { run_ahead(*ahead, entry, grid, size, *held); });
+  return submit(stream, name, [=] { return run(entry, grid, size, *held, together, ahead.get()); },
+                [=] { run_ahead(*ahead, entry, grid, size, *held); }, together);
 }
 
 }  // namespace
@@ -795,10 +849,11 @@ API cuCtxSynchronize() {
   UNLESS_UNUSABLE;
   return work_off_all();
 }
-API cuStreamCreate(void **stream, unsigned) {
+API cuStreamCreate(void **stream, unsigned flags) {
   UNLESS_UNUSABLE;
   Stream *made = new Stream;
   made->context = bound();
+  made->independent = flags & 1;
   std::lock_guard<std::recursive_mutex> guard(at_work);
   streams.insert(made);
   *stream = made;
@@ -815,22 +870,25 @@ API cuStreamDestroy_v2(void *stream) {
 API cuStreamDestroy(void *stream) { return cuStreamDestroy_v2(stream); }
 API cuStreamSynchronize(void *stream) {
   UNLESS_BROKEN;
-  return work_off(stream_of(stream));
+  return wait_for(stream_of(stream));
 }
 API cuStreamWaitEvent(void *stream, void *event, unsigned) {
   const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
   if (mark && mark->recording) {
     Stream &own = stream_of(stream), &other = *mark->stream;
     if (!own.recording) {
-      own.recording = mark->recording;
-      own.branch = true;
-    } else if (other.branch) {
+      begin_recording(own, mark->recording, mark->recording->branches++, mark->clock);
+      return SUCCESS;
+    }
+    join(own.recorded, mark->clock);
+    if (other.branch) {
       own.recording->calls.insert(own.recording->calls.end(), other.aside.begin(), other.aside.end());
       leave_recording(other);
     }
     return SUCCESS;
   }
-  return submit(stream, [mark] { return !mark || mark->passed ? (Result)SUCCESS : work_off(*mark->stream, mark.get()); });
+  if (mark) stream_of(stream).order.follow(mark->clock);
+  return submit(stream, "a wait", [mark] { return !mark || mark->passed ? (Result)SUCCESS : work_off(*mark->stream, mark.get()); });
 }
 API cuStreamIsCapturing(void *stream, int *status) {
   *status = stream_of(stream).recording != nullptr;
@@ -838,7 +896,7 @@ API cuStreamIsCapturing(void *stream, int *status) {
 }
 API cuStreamBeginCapture_v2(void *stream, int) {
   UNLESS_BROKEN;
-  stream_of(stream).recording = new Graph;
+  begin_recording(stream_of(stream), new Graph, 0, {});
   return SUCCESS;
 }
 API cuStreamEndCapture(void *stream, void **graph) {
@@ -855,13 +913,27 @@ API cuStreamEndCapture(void *stream, void **graph) {
   return whole ? SUCCESS : CAPTURE_UNJOINED;
 }
 API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
+  // Each could have some of the multiprocessors that the other waits for.
+  for (const Step &step : ((Graph *)graph)->calls) {
+    for (const Step &other : ((Graph *)graph)->calls) {
+      if (&step == &other || !step.place.together || !other.place.together) continue;
+      if (is_before(step.place, other.place) || is_before(other.place, step.place)) continue;
+      const std::string both = std::string(step.place.name) + " and " + other.place.name;
+      die("blocks wait for each other in two grids that nothing orders:", both.c_str());
+    }
+  }
   *exec = new Graph(*(Graph *)graph);
   return SUCCESS;
 }
 API cuGraphLaunch(void *exec, void *stream) {
   const std::vector<Step> calls = ((Graph *)exec)->calls;
-  return submit(stream, [calls] {
+  std::vector<Place> places;
+  for (const Step &step : calls) places.push_back(step.place);
+  follow_default(stream_of(stream));
+  const Moments moments = stream_of(stream).order.next(places);
+  return submit(stream, "a graph", [calls, moments] {
     for (size_t i = 0; i < calls.size(); i++) {
+      const At here(moments[i].get());
       if (!broken && calls[i].early && i + 1 < calls.size() && calls[i + 1].early) calls[i + 1].early();
       if (const Result result = calls[i].call()) return result;
     }
@@ -891,8 +963,9 @@ API cuEventRecord(void *event, void *stream) {
   mark->stream = &stream_of(stream);
   mark->recording = mark->stream->recording;
   ((Event *)event)->mark = mark;
+  mark->clock = mark->recording ? mark->stream->recorded : mark->stream->order.until_now();
   if (mark->recording) return SUCCESS;
-  return submit(stream, [mark] {
+  return submit(stream, "a record", [mark] {
     mark->time = std::chrono::steady_clock::now();
     mark->passed = true;
     return (Result)SUCCESS;
@@ -902,6 +975,7 @@ API cuEventSynchronize(void *event) {
   UNLESS_BROKEN;
   const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
   std::lock_guard<std::recursive_mutex> guard(at_work);
+  if (mark) host_follows(mark->clock);
   return !mark || mark->passed ? SUCCESS : work_off(*mark->stream, mark.get());
 }
 API cuEventQuery(void *event) { return cuEventSynchronize(event); }
@@ -998,7 +1072,7 @@ static_assert(sizeof(Copy2D) == 128, "as in cuda.h");
 API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
   const Copy2D c = *given;
   Context *context = bound();
-  const Result result = submit(stream, [c, context] {
+  const Result result = submit(stream, "a copy", [c, context] {
     const auto start = [](const Copy2D::End &end, size_t y) {
       const uint64_t base = end.type == 1 ? (uint64_t)end.host : end.device;
       return base + (end.y + y) * end.pitch + end.x;
@@ -1009,6 +1083,8 @@ API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
       if (end->type == 2 && !holds(start(*end, 0), (c.height - 1) * end->pitch + c.width, context)) return (Result)INVALID_VALUE;
     }
     for (size_t y = 0; y < c.height; y++) {
+      touch(start(c.from, y), c.width, Touch::READ);
+      touch(start(c.to, y), c.width, Touch::WRITE);
       std::memcpy((void *)start(c.to, y), (const void *)start(c.from, y), c.width);
     }
     return (Result)SUCCESS;
@@ -1018,7 +1094,7 @@ API cuMemcpy2DAsync_v2(const Copy2D *given, void *stream) {
     return end.type == 1 && !is_pinned(first, (c.height - 1) * end.pitch + c.width);
   };
   const bool waits = !stream || pageable(c.from) || pageable(c.to);
-  return result || !waits ? result : work_off(stream_of(stream));
+  return result || !waits ? result : wait_for(stream_of(stream));
 }
 API cuMemcpy2D_v2(const Copy2D *copy) { return cuMemcpy2DAsync_v2(copy, nullptr); }
 
@@ -1077,15 +1153,16 @@ template <class T>
 static Result set_rows(void *stream, uint64_t to, size_t pitch, T value, size_t width, size_t height) {
   UNLESS_UNUSABLE;
   const Context *context = bound();
-  const Result result = submit(stream, [=] {
+  const Result result = submit(stream, "a fill", [=] {
     if (height == 0 || width == 0) return (Result)SUCCESS;
     if (!holds(to, (height - 1) * pitch + width * sizeof(T), context)) return (Result)INVALID_VALUE;
     for (size_t y = 0; y < height; y++) {
+      touch(to + y * pitch, width * sizeof(T), Touch::WRITE);
       for (size_t x = 0; x < width; x++) std::memcpy((void *)(to + y * pitch + x * sizeof(T)), &value, sizeof(T));
     }
     return (Result)SUCCESS;
   });
-  return result || stream ? result : work_off(stream_of(stream));
+  return result || stream ? result : wait_for(stream_of(stream));
 }
 API cuMemsetD2D8_v2(uint64_t to, size_t pitch, uint8_t value, size_t width, size_t height) {
   return set_rows(nullptr, to, pitch, value, width, height);

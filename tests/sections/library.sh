@@ -41,6 +41,11 @@ run_emulated() {
     # shellcheck disable=SC2046  # words on purpose
     EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test cuda_temporal --test cuda_masks --test cuda_hierarchy -- \
         many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips masked numbers_of_regions islands_match clips_match lists come_and_go
+    # And on one that looks at what branches of graphs, and streams, touch at the same time.
+    tests/emulator/build.py --races "$folder-races"
+    # shellcheck disable=SC2046  # words on purpose
+    LD_LIBRARY_PATH=$folder-races:$LD_LIBRARY_PATH cargo test --locked --no-fail-fast $(features gst,cuda) --test cuda_temporal --test cuda_hierarchy --test cuda_ownership --test cuda_arrays -- \
+        drawn_clips lists_of_clips refined_regions another_library stream
     # Its other cases take a minute.
     python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
 }
