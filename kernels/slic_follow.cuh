@@ -161,7 +161,7 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
 // Out, beside what `slic_label` writes: `carried` [cells] and positions [cells], by the blocks of all tiles that a cell lies in,
 // which write the same values; the residual, one atomic addition a block. The last frame's labels are read, this frame's are written
 // by a later kernel and to another plane.
-KERNEL __launch_bounds__(LABEL_THREADS, 7)
+KERNEL __launch_bounds__(LABEL_THREADS, 6)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                       TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   beside_last_kernel(px, args);
@@ -177,7 +177,7 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
 }
 
 // As `slic_label_follow`, for SLICO.
-KERNEL __launch_bounds__(LABEL_THREADS, 7)
+KERNEL __launch_bounds__(LABEL_THREADS, 6)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                                TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
   beside_last_kernel(px, args);

@@ -61,14 +61,15 @@ __device__ __forceinline__ i32 clamp_position(i32 at, u32 side) { return min(max
 
 // Similarity of a pixel that differs so much from where it comes from, in eighths.
 __device__ __forceinline__ u32 similarity_of(u32 difference) {
-  return difference < SAME ? (SAME - difference + SAME / 8 - 1) / (SAME / 8) : 0;
+  return (u32)max((i32)(SAME + SAME / 8 - 1) - (i32)difference, 0) / (SAME / 8);
 }
 
-// Which slot of a tile's reach a pixel is predicted to belong to, from the previous frame, or NO_SLOT, and its similarity to where it
-// comes from: in eighths, or STAYS where the color at its position is the same.
+// Which slot of a tile's reach a pixel is predicted to belong to, from the previous frame, or NO_SLOT, and what bounds the discount for
+// its similarity to where it comes from: UNBOUNDED where the color at its position is the same.
 struct Predicted {
-  u32 slot, similarity;
+  u32 slot, bound;
 };
+#define UNBOUNDED 0xffffffffu
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
 // Works on N pixels of a column at once, whose loads then wait for each other once instead of N times.
@@ -91,37 +92,43 @@ struct Inertia {
   template <class Pixel, int N>
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
-    u32 difference[N], at[N], label[N], cell[N], similarity[N], most = 0;
+    u32 difference[N], at[N], label[N], cell[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
       at[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
-      similarity[i] = STAYS;
+      own[i].bound = UNBOUNDED;
     }
     if (most < STILL) {
 #pragma unroll
       for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
     } else {
       // One branch for all, so that what they ask for they wait for once: who stands still asks for the same again.
-      u32 there[N];
+      u32 there[N], left = 0;
+      i32 down = 0;
 #pragma unroll
       for (int i = 0; i < N; i++) {
         const Pixel &here = pixel[i];
-        const int2 move = t.moves[here.gy * grid.nx + here.gx];
-        const u32 from = clamp_position((i32)here.y - move.y, grid.height) * grid.width +
-                         clamp_position((i32)here.x - move.x, grid.width);
+        // Pixels of a column lie in one cell nearly always.
+        if (i == 0 || here.gy != pixel[i > 0 ? i - 1 : 0].gy) {
+          const int2 move = t.moves[here.gy * grid.nx + here.gx];
+          left = (u32)clamp_position((i32)here.x - move.x, grid.width);
+          down = move.y;
+        }
+        const u32 from = (u32)clamp_position((i32)here.y - down, grid.height) * grid.width + left;
         at[i] = difference[i] < STILL ? at[i] : from;
       }
 #pragma unroll
       for (int i = 0; i < N; i++) there[i] = __ldg(&t.features_last[at[i]]);
 #pragma unroll
       for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
+      const u32 eighth = t.state->discount;
 #pragma unroll
       for (int i = 0; i < N; i++) {
-        const u32 moved = similarity_of(feature_difference(pixel[i].feature, there[i]));
-        similarity[i] = difference[i] < STILL ? STAYS : moved;
+        const u32 moved = eighth * similarity_of(feature_difference(pixel[i].feature, there[i]));
+        own[i].bound = difference[i] < STILL ? UNBOUNDED : moved;
       }
     }
 #pragma unroll
@@ -131,7 +138,6 @@ struct Inertia {
       const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
       const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
       own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
-      own[i].similarity = similarity[i];
     }
   }
 
@@ -141,27 +147,28 @@ struct Inertia {
   __device__ __forceinline__ void prefer(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                          u32 (&best)[N], u32 residual_bits, Least least, Distance distance) {
     Predicted own[N];
+    bool any = false;
     if (warm) {
       predict(slots, pixel, last, own);
-    } else {
 #pragma unroll
-      for (int i = 0; i < N; i++) own[i] = {NO_SLOT, 0};
+      for (int i = 0; i < N; i++) any = any || (own[i].slot != NO_SLOT && own[i].slot != best[i]);
     }
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      if (!pixel[i].inside) continue;
-      // What is nearest stays so with a discount.
-      const bool asked = own[i].slot != NO_SLOT && own[i].slot != best[i];
       const bool sampled = ((pixel[i].x | pixel[i].y) & (grid.sample_step - 1)) == 0;
-      if (!asked && !sampled) continue;
-      const auto nearest = least(i);
-      if (sampled) residual += nearest >> residual_bits;
-      if (!asked) continue;
-      const auto whole = distance(own[i].slot, i);
+      if (sampled && pixel[i].inside) residual += least(i) >> residual_bits;
+    }
+    if (!any) return;
+    // No branch for each: of a warp some pixel nearly always asks. What is nearest stays so with a discount.
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const bool is_near = own[i].slot != NO_SLOT;
+      const u32 slot = is_near ? own[i].slot : best[i];
+      const auto nearest = least(i), whole = distance(slot, i);
       const auto usual = whole * args.inertia >> 8, most = whole * args.sure >> 8;
-      const auto bound = max((decltype(usual))(t.state->discount * own[i].similarity) << residual_bits, usual);
-      const auto left = whole - (own[i].similarity == STAYS ? most : min(most, bound));
-      if (left < nearest || (left == nearest && own[i].slot < best[i])) best[i] = own[i].slot;
+      const auto bound = own[i].bound == UNBOUNDED ? most : (decltype(usual))own[i].bound << residual_bits;
+      const auto left = whole - min(most, max(bound, usual));
+      if (is_near && (left < nearest || (left == nearest && slot < best[i]))) best[i] = slot;
     }
   }
 
