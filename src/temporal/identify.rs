@@ -19,6 +19,18 @@ use crate::image::{Labels, NO_LABEL};
 const UNOWNED: u8 = 1;
 const UNNAMED: u8 = 2;
 
+/// Regions or slots that a thread takes at a time.
+const AT_ONCE: usize = 2048;
+
+/// The regions that clusters own, with their owners, on all threads.
+fn owned<'a>(
+    tracks: &'a mut [Track],
+    owners: &'a [u64],
+) -> impl ParallelIterator<Item = (&'a mut Track, usize)> {
+    let all = tracks.par_iter_mut().zip(owners).with_min_len(AT_ONCE);
+    all.filter(|(_, owner)| **owner != 0).map(|(track, &owner)| (track, index(owner)))
+}
+
 /// What the samples of a region add up to.
 fn loaded(sums: &[AtomicU64; 6]) -> [u64; 6] {
     sums.each_ref().map(|sum| sum.load(Relaxed))
@@ -52,15 +64,19 @@ impl State {
                 let owner = &mut naming.owners[main.label as usize];
                 *owner = (*owner).max(key(u64::from(main.size), k));
             }
-            for (track, &owner) in tracks.iter_mut().zip(&naming.owners).filter(|(_, owner)| **owner != 0) {
-                let slot = &slots[index(owner)];
-                if slot.id != 0 {
-                    track.id = slot.id;
-                    track.age = naming.last[slot.region as usize].age + 1;
-                    track.from = Some(slot.region);
-                    naming.used[slot.region as usize] = true;
-                }
-            }
+            let Naming { last, used, owners, .. } = naming;
+            let (last, slots) = (&*last, &*slots);
+            cpu.run(|| {
+                owned(tracks, owners).for_each(|(track, owner)| {
+                    let slot = &slots[owner];
+                    if slot.id != 0 {
+                        track.id = slot.id;
+                        track.age = last[slot.region as usize].age + 1;
+                        track.from = Some(slot.region);
+                    }
+                });
+            });
+            tracks.iter().filter_map(|track| track.from).for_each(|region| used[region as usize] = true);
         }
         self.take_samples(cpu, features, labels)?;
         let Naming { last, used, overlaps, .. } = &mut self.naming;
@@ -68,16 +84,22 @@ impl State {
         number_new(&mut self.tracks, &mut self.next_id);
         if self.in_slots {
             let Self { naming, tracks, slots, largest, shift, warm, .. } = self;
-            for (k, slot) in slots.iter_mut().enumerate() {
-                let main = largest[k];
-                let owns = main.size > 0 && index(naming.owners[main.label as usize]) == k;
-                slot.size = main.size;
-                (slot.id, slot.region) =
-                    if owns { (tracks[main.label as usize].id, main.label) } else { (0, NONE) };
-            }
-            for slot in slots.iter().filter(|slot| slot.region != NONE && *warm) {
-                tracks[slot.region as usize].velocity = [0, 1].map(|i| slot.velocity[i] + shift[i]);
-            }
+            let owners = &naming.owners;
+            cpu.run(|| {
+                let named = &*tracks;
+                let all = slots.par_iter_mut().zip(&largest[..]).with_min_len(AT_ONCE).enumerate();
+                all.for_each(|(k, (slot, main))| {
+                    let owns = main.size > 0 && index(owners[main.label as usize]) == k;
+                    slot.size = main.size;
+                    (slot.id, slot.region) =
+                        if owns { (named[main.label as usize].id, main.label) } else { (0, NONE) };
+                });
+                if *warm {
+                    owned(tracks, owners).for_each(|(track, owner)| {
+                        track.velocity = [0, 1].map(|i| slots[owner].velocity[i] + shift[i]);
+                    });
+                }
+            });
             self.plant()?;
             if self.warm && self.plan.in_regions {
                 self.find_origins(features);

@@ -26,6 +26,8 @@ const STRIPS: usize = 8;
 const MANY_EDGES: usize = 2500;
 /// The same for the numbering of components.
 const MANY_COMPONENTS: usize = 10_000;
+/// Clusters whose largest component a thread names at a time.
+const NAMED_AT_ONCE: usize = 2048;
 
 /// Writes the label of a run, and at will over the runs behind it, which come next: most are short, and one store does.
 #[inline(always)]
@@ -187,9 +189,8 @@ impl Connectivity {
 
     /// The largest components, with their labels.
     fn name_largest(&self, named: &mut Array<Largest>) -> Result<()> {
-        named.clear();
-        memory::reserve(named, COMPONENTS, self.largest.len())?;
-        named.extend(self.largest.iter().map(|largest| {
+        memory::refill(named, COMPONENTS, self.largest.len(), Largest::default())?;
+        let name = |largest: &AtomicU64| {
             let largest = largest.load(Relaxed);
             let (size, component) = ((largest >> 32) as u32, !(largest as u32));
             if size == 0 {
@@ -199,7 +200,11 @@ impl Connectivity {
                 NO_LABEL => Largest::default(),
                 label => Largest { size, label: label.into() },
             }
-        }));
+        };
+        self.cpu.run(|| {
+            let all = named.par_iter_mut().zip(&self.largest[..]).with_min_len(NAMED_AT_ONCE);
+            all.for_each(|(named, largest)| *named = name(largest));
+        });
         Ok(())
     }
 
