@@ -10,7 +10,6 @@
 #define SAME 128u
 #define MOST_DISCOUNT 30u
 #define STILL 45u
-#define STAYS 15u
 #define TRACK_MARGIN 8
 #define TRACK_NOISE 3
 #define TRACK_FLAT 30u
@@ -69,6 +68,7 @@ __device__ __forceinline__ u32 similarity_of(u32 difference) {
 struct Predicted {
   u32 slot, bound;
 };
+// Above all that `begin_residual` leaves to be multiplied by eighths.
 #define UNBOUNDED 0xffffffffu
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.

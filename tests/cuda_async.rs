@@ -37,6 +37,29 @@ fn content(buffer: &gst::BufferRef) -> Content {
     (buffer.pts(), bytes(buffer), meta)
 }
 
+/// Ends a stream of which `left` has left, and returns all that leaves.
+fn end(mut h: gst_check::Harness, bus: &TestBus, mut left: Vec<Content>) -> Vec<Content> {
+    assert!(h.push_event(gst::event::Eos::new()));
+    while let Some(buffer) = h.try_pull() {
+        left.push(content(&buffer));
+    }
+    assert_eq!(error_on(bus), None);
+    left
+}
+
+/// Compares what leaves at every depth with what the CPU gives, so many frames. `run` is for a backend and a depth.
+fn compare_depths(count: usize, what: &str, run: impl Fn(&str, u32) -> Vec<Content>) {
+    let expected = run("cpu", 0);
+    assert_eq!(expected.len(), count, "{what}");
+    for depth in 0..=4 {
+        let found = run("cuda", depth);
+        assert_eq!(found.len(), count, "{what}, depth {depth}");
+        for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            assert!(expected == found, "{what}, depth {depth}, frame {frame}");
+        }
+    }
+}
+
 /// Pushes frames while properties change, and returns what leaves until the end of the stream.
 fn run(backend: &str, depth: u32, temporal: bool) -> Vec<Content> {
     let (element, mut h, bus) = element(backend, depth);
@@ -76,12 +99,7 @@ fn run(backend: &str, depth: u32, temporal: bool) -> Vec<Content> {
         }
         assert_eq!(left.len(), 12 * (i + 1) - depth as usize, "depth {depth}");
     }
-    assert!(h.push_event(gst::event::Eos::new()));
-    while let Some(buffer) = h.try_pull() {
-        left.push(content(&buffer));
-    }
-    assert_eq!(error_on(&bus), None);
-    left
+    end(h, &bus, left)
 }
 
 #[test]
@@ -90,15 +108,7 @@ fn every_depth_gives_what_none_gives() {
         return;
     }
     for temporal in [false, true] {
-        let expected = run("cpu", 0, temporal);
-        assert_eq!(expected.len(), 24);
-        for depth in 0..=4 {
-            let found = run("cuda", depth, temporal);
-            assert_eq!(found.len(), 24, "depth {depth}");
-            for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
-                assert!(expected == found, "temporal {temporal}, depth {depth}, frame {frame}");
-            }
-        }
+        compare_depths(24, &format!("temporal {temporal}"), |backend, depth| run(backend, depth, temporal));
     }
 }
 
@@ -119,12 +129,7 @@ fn run_with_numbers(backend: &str, depth: u32) -> Vec<Content> {
             left.push(content(&buffer));
         }
     }
-    assert!(h.push_event(gst::event::Eos::new()));
-    while let Some(buffer) = h.try_pull() {
-        left.push(content(&buffer));
-    }
-    assert_eq!(error_on(&bus), None);
-    left
+    end(h, &bus, left)
 }
 
 #[test]
@@ -132,15 +137,7 @@ fn numbers_of_regions_come_and_go_at_every_depth() {
     if device("numbers_of_regions_come_and_go_at_every_depth").is_none() {
         return;
     }
-    let expected = run_with_numbers("cpu", 0);
-    assert_eq!(expected.len(), 18);
-    for depth in 0..=4 {
-        let found = run_with_numbers("cuda", depth);
-        assert_eq!(found.len(), 18, "depth {depth}");
-        for (frame, (expected, found)) in expected.iter().zip(&found).enumerate() {
-            assert!(expected == found, "depth {depth}, frame {frame}");
-        }
-    }
+    compare_depths(18, "numbers of regions", run_with_numbers);
 }
 
 #[test]

@@ -192,7 +192,6 @@ mod tests {
             ("SAME", SAME),
             ("MOST_DISCOUNT", MOST_DISCOUNT),
             ("STILL", STILL),
-            ("STAYS", u32::from(STAYS)),
             ("TRACK_MARGIN", TRACK_MARGIN),
             ("TRACK_NOISE", TRACK_NOISE),
             ("TRACK_FLAT", TRACK_FLAT),
