@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MPL-2.0
+# Tries what the README says of a bare Debian: tests/fresh-root.sh [bookworm | trixie | sid] [WHAT ...]
+#
+# Makes a root of that release (default: trixie) with nothing in it but apt, clones this checkout's last commit there and runs it.
+# No Python, Node, Rust, library or setting of this host is seen there; package indices are reached as this host reaches them.
+# WHAT (default: all three):
+#   demo            pipelines/demo.sh, in an empty folder
+#   studio          pipelines/studio.sh: starts, gives its page to who has the token and to nobody else, and ends
+#   tests[:PART]    tests/run.sh [PART], for instance tests:scripts
+# SUPERPIXEL_RUST   a toolchain of Rust on this host, which the root sees read-only: for hosts that do not reach rustup's downloads
+# SUPERPIXEL_ROOTS  keeps the root and fetched packages in this folder, where the next run goes on with them
+# Needs root, debootstrap and a mirror of Debian. At its end, however it ends, the root is removed with all that is in it.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+checkout=$(dirname "$here")
+# shellcheck source=tools/roots.sh
+. "$checkout/tools/roots.sh"
+
+usage() { sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+release=trixie
+what=()
+for argument in "$@"; do
+    case $argument in
+        -h | --help) usage; exit 0 ;;
+        bookworm | trixie | sid) release=$argument ;;
+        demo | studio | tests | tests:?*) what+=("$argument") ;;
+        *) usage >&2; exit 2 ;;
+    esac
+done
+[ ${#what[@]} -gt 0 ] || what=(demo studio tests)
+check_root_tools
+if [ -n "${SUPERPIXEL_RUST:-}" ]; then
+    [ -x "$SUPERPIXEL_RUST/bin/cargo" ] || root_die "SUPERPIXEL_RUST names no toolchain: there is no $SUPERPIXEL_RUST/bin/cargo"
+    SUPERPIXEL_RUST=$(cd "$SUPERPIXEL_RUST" && pwd -P)
+fi
+[ -z "$(git -C "$checkout" status --porcelain)" ] || root_say "changes that are not committed are not tried"
+
+finish() {
+    end_in_root
+    [ -n "${SUPERPIXEL_ROOTS:-}" ] || [ -z "$holder" ] || remove_holder "$holder"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+# A folder that follows neither the user's target nor a link: where a root is made, a root is removed.
+roots=${SUPERPIXEL_ROOTS:-$checkout/target/superpixel-roots}
+mkdir -p "$roots"
+roots=$(cd "$roots" && pwd -P)
+sweep_holders "$roots"
+cache=$roots/packages-$release
+if [ -n "${SUPERPIXEL_ROOTS:-}" ]; then
+    open_holder "$roots/$release-tests"
+else
+    open_holder "$roots/$release.$(tr -dc a-z0-9 </dev/urandom | head -c 6)"
+fi
+make_root "$release" "$cache"
+clone=$holder/root/root/superpixel
+if [ -e "$clone" ]; then
+    git -C "$clone" fetch -q "$checkout" HEAD
+    git -C "$clone" checkout -q --detach --force FETCH_HEAD
+else
+    git clone -q --no-hardlinks "$checkout" "$clone"
+fi
+
+try_demo() {
+    in_root "$cache" bash -euc 'folder=$(mktemp -d)
+        cd "$folder"
+        ~/superpixel/pipelines/demo.sh
+        for file in superpixel-demo.mp4 superpixel-demo.png; do
+            [ -s $file ] || { echo "no $file was written"; exit 1; }
+        done'
+}
+# The root has no program that fetches a page, so the shell does.
+try_studio() {
+    in_root "$cache" bash -euc 'cd "$(mktemp -d)"
+        ~/superpixel/pipelines/studio.sh --port 0 --no-browser >said 2>&1 &
+        studio=$!
+        until address=$(grep -o -m 1 "http://[^ ]*" said); do
+            kill -0 $studio 2>/dev/null || { cat said; exit 1; }
+            sleep 0.5
+        done
+        cat said
+        host=${address#http://}
+        path=/${host#*/}
+        host=${host%%/*}
+        page() {
+            exec 3<>"/dev/tcp/${host%:*}/${host##*:}"
+            printf "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" "$1" "$host" >&3
+            timeout 20 cat <&3
+        }
+        page "$path" >page
+        page / >refused
+        head -n 1 page refused
+        grep -q "^HTTP/1.1 200 " page
+        grep -q "<title>" page
+        ! grep -q "^HTTP/1.1 200 " refused
+        kill -INT $studio
+        for ((i = 0; i < 300; i++)); do
+            kill -0 $studio 2>/dev/null || exit 0
+            sleep 0.1
+        done
+        echo "the studio does not end"
+        exit 1'
+}
+# shellcheck disable=SC2016  # expanded within
+try_tests() { in_root "$cache" bash -euc 'cd ~/superpixel && exec tests/run.sh "$@"' bash "$@"; }
+
+failed=()
+for name in "${what[@]}"; do
+    root_say "$release, $name"
+    case $name in
+        demo) try_demo ;;
+        studio) try_studio ;;
+        tests) try_tests ;;
+        tests:*) try_tests "${name#tests:}" ;;
+    esac && root_say "$release, $name: passed" || failed+=("$name")
+done
+[ ${#failed[@]} = 0 ] || root_die "failed in a fresh $release: ${failed[*]}"
