@@ -11,11 +11,12 @@ target_dir=${CARGO_TARGET_DIR:-$root/target}
 plugin_dir=$target_dir/superpixel-plugin
 
 rust_wanted=1.92
-build_packages=(gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
+# Cargo, pip and npm ask their registries by TLS.
+build_packages=(ca-certificates gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
 play_packages=(gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
     gstreamer1.0-plugins-ugly gstreamer1.0-libav)
 python_packages=(python3-gi python3-numpy gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0)
-test_packages=("${python_packages[@]}" g++ python3 python3-pip valgrind libc6-dbg libglib2.0-dev meson
+test_packages=("${python_packages[@]}" g++ python3 python3-pip python3-venv valgrind libc6-dbg libglib2.0-dev meson
     git iproute2)
 
 say() { printf '== %s\n' "$*"; }
