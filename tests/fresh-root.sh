@@ -75,9 +75,11 @@ try_demo() {
 # The root has no program that fetches a page, so the shell does.
 try_studio() {
     in_root "$cache" bash -euc 'cd "$(mktemp -d)"
+        : >said
         ~/superpixel/pipelines/studio.sh --port 0 --no-browser >said 2>&1 &
         studio=$!
-        until address=$(grep -o -m 1 "http://[^ ]*" said); do
+        # A line of its own.
+        until address=$(grep -m 1 "^http://" said); do
             kill -0 $studio 2>/dev/null || { cat said; exit 1; }
             sleep 0.5
         done
