@@ -7,6 +7,9 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=${CARGO_TARGET_DIR:-$root/target}
+# shellcheck source=pipelines/output.sh
+declare -F check_target >/dev/null || . "$root/pipelines/output.sh"
+check_target "$target_dir"
 # GStreamer searches the folders of GST_PLUGIN_PATH with everything below them, so the plugin gets one of its own.
 plugin_dir=$target_dir/superpixel-plugin
 

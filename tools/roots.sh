@@ -2,13 +2,14 @@
 # shellcheck shell=bash
 # Fresh roots of Debian, and commands in them that see nothing else; sourced by tests/fresh-root.sh and packaging/try-deb.sh.
 #
-# A root stands in a holder: a folder that open_holder made, with a marker that is locked while somebody uses it. Nothing without
-# the marker is ever removed, and nothing is mounted where the host sees it: mounts end with the namespace that they are in.
+# A root stands in a holder, a folder of our own as pipelines/output.sh has them: nothing else is ever removed. Nothing is mounted
+# where the host sees it: mounts end with the namespace that they are in.
 
-root_marker=superpixel-root
+# shellcheck source=pipelines/output.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../pipelines/output.sh"
+
 # A toolchain of Rust that roots see, read-only, at this path.
 root_rust=/opt/rust
-holder=
 
 root_say() { printf '== %s\n' "$*"; }
 root_die() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -21,46 +22,39 @@ check_root_tools() {
     done
 }
 
-# Makes a holder, or takes one that was kept, and puts its path into `holder`: FOLDER. Locked until the script ends.
+# Puts into `holder` a folder for a root, locked until the script ends: one that is kept, where SUPERPIXEL_ROOTS names a folder for
+# those, else a new one. RELEASE USE
 open_holder() {
-    local folder=$1
-    if [ ! -e "$folder" ] && [ ! -L "$folder" ]; then
-        mkdir -p "$folder"
-        echo "A root for tests, made by superpixel, which removes it with all that is in it." >"$folder/$root_marker"
+    local kept=${SUPERPIXEL_ROOTS:-}/$1-$2
+    if [ -z "${SUPERPIXEL_ROOTS:-}" ]; then
+        open_own "$roots" "$1"
+        holder=$own
+        return
     fi
-    { [ ! -L "$folder" ] && [ -f "$folder/$root_marker" ]; } || root_die "$folder is there and was not made for roots; name another folder"
-    exec {holder_lock}<"$folder/$root_marker"
-    flock -n "$holder_lock" || root_die "$folder is in use by another run"
-    holder=$(cd "$folder" && pwd -P)
+    if [ ! -e "$kept" ] && [ ! -L "$kept" ]; then fresh_folder "$kept"; fi
+    is_own "$kept" || refuse "$kept is there and was not made for a root; let SUPERPIXEL_ROOTS name another folder"
+    lock_own "$kept" || refuse "$kept is in use by another run"
+    real_path "$kept"
+    holder=$real
 }
-
-# Succeeds if something is mounted at or below a folder.
-mounted_below() { awk -v at="$1" '$5 == at || index($5, at "/") == 1 { found = 1 } END { exit !found }' /proc/self/mountinfo; }
-
-# Removes a holder and the root in it: FOLDER
-remove_holder() {
-    [ -f "$1/$root_marker" ] || return 0
-    if mounted_below "$1"; then
-        printf 'error: something is mounted below %s, which therefore stays\n' "$1" >&2
-        return 1
-    fi
-    # The marker goes last: what is left of a removal that was interrupted is still known.
-    find "$1" -mindepth 1 -maxdepth 1 ! -name "$root_marker" -exec rm -rf --one-file-system {} +
-    rm -rf --one-file-system "$1"
+# Puts into `roots` where holders and fetched packages are: DEFAULT
+open_roots() {
+    roots=${SUPERPIXEL_ROOTS:-$1}
+    mkdir -p "$roots"
+    real_path "$roots"
+    roots=$real
 }
-
-# Removes holders of runs that are dead, as nobody holds their lock: FOLDER/NAME.XXXXXX
-sweep_holders() {
-    local folder lock
-    for folder in "$1"/*.??????; do
-        [ -f "$folder/$root_marker" ] || continue
-        exec {lock}<"$folder/$root_marker"
-        if flock -n "$lock"; then
-            root_say "removing what a run that was killed left: $folder"
-            remove_holder "$folder"
-        fi
-        exec {lock}<&-
-    done
+holder=
+# Ends what runs in the root, and removes the root unless it is kept.
+close_holder() {
+    end_in_root
+    [ -n "${SUPERPIXEL_ROOTS:-}" ] || [ -z "$holder" ] || remove_own "$holder"
+}
+# However a script ends, its root ends, too.
+trap_ends() {
+    trap close_holder EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
 }
 
 # The host's own package sources, if it has some of Debian, for another release: lines of a sources.list.
@@ -77,12 +71,13 @@ sources_for() {
     done
 }
 
-# Makes the root of a release in the holder, unless it is there: RELEASE. Packages that were fetched are kept in the second argument.
+# Makes the root of a release in the holder, unless it is there. Fetched packages are kept. RELEASE
 make_root() {
-    local release=$1 cache=$2 sources mirror extra=()
+    local release=$1 sources mirror extra=()
+    cache=$roots/packages-$release
+    mkdir -p "$cache"
     [ ! -e "$holder/whole" ] || return 0
     rm -rf --one-file-system "$holder/root"
-    mkdir -p "$cache"
     sources=$(sources_for "$release")
     mirror=$(sed -n "s/^deb \([^ ]*\) $release main$/\1/p" <<<"$sources" | head -n 1)
     case $mirror in https:*) extra=(--include=ca-certificates) ;; esac
@@ -128,11 +123,10 @@ network_variables() {
     done
 }
 
-# Runs a command in the holder's root, in the background; wait_in_root waits for it. CACHE COMMAND...
+# Runs a command in the holder's root, in the background; wait_in_root waits for it.
 # Processes, mounts and devices are its own; the network is the host's. $SUPERPIXEL_RUST is seen at $root_rust.
 start_in_root() {
-    local cache=$1 variables path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-    shift
+    local variables path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     [ -z "${SUPERPIXEL_RUST:-}" ] || path=$root_rust/bin:$path
     mapfile -d '' variables < <(network_variables)
     # shellcheck disable=SC2016  # expanded within
