@@ -17,11 +17,11 @@ case ${1:-} in
     *) sed -n '3,7s|^# \{0,1\}||p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 [ -e "$deb" ] || root_die "there is no $deb; packaging/build.sh deb makes one"
-check_root_tools
 releases=("$@")
 [ ${#releases[@]} -gt 0 ] || releases=(bookworm trixie sid)
 
 keep_apart "${SUPERPIXEL_ROOTS:-}" "$deb"
+check_root_tools
 trap_ends
 open_roots "${CARGO_TARGET_DIR:-$here/../target}/superpixel-roots"
 

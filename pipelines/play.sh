@@ -80,4 +80,5 @@ trap 'remove_own "$own"' EXIT
 trap : INT
 trap 'exit 143' TERM HUP
 (cd "$own" && exec gst-launch-1.0 -e "${words[@]}")
+set +f
 publish . "$own"/*

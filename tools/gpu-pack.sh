@@ -35,9 +35,11 @@ cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 built=$target/$([ "$profile" = dev ] && echo debug || echo release)
 
-spare_xz=$(command -v xz) spare_lzma=$(ldd "$(command -v xz)" | sed -n 's/.* => \(.*liblzma[^ ]*\) .*/\1/p')
 keep_apart "$pack/gpu-suite.sh" tools/gpu-suite.sh
-may_write "$pack" gpu-suite.sh pack.tar.xz xz "${spare_lzma##*/}"
+may_write "$pack" gpu-suite.sh pack.tar.xz xz
+spare_xz=$(command -v xz) || { echo "gpu-pack.sh: xz is missing: apt-get install xz-utils" >&2; exit 1; }
+spare_lzma=$(ldd "$spare_xz" | sed -n 's/.* => \(.*liblzma[^ ]*\) .*/\1/p')
+may_write "$pack" "${spare_lzma##*/}"
 check_target "$target"
 folder=$target/superpixel-gpu-pack
 fresh_folder "$folder"

@@ -64,7 +64,7 @@ try_names() {
     done
     expect 0 timeout 60 "$root/pipelines/demo.sh" "./${names[3]}"
     expect 0 timeout 60 "$root/pipelines/demo.sh" "${names[6]}"
-    rm superpixel-demo.*
+    rm superpixel-demo.* .superpixel-made
     find . -mindepth 1
     [ "$(find . -mindepth 1 -printf x)" = "$(printf '%0*d' ${#names[@]} 0 | tr 0 x)" ]
 }
@@ -113,7 +113,8 @@ try_outputs() {
     touch labels-00007.png labels-of-mine.png
     refused 'labels-00007.png is there and is not what this script wrote' "$pipelines/play.sh" labels-png clip.mp4
     rm superpixel-demo.mp4 boundaries.mp4 labels-00007.png
-    for name in clip.mp4 nowhere; do
+    echo notes >notes
+    for name in notes nowhere; do
         ln -s "$name" superpixel-demo.png
         ln -s "$name" boundaries.mp4
         refused 'superpixel-demo.png is a link' "$pipelines/demo.sh" --force clip.mp4
@@ -131,7 +132,8 @@ try_outputs() {
         expect 0 "$pipelines/play.sh" boundaries clip.mp4
         expect 0 "$pipelines/play.sh" labels-png clip.mp4
     done
-    [ -s labels-00002.png ] && [ -e labels-of-mine.png ]
+    [ -s labels-00002.png ]
+    [ -e labels-of-mine.png ]
     echo >>superpixel-demo.mp4
     echo >>boundaries.mp4
     refused 'is not what this script wrote' "$pipelines/demo.sh" clip.mp4
@@ -180,24 +182,27 @@ try_outputs() {
     refused 'changes that are not committed' clone/fuzz/run.sh --seeds library
     expect 2 clone/fuzz/run.sh --seeds ../../src
 
-    # shellcheck disable=SC2034,SC2015  # read where it is sourced
+    # shellcheck disable=SC2034  # read where it is sourced
     (
         . "$root/tools/roots.sh"
         # A root is not made where something else stands, nor removed where something is mounted.
         mkdir roots roots/trixie-tests
         cp clip.mp4 roots/trixie-tests/
         SUPERPIXEL_ROOTS=$PWD/roots
-        (open_roots x && open_holder trixie tests) 2>"$scratch/out.txt" && exit 1
+        if (open_roots x && open_holder trixie tests) 2>"$scratch/out.txt"; then exit 1; fi
         grep -q 'was not made for a root' "$scratch/out.txt"
         cmp clip.mp4 roots/trixie-tests/clip.mp4
-        mounted_below /proc/ && mounted_below / && ! mounted_below "$PWD/films"
+        mounted_below /proc/
+        if mounted_below "$PWD/films"; then exit 1; fi
         # What a killed run left goes at the next start; what a living one has stays, as does what only looks like it.
         mkdir .superpixel-demo.abcdef
         open_own . .superpixel-demo
         living=$own
         dead=$(open_own . .superpixel-demo && touch "$own/part" && echo "$own")
         (open_own . .superpixel-demo)
-        [ -e "$living" ] && [ -d .superpixel-demo.abcdef ] && [ ! -e "$dead" ]
+        [ -e "$living" ]
+        [ -n "$dead" ]
+        [ ! -e "$dead" ]
         remove_own .superpixel-demo.abcdef
         [ -d .superpixel-demo.abcdef ]
     )
