@@ -20,16 +20,17 @@ checkout=$(dirname "$here")
 
 usage() { sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 release=trixie
-what=()
+what=() parts=()
 for argument in "$@"; do
     case $argument in
         -h | --help) usage; exit 0 ;;
         bookworm | trixie | sid) release=$argument ;;
-        demo | studio | tests | tests:?*) what+=("$argument") ;;
+        demo | studio | tests) what+=("$argument") ;;
+        tests:?*) parts+=("${argument#tests:}") ;;
         *) usage >&2; exit 2 ;;
     esac
 done
-[ ${#what[@]} -gt 0 ] || what=(demo studio tests)
+if [ ${#parts[@]} -gt 0 ]; then what+=(parts); elif [ ${#what[@]} = 0 ]; then what=(demo studio tests); fi
 check_root_tools
 if [ -n "${SUPERPIXEL_RUST:-}" ]; then
     [ -x "$SUPERPIXEL_RUST/bin/cargo" ] || root_die "SUPERPIXEL_RUST names no toolchain: there is no $SUPERPIXEL_RUST/bin/cargo"
@@ -91,7 +92,7 @@ try_studio() {
         exit 1'
 }
 # shellcheck disable=SC2016  # expanded within
-try_tests() { in_root bash -euc 'cd ~/superpixel && exec tests/run.sh "$@"' bash "$@"; }
+try_tests() { in_root env SUPERPIXEL_NO_SKIPS="${SUPERPIXEL_NO_SKIPS:-}" bash -euc 'cd ~/superpixel && exec tests/run.sh "$@"' bash "$@"; }
 
 failed=()
 for name in "${what[@]}"; do
@@ -100,7 +101,7 @@ for name in "${what[@]}"; do
         demo) try_demo ;;
         studio) try_studio ;;
         tests) try_tests ;;
-        tests:*) try_tests "${name#tests:}" ;;
+        parts) try_tests "${parts[@]}" ;;
     esac && root_say "$release, $name: passed" || failed+=("$name")
 done
 [ ${#failed[@]} = 0 ] || root_die "failed in a fresh $release: ${failed[*]}"

@@ -82,7 +82,11 @@ make_root() {
     mirror=$(sed -n "s/^deb \([^ ]*\) $release main$/\1/p" <<<"$sources" | head -n 1)
     case $mirror in https:*) extra=(--include=ca-certificates) ;; esac
     root_say "making a root of $release"
-    debootstrap --variant=minbase --cache-dir="$cache" "${extra[@]}" "$release" "$holder/root" ${mirror:+"$mirror"} >"$holder/debootstrap.log" 2>&1 || {
+    # It mounts the root's proc and sys, which end with the namespace.
+    unshare --mount --mount-proc --pid --fork --kill-child --propagation private -- debootstrap --variant=minbase --cache-dir="$cache" \
+        "${extra[@]}" "$release" "$holder/root" ${mirror:+"$mirror"} >"$holder/debootstrap.log" 2>&1 </dev/null &
+    root_process=$!
+    wait_in_root || {
         tail -n 20 "$holder/debootstrap.log" >&2
         root_die "debootstrap could not make a root of $release"
     }
