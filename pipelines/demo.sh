@@ -52,4 +52,4 @@ install_packages "${build_packages[@]}" "${play_packages[@]}"
 install_rust
 # In one call: apart, each would build the library again, for other features of its dependencies.
 build_plugin --example demo
-exec "$target_dir/release/examples/demo" "$source" "${properties[@]}"
+exec "$built_in/examples/demo" "$source" "${properties[@]}"

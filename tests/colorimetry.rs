@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Colors of a stream are those that GStreamer's own `videoconvert` with its defaults makes of it, whatever its colorimetry says:
-//! means that the element measures, and what it draws.
+//! Colors of a stream are those that GStreamer's own `videoconvert` with its defaults makes of it, whatever its
+//! colorimetry says: means that the element measures, and what it draws.
 #![cfg(feature = "gst")]
 
 mod common;
@@ -12,8 +12,9 @@ use gst::prelude::*;
 use gstsuperpixel::image::{Geometry, PixelFormat};
 use gstsuperpixel::meta::SuperpixelMeta;
 
-/// Most that a mean differs from `videoconvert`'s color, in codes of 8 bits: its factors have 8 bits and are cut off, which makes
-/// colors up to 4 codes darker. A range that is taken for another shifts most colors by more, and so does a matrix.
+/// Most that a mean differs from `videoconvert`'s color, in codes of 8 bits: its factors have 8 bits and are cut off,
+/// which makes colors up to 4 codes darker. A range that is taken for another shifts most colors by more, and so does a
+/// matrix.
 const MEASURED: u8 = 4;
 /// The same for a color that was drawn, as it is rounded to codes of YCbCr before.
 const DRAWN: u8 = 5;
@@ -41,7 +42,8 @@ fn flat(format: PixelFormat, caps: &gst::Caps, codes: [u16; 3]) -> gst::Buffer {
     let shapes: Vec<_> = format.planes(Geometry::new(info.width(), info.height()).unwrap()).collect();
     for (channel, code) in layout.channels.iter().zip(codes) {
         let (row, rows) = shapes[channel.plane];
-        let code = code << (channel.sample.bits - 8) | (1 << (channel.sample.bits - 8)) / 3;
+        let more = channel.sample.bits - 8;
+        let code = (code << more) | ((1 << more) / 3);
         for y in 0..rows {
             let start = info.offset()[channel.plane] + y * info.stride()[channel.plane] as usize;
             for at in (channel.offset..row).step_by(channel.step) {
@@ -197,7 +199,8 @@ fn rgb_is_read_as_videoconvert_reads_it() {
     }));
 }
 
-/// A matrix changes nothing about gray. `videoconvert` takes gray of unknown matrix for red of that code, and here it stays gray.
+/// A matrix changes nothing about gray. `videoconvert` takes gray of unknown matrix for red of that code, and here it
+/// stays gray.
 #[test]
 fn gray_is_read_as_videoconvert_reads_it() {
     let gray = [PixelFormat::Gray8, PixelFormat::Gray16Le, PixelFormat::Gray16Be];

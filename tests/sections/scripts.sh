@@ -46,9 +46,12 @@ try_names() {
     )
     rm -rf "$folder" "$bin"
     mkdir -p "$folder" "$bin"
-    # The plugin and the demo are there; this cargo leaves them alone.
-    # shellcheck disable=SC2016  # expanded by the script
-    printf '#!/bin/sh\n[ "$1" != --version ] || echo cargo 99.0.0\n' >"$bin/cargo"
+    # The plugin and the demo are there; this cargo leaves them alone and says so.
+    cat >"$bin/cargo" <<CARGO
+#!/bin/sh
+if [ "\$1" = --version ]; then echo cargo 99.0.0; exit; fi
+echo '{"reason":"compiler-artifact","filenames":["$target_dir/release/libgstsuperpixel.so"]}'
+CARGO
     chmod +x "$bin/cargo"
     export PATH=$bin:$PATH
     unset DISPLAY WAYLAND_DISPLAY
