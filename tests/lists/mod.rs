@@ -167,16 +167,57 @@ fn formats_of_the_limits_are_not_offered() {
 #[test]
 fn algorithms_of_the_readme_are_those_of_the_element() {
     crate::common::init();
-    let element = gst::ElementFactory::make("superpixel").build().unwrap();
-    let spec = element.find_property("algo").unwrap();
-    let class = spec.downcast_ref::<gst::glib::ParamSpecEnum>().unwrap().enum_class().values().to_vec();
     let readme = read("README.md");
     let row = readme.lines().find(|line| line.starts_with("| algorithms |")).unwrap();
     let words: String =
         row.to_lowercase().chars().filter(|c| c.is_alphanumeric() || "(,;".contains(*c)).collect();
-    for value in class {
-        assert!(words.contains(value.nick()), "README.md does not name {}", value.nick());
+    for value in values("algo") {
+        assert!(words.contains(&value), "README.md does not name {value}");
     }
+}
+
+/// Nicks of a property's values.
+fn values(property: &str) -> Names {
+    let element = gst::ElementFactory::make("superpixel").build().unwrap();
+    let spec = element.find_property(property).unwrap();
+    let class = spec.downcast_ref::<gst::glib::ParamSpecEnum>().unwrap().enum_class();
+    names(class.values().iter().map(|value| value.nick()))
+}
+
+#[test]
+fn fields_of_the_metadata_are_those_of_a_frame() {
+    let element = crate::common::superpixel();
+    for switch in ["temporal", "neighbors", "hierarchy"] {
+        element.set_property(switch, true);
+    }
+    let (mut harness, _bus) = crate::common::harness(&element);
+    harness.set_src_caps(crate::common::caps("GRAY8", 64, 48));
+    let frame = crate::common::picture(&crate::common::info("GRAY8", 64, 48), 1, 0);
+    let frame = harness.push_and_pull(frame).unwrap();
+    let meta = gst::meta::CustomMeta::from_buffer(&frame, gstsuperpixel::meta::NAME).unwrap();
+    let table = section("docs/metadata.md", "## Fields");
+    let cells =
+        table.lines().filter(|line| line.starts_with('|')).skip(2).map(|row| row.split('|').nth(1).unwrap());
+    let real = names(meta.structure().fields().map(|field| field.as_str()));
+    same("docs/metadata.md, fields", &names(cells.flat_map(marked)), &real);
+    let row = table.lines().find(|line| line.starts_with("| `algo`")).unwrap();
+    same("docs/metadata.md, algo", &names(marked(row).skip(1)), &values("algo"));
+    let table = section("docs/metadata.md", "## Standard analytics metadata");
+    let table: Vec<_> = table.lines().filter(|line| line.starts_with('|')).collect();
+    same("docs/metadata.md, analytics", &first_cells(&table.join("\n")), &values("analytics"));
+}
+
+#[test]
+fn names_of_the_python_package_are_in_its_page() {
+    let source = read("python/superpixels/__init__.py");
+    let list = source.split_once("__all__ = [").unwrap().1.split_once(']').unwrap().0;
+    let page = read("docs/python.md");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let said = names(marked(&page).map(|text| text.split(|c| !is_name(c)).next().unwrap()));
+    let real = names(list.split('"').skip(1).step_by(2));
+    assert!(real.len() > 10, "{real:?}");
+    let missing: Vec<_> = real.difference(&said).collect();
+    assert!(missing.is_empty(), "docs/python.md lacks {missing:?}");
 }
 
 /// Files with `unsafe` outside of comments.
