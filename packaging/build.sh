@@ -51,10 +51,10 @@ build_wheel() {
     fresh_folder "$stage"
     "$maturin" sdist --manifest-path python/Cargo.toml --out "$stage"
     source=$(echo "$stage"/superpixels-*.tar.gz)
+    # The lock file is that of the whole workspace, of which the archive has two members.
+    packaging/relock.py "$source"
     tar -xzf "$source" -C "$stage"
     cd "${source%.tar.gz}"
-    # The lock file of the whole workspace, of which the archive has two members: what only others need goes, no version changes.
-    cargo metadata --offline --format-version=1 >/dev/null
     "$root/packaging/bill.py" python/Cargo.toml $triple superpixels.cdx.json LICENSE-THIRD-PARTY
     # Messages of panics name files; not where they were here.
     RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$PWD=superpixels" \

@@ -67,7 +67,7 @@ demo=
 trap 'remove_own "$own"' EXIT
 trap '[ -z "$demo" ] || { kill "$demo"; wait "$demo" || true; } 2>/dev/null; exit 130' INT TERM HUP
 status=0
-(cd "$own" && exec "$target_dir/release/examples/demo" "$source" "${properties[@]}") &
+(cd "$own" && exec "$built_in/examples/demo" "$source" "${properties[@]}") &
 demo=$!
 wait $demo || status=$?
 demo=

@@ -6,7 +6,9 @@
 # what is not there. Says every such step before it takes it. Updates no toolchain that is there, and leaves the default one as it is.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-target_dir=${CARGO_TARGET_DIR:-$root/target}
+target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+# What is built here runs here.
+unset CARGO_BUILD_TARGET
 # shellcheck source=pipelines/output.sh
 declare -F check_target >/dev/null || . "$root/pipelines/output.sh"
 check_target "$target_dir"
@@ -124,14 +126,17 @@ install_rust_tools() {
     rustup component add rustfmt clippy
 }
 
-# Builds the plugin in release, with what further arguments to `cargo build` name, and points GStreamer at it.
+# Builds the plugin in release, with what further arguments to `cargo build` name, and points GStreamer at it. All that
+# was built is in the folder `built_in`.
 build_plugin() {
+    local built
     say "building the plugin (cargo build --release; some minutes the first time)"
-    (cd "$root" && cargo build --release --locked --lib --no-default-features --features gst,cuda \
-        --target-dir "$target_dir" "$@") || die "the build failed"
+    built=$(cd "$root" && tools/built.sh libgstsuperpixel.so cargo build --release --locked --lib --no-default-features \
+        --features gst,cuda --target-dir "$target_dir" "$@") || die "the build failed"
+    built_in=${built%/*}
     mkdir -p "$plugin_dir"
     # A program that runs keeps the file that it has mapped.
-    cp "$target_dir/release/libgstsuperpixel.so" "$target_dir/libgstsuperpixel.so.new"
+    cp "$built" "$target_dir/libgstsuperpixel.so.new"
     mv "$target_dir/libgstsuperpixel.so.new" "$plugin_dir/libgstsuperpixel.so"
     use_plugin
 }

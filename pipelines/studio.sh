@@ -58,11 +58,12 @@ fi
 install_packages "${build_packages[@]}" "${play_packages[@]}"
 install_rust
 say "building the studio (cargo build --release; some minutes the first time)"
-(cd "$root" && cargo build --release --locked --package superpixel-studio --target-dir "$target_dir") || die "the build failed"
+built=$(cd "$root" && tools/built.sh superpixel-studio cargo build --release --locked --package superpixel-studio \
+    --target-dir "$target_dir") || die "the build failed"
 
 # The element is part of the program; a plugin that is installed has other things to do.
 unset GST_PLUGIN_PATH
-command=("$target_dir/release/superpixel-studio" "${options[@]}" -- "$source" "${properties[@]}")
+command=("$built" "${options[@]}" -- "$source" "${properties[@]}")
 say "the studio; Ctrl-C stops it"
 if [ "$browser" ] && [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] && command -v xdg-open >/dev/null; then
     # Its one line of output is the address.

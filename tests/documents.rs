@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The documents are true where a program can tell: the property tables are those of the elements, the pipelines of the README
-//! can be built, every link leads somewhere, and the README stays short. `SUPERPIXEL_WRITE=1` writes the property tables anew.
+//! can be built, every link leads somewhere, lists are those of the code, and the README stays short. `SUPERPIXEL_WRITE=1` writes the property tables anew.
 #![cfg(feature = "gst")]
 
 mod common;
+mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

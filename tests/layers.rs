@@ -307,3 +307,45 @@ fn an_import_upward_or_a_circle_is_found() {
     // What is not code is no import.
     assert_eq!(planted("image/mod.rs", "// use crate::plan::Plan;\n"), "");
 }
+
+/// Names in the rows of the table in docs/architecture.md: files without their ending, and folders with a slash.
+fn rows(document: &str) -> Vec<Vec<String>> {
+    let table = document.lines().skip_while(|line| *line != "| layer | files | knows |").skip(2);
+    let cells = table.take_while(|line| line.starts_with('|')).map(|line| line.split('|').nth(2).unwrap());
+    let expanded = |name: &str| match name.split_once('{').and_then(|(a, b)| Some((a, b.split_once('}')?.0)))
+    {
+        Some((before, all)) => all.split(',').map(|one| format!("{before}{one}")).collect(),
+        None => vec![name.to_owned()],
+    };
+    cells.map(|cell| cell.split('`').skip(1).step_by(2).flat_map(expanded).collect()).collect()
+}
+
+/// The table in docs/architecture.md has every file, no name of what is not there, and the order of the layers.
+#[test]
+fn the_table_of_the_documents_has_the_layers() {
+    let document = include_str!("../docs/architecture.md");
+    let (rows, files) = (rows(document), source());
+    assert!(rows.len() > 5, "{rows:?}");
+    let is_file = |said: &str, name: &str| fits(&format!("{said}.rs"), name);
+    let is_in = |said: &str, name: &str| said.ends_with('/') && name.starts_with(said);
+    let row = |name: &str| {
+        let of = |fits: &dyn Fn(&str, &str) -> bool| {
+            rows.iter().position(|row| row.iter().any(|said| fits(said, name)))
+        };
+        of(&is_file).or_else(|| of(&is_in))
+    };
+    let mut layers = vec![BTreeSet::new(); rows.len()];
+    for name in files.keys().filter(|name| *name != "lib.rs") {
+        let row = row(name).unwrap_or_else(|| panic!("docs/architecture.md does not have {name}"));
+        layers[row].extend(layer(name));
+    }
+    for (row, names) in rows.iter().enumerate() {
+        for said in names {
+            let there = files.keys().any(|name| is_file(said, name) || is_in(said, name));
+            assert!(there, "row {row} of docs/architecture.md: there is no {said}");
+        }
+    }
+    for (above, below) in layers.iter().zip(&layers[1..]) {
+        assert!(above.last() < below.first(), "docs/architecture.md has another order: {layers:?}");
+    }
+}

@@ -24,8 +24,8 @@ fresh_folder "$folder"
 mkdir "$folder"/{bin,gst,lib,cluster}
 cd "$root"
 
-cargo build --locked --release --package superpixel-clip
-cp "$target/release/superpixel-clip" "$folder/bin/"
+built=$(tools/built.sh superpixel-clip cargo build --locked --release --package superpixel-clip)
+cp "$built" "$folder/bin/"
 cp -r pipelines/cluster/{corpus.py,measure.py,superpixel_corpus} "$folder/cluster/"
 rm -rf "$folder/cluster/superpixel_corpus/__pycache__"
 plugins_from=$(pkg-config --variable=pluginsdir gstreamer-1.0)

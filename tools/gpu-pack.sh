@@ -33,7 +33,6 @@ clip_frames=48
 say() { printf 'gpu-pack: %s\n' "$*"; }
 cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-built=$target/$([ "$profile" = dev ] && echo debug || echo release)
 
 keep_apart "$pack/gpu-suite.sh" tools/gpu-suite.sh
 may_write "$pack" gpu-suite.sh pack.tar.xz xz
@@ -47,7 +46,7 @@ mkdir -p "$folder"/{bin,gst,kernels,lib,lib-spare,media,plugin,python/superpixel
 cp tools/gpu-suite.sh pipelines/output.sh "$folder/"
 
 say "building ($profile)"
-cargo build --locked --release --no-default-features --features "$features" --lib --bins
+program=$(tools/built.sh superpixel-bench cargo build --locked --release --no-default-features --features "$features" --lib --bins)
 cargo test --locked --profile "$([ "$profile" = dev ] && echo test || echo release)" --no-default-features \
     --features "$features" --lib --tests --no-run --message-format=json >"$target/gpu-pack.json"
 python3 - "$target/gpu-pack.json" >"$target/gpu-pack.tests" <<'PYTHON'
@@ -66,21 +65,22 @@ while read -r name path; do
     if [[ $name =~ $wanted_tests ]]; then cp "$path" "$folder/tests/$name"; fi
 done <"$target/gpu-pack.tests"
 [ -n "$(ls "$folder/tests")" ] || { echo "gpu-pack.sh: no test program found" >&2; exit 1; }
-cp "$target/release/superpixel-bench" "$folder/bin/"
+cp "$program" "$folder/bin/"
 cargo bench --locked --no-default-features --features "$features" --bench throughput --no-run --message-format=json |
     sed -n 's/.*"name":"throughput".*"executable":"\([^"]*\)".*/\1/p' >"$target/gpu-pack.throughput"
 cp "$(tail -n 1 "$target/gpu-pack.throughput")" "$folder/bin/superpixel-throughput"
-cargo build --locked --release --no-default-features --features "$features" --example soak
-cp "$target/release/examples/soak" "$folder/bin/superpixel-soak"
-cp "$target/release/libgstsuperpixel.so" "$folder/plugin/"
-[ "$built" = "$target/release" ] || say "the plugin and superpixel-bench are release builds all the same"
+soak=$(tools/built.sh soak cargo build --locked --release --no-default-features --features "$features" --lib --example soak)
+cp "$soak" "$folder/bin/superpixel-soak"
+cp "${soak%/examples/*}/libgstsuperpixel.so" "$folder/plugin/"
+[ "$profile" = release ] || say "the plugin and superpixel-bench are release builds all the same"
 cp kernels/*.cu kernels/*.cuh kernels/*.h "$folder/kernels/" 2>/dev/null || true
 
 # What the wheel holds. In a folder of its own: Cargo would put a library without the elements where the plugin is taken from.
 # As maturin does: what is loaded by an interpreter does not link one.
-PYO3_BUILD_EXTENSION_MODULE=1 CARGO_TARGET_DIR=$target/superpixel-python cargo build --locked --release --package superpixels
+module=$(PYO3_BUILD_EXTENSION_MODULE=1 CARGO_TARGET_DIR=$target/superpixel-python \
+    tools/built.sh lib_native.so cargo build --locked --release --package superpixels)
 cp python/superpixels/*.py "$folder/python/superpixels/"
-cp "$target/superpixel-python/release/lib_native.so" "$folder/python/superpixels/_native.abi3.so"
+cp "$module" "$folder/python/superpixels/_native.abi3.so"
 cp python/tests/picture.py "$folder/python/tests/"
 cp python/tests/gpu/*.py "$folder/python/tests/gpu/"
 

@@ -44,6 +44,6 @@ picture merged-labels superpixels=1500 compactness=5 overlay=labels merge=2 merg
 find_or_install() { command -v "$1" >/dev/null || install_packages "${@:2}"; }
 find_or_install npm nodejs npm
 find_or_install chromium chromium
-cargo build --release --locked --package superpixel-studio --target-dir "$target_dir"
+built=$(tools/built.sh superpixel-studio cargo build --release --locked --package superpixel-studio --target-dir "$target_dir")
 (cd studio/browser && npm ci --silent --no-audit --no-fund)
-SUPERPIXEL_STUDIO=$target_dir/release/superpixel-studio node studio/browser/screenshots.mjs docs/pictures
+SUPERPIXEL_STUDIO=$built node studio/browser/screenshots.mjs docs/pictures

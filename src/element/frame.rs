@@ -54,13 +54,11 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
         gst_video::VideoColorMatrix::Bt2020 => YuvMatrix::Bt2020,
         gst_video::VideoColorMatrix::Fcc => YuvMatrix::Fcc,
         gst_video::VideoColorMatrix::Smpte240m => YuvMatrix::Smpte240m,
+        // GStreamer gives YCbCr without a matrix its defaults; gray needs none.
         _ => YuvMatrix::Bt601,
     };
-    let full_range = match colorimetry.range() {
-        gst_video::VideoColorRange::Range0_255 => true,
-        gst_video::VideoColorRange::Range16_235 => false,
-        _ => format.is_gray(),
-    };
+    // As GStreamer converts: what is not called studio range is full, an unknown range too.
+    let full_range = colorimetry.range() != gst_video::VideoColorRange::Range16_235;
     Some(FrameInfo { geometry, format, matrix, full_range })
 }
 

@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -47,7 +48,20 @@ def look_at_source(path):
     with tarfile.open(path) as source:
         parts = {Path(name).parts[1] for name in source.getnames() if len(Path(name).parts) > 2}
     assert {"kernels", "python", "src", "superpixels"} <= parts and not parts & {"docs", "media", "tests"}, parts
-    print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
+    print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {locked_packages(path)} packages in a lock file that fits")
+
+
+def locked_packages(source):
+    """Packagers build with `--locked`: the lock file has what the archive's members need, and nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["tar", "-xzf", source, "-C", folder], check=True)
+        (lock,) = Path(folder).glob("*/Cargo.lock")
+        before = lock.read_bytes()
+        command = ["cargo", "metadata", "--locked", "--offline", "--format-version=1", "--manifest-path", lock.with_name("Cargo.toml")]
+        needed = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["packages"]
+        assert lock.read_bytes() == before
+        assert before.count(b"[[package]]") == len(needed), (before.count(b"[[package]]"), len(needed))
+    return len(needed)
 
 
 def import_time():

@@ -30,8 +30,7 @@ run_emulated() {
     export GST_REGISTRY=$folder/registry.bin LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_SHORT=1
     # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked --no-fail-fast $(features gst,cuda) --test parity --test parity_stages --test cuda_temporal --test cuda_masks --test cuda_hierarchy --test cuda_memory --test cuda_ownership --test cuda_arrays --test kept --test cuda_context --test cuda_element \
-        --test cuda_zero_copy --test cuda_bad_buffers --test cuda_async --test cuda_decoder --test cuda_cycles --test cuda_faults
+    cargo test --locked --no-fail-fast $(features gst,cuda) $(cat tests/emulator/suite)
     # Once more as a device whose grids overlap, with all work put off until somebody waits for it.
     # shellcheck disable=SC2046  # words on purpose
     EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 cargo test --locked --no-fail-fast $(features gst,cuda) --test cuda_memory --test cuda_ownership --test cuda_arrays --test kept --test cuda_context \

@@ -31,6 +31,18 @@ try_demo() {
     gst-launch-1.0 -q filesrc location=superpixel-demo.mp4 ! decodebin ! fakesink
 }
 
+# The plugin and the demo are there; puts a cargo first that leaves them alone and says so: FOLDER
+leave_builds() {
+    mkdir -p "$1"
+    cat >"$1/cargo" <<CARGO
+#!/bin/sh
+if [ "\$1" = --version ]; then echo cargo 99.0.0; exit; fi
+echo '{"reason":"compiler-artifact","filenames":["$target_dir/release/libgstsuperpixel.so"]}'
+CARGO
+    chmod +x "$1/cargo"
+    export PATH=$1:$PATH
+}
+
 # Whatever a file is called, it plays, and no other file appears.
 try_names() {
     local folder=$scratch/names bin=$scratch/names-bin name names
@@ -46,11 +58,7 @@ try_names() {
     )
     rm -rf "$folder" "$bin"
     mkdir -p "$folder" "$bin"
-    # The plugin and the demo are there; this cargo leaves them alone.
-    # shellcheck disable=SC2016  # expanded by the script
-    printf '#!/bin/sh\n[ "$1" != --version ] || echo cargo 99.0.0\n' >"$bin/cargo"
-    chmod +x "$bin/cargo"
-    export PATH=$bin:$PATH
+    leave_builds "$bin"
     unset DISPLAY WAYLAND_DISPLAY
     cd "$folder" || return
     gst-launch-1.0 -q videotestsrc num-buffers=3 ! video/x-raw,width=96,height=64 ! x264enc ! mp4mux ! filesink location=../names.mp4
@@ -85,11 +93,7 @@ state_of() { (cd "$1" && find . -printf '%y %p %l\n' | sort && find . -type f -p
 try_outputs() {
     local folder=$scratch/outputs bin=$scratch/outputs-bin pipelines=$root/pipelines name words
     mkdir -p "$folder" "$bin"
-    # The plugin and the demo are there; this cargo leaves them alone.
-    # shellcheck disable=SC2016  # expanded by the script
-    printf '#!/bin/sh\n[ "$1" != --version ] || echo cargo 99.0.0\n' >"$bin/cargo"
-    chmod +x "$bin/cargo"
-    export PATH=$bin:$PATH
+    leave_builds "$bin"
     unset DISPLAY WAYLAND_DISPLAY
     cd "$folder" || return
     gst-launch-1.0 -q videotestsrc num-buffers=3 ! video/x-raw,width=96,height=64 ! x264enc ! mp4mux ! filesink location=clip.mp4
