@@ -5,7 +5,8 @@
 # Runs each target for SECONDS (default 60), one after the other, on what it found before and on the seeds. Targets: library,
 # metadata, buffers; emulated, the CUDA backend on the emulated device (default: all).
 # Ends with a status other than 0 if a target finds something; the input is then in target/fuzz/finds, and
-# fuzz/run.sh --repeat FILE TARGET runs it again. fuzz/run.sh --seeds TARGET... puts a small set of what was found into fuzz/seeds.
+# fuzz/run.sh --repeat FILE TARGET runs it again. fuzz/run.sh --seeds TARGET... puts a small set of what was found into fuzz/seeds,
+# in place of what stands there, which git has to have.
 # Needs no nightly compiler and no cargo-fuzz: the compiler's own AddressSanitizer, and a C++ compiler for libFuzzer.
 set -euo pipefail
 
@@ -15,7 +16,7 @@ out=${CARGO_TARGET_DIR:-$root/target}/fuzz
 emulator=${CARGO_TARGET_DIR:-$root/target}/superpixel-emulator
 triple=$(rustc -vV | sed -n 's/^host: //p')
 
-usage() { sed -n '3,10s/^# *//p' "${BASH_SOURCE[0]}"; exit "$1"; }
+usage() { sed -n '3,11s/^# *//p' "${BASH_SOURCE[0]}"; exit "$1"; }
 
 # The program of a target, built with what it needs.
 build() {
@@ -53,6 +54,12 @@ case ${1:-} in
         ;;
     --seeds)
         shift
+        # shellcheck source=pipelines/output.sh
+        . "$root/pipelines/output.sh"
+        for target in "$@"; do
+            [ -f "$here/targets/$target.rs" ] || usage 2
+            unchanged_in_git "$root" "fuzz/seeds/$target"
+        done
         for target in "$@"; do
             build "$target"
             (

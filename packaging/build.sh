@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Builds packages: packaging/build.sh PACKAGE [FOLDER]
+# Builds packages: packaging/build.sh [--force] PACKAGE [FOLDER]
 #
 # PACKAGE is one of
 #   wheel   the Python package: a wheel for x86-64 Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
 #   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
-# They appear in FOLDER (default: packages in Cargo's target folder). All need Rust; the wheel python3 with pip and the package
+# They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
+# other files of the same names. All need Rust; the wheel python3 with pip and the package
 # index, the others the build packages of the README, the deb also debhelper.
 set -euo pipefail
 
@@ -14,19 +15,30 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # shellcheck source=tools/pinned.sh
 . "$root/tools/pinned.sh"
+# shellcheck source=pipelines/output.sh
+. "$root/pipelines/output.sh"
 
-usage() { sed -n '3,10s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,11s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
 say() { printf '== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+if [ "${1:-}" = --force ]; then
+    force=yes
+    shift
+fi
 case ${1:-} in
     wheel | deb | crate) [ $# -le 2 ] || { usage >&2; exit 2; } ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
 esac
 folder=$(realpath -m "${2:-$target_dir/packages}")
-mkdir -p "$folder"
 cd "$root"
+check_target "$target_dir"
+# What packages are made from: all that git has, or without git, all that is here.
+mapfile -t -d '' sources < <(if [ -e .git ]; then git ls-files -z; else find . -mindepth 1 -maxdepth 1 ! -name target ! -name packages -printf '%P\0'; fi |
+    sed -z 's|/.*||' | sort -zu)
+keep_apart "$folder" "${sources[@]}"
+may_write "$folder"
 
 # The wheel is built from the source archive, which shows that the archive is whole.
 build_wheel() {
@@ -36,8 +48,7 @@ build_wheel() {
     maturin=$tool
     fetch_zig || die "pip could not fetch ziglang"
     PATH=${tool%/*}:$PATH
-    rm -rf "$stage"
-    mkdir -p "$stage"
+    fresh_folder "$stage"
     "$maturin" sdist --manifest-path python/Cargo.toml --out "$stage"
     source=$(echo "$stage"/superpixels-*.tar.gz)
     # The lock file is that of the whole workspace, of which the archive has two members.
@@ -50,8 +61,8 @@ build_wheel() {
         CARGO_TARGET_DIR=$target_dir "$maturin" build --release --locked --strip --zig --compatibility manylinux2014 --target $triple \
         --sbom-include superpixels.cdx.json --out "$stage/wheel"
     built=$(echo "$stage"/wheel/*.whl)
-    mv "$built" "$source" "$folder/"
     cd "$root"
+    publish "$folder" "$built" "$source"
     rm -rf "$stage"
     (cd "$folder" && ls -l "${built##*/}" "${source##*/}")
 }
@@ -70,7 +81,7 @@ build_deb() {
     local stage=$target_dir/superpixel-deb name=gstreamer1.0-superpixel tree version released maintainer epoch
     command -v dh >/dev/null || die "debhelper is missing: apt-get install debhelper"
     git rev-parse --verify -q HEAD >/dev/null || die "this needs a git checkout, which says what belongs to the package"
-    rm -rf "$stage"
+    fresh_folder "$stage"
     tree=$stage/tree
     mkdir -p "$tree"
     git ls-files -z | tar -c --null --files-from=- | tar -x -m -C "$tree"
@@ -100,7 +111,7 @@ build_deb() {
         RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$tree=superpixel" \
         dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
     cd "$root"
-    mv "$stage"/*.deb "$folder/"
+    publish "$folder" "$stage"/*.deb
     rm -rf "$stage"
     (cd "$folder" && ls -l "$name"*_"$version"-1_*.deb)
 }
@@ -111,9 +122,8 @@ build_crate() {
     cargo package --locked --allow-dirty --package gst-plugin-superpixel --target-dir "$target_dir"
     archive=$target_dir/package/gst-plugin-superpixel-$(fact "p['version']").crate
     [ "$(stat -c %s "$archive")" -lt 10000000 ] || die "the archive has more than the 10 MB that a registry takes"
-    cp "$archive" "$folder/"
-    archive=$folder/${archive##*/}
     packaging/bill.py Cargo.toml "$(triple_here)" "${archive%.crate}.cdx.json" /dev/null
+    publish "$folder" "$archive" "${archive%.crate}.cdx.json"
     (cd "$folder" && ls -l gst-plugin-superpixel-*)
 }
 

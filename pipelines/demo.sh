@@ -5,26 +5,31 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-usage: pipelines/demo.sh [FILE | URI | camera] [PROPERTY=VALUE ...]
+usage: pipelines/demo.sh [--force] [FILE | URI | camera] [PROPERTY=VALUE ...]
 
   FILE, URI   the video to segment; without it the clip in media/
   camera      the first camera (/dev/video0), for 15 seconds
   PROPERTY    any property of the element superpixel, for instance
               superpixels=400 overlay=mean-color compactness=20
+  --force     replaces files of the names below that the demo did not write
 
 Writes superpixel-demo.mp4 (.mkv where no H.264 encoder is there) and the contact sheet superpixel-demo.png into the
-current folder; opens a window where DISPLAY or WAYLAND_DISPLAY is set. Installs what is missing with apt-get and rustup.
+current folder, in place of those of an earlier run; opens a window where DISPLAY or WAYLAND_DISPLAY is set. Installs what is missing with apt-get and rustup.
 TEXT
 }
 bad() { printf 'error: %s\n\n' "$*" >&2; usage >&2; exit 2; }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=pipelines/output.sh
+. "$here/output.sh"
 source=
 properties=()
 for argument in "$@"; do
     if [ "$argument" = -h ] || [ "$argument" = --help ]; then
         usage
         exit 0
+    elif [ "$argument" = --force ]; then
+        force=yes
     elif [ -z "$argument" ]; then
         bad "an empty argument"
     elif [[ $argument = -* ]]; then
@@ -45,6 +50,10 @@ for argument in "$@"; do
 done
 [ -n "$source" ] || source=$(realpath "$here/../media/bigbuckbunny.mp4")
 [ -w . ] || bad "the current folder is not writable; the demo writes its results there"
+results=(superpixel-demo.mp4 superpixel-demo.mkv superpixel-demo.png)
+local_path "$source"
+for name in "${results[@]}"; do keep_apart "$name" "$path"; done
+may_write . "${results[@]}"
 
 # shellcheck source=pipelines/setup.sh
 . "$here/setup.sh"
@@ -52,4 +61,15 @@ install_packages "${build_packages[@]}" "${play_packages[@]}"
 install_rust
 # In one call: apart, each would build the library again, for other features of its dependencies.
 build_plugin --example demo
-exec "$built_in/examples/demo" "$source" "${properties[@]}"
+# The results stand in a folder of their own until they are whole.
+open_own "$PWD" .superpixel-demo
+demo=
+trap 'remove_own "$own"' EXIT
+trap '[ -z "$demo" ] || { kill "$demo"; wait "$demo" || true; } 2>/dev/null; exit 130' INT TERM HUP
+status=0
+(cd "$own" && exec "$built_in/examples/demo" "$source" "${properties[@]}") &
+demo=$!
+wait $demo || status=$?
+demo=
+[ $status = 0 ] || exit $status
+publish . "$own"/superpixel-demo.*

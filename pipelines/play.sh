@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Plays one of the pipelines of this folder: pipelines/play.sh NAME [FILE]
+# Plays one of the pipelines of this folder: pipelines/play.sh [--force] NAME [FILE]
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=pipelines/output.sh
+. "$here/output.sh"
 clip=media/bigbuckbunny.mp4
 usage() {
-    echo "usage: pipelines/play.sh NAME [FILE]   FILE replaces the clip $clip; NAME is one of:"
+    echo "usage: pipelines/play.sh [--force] NAME [FILE]"
+    echo "FILE replaces the clip $clip; --force replaces files that it did not write before; NAME is one of:"
     cd "$here" && for name in *.launch *.py; do
         printf '  %-16s %s\n' "${name%.launch}" "$(grep -m 1 -A 1 SPDX "$name" | sed -n '2s/^# *//p')"
     done
 }
+if [ "${1:-}" = --force ]; then
+    force=yes
+    shift
+fi
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then usage >&2; exit 2; fi
 case $1 in -h | --help) usage; exit 0 ;; esac
 
@@ -29,6 +36,19 @@ if [ $# = 2 ]; then
     file=$2
     [[ $file = /* ]] || file=$PWD/$file
 fi
+
+# The files that the pipeline writes; of numbered ones, those that are there.
+writes=() existing=()
+if [[ $pipeline = *.launch ]]; then mapfile -t writes < <(sed -n '/^#/d; s/.*filesink location=\([^ ]*\).*/\1/p' "$pipeline"); fi
+for name in "${writes[@]}"; do
+    if [[ $name = *%* ]]; then
+        mapfile -t -O ${#existing[@]} existing < <(compgen -G "${name/\%0?d/[0-9]*}" || true)
+    else
+        existing+=("$name")
+    fi
+done
+for name in "${existing[@]}"; do keep_apart "$name" "$file"; done
+may_write . "${existing[@]}"
 
 # shellcheck source=pipelines/setup.sh
 . "$here/setup.sh"
@@ -53,4 +73,12 @@ for word in $(grep -v '^#' "$pipeline"); do
     [ "$word" = "location=$clip" ] && word=location=/dev/fd/3
     words+=("$word")
 done
-exec gst-launch-1.0 -e "${words[@]}"
+[ ${#writes[@]} -gt 0 ] || exec gst-launch-1.0 -e "${words[@]}"
+# What is written stands in a folder of its own until it is whole. An interrupt ends the stream, and what came until then is kept.
+open_own "$PWD" .superpixel-play
+trap 'remove_own "$own"' EXIT
+trap : INT
+trap 'exit 143' TERM HUP
+(cd "$own" && exec gst-launch-1.0 -e "${words[@]}")
+set +f
+publish . "$own"/*

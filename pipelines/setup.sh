@@ -9,15 +9,19 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # What is built here runs here.
 unset CARGO_BUILD_TARGET
+# shellcheck source=pipelines/output.sh
+declare -F check_target >/dev/null || . "$root/pipelines/output.sh"
+check_target "$target_dir"
 # GStreamer searches the folders of GST_PLUGIN_PATH with everything below them, so the plugin gets one of its own.
 plugin_dir=$target_dir/superpixel-plugin
 
 rust_wanted=1.92
-build_packages=(gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
+# Cargo, pip and npm ask their registries by TLS.
+build_packages=(ca-certificates gcc libc6-dev pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
 play_packages=(gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
     gstreamer1.0-plugins-ugly gstreamer1.0-libav)
 python_packages=(python3-gi python3-numpy gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0)
-test_packages=("${python_packages[@]}" g++ python3 python3-pip valgrind libc6-dbg libglib2.0-dev meson
+test_packages=("${python_packages[@]}" g++ python3 python3-pip python3-venv valgrind libc6-dbg libglib2.0-dev meson
     git iproute2)
 
 say() { printf '== %s\n' "$*"; }

@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Packs what pipelines/cluster/measure.py needs into one folder: tools/clip-pack.sh FOLDER
+# Packs what pipelines/cluster/measure.py needs into one folder: tools/clip-pack.sh [--force] FOLDER
 #
 # For a host with Python 3.10, bash and, for devices, an NVIDIA driver: x86-64 Linux with a C library no older than the one here.
 # There: FOLDER/measure.sh [OPTION OF measure.py ...], which needs no network. Figures go to $OUT, or the current folder.
+# Here, FOLDER gets measure.sh and pack.tar.xz, in place of those of an earlier run; --force replaces other files of these names.
 set -euo pipefail
 
-[ $# = 1 ] && [[ $1 != -* ]] || { sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}"; exit 2; }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-mkdir -p "$1"
-folder=$(cd "$1" && pwd)
-[ -z "$(ls -A "$folder")" ] || [ -e "$folder/measure.sh" ] || { echo "clip-pack.sh: $folder holds other files" >&2; exit 2; }
-rm -rf "${folder:?}"/*
+# shellcheck source=pipelines/output.sh
+. "$root/pipelines/output.sh"
+if [ "${1:-}" = --force ]; then
+    force=yes
+    shift
+fi
+[ $# = 1 ] && [[ $1 != -* ]] || { sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}"; exit 2; }
+pack=$(realpath -m "$1")
+may_write "$pack" measure.sh pack.tar.xz
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+check_target "$target"
+folder=$target/superpixel-clip-pack
+fresh_folder "$folder"
 mkdir "$folder"/{bin,gst,lib,cluster}
 cd "$root"
 
@@ -65,5 +74,6 @@ MEASURE
 chmod +x "$folder/measure.sh"
 # One archive, which the script opens: small enough for hosts that take no more than 64 MiB.
 tar -C "$folder" -cf - bin gst lib cluster clip.mp4 | xz -T0 -6 >"$folder/pack.tar.xz"
-rm -r "${folder:?}"/{bin,gst,lib,cluster,clip.mp4}
-du -sm "$folder"
+publish "$pack" "$folder/measure.sh" "$folder/pack.tar.xz"
+remove_own "$folder"
+du -sm "$pack"

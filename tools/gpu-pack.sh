@@ -1,21 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Packs everything that the GPU suite needs into one folder: tools/gpu-pack.sh [--dev] [FOLDER]
+# Packs everything that the GPU suite needs into one folder: tools/gpu-pack.sh [--dev] [--force] [FOLDER]
 #
 # For a host with an NVIDIA driver, bash and nothing else of ours: x86-64 Linux with a C library no older than the one here.
 # Carry the folder there (default: .gpu, at most 64 MiB) and run FOLDER/gpu-suite.sh. --dev packs test programs with debug
-# assertions, which also build faster. Needs what tests/run.sh installs, and python3.
+# assertions, which also build faster. Needs what tests/run.sh installs, and python3. What an earlier run put into the folder is
+# replaced; --force replaces other files of the same names.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-profile=release folder=$root/.gpu
+# shellcheck source=pipelines/output.sh
+. "$root/pipelines/output.sh"
+profile=release pack=$root/.gpu
 for argument in "$@"; do
     case $argument in
         --dev) profile=dev ;;
-        -h | --help) sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        --force) force=yes ;;
+        -h | --help) sed -n '3,8s/^# *//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         -*) echo "gpu-pack.sh: no option $argument" >&2; exit 2 ;;
-        /*) folder=$argument ;;
-        *) folder=$PWD/$argument ;;
+        /*) pack=$argument ;;
+        *) pack=$PWD/$argument ;;
     esac
 done
 limit_mib=64
@@ -30,14 +34,16 @@ say() { printf 'gpu-pack: %s\n' "$*"; }
 cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 
-# Only what this script made before is replaced.
-if [ -n "$(ls -A "$folder" 2>/dev/null)" ] && [ ! -e "$folder/gpu-suite.sh" ]; then
-    echo "gpu-pack.sh: $folder holds other files" >&2
-    exit 2
-fi
-rm -rf "$folder"
+keep_apart "$pack/gpu-suite.sh" tools/gpu-suite.sh
+may_write "$pack" gpu-suite.sh pack.tar.xz xz
+spare_xz=$(command -v xz) || { echo "gpu-pack.sh: xz is missing: apt-get install xz-utils" >&2; exit 1; }
+spare_lzma=$(ldd "$spare_xz" | sed -n 's/.* => \(.*liblzma[^ ]*\) .*/\1/p')
+may_write "$pack" "${spare_lzma##*/}"
+check_target "$target"
+folder=$target/superpixel-gpu-pack
+fresh_folder "$folder"
 mkdir -p "$folder"/{bin,gst,kernels,lib,lib-spare,media,plugin,python/superpixels,python/tests/gpu,tests}
-cp tools/gpu-suite.sh "$folder/"
+cp tools/gpu-suite.sh pipelines/output.sh "$folder/"
 
 say "building ($profile)"
 program=$(tools/built.sh superpixel-bench cargo build --locked --release --no-default-features --features "$features" --lib --bins)
@@ -155,11 +161,12 @@ ENV
 say "tests: $(ls "$folder/tests" | tr '\n' ' ')"
 # All but the suite's script as one archive, which the script opens. Every test program holds the same library and kernels: a
 # window over several of them makes the archive half as large. The host need not have xz.
-archive=$target/gpu-pack.tar.xz
-tar -C "$folder" --exclude=./gpu-suite.sh -cf - . | xz --lzma2=preset=6,dict=128MiB >"$archive"
-find "$folder" -mindepth 1 -maxdepth 1 ! -name gpu-suite.sh -exec rm -rf {} +
-mv "$archive" "$folder/pack.tar.xz"
-cp "$(command -v xz)" "$(ldd "$(command -v xz)" | sed -n 's/.* => \(.*liblzma[^ ]*\) .*/\1/p')" "$folder/"
+tar -C "$folder" --exclude=./gpu-suite.sh --exclude="./$own_marker" -cf - . | xz --lzma2=preset=6,dict=128MiB >"$target/pack.tar.xz"
+mv "$target/pack.tar.xz" "$folder/"
+cp "$spare_xz" "$spare_lzma" "$folder/"
+publish "$pack" "$folder/gpu-suite.sh" "$folder/pack.tar.xz" "$folder/xz" "$folder/${spare_lzma##*/}"
+remove_own "$folder"
+folder=$pack
 size=$(du -sm "$folder" | cut -f1)
 say "$folder: $size MiB"
 if [ "$size" -gt "$limit_mib" ]; then

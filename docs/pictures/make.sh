@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
 # Makes the pictures of docs/tuning.md from the bundled clip with the plugin itself; see media/README.md. README.md has overlays.png.
+#
+# docs/pictures/make.sh [--force]: pictures with changes that git does not have are replaced only with --force.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=pipelines/setup.sh
 . "$here/../../pipelines/setup.sh"
+case $#,${1:-} in
+    0,) ;;
+    1,--force) force=yes ;;
+    *) sed -n '3,5s/^# *//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+esac
+unchanged_in_git "$root" docs/pictures
 install_packages "${build_packages[@]}" "${play_packages[@]}"
 install_rust
 build_plugin

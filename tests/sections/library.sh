@@ -56,4 +56,5 @@ library_sections() {
     section "tests, features: cuda" run_tests cuda --lib
     section "tests, features: gst,cuda" run_tests gst,cuda
     section "instruction sets, release" try_levels
+    section "CUDA on an emulated device" run_emulated
 }

@@ -47,6 +47,8 @@ write_documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib $(features gst,cuda)
 }
 
+kernel_sections() { beside "kernels are built" python3 kernels/build.py --check; }
+
 # What packages come from.
 supply_sections() {
     section "withdrawn versions" check_withdrawn

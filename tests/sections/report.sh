@@ -1,13 +1,38 @@
 # SPDX-License-Identifier: MPL-2.0
-# shellcheck shell=bash disable=SC2154  # sourced: `target_dir` is of those who do
+# shellcheck shell=bash disable=SC2154  # sourced: `target_dir` and `chosen` are of those who do
 # How tests/run.sh runs its sections and counts how they end.
 #
 # Most run one after the other. Others run beside them in lanes, one after the other in each: what builds in a folder of its own, and
 # leaves a core idle for most of its time. What those print is kept until collect prints it.
 
-passed=0 failed=() skipped=()
+passed=0 failed=() skipped=() in_part=''
 beside_names=() beside_commands=() lanes=() started=0
 lane_logs=$target_dir/superpixel-lanes
+
+# Succeeds if one of the named parts is chosen; all are, where none is.
+any_of() {
+    local name choice
+    [ ${#chosen[@]} -gt 0 ] || return 0
+    for name in "$@"; do
+        for choice in "${chosen[@]}"; do [ "${choice%%:*}" != "$name" ] || return 0; done
+    done
+    return 1
+}
+# Names the sections of a part, if it is chosen: PART COMMAND
+part() {
+    in_part=$1
+    if any_of "$1"; then "$2"; fi
+}
+# Succeeds if a section of the part is chosen, by the part's name alone or by its own.
+is_chosen() {
+    local choice
+    [ ${#chosen[@]} -gt 0 ] || return 0
+    for choice in "${chosen[@]}"; do
+        # shellcheck disable=SC2053  # a pattern on purpose
+        if [ "$choice" = "$in_part" ] || [[ $1 = ${choice#"$in_part":} ]]; then return 0; fi
+    done
+    return 1
+}
 
 # Counts a section: NAME STATUS SECONDS
 count() {
@@ -22,6 +47,7 @@ count() {
 # Runs a command as a section: NAME COMMAND... In the background, because bash ignores `set -e` inside the condition of an `if`.
 section() {
     local name=$1 start=$SECONDS status=0
+    is_chosen "$name" || return 0
     shift
     say "$name"
     (set -e; "$@") &
@@ -29,12 +55,14 @@ section() {
     count "$name" $status $((SECONDS - start))
 }
 skip() {
+    is_chosen "$1" || return 0
     say "$1: skipped, $2"
     skipped+=("$1")
 }
 
 # Puts a section into the next lane: NAME COMMAND...
 beside() {
+    is_chosen "$1" || return 0
     beside_names+=("$1")
     shift
     beside_commands+=("$(printf '%q ' "$@")")
@@ -86,6 +114,10 @@ finish() {
     say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
     for name in "${failed[@]}"; do say "failed: $name"; done
     for name in "${skipped[@]}"; do say "skipped: $name"; done
+    if [ $((passed + ${#failed[@]} + ${#skipped[@]})) = 0 ]; then
+        warn "error: no section is called ${chosen[*]}"
+        exit 2
+    fi
     if [ "${SUPERPIXEL_NO_SKIPS:-}" = 1 ] && [ ${#skipped[@]} -gt 0 ]; then exit 1; fi
     [ ${#failed[@]} = 0 ]
     exit
