@@ -8,8 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +46,8 @@ def failures(destination):
 
 def labels(folder):
     """All label maps of a folder: frames, height, width."""
+    import numpy as np
+
     raw = folder.parent / f"{folder.name}.raw"
     chain = "matroskademux ! avdec_ffv1 ! video/x-raw,format=GRAY16_LE ! filesink"
     words = ["gst-launch-1.0", "-q", "filesrc", f"location={folder / 'labels.mkv'}", "!", *chain.split(), f"location={raw}"]
@@ -60,6 +60,9 @@ def labels(folder):
 
 def check_output(folder):
     """Whether labels and tables of a clip say the same."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
     regions = pq.read_table(folder / "regions.parquet", columns=["frame", "label", "area"]).to_pydict()
     frame, label, area = (np.array(regions[name]) for name in ("frame", "label", "area"))
     maps = labels(folder)
@@ -98,6 +101,72 @@ def wait_for(what, seconds=60):
             return found
         time.sleep(0.05)
     raise AssertionError("it does not come")
+
+
+# Answers as superpixel-clip does, without GStreamer: its label map is the hash of the clip, SECONDS after it was asked.
+STAND_IN = """#!/usr/bin/env python3
+import hashlib, json, os, sys, time
+
+if sys.argv[1] == "check":
+    print(json.dumps({{"properties": dict(word.split("=", 1) for word in sys.argv[2:]), "version": "0"}}))
+    sys.exit()
+with open({notes!r}, "a") as notes:
+    notes.write("x")
+for line in sys.stdin:
+    job = json.loads(line)
+    words = job["arguments"]
+    partial = os.path.join(os.path.dirname(words[1]), f".out.partial-{{os.getpid()}}")
+    os.makedirs(partial)
+    end = time.monotonic() + {seconds}
+    with open(words[0], "rb") as clip:
+        content = clip.read()
+    facts = {{"schema": 1, "key": words[words.index("--key") + 1], "frames": 3, "short": False, "source": words[0]}}
+    for name in ("labels.mkv", "regions.parquet", "adjacency.parquet"):
+        with open(os.path.join(partial, name), "w") as file:
+            file.write(hashlib.sha256(content).hexdigest())
+        time.sleep(max(0.0, end - time.monotonic()) / 3)
+    with open(os.path.join(partial, "clip.json"), "w") as marker:
+        json.dump(facts, marker)
+    os.rename(partial, words[1])
+    print(json.dumps({{"id": job["id"], "event": "done", **facts}}), flush=True)
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """A program in the place of superpixel-clip, which takes so many seconds for a clip."""
+
+    def make(seconds=0.0):
+        program = tmp_path / f"stand-in-{seconds}"
+        program.write_text(STAND_IN.format(seconds=seconds, notes=str(tmp_path / "starts")))
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+def refused(*words):
+    """Runs corpus.py, which says no in words, and returns them."""
+    done = subprocess.run([sys.executable, str(CORPUS), *map(str, words)], check=False, capture_output=True, text=True, timeout=150)
+    assert done.returncode not in (0, None), done.stdout
+    assert done.returncode > 0, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.stderr.startswith("corpus.py: "), done.stderr
+    return done.stderr
+
+
+def tree(folder):
+    """All that a folder has: kind, and content or target, by path, with the time of files."""
+    found = {}
+    for path in sorted(os.fsencode(path) for path in [folder, *Path(folder).rglob("*")]):
+        if os.path.islink(path):
+            found[path] = ("link", os.readlink(path))
+        elif os.path.isfile(path):
+            with open(path, "rb") as file:
+                found[path] = ("file", file.read(), os.stat(path).st_mtime_ns, os.stat(path).st_ino)
+        else:
+            found[path] = ("folder",)
+    return found
 
 
 HARM = """#!/usr/bin/env python3
