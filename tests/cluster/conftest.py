@@ -105,16 +105,17 @@ def wait_for(what, seconds=60):
 
 # Answers as superpixel-clip does, without GStreamer: its label map is the hash of the clip, SECONDS after it was asked.
 STAND_IN = """#!/usr/bin/env python3
-import hashlib, json, os, sys, time
+import ctypes, hashlib, json, os, sys, time
 
 if sys.argv[1] == "check":
     print(json.dumps({{"properties": dict(word.split("=", 1) for word in sys.argv[2:]), "version": "0"}}))
     sys.exit()
-with open({notes!r}, "a") as notes:
-    notes.write("x")
+ctypes.CDLL(None).prctl(1, 9)  # ends with its parent, as --parent has it
 for line in sys.stdin:
     job = json.loads(line)
     words = job["arguments"]
+    with open({notes!r}, "a") as notes:
+        notes.write("x")
     partial = os.path.join(os.path.dirname(words[1]), f".out.partial-{{os.getpid()}}")
     os.makedirs(partial)
     end = time.monotonic() + {seconds}
@@ -138,7 +139,7 @@ def stand_in(tmp_path):
 
     def make(seconds=0.0):
         program = tmp_path / f"stand-in-{seconds}"
-        program.write_text(STAND_IN.format(seconds=seconds, notes=str(tmp_path / "starts")))
+        program.write_text(STAND_IN.format(seconds=seconds, notes=str(tmp_path / "pieces")))
         program.chmod(0o755)
         return program
 

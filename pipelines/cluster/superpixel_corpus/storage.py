@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -21,6 +22,8 @@ AREAS = ("clips", "failed", "_parts", "_scratch", "_reports")
 MOST_MANIFEST = 4 << 30
 # The name beside an attempt's earlier output that says where that belongs until the new one is there.
 REPLACES = "replaces.json"
+# Of Linux.
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
 class Entry(NamedTuple):
@@ -39,6 +42,20 @@ def limit_of(path: str) -> int:
 def new_only(_: bytes) -> bool:
     """For files that nobody may replace."""
     return False
+
+
+def exchange(one: Path, two: Path) -> bool:
+    """Has two folders change names at once; False where the system or the file system has no such call."""
+    try:
+        done = ctypes.CDLL(None, use_errno=True).renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(two), RENAME_EXCHANGE)
+    except (OSError, AttributeError):
+        return False
+    if done == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(two))
 
 
 class Folder:
@@ -125,12 +142,14 @@ class Folder:
             raise Refused(f"{shown(target)} {why}: move it away")
 
     def publish(self, folder: Path, path: str) -> None:
-        """Moves a finished folder to its path, in the place of an earlier one of ours. That stays until the new one is there."""
+        """Moves a finished folder to its path, in the place of an earlier one of ours, which stays until the new one is there."""
         self.check(path)
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         self.target(path)
-        if output.exists(target):
+        if not output.exists(target):
+            folder.rename(target)
+        elif not exchange(folder, target):
             old = folder.with_name("old")
             # For `restore`, should this process be killed between the two renames.
             folder.with_name(REPLACES).write_text(json.dumps({"path": path}))
@@ -140,8 +159,6 @@ class Folder:
             except OSError:
                 old.rename(target)
                 raise
-        else:
-            folder.rename(target)
 
     def restore(self, attempt: Path) -> None:
         """Puts an earlier output back that a killed process has moved away for one that did not come."""
