@@ -25,6 +25,18 @@ def make_clip(path, pattern="ball", frames=FRAMES, tail="x264enc ! matroskamux")
     subprocess.run(["gst-launch-1.0", "-q", *f"{source} ! {tail} ! filesink".split(), f"location={path}"], check=True)
 
 
+def make_scenes(path):
+    """A clip of three scenes."""
+    scenes = [path.parent / f"scene{number}.mkv" for number in range(3)]
+    for scene, pattern in zip(scenes, ("smpte", "pinwheel", "gamut")):
+        make_clip(scene, pattern=pattern, tail="x264enc key-int-max=9 ! matroskamux")
+    sources = [word for scene in scenes for word in f"filesrc location={scene} ! decodebin ! queue ! c.".split()]
+    tail = f"concat name=c ! x264enc key-int-max=9 ! matroskamux ! filesink location={path}".split()
+    subprocess.run(["gst-launch-1.0", "-q", *sources, *tail], check=True)
+    for scene in scenes:
+        scene.unlink()
+
+
 def corpus(*words, expect=0):
     """Runs corpus.py to its end and returns what it prints."""
     command = [sys.executable, str(CORPUS), *map(str, words)]

@@ -2,7 +2,6 @@
 """corpus.py on this machine: what is done, what fails and how it is called, cuts, buckets."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from conftest import (
     labels,
     last_report,
     make_clip,
+    make_scenes,
     wait_for,
 )
 
@@ -170,18 +170,6 @@ def test_what_cannot_be_planned_says_why(tmp_path):
     assert "is inside of" in refused(tmp_path, tmp_path / "x", "--program", PROGRAM)
 
 
-def make_scenes(path):
-    """A clip of three scenes."""
-    scenes = [path.parent / f"scene{number}.mkv" for number in range(3)]
-    for scene, pattern in zip(scenes, ("smpte", "pinwheel", "gamut")):
-        make_clip(scene, pattern=pattern, tail="x264enc key-int-max=9 ! matroskamux")
-    sources = [word for scene in scenes for word in f"filesrc location={scene} ! decodebin ! queue ! c.".split()]
-    tail = f"concat name=c ! x264enc key-int-max=9 ! matroskamux ! filesink location={path}".split()
-    subprocess.run(["gst-launch-1.0", "-q", *sources, *tail], check=True)
-    for scene in scenes:
-        scene.unlink()
-
-
 def test_parts_give_what_the_whole_gives(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     source, destination, cuts = tmp_path / "source", tmp_path / "out", tmp_path / "cuts.json"
@@ -203,54 +191,3 @@ def test_parts_give_what_the_whole_gives(tmp_path):
     check_output(joined)
     assert last_report(destination)["frames"] == 4 * FRAMES
     assert_nothing_left(destination)
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    """A service that speaks S3, on the loopback alone."""
-    from moto.server import ThreadedMotoServer
-    from pyarrow import fs
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    system = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True, region="us-east-1")
-    system.create_dir("corpus")
-    yield system
-    server.stop()
-
-
-def test_buckets(clips, tmp_path, bucket):
-    from pyarrow import fs
-
-    source = tmp_path / "source"
-    source.mkdir()
-    make_scenes(source / "long.mkv")
-    shutil.copy(clips / "camera 0/0.mkv", source)
-    shutil.copy(clips / "garbage.mp4", source)
-    fs.copy_files(str(source), "corpus/in", destination_filesystem=bucket)
-    words = ["--set", "superpixel-size=20", "--split-at-cuts", 1, "--program", PROGRAM]
-    assert "3 clips" in corpus("plan", "s3://corpus/in", "s3://corpus/out/here", *words)
-    assert "2 clips done, 1 failed" in corpus("run", "s3://corpus/out/here", "--program", PROGRAM, expect=1)
-    assert "3 clips: 2 done" in corpus("status", "s3://corpus/out/here")
-    copy = tmp_path / "copy"
-    fs.copy_files("corpus/out/here", str(copy), source_filesystem=bucket)
-    assert failures(copy) == {"garbage.mp4": ("data", 1)}
-    for name in ("long.mkv", "0.mkv"):
-        check_output(copy / "clips" / name)
-    assert json.loads((copy / "clips/long.mkv/clip.json").read_text())["source"] == "s3://corpus/in/long.mkv"
-    assert not list((copy / "_parts").rglob("*.*"))
-    bucket.delete_dir("corpus/out/here/clips/0.mkv")
-    assert "1 clips done, 0 failed, 1 were done before" in corpus("run", "s3://corpus/out/here", "--program", PROGRAM, expect=1)
-    from superpixel_corpus import scratch, storage
-
-    root = scratch.root(storage.place("s3://corpus/out/here"))
-    assert not root.exists() or not os.listdir(root)

@@ -66,7 +66,7 @@ def test_source_and_destination_that_overlap_are_refused(videos, stand_in):
 
 
 def test_links_of_the_source_to_the_destination_are_refused(videos, tmp_path, stand_in):
-    program, out = stand_in(), tmp_path / "out"
+    program, out = stand_in(), tmp_path / "results/out"
     corpus("plan", videos, out, "--program", program)
     corpus("run", out, "--program", program)
     for name, target in (("x.mkv", "clips/a.mp4/labels.mkv"), ("x", "clips/a.mp4"), ("x", "."), ("x", "..")):

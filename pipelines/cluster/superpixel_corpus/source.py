@@ -64,12 +64,12 @@ class Walk:
 
     def _is_new_behind(self, path: str) -> bool:
         target = self.root / path
-        self._check(target)
         real = os.path.realpath(target)
         above = os.path.realpath(target.parent)
         if output.is_within(self.root, real) or output.is_within(above, real):
             self.note(path, "a link to a folder that it is in")
             return False
+        self._check(target)
         return True
 
     def _check(self, target: Path) -> None:

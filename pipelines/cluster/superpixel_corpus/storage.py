@@ -211,14 +211,13 @@ class Bucket:
     """Objects of S3, or of what speaks like it: `s3://bucket/prefix`. AWS_ENDPOINT_URL names another service than Amazon's."""
 
     def __init__(self, url: str) -> None:
+        self.root = url.removeprefix("s3://").rstrip("/")
+        if not records.is_path(self.root) or any(0xD800 <= ord(letter) <= 0xDFFF for letter in self.root):
+            raise PlanError(f"{shown(url)} is no s3://bucket/prefix: names between single slashes, none of them . or ..")
         try:
             from pyarrow import fs
         except ImportError as error:
             raise PlanError(f"{url} needs pyarrow, see pipelines/cluster/requirements.txt: {error}") from None
-
-        self.root = url.removeprefix("s3://").rstrip("/")
-        if not records.is_path(self.root) or any(0xD800 <= ord(letter) <= 0xDFFF for letter in self.root):
-            raise PlanError(f"{shown(url)} is no s3://bucket/prefix: names between single slashes, none of them . or ..")
         self.url = f"s3://{self.root}"
         options = {}
         if endpoint := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
