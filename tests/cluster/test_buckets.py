@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import urllib.request
 
 import pytest
 
@@ -21,6 +22,8 @@ def bucket(monkeypatch):
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
+    # What an earlier one had in memory is still there.
+    urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
     for name, value in {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ACCESS_KEY_ID": "test",
