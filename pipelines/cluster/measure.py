@@ -4,7 +4,8 @@
 
 Copies of CLIP are worked on, as many for each task, on the CPU (with no device in sight) or on devices. --per-process 64,1 does so with
 processes that do many clips, then with one for each clip. --devices 2 measures one device and then two, each with so many tasks. Prints
-tables in Markdown, and writes them with all figures into the folder OUT (.), as measure.md and measure.json. `first frame` is the time
+tables in Markdown, and writes them with all figures into the folder OUT (.), as measure.md and measure.json; files of these names that
+it has not made stay. `first frame` is the time
 from the start of a process to its first frame, and from that of a later clip to the clip's first, in seconds, the medians. Needs
 superpixel-clip in PATH or after --program; no network, and nothing beside Python 3.10.
 """
@@ -23,6 +24,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from superpixel_corpus.output import Refused, check_apart, check_target, parse_object, write_file
+
+# The first line of measure.md, by which it is known as made here; measure.json says so in a field.
+MARK = "<!-- made by measure.py -->"
 CORPUS = Path(__file__).resolve().parent / "corpus.py"
 
 
@@ -97,6 +102,23 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def is_ours(content: bytes) -> bool:
+    """Whether a file is the result of an earlier measurement."""
+    return content.startswith(MARK.encode()) or (parse_object(content) or {}).get("made_by") == "measure.py"
+
+
+def check_places(args: argparse.Namespace, results: list[Path]) -> None:
+    """Raises Refused, before hours of measuring, where the results cannot be written by the rule for all programs."""
+    if not args.clip.is_file():
+        raise Refused(f"{args.clip} is no file")
+    for folder in (results[0].parent, *([Path(args.scratch)] if args.scratch else [])):
+        if not folder.is_dir():
+            raise Refused(f"{folder} is no folder")
+    check_apart([args.clip], results)
+    for path in results:
+        check_target(path, is_ours, args.force)
+
+
 def numbers(text: str) -> list[int]:
     """Numbers with commas between, none for an empty text."""
     return [int(word) for word in text.split(",") if word]
@@ -115,7 +137,11 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="PROPERTY=VALUE")
     parser.add_argument("--program")
     parser.add_argument("--scratch", help="folder for copies and output, which a memory disk keeps out of the figures")
+    parser.add_argument("--force", action="store_true", help="replace measure.md and measure.json whoever made them")
     args = parser.parse_args()
+    out = Path(os.environ.get("OUT", "."))
+    results = [out / "measure.md", out / "measure.json"]
+    check_places(args, results)
     model = [
         line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
     ]
@@ -133,11 +159,14 @@ def main() -> int:
         rows += own
     text = "\n\n".join(pieces) + "\n"
     print(text)
-    out = Path(os.environ.get("OUT", "."))
-    (out / "measure.md").write_text(text)
-    (out / "measure.json").write_text(json.dumps({"host": host, "clip": args.clip.name, "rows": rows}, indent=2) + "\n")
+    facts = {"made_by": "measure.py", "host": host, "clip": args.clip.name, "rows": rows}
+    for path, content in zip(results, (f"{MARK}\n{text}", json.dumps(facts, indent=2) + "\n")):
+        write_file(path, content.encode(errors="backslashreplace"), is_ours, args.force)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (Refused, OSError) as error:
+        sys.exit(f"measure.py: {error}")

@@ -164,9 +164,9 @@ def check_target(path: PathLike, is_ours: Callable[[bytes], bool], force: bool =
             raise Refused(f"{shown(path)} is there and was not made by this program: move it away, or use --force")
 
 
-def write_file(path: PathLike, content: bytes, is_ours: Callable[[bytes], bool], force: bool = False) -> None:
+def write_file(path: PathLike, content: bytes, is_ours: Callable[[bytes], bool], force: bool = False, most: int = MOST_BYTES) -> None:
     """Writes a file, whole or not at all, by the rule of `check_target`. What links to an earlier one keeps what it had."""
-    check_target(path, is_ours, force)
+    check_target(path, is_ours, force, most)
     if exists(path) and stat.S_ISCHR(os.lstat(path).st_mode):
         Path(path).write_bytes(content)
         return
