@@ -58,8 +58,7 @@ def failures(destination):
 
 def labels(folder):
     """All label maps of a folder: frames, height, width."""
-    import numpy as np
-
+    np = pytest.importorskip("numpy", reason="NumPy is not installed in this environment")
     raw = folder.parent / f"{folder.name}.raw"
     chain = "matroskademux ! avdec_ffv1 ! video/x-raw,format=GRAY16_LE ! filesink"
     words = ["gst-launch-1.0", "-q", "filesrc", f"location={folder / 'labels.mkv'}", "!", *chain.split(), f"location={raw}"]
@@ -72,9 +71,8 @@ def labels(folder):
 
 def check_output(folder):
     """Whether labels and tables of a clip say the same."""
-    import numpy as np
-    import pyarrow.parquet as pq
-
+    np = pytest.importorskip("numpy", reason="NumPy is not installed in this environment")
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed in this environment")
     regions = pq.read_table(folder / "regions.parquet", columns=["frame", "label", "area"]).to_pydict()
     frame, label, area = (np.array(regions[name]) for name in ("frame", "label", "area"))
     maps = labels(folder)
