@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""Superpixels of a corpus of videos: corpus.py plan SOURCE DESTINATION, then corpus.py run DESTINATION. See docs/corpus.md."""
+"""Superpixels of a corpus of videos: corpus.py plan SOURCE DESTINATION, then corpus.py run DESTINATION.
+
+See docs/corpus.md.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ def find_program(name: str | None) -> str:
     found = shutil.which(name or "superpixel-clip") or (built if name is None and built.exists() else None)
     if found is None:
         raise PlanError(
-            f"{name or 'superpixel-clip'} is not found: cargo build --release --package superpixel-clip, or name it with --program"
+            f"{name or 'superpixel-clip'} is not found: cargo build --release --package superpixel-clip, "
+            "or name it with --program"
         )
     return str(Path(found).resolve())
 
@@ -69,7 +73,8 @@ def plan(args: argparse.Namespace) -> int:
         manifest.check_new(destination, args.force)
         clips = source.without_collisions(manifest.make(header, found), destination, note)
         manifest.write(destination, header, clips, args.force)
-    print(f"{len(clips)} clips, {sum(clip.size for clip in clips) / 1e9:.2f} GB; next: corpus.py run {shown(args.destination)}")
+    size = sum(clip.size for clip in clips) / 1e9
+    print(f"{len(clips)} clips, {size:.2f} GB; next: corpus.py run {shown(args.destination)}")
     return 0
 
 
@@ -92,7 +97,9 @@ def devices_of(args: argparse.Namespace, properties: dict) -> list[str]:
     try:
         chosen = int(properties.get("cuda-device-id", -1))
     except ValueError:
-        raise PlanError(f"the plan sets cuda-device-id={shown(properties['cuda-device-id'])}, which is no number: plan again") from None
+        raise PlanError(
+            f"the plan sets cuda-device-id={shown(properties['cuda-device-id'])}, which is no number: plan again"
+        ) from None
     if chosen >= 0:
         # It counts the devices that a process sees.
         if args.devices is not None:
@@ -148,7 +155,8 @@ def run(args: argparse.Namespace) -> int:
     old = 0 if args.retry_failed else len(known.failed)
     if old:
         print(
-            f"{old} clips have failed before: corpus.py status {shown(args.destination)} lists them, run --retry-failed tries them again"
+            f"{old} clips have failed before: corpus.py status {shown(args.destination)} lists them, "
+            "run --retry-failed tries them again"
         )
     return 1 if told.failed or told.notes or old else 0
 
@@ -178,7 +186,9 @@ def work(
     return told
 
 
-def conclude(destination: Place, told: report.Report, header: records.Header, progress: report.Progress, has_worked: bool) -> None:
+def conclude(
+    destination: Place, told: report.Report, header: records.Header, progress: report.Progress, has_worked: bool
+) -> None:
     """Tells how the run went, and writes that down where there was something to do."""
     told.end = time.monotonic()
     progress(told, last=True)
@@ -201,7 +211,10 @@ def status(args: argparse.Namespace) -> int:
     known = manifest.state(destination, clips)
     frames = sum(marker.frames for marker in known.done.values())
     kinds = Counter(reason.kind for reason in known.failed.values())
-    print(f"{len(clips)} clips: {len(known.done)} done ({frames} frames), {len(known.failed)} failed, {len(known.left)} left")
+    print(
+        f"{len(clips)} clips: {len(known.done)} done ({frames} frames), "
+        f"{len(known.failed)} failed, {len(known.left)} left"
+    )
     short = [path for path, marker in known.done.items() if marker.short]
     if short:
         print(f"{len(short)} are shorter than they say, for instance {shown(short[0])}")
@@ -258,11 +271,18 @@ def parse() -> argparse.Namespace:
         "--set", action="append", default=[], metavar="PROPERTY=VALUE", help="a property of superpixel; may be repeated"
     )
     planner.add_argument(
-        "--split-at-cuts", type=positive, metavar="SECONDS", help="work on parts of at least so many seconds, where clips cut"
+        "--split-at-cuts",
+        type=positive,
+        metavar="SECONDS",
+        help="work on parts of at least so many seconds, where clips cut",
     )
-    planner.add_argument("--suffixes", default=",".join(manifest.SUFFIXES), help="ends of the names of videos (%(default)s)")
     planner.add_argument(
-        "--force", action="store_true", help="plan in a folder that holds other things; no clip or video in it is replaced"
+        "--suffixes", default=",".join(manifest.SUFFIXES), help="ends of the names of videos (%(default)s)"
+    )
+    planner.add_argument(
+        "--force",
+        action="store_true",
+        help="plan in a folder that holds other things; no clip or video in it is replaced",
     )
     planner.set_defaults(call=plan)
     runner = commands.add_parser("run", help="work on what is left")
@@ -274,15 +294,22 @@ def parse() -> argparse.Namespace:
         "--devices",
         type=names,
         metavar="LIST",
-        help="devices of this machine that tasks are spread over, as CUDA_VISIBLE_DEVICES names them (all that are visible)",
+        help="devices of this machine for tasks, as CUDA_VISIBLE_DEVICES names them (all that are visible)",
     )
     runner.add_argument("--jobs", type=int, help="tasks at a time on this machine (as many as its cores allow)")
     runner.add_argument(
-        "--per-process", type=count, default=PER_PROCESS, help="clips that a process does before another takes its place (%(default)s)"
+        "--per-process",
+        type=count,
+        default=PER_PROCESS,
+        help="clips that a process does before another takes its place (%(default)s)",
     )
     runner.add_argument("--retries", type=int, default=2, help="tries after the first (%(default)s)")
-    runner.add_argument("--timeout", type=positive, default=3600.0, help="longest time of a try in seconds (%(default)s)")
-    runner.add_argument("--stall", type=positive, default=30.0, help="longest time without a frame in seconds (%(default)s)")
+    runner.add_argument(
+        "--timeout", type=positive, default=3600.0, help="longest time of a try in seconds (%(default)s)"
+    )
+    runner.add_argument(
+        "--stall", type=positive, default=30.0, help="longest time without a frame in seconds (%(default)s)"
+    )
     runner.add_argument("--retry-failed", action="store_true", help="try clips again that have failed before")
     runner.set_defaults(call=run)
     for command in (planner, runner):

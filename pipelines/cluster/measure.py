@@ -43,7 +43,9 @@ def measure(args: argparse.Namespace, tasks: int, devices: list[str], per_proces
             source.mkdir()
             for copy in range(tasks * copies):
                 shutil.copy(args.clip, source / f"{copy}{args.clip.suffix}")
-            call(args, {}, "plan", source, destination, "--set", backend, *(f"--set={word}" for word in args.set)).communicate()
+            call(
+                args, {}, "plan", source, destination, "--set", backend, *(f"--set={word}" for word in args.set)
+            ).communicate()
         start = time.monotonic()
         for number, device in enumerate(places):
             # Hides devices from decoders, too.
@@ -83,12 +85,25 @@ def call(args: argparse.Namespace, environment: dict[str, str], *words: object) 
 
 def first_frame(reports: list[dict], name: str) -> float | None:
     """Seconds to the first frame, on the device that took longest."""
-    return max((report["first_frame_seconds"][name] for report in reports if name in report["first_frame_seconds"]), default=None)
+    return max(
+        (report["first_frame_seconds"][name] for report in reports if name in report["first_frame_seconds"]),
+        default=None,
+    )
 
 
 def table(rows: list[dict]) -> str:
     """Rows of one place as Markdown: how far from linear they are, and what more devices give."""
-    heads = ["tasks", "devices", "clips a process", "frames/s", "of linear", "times one device", "first frame", "backend", "decoder"]
+    heads = [
+        "tasks",
+        "devices",
+        "clips a process",
+        "frames/s",
+        "of linear",
+        "times one device",
+        "first frame",
+        "backend",
+        "decoder",
+    ]
     lines = ["| " + " | ".join(heads) + " |", "|--:|--:|--:|--:|--:|--:|---|---|---|"]
     ones = {(row["per_process"], row["tasks"]): row["frames_per_second"] for row in rows if row["devices"] <= 1}
     for row in rows:
@@ -131,7 +146,9 @@ def main() -> int:
     parser.add_argument("--cpu-tasks", type=numbers, default="1,2,4,8")
     parser.add_argument("--gpu-tasks", type=numbers, default="", help="tasks on each device, for instance 1,2,4,8")
     parser.add_argument("--devices", type=int, default=1, help="how many devices (%(default)s)")
-    parser.add_argument("--per-process", type=numbers, default="64,1", help="clips of a process, one after the other (%(default)s)")
+    parser.add_argument(
+        "--per-process", type=numbers, default="64,1", help="clips of a process, one after the other (%(default)s)"
+    )
     parser.add_argument("--copies", type=int, default=8, help="clips for each task of a device (%(default)s)")
     parser.add_argument("--cpu-copies", type=int, default=2, help="clips for each task of the CPU (%(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="PROPERTY=VALUE")
@@ -143,7 +160,9 @@ def main() -> int:
     results = [out / "measure.md", out / "measure.json"]
     check_places(args, results)
     model = [
-        line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
     ]
     host = {"cores": len(os.sched_getaffinity(0)), "processor": model[0] if model else platform.machine()}
     pieces = [f"{host['processor']}, {host['cores']} cores; {args.clip.name}, {' '.join(args.set) or 'defaults'}"]

@@ -51,7 +51,10 @@ def _start(container: object, stream: object) -> Fraction | None:
 
 
 class Times:
-    """Times from the start of a clip, over the ends of a clock of 33 bits. Without a `start` the first frame is the start."""
+    """Times from the start of a clip, over the ends of a clock of 33 bits.
+
+    Without a `start` the first frame is the start.
+    """
 
     def __init__(self, base: Fraction | None, start: Fraction | None) -> None:
         self.start, self.last = start, start
@@ -81,7 +84,7 @@ def _matrix(frame: object) -> tuple[int, int, int, int] | None:
 
 
 def upright(image: np.ndarray, matrix: tuple[int, int, int, int] | None) -> np.ndarray:
-    """Turns and mirrors an image (H, W, C) as its display matrix says; by quarter turns only, others leave it as it is."""
+    """Turns and mirrors an image (H, W, C) as its display matrix says; other than quarter turns leave it as it is."""
     if matrix is None:
         return image
     a, b, c, d = matrix
@@ -118,7 +121,10 @@ class SuperpixelStage:
                 yield {"path": np.full(len(rows["frame"]), path, object), **rows}
 
     def rows(self, frames: Iterable[tuple[int, np.ndarray]]) -> Iterator[dict[str, np.ndarray]]:
-        """The columns of `regions.parquet` for the frames of one clip, of several frames at a time. Identities start at 1."""
+        """The columns of `regions.parquet` for the frames of one clip, of several frames at a time.
+
+        Identities start at 1.
+        """
         self.segmenter.reset()
         first = self.segmenter.next_id - 1
         waiting = []

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from conftest import PROGRAM, check_output, corpus, failures, make_clip, make_scenes, refused
+from conftest import MARKER, PROGRAM, check_output, corpus, failures, make_scenes, refused
 
 pytest.importorskip("moto", reason="moto is not installed in this environment")
 
@@ -32,7 +32,9 @@ def bucket(monkeypatch):
         "AWS_EC2_METADATA_DISABLED": "true",
     }.items():
         monkeypatch.setenv(name, value)
-    system = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True, region="us-east-1")
+    system = fs.S3FileSystem(
+        endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True, region="us-east-1"
+    )
     system.create_dir("corpus")
     yield system
     server.stop()
@@ -59,7 +61,9 @@ def test_buckets(clips, tmp_path, bucket):
     assert json.loads((copy / "clips/long.mkv/clip.json").read_text())["source"] == "s3://corpus/in/long.mkv"
     assert not list((copy / "_parts").rglob("*.*"))
     bucket.delete_dir("corpus/out/here/clips/0.mkv")
-    assert "1 clips done, 0 failed, 1 were done before" in corpus("run", "s3://corpus/out/here", "--program", PROGRAM, expect=1)
+    assert "1 clips done, 0 failed, 1 were done before" in corpus(
+        "run", "s3://corpus/out/here", "--program", PROGRAM, expect=1
+    )
     from superpixel_corpus import scratch, storage
 
     root = scratch.root(storage.place("s3://corpus/out/here"))
@@ -91,7 +95,7 @@ def test_objects_that_are_not_ours_stay(tmp_path, bucket, stand_in):
     assert "4 clips" in corpus("plan", "s3://corpus/in", "s3://corpus/in2", "--program", program)
     put("in2/clips/a.mp4")
     put("in2/clips/b.mp4/labels.mkv")
-    put("in2/clips/c.mp4/clip.json", json.dumps({"schema": 1, "key": "0", "frames": 1}).encode())
+    put("in2/clips/c.mp4/clip.json", json.dumps(MARKER).encode())
     put("in2/clips/c.mp4/notes.txt")
     said = corpus("run", "s3://corpus/in2", "--program", program, expect=1)
     assert "1 clips done, 3 failed" in said

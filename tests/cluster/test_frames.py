@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Frames of the stage for Ray Data: times from the start of the clip, and pictures upright, as superpixel-clip has them."""
+"""Frames of the stage for Ray Data: times from the start of the clip, pictures upright, as superpixel-clip has them."""
 
 import json
 import struct
@@ -27,7 +27,11 @@ def write(path, first=0, options=None, codec="mpeg4", sound_ahead=0):
             sound = out.add_stream("pcm_s16le", rate=8000, layout="mono")
             for number in range(sound_ahead + FRAMES):
                 samples = av.AudioFrame.from_ndarray(np.zeros((1, 320), np.int16), format="s16", layout="mono")
-                samples.rate, samples.pts, samples.time_base = 8000, 320 * (first - sound_ahead + number), Fraction(1, 8000)
+                samples.rate, samples.pts, samples.time_base = (
+                    8000,
+                    320 * (first - sound_ahead + number),
+                    Fraction(1, 8000),
+                )
                 out.mux(sound.encode(samples))
         for number in range(FRAMES):
             picture = np.zeros((64, 96, 3), np.uint8)
@@ -114,7 +118,12 @@ def test_a_clock_of_33_bits_goes_on():
     assert hours == [3_600_000_000_000 * hour for hour in range(72)]
     # Another container's clock does not go around.
     times = Times(Fraction(1, 1000), None)
-    assert [times.of(pts, Fraction(1, 1000)) for pts in (500, None, 700, 200_000_000_000)] == [0, -1, 200_000_000, 199_999_999_500_000_000]
+    assert [times.of(pts, Fraction(1, 1000)) for pts in (500, None, 700, 200_000_000_000)] == [
+        0,
+        -1,
+        200_000_000,
+        199_999_999_500_000_000,
+    ]
     assert times.of(0, Fraction(1, 1000)) == 0
 
 
@@ -123,7 +132,8 @@ def test_the_program_says_the_same(tmp_path):
     write(tmp_path / "late.mkv", first=125)
     write(tmp_path / "early.mkv", first=125, sound_ahead=30)
     write(tmp_path / "on_air.ts", options={"output_ts_offset": "1000"}, codec="mpeg2video")
-    for name in ORIENTATIONS:
+    # GStreamer's demuxer for MP4 reads turns; before 1.24 it did not read mirrors.
+    for name in (name for name in ORIENTATIONS if "turn" in name or name == "as it is"):
         write(tmp_path / f"{name}.mp4")
         turn(tmp_path / f"{name}.mp4", ORIENTATIONS[name][0])
     for clip in sorted(tmp_path.glob("*.m??")) + [tmp_path / "on_air.ts"]:
@@ -133,12 +143,12 @@ def test_the_program_says_the_same(tmp_path):
         frames = list(decode(str(clip)))
         facts = json.loads((out / "clip.json").read_text())
         assert (facts["width"], facts["height"]) == frames[0][1].shape[1::-1], clip.name
-        rows = pq.read_table(out / "regions.parquet", columns=["frame", "pts_ns", "label", "mean_r", "cx", "cy"]).to_pydict()
+        rows = pq.read_table(out / "regions.parquet", columns=["frame", "pts_ns", "mean_r"]).to_pydict()
         first = {frame: time for frame, time in zip(rows["frame"], rows["pts_ns"])}
         # Demuxers of streams take the start from a clock that is some milliseconds ahead.
         assert list(first.values()) == [pytest.approx(time, abs=STEP) for time, _ in frames], clip.name
-        # Bright regions are where the stage has them.
-        image = frames[0][1]
-        for frame, red, x, y in zip(rows["frame"], rows["mean_r"], rows["cx"], rows["cy"]):
-            if frame == 0 and not 60 < red < 160:
-                assert (red >= 160) == (image[min(int(y), len(image) - 1), int(x), 0] > 110), clip.name
+        # The label map lies on the picture of the stage: means over its regions are those of the table.
+        with av.open(str(out / "labels.mkv")) as container:
+            labels = next(container.decode(video=0)).to_ndarray().ravel()
+        means = np.bincount(labels, frames[0][1][..., 0].ravel()) / np.bincount(labels)
+        assert means == pytest.approx(rows["mean_r"][: len(means)], abs=6), clip.name

@@ -76,7 +76,9 @@ def test_a_crash_blames_its_own_clip_alone(tmp_path):
     for name in ("a", "b", "c crash", "d", "e once", "f", "g"):
         make_clip(source / f"{name}.mkv")
     corpus("plan", source, destination, "--program", harmed)
-    assert "6 clips done, 1 failed" in corpus("run", destination, "--program", harmed, "--jobs", 1, "--retries", 1, expect=1)
+    assert "6 clips done, 1 failed" in corpus(
+        "run", destination, "--program", harmed, "--jobs", 1, "--retries", 1, expect=1
+    )
     assert failures(destination) == {"c crash.mkv": ("crash", 2)}
     assert last_report(destination)["retries"] == {"crash": 2}
     # One for each crash, one that goes on behind it, and a new one for what is tried again.
@@ -179,11 +181,15 @@ def test_parts_give_what_the_whole_gives(tmp_path):
     words = ["--set", "superpixel-size=12", "--split-at-cuts", 1, "--program", PROGRAM]
     corpus("plan", source, destination, *words)
     assert "2 clips done" in corpus("run", destination, "--program", PROGRAM)
-    found = subprocess.run([PROGRAM, "cuts", source / "long.mkv", cuts, "--least", "1"], check=True, capture_output=True)
+    found = subprocess.run(
+        [PROGRAM, "cuts", source / "long.mkv", cuts, "--least", "1"], check=True, capture_output=True
+    )
     assert len(json.loads(found.stdout)["parts"]) == 3
     whole, joined = tmp_path / "whole", destination / "clips/long.mkv"
     subprocess.run(
-        [PROGRAM, source / "long.mkv", whole, "superpixel-size=12", "--cuts", cuts], check=True, stdout=subprocess.DEVNULL
+        [PROGRAM, source / "long.mkv", whole, "superpixel-size=12", "--cuts", cuts],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     assert (labels(whole) == labels(joined)).all()
     for table in ("regions.parquet", "adjacency.parquet"):

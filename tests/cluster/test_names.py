@@ -69,7 +69,10 @@ def test_what_cannot_be_read_is_named(tmp_path, monkeypatch):
     notes = {}
     found = source.find(storage.place(str(videos)), storage.place(str(tmp_path / "out")), {"mp4"}, notes.__setitem__)
     assert [entry.path for entry in found] == ["a.mp4"]
-    assert notes == {"locked": "the folder cannot be read: Permission denied", "b.mp4": "it may not be read by this user"}
+    assert notes == {
+        "locked": "the folder cannot be read: Permission denied",
+        "b.mp4": "it may not be read by this user",
+    }
 
 
 def test_folders_may_be_deep(tmp_path):
@@ -85,9 +88,22 @@ def test_folders_may_be_deep(tmp_path):
     subprocess.run(["rm", "-r", tmp_path / "a"], check=True)
 
 
-# Latin-1, no UTF-8 at all, control characters and the end of a terminal's line, quotes, markup, right to left, the longest of all.
-NAMES = [b"caf\xe9.mp4", b"\xff\xfe\x80.mp4", b"a\nb\r\x1b[31m.mp4", b"\"'\\$(x) `y`.mp4", b"<script>&amp;.mp4", "\u202e4pm.mp4".encode(),
-         "\u6f22\u5b57 \U0001f3ac.mp4".encode(), b"-x --force.mp4", b" .mp4", b"x" * 251 + b".mp4", b"y" * 250 + b"\xe9.mp4", b"x.json.mp4"]  # fmt: skip
+# Latin-1, no UTF-8 at all, control characters and the end of a terminal's line, quotes, markup, right to left, the
+# longest of all.
+NAMES = [
+    b"caf\xe9.mp4",
+    b"\xff\xfe\x80.mp4",
+    b"a\nb\r\x1b[31m.mp4",
+    b"\"'\\$(x) `y`.mp4",
+    b"<script>&amp;.mp4",
+    "\u202e4pm.mp4".encode(),
+    "\u6f22\u5b57 \U0001f3ac.mp4".encode(),
+    b"-x --force.mp4",
+    b" .mp4",
+    b"x" * 251 + b".mp4",
+    b"y" * 250 + b"\xe9.mp4",
+    b"x.json.mp4",
+]
 # A folder, too.
 NAMES.append(b"d\xe9j\xe0 vu/\xc0.mp4")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Nothing that was not made by corpus.py is lost: source and destination that overlap, things that stand in the way, marked or not."""
+"""Nothing that corpus.py did not make is lost: source and destination that overlap, things that stand in the way."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import CORPUS, corpus, failures, last_report, refused, tree
+from conftest import CORPUS, MARKER, corpus, failures, last_report, refused, tree
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_links_in_a_destination_lead_nothing_out_of_it(videos, tmp_path, stand_i
 
 
 def stand_in_the_way(out, videos):
-    """What may stand where the output of `a.mp4` goes, none of which superpixel-clip made; each with a word of the refusal."""
+    """Things of others where the output of `a.mp4` goes, each with words of the refusal."""
     target = out / "clips/a.mp4"
 
     def folder(**files):
@@ -161,7 +161,7 @@ def stand_in_the_way(out, videos):
         for name, content in files.items():
             (target / name.replace("_", ".")).write_text(content)
 
-    marker = json.dumps({"schema": 1, "key": "0", "frames": 3})
+    marker = json.dumps(MARKER)
     return {
         "a file": (lambda: (target.parent.mkdir(), shutil.copy(videos / "a.mp4", target)), "is a file"),
         "a link": (lambda: (target.parent.mkdir(), target.symlink_to(videos)), "is a link"),
@@ -172,7 +172,10 @@ def stand_in_the_way(out, videos):
         "with a marker that is cut off": (lambda: folder(clip_json=marker[:-5]), "has no clip.json"),
         "with something beside the marker": (lambda: folder(clip_json=marker, notes_txt="years"), "holds notes.txt"),
         "with a folder": (lambda: (folder(clip_json=marker), (target / "labels.mkv").mkdir()), "holds labels.mkv"),
-        "with a linked label map": (lambda: (folder(clip_json=marker), (target / "labels.mkv").symlink_to(videos)), "holds labels.mkv"),
+        "with a linked label map": (
+            lambda: (folder(clip_json=marker), (target / "labels.mkv").symlink_to(videos)),
+            "holds labels.mkv",
+        ),
     }
 
 
@@ -249,7 +252,7 @@ def test_an_output_is_there_until_the_new_one_is(tmp_path, monkeypatch, at_once)
     def make(text):
         folder = scratch.attempt(place, run, "0" * 32)
         (folder / "out").mkdir()
-        (folder / "out/clip.json").write_text(json.dumps({"schema": 1, "frames": 1, "key": text}))
+        (folder / "out/clip.json").write_text(json.dumps(MARKER | {"key": text}))
         return folder / "out"
 
     place.publish(make("old"), "clips/x")
@@ -287,15 +290,22 @@ def test_the_sweep_takes_what_runs_have_left_and_nothing_else(videos, tmp_path, 
     (base / "20000101-000000-81").symlink_to(videos)
     parts = out / "_parts" / ("0" * 32)
     (parts / "0").mkdir(parents=True)
-    (parts / "0/clip.json").write_text('{"schema": 1, "frames": 1}')
+    (parts / "0/clip.json").write_text(json.dumps(MARKER))
     (parts / "parts.json").write_text('{"parts": [{}, {}]}')
     kept = out / "_parts" / ("1" * 32)
     kept.mkdir()
     (kept / "thesis.txt").write_text("years")
     corpus("run", out, "--program", program)
-    assert sorted(path.name for path in base.iterdir()) == ["20000101-000000-79", "20000101-000000-80", "20000101-000000-81", "mine"]
+    assert sorted(path.name for path in base.iterdir()) == [
+        "20000101-000000-79",
+        "20000101-000000-80",
+        "20000101-000000-81",
+        "mine",
+    ]
     assert all((folder / "thesis.txt").read_text() == "years" for folder in mine)
-    assert [path.relative_to(out / "_parts").as_posix() for path in (out / "_parts").rglob("*.*")] == [f"{'1' * 32}/thesis.txt"]
+    assert [path.relative_to(out / "_parts").as_posix() for path in (out / "_parts").rglob("*.*")] == [
+        f"{'1' * 32}/thesis.txt"
+    ]
     assert not parts.exists()
 
 

@@ -32,7 +32,13 @@ def run(program, *words, **environment):
     """Runs a program of the tree that says no in words, and returns them."""
     command = [sys.executable, str(ROOT / program), *map(str, words)]
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=60, env=os.environ | environment, cwd=environment.get("PWD")
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | environment,
+        cwd=environment.get("PWD"),
     )
     assert done.returncode > 0, done.stdout
     assert "Traceback" not in done.stderr, done.stderr
@@ -40,9 +46,13 @@ def run(program, *words, **environment):
 
 
 def test_every_program_that_writes_is_here():
-    listed = subprocess.run(["git", "ls-files", "*.py"], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.split()
     # Parts of corpus.py are imported; tests write into folders of their own.
-    programs = [path for path in listed if not path.startswith(("tests/", "python/", "pipelines/cluster/superpixel_corpus/"))]
+    programs = [
+        path for path in listed if not path.startswith(("tests/", "python/", "pipelines/cluster/superpixel_corpus/"))
+    ]
     programs += ["tests/emulator/build.py", *(path for path in listed if path.startswith("python/examples/"))]
     writing = {path for path in programs if WRITES.search((ROOT / path).read_text())}
     assert writing == set(WRITERS)
@@ -65,8 +75,14 @@ def test_measure(clip, tmp_path):
     out.mkdir()
     for name in ("measure.md", "measure.json"):
         result = out / name
-        for make in (lambda: os.link(clip, result), lambda: result.symlink_to(clip), lambda: result.write_text("years"), result.mkdir):
-            make()
+        makes = (
+            os.link,
+            lambda _, path: path.symlink_to(clip),
+            lambda _, path: path.write_text("years"),
+            lambda _, path: path.mkdir(),
+        )
+        for make in makes:
+            make(clip, result)
             before = tree(tmp_path)
             said = run(measure, clip, "--cpu-tasks", 1, "--program", "/none", OUT=str(out))
             assert said.startswith("measure.py: ")
@@ -88,7 +104,14 @@ def test_bill(tmp_path):
     bill, manifest, lock = "packaging/bill.py", tmp_path / "Cargo.toml", tmp_path / "Cargo.lock"
     manifest.write_text("[package]\n")
     lock.write_text("version = 4\n")
-    for one, other in ((manifest, "new"), ("new", manifest), (lock, "new"), ("new", lock), ("new", "new"), (tmp_path, "new")):
+    for one, other in (
+        (manifest, "new"),
+        ("new", manifest),
+        (lock, "new"),
+        ("new", lock),
+        ("new", "new"),
+        (tmp_path, "new"),
+    ):
         before = tree(tmp_path)
         assert run(bill, manifest, "x", one, other, "--force", PWD=str(tmp_path)).startswith("bill.py: ")
         assert tree(tmp_path) == before

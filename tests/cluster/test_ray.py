@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CORPUS, PROGRAM, Harmed, assert_nothing_left, check_output, children, corpus, failures, last_report, wait_for
+from conftest import (
+    CORPUS,
+    PROGRAM,
+    Harmed,
+    assert_nothing_left,
+    check_output,
+    children,
+    corpus,
+    failures,
+    last_report,
+    wait_for,
+)
 
 pytest.importorskip("ray", reason="Ray is not installed in this environment")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Whatever stands in manifest, markers, failures and locks is read, or refused in words: records that were cut off, changed or made up."""
+"""Whatever stands in manifest, markers, failures and locks is read, or refused in words."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import pytest
 
+import conftest
 from conftest import corpus, refused
 from superpixel_corpus import lock, manifest, records, scratch, storage
 from superpixel_corpus.output import Refused
@@ -19,8 +20,17 @@ SEED = 50
 
 HEADER = {"source": "/videos", "properties": {"superpixel-size": "24"}, "version": "1.0", "split": 2.5, "schema": 1}
 CLIP = {"path": "day 1/caf\udce9.mp4", "size": 12, "version": "17", "key": "0" * 32}
-MARKER = {"schema": 1, "key": "0" * 32, "frames": 3, "short": False, "width": 160, "stated_ns": None}
-FAILURE = {"path": "a.mp4", "key": "0" * 32, "kind": "data", "tries": 1, "error": "x", "work": "whole", "host": "h", "time": "t"}
+MARKER = conftest.MARKER | {"key": "0" * 32, "stated_ns": None}
+FAILURE = {
+    "path": "a.mp4",
+    "key": "0" * 32,
+    "kind": "data",
+    "tries": 1,
+    "error": "x",
+    "work": "whole",
+    "host": "h",
+    "time": "t",
+}
 PARTS = {"frames": 9, "parts": [{"frames": 3, "from": None, "to": 5}, {"frames": 6, "from": 5, "to": None}]}
 HOLDER = asdict(lock.Lock(storage.place("/tmp"), "20000101-000000-1", "run").mine)
 READERS = {
@@ -34,8 +44,30 @@ READERS = {
 }
 DEEP = "[" * 100_000 + "]" * 100_000
 # Texts of values that no record has, by hand.
-ODD = ["null", "true", "-1", "1.5", "1e999", "NaN", "Infinity", "9" * 5000, str(1 << 62), '""', '"x\\u0000y"', '"\\ud800"', "[]", "{}", DEEP,
-       '{"a": {"b": []}}', '"' + "x" * 70_000 + '"', "[null]", '"../../x"', '"/x"', '"a//b"', '"."']  # fmt: skip
+ODD = [
+    "null",
+    "true",
+    "-1",
+    "1.5",
+    "1e999",
+    "NaN",
+    "Infinity",
+    "9" * 5000,
+    str(1 << 62),
+    '""',
+    '"x\\u0000y"',
+    '"\\ud800"',
+    "[]",
+    "{}",
+    DEEP,
+    '{"a": {"b": []}}',
+    '"' + "x" * 70_000 + '"',
+    "[null]",
+    '"../../x"',
+    '"/x"',
+    '"a//b"',
+    '"."',
+]
 
 
 def text_of(record, changed, value):
@@ -49,7 +81,15 @@ def test_a_field_of_another_kind_is_refused_in_words(name):
     reader, record = READERS[name]
     whole = text_of(record, None, "")
     reader(whole)
-    wrong = [whole[:end] for end in range(len(whole) - 2)] + [b"", b"\n", b"\xff\xfe", b"null\n", b"7\n", DEEP.encode(), b"[" * 10_000]
+    wrong = [whole[:end] for end in range(len(whole) - 2)] + [
+        b"",
+        b"\n",
+        b"\xff\xfe",
+        b"null\n",
+        b"7\n",
+        DEEP.encode(),
+        b"[" * 10_000,
+    ]
     for field in record:
         wrong += [text_of(record, field, value) for value in ODD]
         wrong.append(text_of({key: own for key, own in record.items() if key != field}, None, ""))
@@ -119,7 +159,7 @@ def test_made_up_records_end_nothing(tmp_path):
                 except Refused:
                     continue
         try:
-            header, found = manifest.read(place)
+            _, found = manifest.read(place)
             assert all(records.is_path(clip.path) for clip in found)
             read += 1
         except Refused:

@@ -52,7 +52,9 @@ def test_ray_data_takes_it(paths, tmp_path):
     ray.init(**node, log_to_driver=False, runtime_env={"working_dir": str(CORPUS.parent)})
     try:
         clips = ray.data.from_items([{"path": str(path)} for path in paths])
-        rows = clips.map_batches(SuperpixelStage, fn_constructor_kwargs=SETTINGS, batch_size=1, num_cpus=1, concurrency=1)
+        rows = clips.map_batches(
+            SuperpixelStage, fn_constructor_kwargs=SETTINGS, batch_size=1, num_cpus=1, concurrency=1
+        )
         rows.write_parquet(str(tmp_path / "out"))
     finally:
         ray.shutdown()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MPL-2.0
 """One run or plan at a time on a destination: `_lock` there says who, and a second one is refused.
 
-On a file system of this machine, or one that shares locks, the kernel's lock decides: it ends with its process. Machines that share no
-locks, and buckets, go by signs of life: the holder counts up in the record every few seconds. Clocks are not compared. Whoever finds
-another record watches it: if it changes, its holder lives; if it stays the same long enough, he is dead.
+On a file system of this machine, or one that shares locks, the kernel's lock decides: it ends with its process.
+Machines that share no locks, and buckets, go by signs of life: the holder counts up in the record every few seconds.
+Clocks are not compared. Whoever finds another record watches it: if it changes, its holder lives; if it stays the
+same long enough, the holder is dead.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from .records import Holder, PlanError
 from .storage import Bucket, Folder, Place
 
 NAME = "_lock"
-# Seconds between signs of life; without one for so long a holder is dead; after writing to a bucket it is looked who wrote last.
+# Seconds between signs of life; without one for so long a holder is dead; after writing to a bucket it is looked who
+# wrote last.
 BEAT = 5.0
 DEAD = 30.0
 SETTLE = 2.0
@@ -95,7 +97,9 @@ class Lock:
     def check(self) -> None:
         """Raises Refused where another run took this one for dead, for instance while this machine slept."""
         if self.was_taken:
-            raise Refused(f"another run has taken over {shown(self.destination)}: this one gave no sign of life for too long")
+            raise Refused(
+                f"another run has taken over {shown(self.destination)}: this one gave no sign of life for too long"
+            )
 
     def _take(self) -> None:
         there = self._read()
@@ -155,16 +159,26 @@ class FolderLock:
         self.handle, self.is_locked = -1, False
 
     def open(self) -> None:
-        """Opens the file and takes the kernel's lock, where there are such locks. Raises Refused where it is held or is not our file."""
+        """Opens the file and takes the kernel's lock, where there are such locks.
+
+        Raises Refused where it is held or is not our file.
+        """
         while True:
             try:
-                self.handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+                self.handle = os.open(
+                    self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644
+                )
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
                     raise Refused(FOREIGN.format(shown(self.path))) from None
                 raise
             found = os.fstat(self.handle)
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_size > output.MOST_BYTES or not self._is_ours():
+            if (
+                not stat.S_ISREG(found.st_mode)
+                or found.st_nlink > 1
+                or found.st_size > output.MOST_BYTES
+                or not self._is_ours()
+            ):
                 os.close(self.handle)
                 raise Refused(FOREIGN.format(shown(self.path)))
             try:
@@ -185,7 +199,10 @@ class FolderLock:
 
     def _is_ours(self) -> bool:
         content = self.read()
-        return not content or (output.parse_object(content) or {}).keys() == asdict(Holder("", "", "", "", 0, 0, "", 0)).keys()
+        return (
+            not content
+            or (output.parse_object(content) or {}).keys() == asdict(Holder("", "", "", "", 0, 0, "", 0)).keys()
+        )
 
     def _holder(self) -> Holder | None:
         try:

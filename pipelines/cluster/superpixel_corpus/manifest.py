@@ -14,7 +14,24 @@ from .output import MARKER, Refused
 from .records import NAME, Clip, Failure, Header, Marker, PlanError
 from .storage import Entry, Place, words
 
-SUFFIXES = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "ts", "m2ts", "mts", "mpg", "mpeg", "mxf", "ogv", "wmv", "flv", "3gp"]
+SUFFIXES = [
+    "mp4",
+    "m4v",
+    "mov",
+    "mkv",
+    "webm",
+    "avi",
+    "ts",
+    "m2ts",
+    "mts",
+    "mpg",
+    "mpeg",
+    "mxf",
+    "ogv",
+    "wmv",
+    "flv",
+    "3gp",
+]
 # Reads that wait at the same time: buckets take tens of milliseconds for each.
 READERS = 32
 

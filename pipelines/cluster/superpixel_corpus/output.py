@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
-"""The rule for all that Python programs of this tree write: it is new, or was made by them, or is replaced with `--force` only.
+"""The rule for what Python programs of this tree write: it is new, or was made by them, or is replaced after `--force`.
 
-Inputs and outputs that overlap are refused before anything is touched. Kernel, packaging and measuring scripts import this file too, so
-it needs Python 3.9 and nothing else.
+Inputs and outputs that overlap are refused before anything is touched. Scripts for kernels, packages and measuring
+import this file, too, so it needs Python 3.9 and nothing else.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ PathLike = Union[str, "os.PathLike[str]"]
 # The file that says that superpixel-clip made a folder, and all that it writes there.
 MARKER = "clip.json"
 CLIP_FILES = frozenset({MARKER, "labels.mkv", "regions.parquet", "adjacency.parquet"})
+# Its version, and the numbers that every one has.
+SCHEMA = 1
+NUMBERS = ("frames", "width", "height", "tracks", "regions", "adjacency")
+# Whole numbers are below this one everywhere, as those of 64 bits are.
+MOST_COUNT = 1 << 63
 # More bytes than any marker or record of ours has.
 MOST_BYTES = 1 << 20
 
@@ -28,7 +33,7 @@ class Refused(Exception):
 
 
 def shown(text: object) -> str:
-    """A name or message as any terminal and page can show it: bytes that are no UTF-8 as \\xNN, control characters escaped."""
+    """A name or message as any terminal can show it: bytes that are no UTF-8 as \\xNN, control characters escaped."""
     out = []
     for letter in str(text):
         if letter.isprintable():
@@ -68,16 +73,24 @@ def is_within(inner: PathLike, outer: PathLike) -> bool:
 
 
 def check_apart(inputs: Iterable[PathLike], outputs: Iterable[PathLike]) -> None:
-    """Raises Refused where an output is an input, or one of both is inside of the other. Hard links count as the same file."""
+    """Raises Refused where an output is an input, or one of both is inside of the other.
+
+    Hard links count as the same file.
+    """
     inputs = list(inputs)
     for output in outputs:
         for given in inputs:
             if is_within(output, given):
                 same = is_within(given, output)
                 how = "is" if same else "is inside of"
-                raise Refused(f"{shown(output)} {how} {shown(given)}, which is read: choose another place for what is written")
+                raise Refused(
+                    f"{shown(output)} {how} {shown(given)}, which is read: choose another place for what is written"
+                )
             if is_within(given, output):
-                raise Refused(f"{shown(given)}, which is read, is inside of {shown(output)}: choose another place for what is written")
+                raise Refused(
+                    f"{shown(given)}, which is read, is inside of {shown(output)}: "
+                    "choose another place for what is written"
+                )
 
 
 def exists(path: PathLike) -> bool:
@@ -86,7 +99,10 @@ def exists(path: PathLike) -> bool:
 
 
 def read_regular(path: PathLike, most: int = MOST_BYTES) -> Optional[bytes]:
-    """The content of a regular file. None where there is none, where it is something else, or has more than `most` bytes."""
+    """The content of a regular file.
+
+    None where there is none, where it is something else, or has more than `most` bytes.
+    """
     try:
         # A named pipe would wait for somebody to write.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -114,13 +130,17 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
+def is_count(value: object) -> bool:
+    """Whether this is a whole number from 0 on, no larger than the programs' own."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_COUNT
+
+
 def is_marker(value: Optional[dict]) -> bool:
     """Whether this is the clip.json of a program of ours, finished or not."""
     if value is None:
         return False
-    schema, frames = value.get("schema"), value.get("frames")
-    counted = isinstance(frames, int) and not isinstance(frames, bool) and frames >= 0
-    return isinstance(schema, int) and not isinstance(schema, bool) and schema >= 1 and (counted or value.get("unfinished") is True)
+    is_whole = all(is_count(value.get(name)) for name in NUMBERS)
+    return is_count(value.get("schema")) and value["schema"] == SCHEMA and (is_whole or value.get("unfinished") is True)
 
 
 def why_not_replaced(folder: PathLike) -> str:
@@ -164,8 +184,13 @@ def check_target(path: PathLike, is_ours: Callable[[bytes], bool], force: bool =
             raise Refused(f"{shown(path)} is there and was not made by this program: move it away, or use --force")
 
 
-def write_file(path: PathLike, content: bytes, is_ours: Callable[[bytes], bool], force: bool = False, most: int = MOST_BYTES) -> None:
-    """Writes a file, whole or not at all, by the rule of `check_target`. What links to an earlier one keeps what it had."""
+def write_file(
+    path: PathLike, content: bytes, is_ours: Callable[[bytes], bool], force: bool = False, most: int = MOST_BYTES
+) -> None:
+    """Writes a file, whole or not at all, by the rule of `check_target`.
+
+    What links to an earlier one keeps what it had.
+    """
     check_target(path, is_ours, force, most)
     if exists(path) and stat.S_ISCHR(os.lstat(path).st_mode):
         Path(path).write_bytes(content)

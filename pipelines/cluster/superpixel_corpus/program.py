@@ -22,7 +22,10 @@ PATIENCE = 10.0
 
 @dataclass
 class Ended:
-    """How a piece ended: the program's `last` line, empty where it said nothing; else why, in words. `fresh`: first of its process."""
+    """How a piece ended: the program's `last` line, empty where it said nothing; else why, in words.
+
+    `fresh`: first of its process.
+    """
 
     last: dict = field(default_factory=dict)
     error: str = ""
@@ -123,7 +126,11 @@ class Slot:
                 said = json.loads(line)
             except (ValueError, RecursionError):
                 continue  # of a library that prints
-            if isinstance(said, dict) and said.get("event") in ("done", "failed") and said.get("id") in (self.pieces, None):
+            if (
+                isinstance(said, dict)
+                and said.get("event") in ("done", "failed")
+                and said.get("id") in (self.pieces, None)
+            ):
                 return said
         return {}
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
-"""The border where records come in: manifest, markers, failures, parts, locks and what programs say. Whatever else stands in them is refused."""
+"""The border where records come in: manifest, markers, failures, parts, locks and what programs say.
+
+Whatever else stands in them is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from .output import MARKER, Refused, is_marker, parse_object, shown
+from .output import MARKER, MOST_COUNT, SCHEMA, Refused, is_count, is_marker, parse_object, shown
 
-SCHEMA = 1
 NAME = "_manifest.jsonl"
 KINDS = ("data", "machine", "crash", "timeout", "lost", "refused")
 KEY = re.compile(r"[0-9a-f]{32}")
@@ -18,7 +20,6 @@ PROPERTY = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
 # File names end here on Linux.
 MOST_NAME = 255
 MOST_PARTS = 1_000_000
-MOST_COUNT = 1 << 62
 
 
 class PlanError(Refused):
@@ -52,7 +53,7 @@ class Clip:
 
     @property
     def failure(self) -> str:
-        """Where it is written why it failed: its path with `.json`, or the key where no file name is as long as that."""
+        """Where it is written why it failed: its path with `.json`, or its key where that is too long for a name."""
         folder, slash, name = f"failed/{self.path}".rpartition("/")
         fits = len(name.encode(errors="surrogateescape")) + len(".json") <= MOST_NAME
         return f"{folder}{slash}{name if fits else self.key}.json"
@@ -64,7 +65,7 @@ class Clip:
 
 
 def is_text(value: object) -> bool:
-    """Whether this is text that a command line can have: no NUL, and surrogates only where they stand for bytes of a name."""
+    """Whether this is text that a command line can have: no NUL, and surrogates only for bytes of a name."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -74,14 +75,14 @@ def is_text(value: object) -> bool:
     return True
 
 
-def is_count(value: object) -> bool:
-    """Whether this is a whole number from 0 on, no larger than the programs' own."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_COUNT
-
-
 def is_seconds(value: object) -> bool:
     """Whether this is a finite number above 0."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MOST_COUNT and math.isfinite(value)
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and 0 < value < MOST_COUNT
+        and math.isfinite(value)
+    )
 
 
 def is_path(value: object) -> bool:
@@ -94,7 +95,7 @@ def _object(content: bytes | str | None, what: str, names: set[str]) -> dict:
     if value is None:
         raise PlanError(f"{what} is no JSON object: it was changed or cut off")
     if unknown := set(value) - names:
-        raise PlanError(f"{what} has a field {shown(sorted(unknown)[0])[:80]!r}, which this program does not know")
+        raise PlanError(f"{what} has a field {shown(min(unknown))[:80]!r}, which this program does not know")
     return value
 
 
@@ -171,7 +172,6 @@ def marker(content: bytes) -> Marker:
         return Marker(None, 0, False)
     key = value.get("key")
     _need(key is None or is_text(key), MARKER, "key")
-    _need(is_count(value.get("frames")), MARKER, "frames")
     _need(value.get("short") is None or isinstance(value["short"], bool), MARKER, "short")
     return Marker(key, value["frames"], value.get("short") is True)
 
@@ -240,7 +240,10 @@ def summary(said: dict) -> dict:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who works on a destination. `machine` names the kernel and its space of process numbers, `beat` changes while it lives."""
+    """Who works on a destination.
+
+    `machine` names the kernel and its space of process numbers, `beat` changes while it lives.
+    """
 
     run: str
     command: str
@@ -269,7 +272,9 @@ def checked(said: bytes | str) -> tuple[dict[str, str], str]:
     lines = (said if isinstance(said, bytes) else said.encode(errors="surrogateescape")).splitlines()
     value = parse_object(lines[-1] if lines else b"") or {}
     properties, version = value.get("properties"), value.get("version")
-    right = isinstance(properties, dict) and all(PROPERTY.fullmatch(name) and is_text(text) for name, text in properties.items())
+    right = isinstance(properties, dict) and all(
+        PROPERTY.fullmatch(name) and is_text(text) for name, text in properties.items()
+    )
     if not right or not is_text(version):
         raise PlanError("the program answers `check` with something else than properties: is it superpixel-clip?")
     return properties, version

@@ -110,7 +110,9 @@ class Report:
         ]
         if kinds:
             lines.append("failed: " + ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())))
-            lines += [f"  {item['kind']:8} {shown(item['path'])}: {shown(item['error'])[:160]}" for item in self.failed[:20]]
+            lines += [
+                f"  {item['kind']:8} {shown(item['path'])}: {shown(item['error'])[:160]}" for item in self.failed[:20]
+            ]
         if self.retries:
             lines.append("tried again: " + ", ".join(f"{n} {kind}" for kind, n in sorted(self.retries.items())))
         if self.short:
@@ -165,7 +167,9 @@ def plot(points: list[tuple[float, float]], seconds: float, mean: float) -> str:
     parts.append(f'<line {across} stroke="#b35900" stroke-dasharray="6 4"/>')
     parts.append(label(PLOT_WIDTH - 12, y(mean) - 6, f"mean {mean:.4g}", "end"))
     size = f'width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}" viewBox="0 0 {PLOT_WIDTH} {PLOT_HEIGHT}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+    )
 
 
 def to_html(report: Report, header: dict) -> str:
@@ -173,13 +177,16 @@ def to_html(report: Report, header: dict) -> str:
     seconds = max(report.seconds, 1e-3)
     drawing = plot(throughput(report.pieces, seconds), seconds, report.rate)
     facts = "".join(
-        f"<tr><th>{html.escape(shown(name))}</th><td>{html.escape(shown(value))}</td></tr>" for name, value in header.items()
+        f"<tr><th>{html.escape(shown(name))}</th><td>{html.escape(shown(value))}</td></tr>"
+        for name, value in header.items()
     )
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(shown(item[name]))}</td>" for name in ("kind", "path", "error")) + "</tr>"
         for item in report.failed
     )
-    failures = f"<h2>Failures</h2><table><tr><th>kind</th><th>clip</th><th>error</th></tr>{rows}</table>" if rows else ""
+    failures = (
+        f"<h2>Failures</h2><table><tr><th>kind</th><th>clip</th><th>error</th></tr>{rows}</table>" if rows else ""
+    )
     return (
         "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Superpixels of a corpus</title>"
         "<style>body{font-family:sans-serif;margin:2em;max-width:60em}table{border-collapse:collapse}"
@@ -205,7 +212,9 @@ class Progress:
         total = max(report.clips - report.before, 1)
         full = BAR * ended // total
         left = report.seconds / ended * (total - ended) if ended else 0
-        ahead = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left" if ended and not last else ""
+        ahead = (
+            f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left" if ended and not last else ""
+        )
         line = (
             f"[{'#' * full}{'.' * (BAR - full)}] {ended}/{total} clips, {len(report.failed)} failed, "
             f"{report.frames} frames, {report.rate:.1f} frames/s{ahead}"

@@ -28,7 +28,7 @@ def name_run() -> str:
 
 
 def root(destination: Place) -> Path:
-    """Where work on a destination is done: beside it, where a rename publishes it, or in a folder of this user's among temporary files."""
+    """The folder for work on a destination: in it, where a rename publishes, or among this user's temporary files."""
     if isinstance(destination, Folder):
         return destination.root / "_scratch"
     name = hashlib.sha256(str(destination).encode()).hexdigest()[:16]
@@ -65,7 +65,10 @@ def attempt(destination: Place, run: str, key: str) -> Path:
 
 
 def sweep(destination: Place, keep: str = "") -> None:
-    """Removes what runs other than `keep` have left: whoever was killed could not. Only the holder of the lock may do so."""
+    """Removes what runs other than `keep` have left: whoever was killed could not.
+
+    Only the holder of the lock may do so.
+    """
     base = root(destination)
     if base.is_symlink() or not base.is_dir():
         return

@@ -39,7 +39,9 @@ def find(source: Place, destination: Place, suffixes: set[str], note: Note) -> l
                 note(entry.path, "its name is no path of a file")
         return found
     if not source.root.is_dir():
-        raise Refused(f"{shown(source.root)} is no folder" if source.is_there() else f"there is no folder {shown(source.root)}")
+        raise Refused(
+            f"{shown(source.root)} is no folder" if source.is_there() else f"there is no folder {shown(source.root)}"
+        )
     return sorted(Walk(source.root, destination, suffixes, note).all())
 
 
@@ -91,7 +93,9 @@ class Walk:
                     continue
                 self.seen.add((facts.st_dev, facts.st_ino))
                 with os.scandir(folder) as found:
-                    entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name)
+                    entries = sorted(
+                        (entry for entry in found if not entry.name.startswith(".")), key=lambda entry: entry.name
+                    )
             except OSError as error:
                 self.note(path or ".", f"the folder cannot be read: {error.strerror}")
                 continue
@@ -139,7 +143,10 @@ def without_collisions(clips: Iterable[Clip], destination: Place, note: Note) ->
 
 
 class Taken:
-    """The names below a destination that clips take, and the folders on the way there. Two names may be one on its file system."""
+    """The names below a destination that clips take, and the folders on the way there.
+
+    Two names may be one on its file system.
+    """
 
     def __init__(self, destination: Place) -> None:
         self.destination = destination

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Files by their path below a place: a folder, or a bucket of S3 through pyarrow. What is written follows the rule of `output`."""
+"""Files by their path below a place: a folder, or a bucket of S3 through pyarrow.
+
+What is written follows the rule of `output`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ from .records import PlanError
 AREAS = ("clips", "failed", "_parts", "_scratch", "_reports")
 # The most bytes of a manifest.
 MOST_MANIFEST = 4 << 30
+# As superpixel-clip has it for a list of parts.
+MOST_LIST = 64 << 20
 # The name beside an attempt's earlier output that says where that belongs until the new one is there.
 REPLACES = "replaces.json"
 # Of Linux.
@@ -36,7 +41,9 @@ class Entry(NamedTuple):
 
 def limit_of(path: str) -> int:
     """The most bytes that a file of ours has."""
-    return MOST_MANIFEST if path == records.NAME else MOST_BYTES
+    if path == records.NAME:
+        return MOST_MANIFEST
+    return MOST_LIST if path.endswith("/parts.json") else MOST_BYTES
 
 
 def new_only(_: bytes) -> bool:
@@ -47,7 +54,9 @@ def new_only(_: bytes) -> bool:
 def exchange(one: Path, two: Path) -> bool:
     """Has two folders change names at once; False where the system or the file system has no such call."""
     try:
-        done = ctypes.CDLL(None, use_errno=True).renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(two), RENAME_EXCHANGE)
+        done = ctypes.CDLL(None, use_errno=True).renameat2(
+            AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(two), RENAME_EXCHANGE
+        )
     except (OSError, AttributeError):
         return False
     if done == 0:
@@ -78,7 +87,7 @@ class Folder:
         return output.exists(self.root)
 
     def check_areas(self) -> None:
-        """Raises Refused where the place is no folder, or one of the folders to be filled is a link, which might lead into the source."""
+        """Raises Refused where the place is no folder, or a folder to be filled is a link: it may lead to the source."""
         if output.exists(self.root) and not self.root.is_dir():
             raise Refused(f"{shown(self.root)} is no folder")
         for area in AREAS:
@@ -116,10 +125,15 @@ class Folder:
                     left.append(Path(entry.path))
                 elif entry.is_file(follow_symlinks=False):
                     facts = entry.stat()
-                    yield Entry(Path(entry.path).relative_to(self.root).as_posix(), facts.st_size, str(facts.st_mtime_ns))
+                    yield Entry(
+                        Path(entry.path).relative_to(self.root).as_posix(), facts.st_size, str(facts.st_mtime_ns)
+                    )
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; None where there is none. Raises PlanError for what is no file, or larger than ours are."""
+        """The content of a file; None where there is none.
+
+        Raises PlanError for what is no file, or larger than ours are.
+        """
         target = self.root / path
         content = output.read_regular(target, limit_of(path))
         if content is None and output.exists(target):
@@ -142,7 +156,7 @@ class Folder:
             raise Refused(f"{shown(target)} {why}: move it away")
 
     def publish(self, folder: Path, path: str) -> None:
-        """Moves a finished folder to its path, in the place of an earlier one of ours, which stays until the new one is there."""
+        """Moves a finished folder to its path; an earlier one of ours stays until the new one is there."""
         self.check(path)
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +178,12 @@ class Folder:
         """Puts an earlier output back that a killed process has moved away for one that did not come."""
         note = output.parse_object(output.read_regular(attempt / REPLACES)) or {}
         old, path = attempt / "old", note.get("path")
-        if records.is_path(path) and path.split("/")[0] in AREAS and old.is_dir() and not output.exists(self.root / path):
+        if (
+            records.is_path(path)
+            and path.split("/")[0] in AREAS
+            and old.is_dir()
+            and not output.exists(self.root / path)
+        ):
             old.rename(self.target(path))
 
     def forget(self, path: str) -> None:
@@ -188,7 +207,7 @@ class Folder:
                     (part / name).unlink(missing_ok=True)
                 self._prune(part)
         listed = folder / "parts.json"
-        if (content := output.read_regular(listed)) is not None and records.are_parts(content):
+        if (content := output.read_regular(listed, MOST_LIST)) is not None and records.are_parts(content):
             listed.unlink()
         self._prune(folder)
 
@@ -208,12 +227,17 @@ class Folder:
 
 
 class Bucket:
-    """Objects of S3, or of what speaks like it: `s3://bucket/prefix`. AWS_ENDPOINT_URL names another service than Amazon's."""
+    """Objects of S3, or of what speaks like it: `s3://bucket/prefix`.
+
+    AWS_ENDPOINT_URL names another service than Amazon's.
+    """
 
     def __init__(self, url: str) -> None:
         self.root = url.removeprefix("s3://").rstrip("/")
         if not records.is_path(self.root) or any(0xD800 <= ord(letter) <= 0xDFFF for letter in self.root):
-            raise PlanError(f"{shown(url)} is no s3://bucket/prefix: names between single slashes, none of them . or ..")
+            raise PlanError(
+                f"{shown(url)} is no s3://bucket/prefix: names between single slashes, none of them . or .."
+            )
         try:
             from pyarrow import fs
         except ImportError as error:
@@ -295,13 +319,18 @@ class Bucket:
             raise Refused(f"{where} is an object: move it away")
         chosen = fs.FileSelector(f"{self.root}/{path}", allow_not_found=True)
         there = self.system.get_file_info(chosen)
-        if foreign := [info.base_name for info in there if info.base_name not in CLIP_FILES or info.type != fs.FileType.File]:
+        if foreign := [
+            info.base_name for info in there if info.base_name not in CLIP_FILES or info.type != fs.FileType.File
+        ]:
             raise Refused(f"{where} holds {shown(min(foreign))}, which superpixel-clip did not make: move it away")
         if there and not output.is_marker(output.parse_object(self.read(f"{path}/{MARKER}"))):
             raise Refused(f"{where} has no {MARKER} of superpixel-clip: move it away")
 
     def publish(self, folder: Path, path: str) -> None:
-        """Copies a finished folder to its path. A marker that says so comes before the rest, the one of the clip last."""
+        """Copies a finished folder to its path.
+
+        A marker that says so comes before the rest, the one of the clip last.
+        """
         self.check(path)
         self._send(f"{path}/{MARKER}", json.dumps({"schema": records.SCHEMA, "unfinished": True}).encode())
         files = sorted(folder.iterdir(), key=lambda file: file.name == MARKER)
@@ -346,12 +375,21 @@ def check_apart(source: Place, destination: Place) -> None:
     elif isinstance(source, Bucket) and isinstance(destination, Bucket):
         one, other = f"{source.root}/", f"{destination.root}/"
         if one.startswith(other) or other.startswith(one):
-            raise Refused(f"{destination} and {source}, which is read, are the same or inside of each other: choose another destination")
+            raise Refused(
+                f"{destination} and {source}, which is read, are the same or inside of each other: "
+                "choose another destination"
+            )
 
 
 def words(error: BaseException) -> str:
     """An error of a file system for people."""
-    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.errno in (
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOSPC,
+        errno.EDQUOT,
+    ):
         name = f"{shown(error.filename)} cannot be written or read: " if error.filename else ""
         return f"{name}{error.strerror}"
     return f"{type(error).__name__}: {shown(error)}"

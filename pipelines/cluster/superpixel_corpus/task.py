@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
-"""One piece of work on one machine: fetch, run `superpixel-clip`, publish. Nothing here raises what the driver does not count."""
+"""One piece of work on one machine: fetch, run `superpixel-clip`, publish.
+
+Nothing here raises what the driver does not count.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ class Task:
 
 @dataclass
 class Outcome:
-    """How it ended: `kind` is empty where it is done. `summary` is of the program's last line. `fresh`: first piece of its process."""
+    """How it ended: `kind` is empty where it is done. `summary` is of the program's last line.
+
+    `fresh`: first piece of its process.
+    """
 
     kind: str = ""
     error: str = ""
