@@ -24,8 +24,12 @@ WRITERS = {
     "tests/emulator/build.py": "emulator",
 }
 # Calls that make, change or remove files.
-WRITES = re.compile(r"""\.write_(?:text|bytes)\(|write_file\(|open\([^)]*["'][wax]b?\+?["']|os\.(?:remove|unlink|rename|replace|makedirs)\(
-    |rmtree\(|\.(?:rename|unlink|mkdir)\(|savefig\(|\.save\(|shutil\.(?:copy|move)""", re.X)  # fmt: skip
+WRITES = re.compile(
+    r"""\.write_(?:text|bytes)\(|write_file\(|open\([^)]*["'][wax]b?\+?["']
+    |os\.(?:remove|unlink|rename|replace|makedirs)\(|\.(?:rename|unlink|mkdir)\(
+    |rmtree\(|savefig\(|\.save\(|shutil\.(?:copy|move)""",
+    re.VERBOSE,
+)
 
 
 def run(program, *words, **environment):
