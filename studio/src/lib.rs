@@ -9,6 +9,7 @@ pub mod encode;
 pub mod export;
 pub mod http;
 pub mod hub;
+pub mod orientation;
 pub mod player;
 pub mod problem;
 pub mod properties;

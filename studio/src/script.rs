@@ -13,6 +13,7 @@ pub struct Pipeline {
 impl Pipeline {
     /// Source, element with what was changed, window. An address is [`shown`]: who copies the text puts its password in.
     pub fn new(source: &Source, changed: &[String], overlay: &str) -> Self {
+        let direction = source.direction();
         let source = match source {
             Source::Camera => "v4l2src".to_owned(),
             Source::File(path) => match path.to_str() {
@@ -29,7 +30,7 @@ impl Pipeline {
             after = format!("{after} {property}");
         }
         Self {
-            before: format!("{source} ! videoconvert ! videoflip video-direction=auto ! superpixel"),
+            before: format!("{source} ! videoconvert ! videoflip video-direction={direction} ! superpixel"),
             after: format!("{after} overlay={overlay} ! videoconvert ! autovideosink"),
         }
     }

@@ -7,6 +7,7 @@ use gst::glib;
 use gst::prelude::*;
 use rustix::fs::{FileType, Mode, OFlags};
 
+use crate::orientation;
 use crate::problem::Problem;
 
 /// Where the video comes from.
@@ -87,6 +88,14 @@ impl Source {
         }
     }
 
+    /// `video-direction` of the `videoflip` that makes frames upright. Reads a file's headers.
+    pub fn direction(&self) -> &'static str {
+        match self {
+            Self::File(path) if check_file(path, "").is_ok() => orientation::direction(path),
+            _ => "auto",
+        }
+    }
+
     /// Adds elements to a pipeline; the last of them gives raw video, upright.
     ///
     /// # Errors
@@ -94,7 +103,7 @@ impl Source {
     /// What is missing, in words.
     pub fn add_to(&self, pipeline: &gst::Pipeline) -> Result<gst::Element, Problem> {
         let (convert, upright) = (make("videoconvert")?, make("videoflip")?);
-        upright.set_property_from_str("video-direction", "auto");
+        upright.set_property_from_str("video-direction", self.direction());
         pipeline.add_many([&convert, &upright]).map_err(Problem::internal)?;
         convert.link(&upright).map_err(Problem::internal)?;
         let decode = match self {

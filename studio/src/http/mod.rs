@@ -144,7 +144,9 @@ async fn copy(
     Path(kind): Path<String>,
     Query(copied): Query<Copied>,
 ) -> Response {
-    let Some(pipeline) = studio.player.pipeline(copied.side, &copied.overlay) else {
+    // Reads the file's headers, which no thread of the runtime waits for.
+    let made = tokio::task::spawn_blocking(move || studio.player.pipeline(copied.side, &copied.overlay));
+    let Ok(Some(pipeline)) = made.await else {
         return (StatusCode::BAD_REQUEST, "The element draws nothing of that name.\n").into_response();
     };
     match kind.as_str() {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use gst::prelude::*;
 use serde_json::{Value as Json, json};
 use superpixel_studio::encode::labels;
 use superpixel_studio::source::Source;
@@ -24,6 +25,22 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The bundled clip.
 pub fn clip() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../media/bigbuckbunny.mp4")).canonicalize().unwrap()
+}
+
+/// A clip of two seconds, whose frames take little time, written into `folder`.
+pub fn small_clip(folder: &std::path::Path) -> PathBuf {
+    superpixel_studio::init().unwrap();
+    let line = "videotestsrc pattern=ball num-buffers=50 ! video/x-raw,width=192,height=128,framerate=25/1 ! jpegenc \
+                ! matroskamux ! filesink name=sink";
+    let pipeline = gst::parse::launch(line).unwrap().downcast::<gst::Pipeline>().unwrap();
+    let path = folder.join("small.mkv");
+    pipeline.by_name("sink").unwrap().set_property("location", &path);
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let end = [gst::MessageType::Eos, gst::MessageType::Error];
+    let message = pipeline.bus().unwrap().timed_pop_filtered(gst::ClockTime::from_seconds(60), &end).unwrap();
+    assert_eq!(message.type_(), gst::MessageType::Eos, "{message:?}");
+    pipeline.set_state(gst::State::Null).unwrap();
+    path
 }
 
 /// A studio at any port of loopback.
