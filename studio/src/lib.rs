@@ -84,7 +84,7 @@ pub fn start(
     let (frames, states, encoder) = (hub.clone(), hub.clone(), Mutex::new(Encoder::default()));
     let receive = Arc::new(move |frame: player::Frame| match encoder.lock().unwrap().encode(&frame) {
         Ok(message) => frames.show(message),
-        Err(problem) => eprintln!("frame {}: {problem}", frame.number),
+        Err(problem) => problem::report(format_args!("frame {}: {problem}", frame.number)),
     });
     let tell = Box::new(move |state: &state::State| {
         if let Ok(text) = serde_json::to_string(&json!({ "state": state })) {

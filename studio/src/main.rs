@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use superpixel_studio::problem::report;
 use superpixel_studio::source::Source;
 use superpixel_studio::start;
 use tokio::net::TcpListener;
@@ -41,7 +42,7 @@ async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            report(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -87,7 +88,7 @@ fn leave() {
 
 /// Ends the process with what hangs in it. Files of exports have no names, so nothing is left.
 fn leave_at_once() -> ! {
-    eprintln!("the source or a device does not stop; the studio ends without it");
+    report("the source or a device does not stop; the studio ends without it");
     std::thread::spawn(|| {
         std::thread::sleep(LAST);
         // A process may always end itself.

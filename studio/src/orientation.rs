@@ -18,11 +18,15 @@ const MOST_BOXES: usize = 10_000;
 /// The direction for a file. What is no MP4 or MOV, or cannot be read, has that of its tags.
 pub fn direction(path: &Path) -> &'static str {
     // Whatever is wrong with the file, the pipeline says it.
-    if is_mirrored(path).unwrap_or(false) { "ur-ll" } else { "auto" }
+    File::open(path).map_or("auto", |file| direction_of(BufReader::new(file)))
 }
 
-fn is_mirrored(path: &Path) -> Result<bool> {
-    let mut file = BufReader::new(File::open(path)?);
+/// The same of a file's content.
+pub fn direction_of(content: impl Read + Seek) -> &'static str {
+    if is_mirrored(content).unwrap_or(false) { "ur-ll" } else { "auto" }
+}
+
+fn is_mirrored<F: Read + Seek>(mut file: F) -> Result<bool> {
     let end = file.seek(SeekFrom::End(0))?;
     let mut film = Boxes { file, left: MOST_BOXES };
     let Some(moov) = film.find(0..end, b"moov", |_, _| Ok(true))? else { return Ok(false) };
@@ -44,12 +48,12 @@ fn is_mirrored(path: &Path) -> Result<bool> {
 }
 
 /// Reads boxes of ISO 14496-12 by their places in a file.
-struct Boxes {
-    file: BufReader<File>,
+struct Boxes<F> {
+    file: F,
     left: usize,
 }
 
-impl Boxes {
+impl<F: Read + Seek> Boxes<F> {
     /// Content of the first box of a name within a place, that `fits`.
     fn find(
         &mut self,
@@ -95,6 +99,8 @@ fn wrong() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
 
     /// A box around content.
@@ -115,34 +121,27 @@ mod tests {
 
     #[test]
     fn the_matrix_of_the_first_video_track_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("film.mp4");
-        for (matrix, direction_of_it) in [(MIRRORED, "ur-ll"), ([1 << 16, 0, 0, 1 << 16], "auto")] {
-            std::fs::write(&path, film(matrix)).unwrap();
-            assert_eq!(direction(&path), direction_of_it);
+        for (matrix, direction) in [(MIRRORED, "ur-ll"), ([1 << 16, 0, 0, 1 << 16], "auto")] {
+            assert_eq!(direction_of(Cursor::new(film(matrix))), direction);
         }
     }
 
     #[test]
     fn files_that_lie_about_sizes_are_left_to_the_pipeline() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("film.mp4");
         let whole = film(MIRRORED);
         for length in 0..whole.len() {
-            std::fs::write(&path, &whole[..length]).unwrap();
-            assert_eq!(direction(&path), "auto", "the first {length} bytes");
+            assert_eq!(direction_of(Cursor::new(&whole[..length])), "auto", "the first {length} bytes");
         }
         for at in 0..whole.len() {
             for value in [0, 1, 255] {
                 let mut other = whole.clone();
                 other[at] = value;
-                std::fs::write(&path, &other).unwrap();
                 // Ends, and is one of both.
-                direction(&path);
+                direction_of(Cursor::new(other));
             }
         }
-        // Boxes of no size would be read for ever.
-        std::fs::write(&path, [0, 0, 0, 2].repeat(1000)).unwrap();
-        assert_eq!(direction(&path), "auto");
+        // More boxes than any film has are not read to their end.
+        let many = boxed(b"free", &[]).repeat(MOST_BOXES + 1);
+        assert_eq!(direction_of(Cursor::new([many, whole].concat())), "auto");
     }
 }

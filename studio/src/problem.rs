@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What went wrong, in words that say what to do.
 
+use std::io::Write;
+
 use gst::glib;
 use serde::Serialize;
 
@@ -65,4 +67,9 @@ impl Problem {
         }
         Self::new(format!("{source}: {text}."), "Check that the source is there, then press “Try again”.")
     }
+}
+
+/// Writes a line to the terminal of the studio, which may be gone: `eprintln!` panics then.
+pub fn report(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -68,7 +68,7 @@ fn hostile(round: u64) -> serde_json::Value {
     match round % 8 {
         0 => json!({ "do": "set", "side": "a", "name": "threads", "value": 1024 }),
         1 => json!({ "do": "set", "side": "a", "name": "threads", "value": round / 8 % 2 }),
-        2 => json!({ "do": "compare", "on": round / 8 % 2 == 0 }),
+        2 => json!({ "do": "compare", "on": round / 8 % 2 == 1 }),
         3 => json!({ "do": "seek", "to": (round % 5) as f64 }),
         4 => json!({ "do": "set", "side": "a", "name": "merge", "value": 2 }),
         5 => json!({ "do": "set", "side": "a", "name": "regions", "value": 50 }),
@@ -174,7 +174,7 @@ async fn attack(source: &Path, time: Duration, soon: Duration) {
     assert!(status.success(), "{status}");
     assert!(most <= start + MOST_MEMORY, "{start} MB became {most} MB");
     assert!(files < MOST_CONNECTIONS + 100, "{files} files");
-    assert!(frames as u64 >= time.as_secs() / 2, "{frames} frames in {time:?}");
+    assert!(frames as u64 >= time.as_secs() / 4, "{frames} frames in {time:?}");
     assert!(program.left().is_empty(), "{:?}", program.left());
     assert!(stop < soon, "{stop:?}");
 }

@@ -84,3 +84,13 @@ async fn a_source_that_hangs_does_not_keep_the_program() {
     let (status, time) = program.end(Signal::INT);
     assert!(status.success() && time < SOON, "{status} after {time:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nohup_is_respected() {
+    let mut program = Program::start_without_hangup(&common::clip());
+    let mut viewer = Viewer::new(&program.address).await;
+    let number = viewer.frame().await.number();
+    program.signal(Signal::HUP);
+    viewer.frame_until("frames as before", |frame| frame.number() > number + 5).await;
+    assert!(program.end(Signal::TERM).0.success());
+}

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::connections::{Counted, PACE, Place};
+use super::connections::{Counted, MOST_CONNECTIONS, PACE, Place};
 use super::{Studio, router, stopped};
 
 /// How long a request may take to come, the first and those after it.
@@ -25,6 +25,8 @@ pub const HEAD: Duration = Duration::from_secs(5);
 const LONGEST_HEAD: usize = 16 * 1024;
 /// How long answers go on after a stop.
 const GRACE: Duration = Duration::from_millis(300);
+/// Connections that had to go and may be open still.
+const ENDING: usize = 32;
 /// Until the next try, where no connection can be taken.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -37,7 +39,8 @@ pub async fn serve(listener: TcpListener, studio: Arc<Studio>) {
         let accepted = tokio::select! {
             () = stopped(&mut stop) => break,
             Some(_) = open.join_next() => continue,
-            accepted = listener.accept() => accepted,
+            // Evicted connections count until they have ended.
+            accepted = listener.accept(), if open.len() < MOST_CONNECTIONS + ENDING => accepted,
         };
         let Ok((stream, peer)) = accepted else {
             // A peer that has gone again, or no file for it: both pass.

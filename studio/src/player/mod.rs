@@ -4,6 +4,7 @@
 mod gate;
 mod graph;
 mod stage;
+mod wanted;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};

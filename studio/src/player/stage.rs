@@ -15,6 +15,7 @@ use serde_json::{Map, Value as Json};
 
 use super::gate::{Gate, SPEEDS};
 use super::graph::{Frame, Graph};
+use super::wanted::{Gap, Wanted};
 use super::{Event, Line, MOST_REQUESTS, Settings, Viewers};
 use crate::export::Exporter;
 use crate::problem::Problem;
@@ -31,24 +32,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const SOON: Duration = Duration::from_millis(20);
 /// Least time from one start of the pipeline to the next, and from one export to the next.
 const APART: Duration = Duration::from_secs(1);
-/// How long a frame after a start or a seek is waited for, before the next.
-const SHOWN: Duration = Duration::from_secs(3);
 /// How long a pipeline that is to seek may take to its first frame.
 const START: Duration = Duration::from_secs(5);
-
-/// What was asked for and not done yet.
-#[derive(Default)]
-struct Wanted {
-    /// The pipeline built anew.
-    anew: bool,
-    /// Another position.
-    position: Option<gst::ClockTime>,
-    /// A video of a side, with an overlay.
-    export: Option<(Side, String)>,
-}
-
-/// A moment, and the number of the next frame then.
-type Since = Option<(Instant, u64)>;
 
 /// What the thread of the player works on.
 pub struct Stage {
@@ -67,8 +52,8 @@ pub struct Stage {
     /// One more than that of the last frame that viewers got.
     shown: Arc<AtomicU64>,
     wanted: Wanted,
-    opened: Since,
-    sought: Since,
+    opened: Option<Gap>,
+    sought: Option<Gap>,
     exported: Option<Instant>,
     viewers: Viewers,
     exporter: Arc<Exporter>,
@@ -186,24 +171,28 @@ impl Stage {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Whether viewers got a frame since then, or there will be none.
-    fn is_shown(&self, since: &Since) -> bool {
-        since.is_none_or(|(at, number)| self.shown.load(Ordering::Relaxed) > number || at.elapsed() > SHOWN)
+    /// Notes which gaps are over.
+    fn watch(&mut self) {
+        let shown = self.shown.load(Ordering::Relaxed);
+        [&mut self.opened, &mut self.sought].into_iter().flatten().for_each(|gap| gap.watch(shown));
     }
 
     /// Does what was asked for, where it is time.
     fn work(&mut self) {
-        let apart = |at: Option<Instant>| at.is_none_or(|at| at.elapsed() >= APART);
         if self.is_stopped() {
             return;
         }
+        self.watch();
         if self.wanted.anew {
-            if apart(self.opened.map(|(at, _)| at)) && self.is_shown(&self.opened) {
+            // What has failed already shows nothing.
+            let is_over =
+                |gap: &Gap| gap.is_over(3, APART) || self.graph.is_none() && gap.is_older_than(APART);
+            if self.opened.as_ref().is_none_or(is_over) {
                 self.wanted.anew = false;
                 let position = self.wanted.position.take().or_else(|| self.position());
                 self.open(position);
             }
-        } else if self.is_shown(&self.sought)
+        } else if self.sought.as_ref().is_none_or(|gap| gap.is_over(1, Duration::ZERO))
             && let Some(to) = self.wanted.position.take()
         {
             self.seek(to);
@@ -214,7 +203,7 @@ impl Stage {
             self.state.problem = Some(problem);
             self.state.compare = false;
         }
-        if apart(self.exported)
+        if self.exported.is_none_or(|at| at.elapsed() >= APART)
             && let Some((side, overlay)) = self.wanted.export.take()
         {
             let settings = &self.settings()[side as usize];
@@ -236,6 +225,7 @@ impl Stage {
 
     /// Builds the pipeline anew and plays from a position on.
     fn open(&mut self, from: Option<gst::ClockTime>) {
+        let began = Instant::now();
         self.close();
         let number = self.next_number();
         if let Some((changed, _)) = &mut self.before {
@@ -263,7 +253,7 @@ impl Stage {
             }
             Err(problem) => self.state.problem = Some(problem),
         }
-        self.opened = Some((Instant::now(), number));
+        self.opened = Some(Gap::new(began, number));
     }
 
     /// Waits for the first frame.
@@ -364,12 +354,13 @@ impl Stage {
 
     fn seek(&mut self, to: gst::ClockTime) {
         let Some(graph) = &self.graph else { return };
+        let began = Instant::now();
         graph.gate.before_seek();
         let number = self.next_number();
         let flags = gst::SeekFlags::FLUSH | gst::SeekFlags::ACCURATE;
         let sought = graph.pipeline.seek_simple(flags, to);
         graph.gate.after_seek();
-        self.sought = Some((Instant::now(), number));
+        self.sought = Some(Gap::new(began, number));
         if sought.is_err() {
             self.state.problem =
                 Some(Problem::new("The source does not go to that position.", "Choose another one."));
@@ -486,7 +477,10 @@ impl Stage {
         let mut values: Map<String, Json> =
             self.properties.iter().map(|p| (p.name.clone(), p.default.clone())).collect();
         let settings = self.settings();
-        values.extend(settings[side as usize].iter().map(|p| (p.name.clone(), p.value.clone())));
+        // Without what the command line alone sets.
+        let settings =
+            settings[side as usize].iter().filter(|p| self.properties.iter().any(|d| d.name == p.name));
+        values.extend(settings.map(|p| (p.name.clone(), p.value.clone())));
         self.state.values[side as usize] = values;
     }
 

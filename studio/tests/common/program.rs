@@ -20,8 +20,19 @@ pub struct Program {
 
 impl Program {
     pub fn start(source: &Path, properties: &[&str]) -> Self {
+        Self::start_by(&mut Command::new(env!("CARGO_BIN_EXE_superpixel-studio")), source, properties)
+    }
+
+    /// As `nohup` starts it.
+    pub fn start_without_hangup(source: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"trap "" HUP; exec "$0" "$@""#, env!("CARGO_BIN_EXE_superpixel-studio")]);
+        Self::start_by(&mut shell, source, &[])
+    }
+
+    fn start_by(command: &mut Command, source: &Path, properties: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_superpixel-studio"))
+        let mut child = command
             .args(["--port", "0", "--"])
             .arg(source)
             .args(properties)
@@ -73,10 +84,14 @@ impl Program {
         std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
     /// Sends a signal, and waits for the end.
     pub fn end(&mut self, signal: Signal) -> (ExitStatus, Duration) {
         let start = Instant::now();
-        kill_process(self.pid(), signal).unwrap();
+        self.signal(signal);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return (status, start.elapsed());
