@@ -211,6 +211,7 @@ fn lists_of_clips_match_cpu() {
 #[test]
 fn lists_of_refined_maps_match_cpu() {
     let Some(cuda) = device("lists_of_refined_maps_match_cpu") else { return };
+    let mut listed_frames = 0;
     for seed in 0..if short() { 32 } else { 150 } {
         let pick = |salt: u64, n: u64| hash(seed * 59 + salt) % n;
         let side = if short() { 110 } else { 400 };
@@ -244,13 +245,11 @@ fn lists_of_refined_maps_match_cpu() {
                 _ => {}
             }
             both.compare(frame, &DRAWINGS[i % 2]);
-            assert_eq!(
-                both.cuda.regions().merges.is_empty(),
-                i == 2 || both.cuda.regions().count < 2,
-                "{seed}: {i}"
-            );
+            assert!(i != 2 || both.cuda.regions().merges.is_empty(), "{seed}");
+            listed_frames += u32::from(!both.cuda.regions().merges.is_empty());
         }
     }
+    assert!(listed_frames > 60, "{listed_frames} frames with a list");
 }
 
 /// A region that touches more others than rounds of pairs could ever take up: they are opened.
