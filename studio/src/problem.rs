@@ -4,6 +4,8 @@
 use gst::glib;
 use serde::Serialize;
 
+use crate::source::Source;
+
 /// Shown in the page until something works again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{what} {advice}")]
@@ -29,8 +31,14 @@ impl Problem {
     }
 
     /// From an error on the bus of the pipeline that plays `source`.
-    pub fn of_error(error: &glib::Error, debug: Option<&str>, from_superpixel: bool, source: &str) -> Self {
-        let text = error.message().trim_end_matches('.');
+    pub fn of_error(
+        error: &glib::Error,
+        debug: Option<&str>,
+        from_superpixel: bool,
+        source: &Source,
+    ) -> Self {
+        let text = source.censored(error.message()).trim_end_matches('.');
+        let source = source.name();
         if from_superpixel {
             return Self::new(
                 format!("The element superpixel refused: {text}."),

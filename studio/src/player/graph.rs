@@ -15,9 +15,9 @@ use gst::prelude::*;
 use super::gate::Gate;
 use crate::problem::Problem;
 use crate::properties::{self, Property};
+use crate::request::Side;
 use crate::segmentation::Segmentation;
 use crate::source::{Source, make};
-use crate::state::Side;
 
 /// A frame with what one or two elements said about it.
 pub struct Frame {

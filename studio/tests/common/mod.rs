@@ -2,6 +2,8 @@
 //! A studio and a viewer of it, as the page is one.
 #![allow(dead_code)] // Each test uses a part.
 
+pub mod program;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use serde_json::{Value as Json, json};
 use superpixel_studio::encode::labels;
 use superpixel_studio::source::Source;
 use superpixel_studio::{Running, start};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -38,6 +41,17 @@ pub async fn studio(properties: &[&str]) -> Running {
 /// `host:port` of an address.
 pub fn host(address: &str) -> String {
     address.trim_start_matches("http://").split('/').next().unwrap().to_owned()
+}
+
+/// Asks for a path; returns head and body.
+pub async fn get(address: &str, path: &str) -> (String, Vec<u8>) {
+    let mut stream = tokio::net::TcpStream::connect(host(address)).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", host(address));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
 }
 
 /// Opens the socket with some headers; what the server says where it refuses.
