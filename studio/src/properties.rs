@@ -92,6 +92,22 @@ impl Property {
             element.set_property_from_value(&self.name, &value);
         }
     }
+
+    /// What an element has instead, where it has refused the value.
+    fn kept_by(&self, element: &gst::Element) -> Option<Json> {
+        to_json(&element.property_value(&self.name)).filter(|kept| *kept != self.value)
+    }
+}
+
+/// Sets once more what a running element has refused: the setting that was in the way may have changed after it. What it still refuses
+/// gets the element's own value, and is returned as `NAME=VALUE`.
+pub fn take_back_refused(element: &gst::Element, wanted: &mut [Property]) -> Vec<String> {
+    wanted.iter().filter(|own| own.kept_by(element).is_some()).for_each(|own| own.apply(element));
+    let take_back = |own: &mut Property| {
+        let kept = own.kept_by(element)?;
+        Some(format!("{}={}", own.name, std::mem::replace(&mut own.value, kept)))
+    };
+    wanted.iter_mut().filter_map(take_back).collect()
 }
 
 /// Sets what the studio needs of an element.

@@ -127,6 +127,19 @@ async fn settings_that_contradict_each_other_are_taken_back() {
     viewer.until("a problem", |state| state["problem"].is_object()).await;
     assert_eq!(viewer.state["values"][0]["merge"], 2.0);
     assert_eq!(viewer.state["values"][0]["regions"], 0);
+    let what = viewer.state["problem"]["what"].as_str().unwrap();
+    assert!(what.contains("regions=50"), "{what}");
+    // Both change places in one request, in either direction.
+    for (regions, merge) in [(50, 0.0), (0, 1.5), (30, 0.0)] {
+        viewer
+            .send(json!({ "do": "apply", "side": "a", "values": { "regions": regions, "merge": merge } }))
+            .await;
+        viewer.until("the other setting", |state| state["values"][0]["regions"] == regions).await;
+        assert_eq!(viewer.state["values"][0]["merge"], merge);
+        assert!(viewer.state["problem"].is_null(), "{}", viewer.state["problem"]);
+        let number = viewer.frame().await.number();
+        viewer.frame_until("frames with it", |frame| frame.number() > number + 2).await;
+    }
     let number = viewer.frame().await.number();
     viewer.frame_until("frames as before", |frame| frame.number() > number + 2).await;
     assert!(running.stop().await, "something hangs");

@@ -462,8 +462,8 @@ impl Stage {
             settings.retain(|known| known.name != *name);
             settings.push(property);
         }
+        self.state.problem = if anew { None } else { self.take_back_refused(side) };
         self.show_values(side);
-        self.state.problem = None;
         let number = self.next_number();
         self.before.get_or_insert((number, old));
         if anew {
@@ -471,6 +471,16 @@ impl Stage {
         } else {
             self.with_gate(Gate::repeat);
         }
+    }
+
+    /// What the element of a side refuses beside its other settings is taken back.
+    fn take_back_refused(&self, side: Side) -> Option<Problem> {
+        let element = self.graph.as_ref()?.element(side)?;
+        let refused =
+            properties::take_back_refused(element, &mut self.settings.lock().unwrap()[side as usize]);
+        let what = format!("The element superpixel refused {}.", refused.join(", "));
+        let advice = "It does not go together with another setting; switch that one off first.";
+        (!refused.is_empty()).then(|| Problem::new(what, advice))
     }
 
     fn show_values(&mut self, side: Side) {
