@@ -171,11 +171,17 @@ fresh_folder() {
     mkdir -p "$folder"
     echo "Made by a script of superpixel, which removes this folder with all that is in it." >"$folder/$own_marker"
 }
-# Succeeds if a folder is one that Cargo builds in.
-is_cache() { [ -f "$1/.rustc_info.json" ] || head -c 43 "$1/CACHEDIR.TAG" 2>/dev/null | grep -qx 'Signature: 8a477f597d28d172789f06886806bc55'; }
-# Refuses a target folder in which somebody keeps something else: scripts make and remove folders superpixel-* in it.
+# Succeeds if a folder is one that Cargo builds in: the checkout's own, or one with its marks.
+is_cache() {
+    [ "$1" -ef "$(dirname "${BASH_SOURCE[0]}")/../target" ] || [ -f "$1/.rustc_info.json" ] ||
+        head -c 43 "$1/CACHEDIR.TAG" 2>/dev/null | grep -qx 'Signature: 8a477f597d28d172789f06886806bc55'
+}
+# Makes a target folder, and refuses one in which somebody keeps something else: scripts make and remove folders superpixel-* in it.
 check_target() {
-    if [ -e "$1" ] && [ -n "$(ls -A -- "$1")" ] && ! is_cache "$1"; then
+    if [ ! -e "$1" ] || { [ -d "$1" ] && [ -z "$(ls -A -- "$1")" ]; }; then
+        mkdir -p "$1"
+        printf '%s\n' 'Signature: 8a477f597d28d172789f06886806bc55' '# Made by a script of superpixel for what can be made again.' >"$1/CACHEDIR.TAG"
+    elif ! is_cache "$1"; then
         refuse "$1 holds files and is no target folder of Cargo's; let CARGO_TARGET_DIR name a new folder"
     fi
 }

@@ -73,6 +73,7 @@ for word in $(grep -v '^#' "$pipeline"); do
     [ "$word" = "location=$clip" ] && word=location=/dev/fd/3
     words+=("$word")
 done
+set +f
 [ ${#writes[@]} -gt 0 ] || exec gst-launch-1.0 -e "${words[@]}"
 # What is written stands in a folder of its own until it is whole. An interrupt ends the stream, and what came until then is kept.
 open_own "$PWD" .superpixel-play
@@ -80,5 +81,4 @@ trap 'remove_own "$own"' EXIT
 trap : INT
 trap 'exit 143' TERM HUP
 (cd "$own" && exec gst-launch-1.0 -e "${words[@]}")
-set +f
 publish . "$own"/*

@@ -75,7 +75,8 @@ sources_for() {
 make_root() {
     local release=$1 sources mirror extra=()
     cache=$roots/packages-$release
-    mkdir -p "$cache"
+    if [ ! -e "$cache" ] && [ ! -L "$cache" ]; then fresh_folder "$cache"; fi
+    is_own "$cache" || refuse "$cache is there and was not made for fetched packages; let SUPERPIXEL_ROOTS name another folder"
     [ ! -e "$holder/whole" ] || return 0
     rm -rf --one-file-system "$holder/root"
     sources=$(sources_for "$release")

@@ -132,10 +132,14 @@ try_outputs() {
 
     # What a script made is replaced, until somebody changes it; --force replaces that, too.
     for name in first again; do
+        # As runs that were killed leave them.
+        fresh_folder .superpixel-demo.abcdef
+        fresh_folder .superpixel-play.abcdef
         expect 0 "$pipelines/demo.sh" clip.mp4 superpixels=40
         expect 0 "$pipelines/play.sh" boundaries clip.mp4
         expect 0 "$pipelines/play.sh" labels-png clip.mp4
     done
+    if compgen -G '.superpixel-*.abcdef'; then return 1; fi
     [ -s labels-00002.png ]
     [ -e labels-of-mine.png ]
     echo >>superpixel-demo.mp4
