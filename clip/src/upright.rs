@@ -74,3 +74,55 @@ pub fn turn(pad: &gst::Pad, orientation: &str) -> Result<()> {
     pad.link(&first.ok_or_else(missing)?).map_err(refused)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A picture of 3x2 px, upright, by the words of the tag: first flipped from left to right, then turned clockwise.
+    fn expected(name: &str, stored: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut picture = stored.to_vec();
+        if name.starts_with("flip-") {
+            picture.iter_mut().for_each(|row| row.reverse());
+        }
+        let quarters = name.rsplit('-').next().unwrap().parse::<usize>().unwrap() / 90;
+        for _ in 0..quarters {
+            let (width, height) = (picture[0].len(), picture.len());
+            picture = (0..width).map(|x| (0..height).rev().map(|y| picture[y][x]).collect()).collect();
+        }
+        picture
+    }
+
+    #[test]
+    fn all_eight_tags_turn_as_their_words_say() {
+        gst::init().unwrap();
+        let stored = vec![vec![1u8, 2, 3], vec![4, 5, 6]];
+        for (name, _) in TURNS {
+            let description = format!(
+                "appsrc name=source format=time caps=video/x-raw,format=GRAY8,width=3,height=2,framerate=1/1 ! \
+                 taginject name=tags tags=image-orientation={name} ! queue ! appsink name=sink sync=false"
+            );
+            let pipeline = gst::parse::launch(&description).unwrap().downcast::<gst::Pipeline>().unwrap();
+            let tags = pipeline.by_name("tags").unwrap();
+            let pad = tags.static_pad("src").unwrap();
+            pad.add_probe(gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER, move |pad, _| {
+                assert_eq!(orientation(pad), name);
+                turn(pad, name).unwrap();
+                gst::PadProbeReturn::Remove
+            });
+            let source = pipeline.by_name("source").unwrap().downcast::<gst_app::AppSrc>().unwrap();
+            let sink = pipeline.by_name("sink").unwrap().downcast::<gst_app::AppSink>().unwrap();
+            pipeline.set_state(gst::State::Playing).unwrap();
+            // Rows of four bytes each.
+            source.push_buffer(gst::Buffer::from_slice([1u8, 2, 3, 0, 4, 5, 6, 0])).unwrap();
+            source.end_of_stream().unwrap();
+            let sample = sink.pull_sample().unwrap();
+            let bytes = sample.buffer().unwrap().map_readable().unwrap();
+            let expected = expected(name, &stored);
+            let rows = bytes.chunks(4).map(|row| row[..expected[0].len()].to_vec());
+            assert_eq!(rows.collect::<Vec<_>>(), expected, "{name}");
+            drop(bytes);
+            pipeline.set_state(gst::State::Null).unwrap();
+        }
+    }
+}
