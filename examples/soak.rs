@@ -9,6 +9,8 @@
 //! The first `--warm-up` of the time is not judged: pools fill, the allocator makes its arenas, every size has been there once.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use gst::glib;
 use gst::prelude::*;
+use superpixel_output::{NewFile, Request};
 
 type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
 
@@ -69,6 +72,27 @@ struct Args {
     /// File for a plot.
     #[arg(long)]
     svg: Option<PathBuf>,
+    /// Replace files of these names that no soak wrote.
+    #[arg(long)]
+    force: bool,
+}
+
+/// First line of a plot, by which a later soak knows it.
+const PLOT_HEAD: &str = "<!-- superpixel soak -->\n";
+
+fn is_plot(file: &mut File) -> io::Result<bool> {
+    begins(file, PLOT_HEAD)
+}
+
+fn is_csv(file: &mut File) -> io::Result<bool> {
+    begins(file, Sample::HEADER)
+}
+
+/// Whether a file begins with a text.
+fn begins(file: &mut File, head: &str) -> io::Result<bool> {
+    let mut text = vec![0; head.len()];
+    file.read_exact(&mut text)?;
+    Ok(text == head.as_bytes())
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -526,7 +550,7 @@ fn plot(samples: &[Sample], warm: f64) -> String {
     let (x, y) =
         (|t: f64| 50.0 + t / end * (width - 70.0), |v: f64| height - 30.0 - v / most * (height - 60.0));
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+        "{PLOT_HEAD}<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     for step in 0..=4 {
@@ -614,6 +638,9 @@ fn main() -> Result<ExitCode> {
     let args = Args::parse();
     gst::init()?;
     gstsuperpixel::plugin_register_static()?;
+    let request = |path| Request { path, inputs: &[], force: args.force };
+    args.csv.as_deref().map_or(Ok(()), |path| NewFile::check(&request(path), is_csv))?;
+    args.svg.as_deref().map_or(Ok(()), |path| NewFile::check(&request(path), is_plot))?;
     let counters = Arc::new(Counters::default());
     let start = Instant::now();
     let before = Sample::take(start, &counters);
@@ -641,7 +668,7 @@ fn main() -> Result<ExitCode> {
             // As it goes, for those who look in between.
             Some(path) => {
                 let _ = writeln!(csv, "{}", sample.line());
-                std::fs::write(path, &csv)?;
+                NewFile::write(&request(path), is_csv, csv.as_bytes())?;
             }
             None => println!("{}", sample.line()),
         }
@@ -658,7 +685,8 @@ fn main() -> Result<ExitCode> {
     unsafe { malloc_trim(0) };
     let trimmed = Sample::take(start, &counters);
     if let Some(path) = &args.svg {
-        std::fs::write(path, plot(&samples, args.minutes * 60.0 * args.warm_up))?;
+        let plot = plot(&samples, args.minutes * 60.0 * args.warm_up);
+        NewFile::write(&request(path), is_plot, plot.as_bytes())?;
     }
     let good = judge(&args, &samples, &before, &after);
     println!("given back to the system on request: {:.1} MB", after.resident - trimmed.resident);

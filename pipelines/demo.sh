@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-usage: pipelines/demo.sh [FILE | URI | camera] [PROPERTY=VALUE ...]
+usage: pipelines/demo.sh [FILE | URI | camera] [PROPERTY=VALUE ...] [--force]
 
   FILE, URI   the video to segment; without it the clip in media/
   camera      the first camera (/dev/video0), for 15 seconds
@@ -13,7 +13,7 @@ usage: pipelines/demo.sh [FILE | URI | camera] [PROPERTY=VALUE ...]
               superpixels=400 overlay=mean-color compactness=20
 
 Writes superpixel-demo.mp4 (.mkv where no H.264 encoder is there) and the contact sheet superpixel-demo.png into the
-current folder; opens a window where DISPLAY or WAYLAND_DISPLAY is set. Installs what is missing with apt-get and rustup.
+current folder, where they replace those of an earlier demo; others of these names only with --force. Opens a window where DISPLAY or WAYLAND_DISPLAY is set. Installs what is missing with apt-get and rustup.
 TEXT
 }
 bad() { printf 'error: %s\n\n' "$*" >&2; usage >&2; exit 2; }
@@ -27,6 +27,8 @@ for argument in "$@"; do
         exit 0
     elif [ -z "$argument" ]; then
         bad "an empty argument"
+    elif [ "$argument" = --force ]; then
+        properties+=("$argument")
     elif [[ $argument = -* ]]; then
         bad "unknown option $argument"
     elif [ ! -e "$argument" ] && [[ $argument =~ ^[a-z][a-z0-9-]*= ]]; then

@@ -6,20 +6,9 @@ mod common;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use common::{Folder, buffers, done, init, label_maps, run, summary};
+use common::{Folder, buffers, done, init, label_maps, play, run, summary};
 use gst::prelude::*;
 use serde_json::json;
-
-/// Plays a pipeline to its end.
-fn play(description: &str) {
-    init();
-    let pipeline = gst::parse::launch(description).unwrap().downcast::<gst::Pipeline>().unwrap();
-    pipeline.set_state(gst::State::Playing).unwrap();
-    let bus = pipeline.bus().unwrap();
-    let end = bus.timed_pop_filtered(None, &[gst::MessageType::Eos, gst::MessageType::Error]).unwrap();
-    assert_eq!(end.type_(), gst::MessageType::Eos, "{description}: {end:?}");
-    pipeline.set_state(gst::State::Null).unwrap();
-}
 
 /// Sides of the stored picture in px: whole blocks of the encoder.
 const STORED: (usize, usize) = (96, 64);

@@ -107,7 +107,7 @@ HARMS, PROGRAM, NOTES = {harms!r}, {program!r}, {notes!r}
 
 
 def harm(kind, name, folder):
-    partial = os.path.join(os.path.dirname(folder), f".out.partial-{{program}}")
+    partial = os.path.join(os.path.dirname(folder), f".out.partial")
     while not os.path.exists(partial):
         time.sleep(0.001)
     note = os.path.join(NOTES, name)

@@ -97,6 +97,17 @@ pub fn buffers(description: &str) -> Vec<gst::Buffer> {
     found
 }
 
+/// Plays a pipeline to its end.
+pub fn play(description: &str) {
+    init();
+    let pipeline = gst::parse::launch(description).unwrap().downcast::<gst::Pipeline>().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let bus = pipeline.bus().unwrap();
+    let end = bus.timed_pop_filtered(None, &[gst::MessageType::Eos, gst::MessageType::Error]).unwrap();
+    assert_eq!(end.type_(), gst::MessageType::Eos, "{description}: {end:?}");
+    pipeline.set_state(gst::State::Null).unwrap();
+}
+
 /// The label maps of a file, without the padding of rows.
 pub fn label_maps(path: &Path, width: usize, height: usize) -> Vec<Vec<u16>> {
     let path = path.display();
