@@ -176,8 +176,15 @@ fn serve(line: &str) -> Value {
 }
 
 fn begin(words: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_superpixel-clip"));
-    command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    // Shells have jobs in the background ignore SIGINT, and what a process ignores its children do, too.
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_superpixel-clip")])
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// A clip of 40 frames that takes a moment.

@@ -29,6 +29,14 @@ try_demo() {
     grep -E '^(backend: cpu|132 frames in)' "$scratch/out.txt"
     [ "$(head -c 8 superpixel-demo.png | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
     gst-launch-1.0 -q filesrc location=superpixel-demo.mp4 ! decodebin ! fakesink
+    # Its own files are replaced; its input and what somebody else has called so are not.
+    gst-launch-1.0 -q videotestsrc num-buffers=3 ! video/x-raw,width=96,height=64 ! x264enc ! mp4mux ! filesink location=short.mp4
+    expect 0 env -u DISPLAY -u WAYLAND_DISPLAY "$root/pipelines/demo.sh" short.mp4
+    cp short.mp4 superpixel-demo.mp4
+    expect 1 env -u DISPLAY -u WAYLAND_DISPLAY "$root/pipelines/demo.sh" superpixel-demo.mp4 --force
+    expect 1 env -u DISPLAY -u WAYLAND_DISPLAY "$root/pipelines/demo.sh" short.mp4
+    cmp short.mp4 superpixel-demo.mp4
+    expect 0 env -u DISPLAY -u WAYLAND_DISPLAY "$root/pipelines/demo.sh" short.mp4 --force
 }
 
 # Whatever a file is called, it plays, and no other file appears.
