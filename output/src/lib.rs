@@ -20,6 +20,7 @@ mod stage;
 pub use error::{Error, Result};
 pub use file::NewFile;
 pub use folder::{Folder, Layout};
+pub use lock::owner;
 pub use stage::abandon;
 
 /// The request for an output.
