@@ -10,8 +10,8 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use gst::glib;
 use gst::prelude::*;
-use superpixel_output::{NewFile, Request};
 
 type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
 
@@ -66,33 +65,17 @@ struct Args {
     /// What is drawn of the disturbances.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// File for the samples; otherwise they are printed.
+    /// New file for the samples; otherwise they are printed.
     #[arg(long)]
     csv: Option<PathBuf>,
-    /// File for a plot.
+    /// New file for a plot.
     #[arg(long)]
     svg: Option<PathBuf>,
-    /// Replace files of these names that no soak wrote.
-    #[arg(long)]
-    force: bool,
 }
 
-/// First line of a plot, by which a later soak knows it.
-const PLOT_HEAD: &str = "<!-- superpixel soak -->\n";
-
-fn is_plot(file: &mut File) -> io::Result<bool> {
-    begins(file, PLOT_HEAD)
-}
-
-fn is_csv(file: &mut File) -> io::Result<bool> {
-    begins(file, Sample::HEADER)
-}
-
-/// Whether a file begins with a text.
-fn begins(file: &mut File, head: &str) -> io::Result<bool> {
-    let mut text = vec![0; head.len()];
-    file.read_exact(&mut text)?;
-    Ok(text == head.as_bytes())
+/// Creates a file that is not there: one that is may be somebody's.
+fn create(path: &Path) -> Result<File> {
+    Ok(File::create_new(path).map_err(|error| format!("{}: {error}; name a new file", path.display()))?)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -550,7 +533,7 @@ fn plot(samples: &[Sample], warm: f64) -> String {
     let (x, y) =
         (|t: f64| 50.0 + t / end * (width - 70.0), |v: f64| height - 30.0 - v / most * (height - 60.0));
     let mut svg = format!(
-        "{PLOT_HEAD}<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     for step in 0..=4 {
@@ -638,9 +621,9 @@ fn main() -> Result<ExitCode> {
     let args = Args::parse();
     gst::init()?;
     gstsuperpixel::plugin_register_static()?;
-    let request = |path| Request { path, inputs: &[], force: args.force };
-    args.csv.as_deref().map_or(Ok(()), |path| NewFile::check(&request(path), is_csv))?;
-    args.svg.as_deref().map_or(Ok(()), |path| NewFile::check(&request(path), is_plot))?;
+    // Before the soak, which would be lost.
+    let mut csv = args.csv.as_deref().map(create).transpose()?;
+    let svg = args.svg.as_deref().map(create).transpose()?;
     let counters = Arc::new(Counters::default());
     let start = Instant::now();
     let before = Sample::take(start, &counters);
@@ -656,20 +639,17 @@ fn main() -> Result<ExitCode> {
         })
         .collect();
     let mut samples = Vec::new();
-    let mut csv = format!("{}\n", Sample::HEADER);
-    if args.csv.is_none() {
-        print!("{csv}");
+    match &mut csv {
+        Some(file) => writeln!(file, "{}", Sample::HEADER)?,
+        None => println!("{}", Sample::HEADER),
     }
     let length = Duration::from_secs_f64(args.minutes * 60.0);
     while start.elapsed() < length && !counters.stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_secs_f64(args.every));
         let sample = Sample::take(start, &counters);
-        match &args.csv {
+        match &mut csv {
             // As it goes, for those who look in between.
-            Some(path) => {
-                let _ = writeln!(csv, "{}", sample.line());
-                NewFile::write(&request(path), is_csv, csv.as_bytes())?;
-            }
+            Some(file) => writeln!(file, "{}", sample.line())?,
             None => println!("{}", sample.line()),
         }
         samples.push(sample);
@@ -684,9 +664,8 @@ fn main() -> Result<ExitCode> {
     // SAFETY: the function has no preconditions.
     unsafe { malloc_trim(0) };
     let trimmed = Sample::take(start, &counters);
-    if let Some(path) = &args.svg {
-        let plot = plot(&samples, args.minutes * 60.0 * args.warm_up);
-        NewFile::write(&request(path), is_plot, plot.as_bytes())?;
+    if let Some(mut file) = svg {
+        file.write_all(plot(&samples, args.minutes * 60.0 * args.warm_up).as_bytes())?;
     }
     let good = judge(&args, &samples, &before, &after);
     println!("given back to the system on request: {:.1} MB", after.resident - trimmed.resident);
