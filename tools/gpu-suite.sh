@@ -383,6 +383,7 @@ toolkit() {
 }
 
 soak() {
+    rm -f "$out"/soak.{csv,svg}
     superpixel-soak --backend cuda --size 3840x2160 --minutes "${SUPERPIXEL_SOAK_MINUTES:-10}" --csv "$out/soak.csv" --svg "$out/soak.svg"
 }
 
