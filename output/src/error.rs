@@ -6,7 +6,6 @@ use std::io;
 use std::path::Path;
 
 /// Why nothing is written; says what to do.
-#[derive(Debug)]
 pub enum Error {
     /// The request itself is wrong, and would be so on any machine.
     Refused(String),
@@ -30,6 +29,13 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Refused(text) | Self::Busy(text) | Self::Failed(text)) = self;
         f.write_str(text)
+    }
+}
+
+/// What `main` of a small program prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -15,6 +15,9 @@ use crate::stage::{Paths, Stage};
 /// Longest file that may be a marker.
 const MOST: u64 = 1 << 20;
 
+/// Whether a file is a marker, by its content.
+pub type IsMarker = fn(&[u8]) -> bool;
+
 /// The files of an output folder.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
@@ -23,7 +26,7 @@ pub struct Layout {
     /// Whether it gives files such a name. No other file is ever removed or replaced.
     pub names: fn(&OsStr) -> bool,
     /// The file that says that the folder is whole and made by the program, and whether this is one by its content.
-    pub marker: Option<(&'static str, fn(&[u8]) -> bool)>,
+    pub marker: Option<(&'static str, IsMarker)>,
 }
 
 /// The output before it is written.

@@ -19,7 +19,7 @@ mod stage;
 
 pub use error::{Error, Result};
 pub use file::NewFile;
-pub use folder::{Folder, Layout};
+pub use folder::{Folder, IsMarker, Layout};
 pub use lock::owner;
 pub use stage::abandon;
 

@@ -64,7 +64,7 @@ pub(crate) fn take(folder: &Path, output: &Path) -> Result<Lock> {
         }
         let text = json!({"superpixel": "lock", "process": std::process::id(), "host": host()}).to_string();
         // Of one length, in one write: others may read it at any time, over what a dead process wrote.
-        write!(file, "{}", format!("{text:LENGTH$}\n")).map_err(|error| Error::of(&path, &error))?;
+        file.write_all(format!("{text:LENGTH$}\n").as_bytes()).map_err(|error| Error::of(&path, &error))?;
         return Ok(Lock { _file: file });
     }
     Err(Error::Busy(format!("{}: other processes come and go there", output.display())))
