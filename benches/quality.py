@@ -25,6 +25,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pipelines", "cluster"))
+from superpixel_corpus.output import Refused, check_apart  # noqa: E402
+
 WANTED = [200, 400, 1000]
 MEASURES = {"br_r2": "BR", "asa": "ASA", "ue_np": "UE NP"}
 # fast-slic 0.4.0, compactness 10, 10 rounds, by the same evaluator on BSDS500 val, at the wanted counts.
@@ -97,6 +100,8 @@ def main():
     parser.add_argument("--keep", metavar="FOLDER", help="keep the label maps here")
     args = parser.parse_args()
     pictures = sorted(p for p in glob.glob(os.path.join(args.data, "*.jpg")) if re.fullmatch(r"\w+\.jpg", os.path.basename(p)))
+    if args.keep:
+        check_apart([args.data], [args.keep])
     if args.limit:
         pictures = pictures[: args.limit]
     if not pictures:
@@ -132,4 +137,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (Refused, FileExistsError) as error:
+        sys.exit(f"quality.py: {error}")

@@ -2,21 +2,25 @@
 //! Segments a video, shows progress, and writes a video and a contact sheet: the application behind `pipelines/demo.sh`.
 //!
 //! ```text
-//! GST_PLUGIN_PATH=<folder of the plugin> demo FILE|URI|camera [PROPERTY=VALUE ...]
+//! GST_PLUGIN_PATH=<folder of the plugin> demo FILE|URI|camera [PROPERTY=VALUE ...] [--force]
 //! ```
+//!
+//! Its files go into the current folder, where they replace those of an earlier demo, and others of these names with `--force`.
 
 #[cfg(feature = "gst")]
 mod demo {
     use std::error::Error;
     use std::ffi::OsStr;
-    use std::io::{IsTerminal, Write};
-    use std::path::Path;
+    use std::fs::File;
+    use std::io::{self, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
+    use std::path::{Path, PathBuf};
     use std::sync::{Arc, Mutex};
     use std::time::{Duration, Instant};
 
     use gst::glib::{ParamSpecFloat, ParamSpecUInt};
     use gst::prelude::*;
     use gst_video::prelude::*;
+    use superpixel_output::{NewFile, Request};
 
     type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
@@ -28,6 +32,10 @@ mod demo {
     const ROWS: usize = 3;
     /// Width of a picture of the contact sheet in px.
     const TILE_WIDTH: i32 = 480;
+    /// The text in every file of the demo by which a later one knows it.
+    const MARK: &str = "made by the demo of superpixel";
+    /// Bytes at the start and at the end of a file in which it stands.
+    const MARKED: u64 = 1 << 20;
     /// How long a camera is recorded.
     const CAMERA_TIME: Duration = Duration::from_secs(15);
 
@@ -108,6 +116,31 @@ mod demo {
         Err("no video encoder found: x264enc, openh264enc, vp8enc, theoraenc, jpegenc".into())
     }
 
+    /// Whether a file has the mark of a demo.
+    fn is_own(file: &mut File) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        Read::by_ref(file).take(MARKED).read_to_end(&mut bytes)?;
+        let length = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(MARKED).max(bytes.len() as u64)))?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes.windows(MARK.len()).any(|text| text == MARK.as_bytes()))
+    }
+
+    /// The file that a source reads, if it reads one.
+    fn file_of(source: &OsStr) -> Option<PathBuf> {
+        if source == "camera" {
+            return None;
+        }
+        match source.to_str() {
+            Some(uri) if is_uri(uri) => Some(gst::glib::filename_from_uri(uri).ok()?.0),
+            _ => Some(source.into()),
+        }
+    }
+
+    fn is_uri(source: &str) -> bool {
+        source.contains("://") && !source.starts_with('/')
+    }
+
     /// Adds the source and returns the element whose source pad gives the video.
     fn add_source(pipeline: &gst::Pipeline, source: &OsStr) -> Result<gst::Element> {
         let convert = make("videoconvert")?;
@@ -122,7 +155,7 @@ mod demo {
             link_video(&decode, &convert);
         } else {
             let uri = match source.to_str() {
-                Some(uri) if uri.contains("://") && !uri.starts_with('/') => uri.to_owned(),
+                Some(uri) if is_uri(uri) => uri.to_owned(),
                 _ => gst::glib::filename_to_uri(std::fs::canonicalize(source)?, None)?.to_string(),
             };
             let decode = make("uridecodebin")?;
@@ -216,7 +249,7 @@ mod demo {
         let _ = std::io::stdout().flush();
     }
 
-    fn run(source: &OsStr, properties: &[Property], file: &str, encoder: &[gst::Element]) -> Result<Run> {
+    fn run(source: &OsStr, properties: &[Property], file: &Path, encoder: &[gst::Element]) -> Result<Run> {
         let pipeline = gst::Pipeline::new();
         let convert = add_source(&pipeline, source)?;
         let superpixel = make_superpixel(properties)?;
@@ -228,6 +261,9 @@ mod demo {
         sink.set_property("location", file);
         let mut branch = vec![make("queue")?, make("videoconvert")?];
         branch.extend_from_slice(encoder);
+        if let Some(tags) = encoder.last().and_then(|muxer| muxer.dynamic_cast_ref::<gst::TagSetter>()) {
+            tags.add_tag::<gst::tags::Comment>(&MARK, gst::TagMergeMode::Replace);
+        }
         branch.push(sink);
         chain(&pipeline, &branch.iter().collect::<Vec<_>>())?;
         tee.link(&branch[0])?;
@@ -371,7 +407,7 @@ mod demo {
     }
 
     /// Writes the moments of the run, each in every overlay, into one picture.
-    fn write_contact_sheet(moments: &[gst::Sample], properties: &[Property], file: &str) -> Result<()> {
+    fn write_contact_sheet(moments: &[gst::Sample], properties: &[Property], file: &Path) -> Result<()> {
         let properties: Vec<_> = properties.iter().filter(|(name, _)| name != "overlay").cloned().collect();
         let mut sheet: Option<image::RgbImage> = None;
         for (row, moment) in moments.iter().enumerate() {
@@ -385,25 +421,44 @@ mod demo {
                 image::imageops::replace(sheet, &tile, i64::from(at.0), i64::from(at.1));
             }
         }
-        Ok(sheet.ok_or("no frame for the contact sheet")?.save(file)?)
+        let sheet = sheet.ok_or("no frame for the contact sheet")?;
+        let mut encoder =
+            png::Encoder::new(BufWriter::new(File::create(file)?), sheet.width(), sheet.height());
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.add_text_chunk("Comment".to_owned(), MARK.to_owned())?;
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(sheet.as_raw())?;
+        Ok(writer.finish()?)
     }
 
     /// Does what the command line asks.
     pub fn main() -> Result<()> {
         // A file's name need not be UTF-8.
         let mut arguments = std::env::args_os().skip(1);
-        let source = arguments.next().ok_or("usage: demo FILE|URI|camera [PROPERTY=VALUE ...]")?;
+        let source = arguments.next().ok_or("usage: demo FILE|URI|camera [PROPERTY=VALUE ...] [--force]")?;
+        let (options, arguments): (Vec<_>, Vec<_>) = arguments.partition(|argument| argument == "--force");
         gst::init()?;
         let superpixel = make("superpixel")?;
         let mut properties = arguments
+            .iter()
             .map(|text| parse_property(&superpixel, &text.to_string_lossy()))
             .collect::<Result<Vec<Property>>>()?;
         if !properties.iter().any(|(name, _)| name == "superpixel-size" || name == "superpixels") {
             properties.push(parse_property(&superpixel, SUPERPIXEL_SIZE)?);
         }
         let (encoder, video) = make_encoder()?;
+        let sheet = "superpixel-demo.png";
+        let input = file_of(&source);
+        let begin = |name: &str| {
+            let inputs: Vec<_> = input.iter().map(PathBuf::as_path).collect();
+            let request = Request { path: Path::new(name), inputs: &inputs, force: !options.is_empty() };
+            NewFile::begin(&request, is_own)
+                .map_err(|error| format!("{error}; the demo writes to the current folder"))
+        };
+        let (video_file, sheet_file) = (begin(video)?, begin(sheet)?);
         println!("segmenting {}", source.display());
-        let run = run(&source, &properties, video, &encoder)?;
+        let run = run(&source, &properties, video_file.path(), &encoder)?;
+        video_file.finish()?;
         let encoder = encoder[0].factory().map_or_else(Default::default, |f| f.name().to_string());
         let fps = run.frames as f64 / run.time.as_secs_f64();
         let paced = if run.windowed { ", paced by the window" } else { ", decoding and encoding included" };
@@ -413,8 +468,8 @@ mod demo {
             println!("superpixel alone: {:.1} ms a frame", mean as f64 / 1000.0);
         }
         println!("wrote {video} ({encoder})");
-        let sheet = "superpixel-demo.png";
-        write_contact_sheet(&run.moments, &properties, sheet)?;
+        write_contact_sheet(&run.moments, &properties, sheet_file.path())?;
+        sheet_file.finish()?;
         println!("wrote {sheet}: columns {}", COLUMNS.join(", ").replace("none", "original"));
         Ok(())
     }

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --no-default-features --example segment_image -- photo.jpg out.png --superpixels 600`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
@@ -13,6 +13,7 @@ use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFo
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::{hierarchy, merge, refine};
+use superpixel_output::{NewFile, Request};
 
 #[derive(Parser)]
 #[command(about)]
@@ -79,10 +80,19 @@ struct Args {
     /// Also write the label map, as a 16-bit gray PNG.
     #[arg(long)]
     labels: Option<PathBuf>,
+    /// Replace outputs that are there already.
+    #[arg(long)]
+    force: bool,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
+    // Before the work, which would be lost.
+    let begin =
+        |path, inputs: &[&Path]| NewFile::begin(&Request { path, inputs, force: args.force }, |_| Ok(false));
+    let output = begin(&args.output, &[&args.input])?;
+    let label_map =
+        args.labels.as_deref().map(|path| begin(path, &[&args.input, &args.output])).transpose()?;
     let mut picture = image::open(&args.input)?.to_rgb8();
     let (width, height) = picture.dimensions();
     let geometry = Geometry::new(width, height)?;
@@ -138,11 +148,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut frame = FrameMut::new(info, [&mut *picture], &[stride])?;
     engine.draw(&mut frame, &labels, &drawing)?;
-    picture.save(&args.output)?;
-    if let Some(path) = args.labels {
+    picture.save(output.path())?;
+    output.finish()?;
+    if let Some(file) = label_map {
         image::ImageBuffer::<image::Luma<u16>, _>::from_vec(width, height, map)
             .ok_or("label map of another size")?
-            .save(path)?;
+            .save(file.path())?;
+        file.finish()?;
     }
     Ok(())
 }

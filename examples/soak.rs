@@ -9,7 +9,9 @@
 //! The first `--warm-up` of the time is not judged: pools fill, the allocator makes its arenas, every size has been there once.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -63,12 +65,17 @@ struct Args {
     /// What is drawn of the disturbances.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// File for the samples; otherwise they are printed.
+    /// New file for the samples; otherwise they are printed.
     #[arg(long)]
     csv: Option<PathBuf>,
-    /// File for a plot.
+    /// New file for a plot.
     #[arg(long)]
     svg: Option<PathBuf>,
+}
+
+/// Creates a file that is not there: one that is may be somebody's.
+fn create(path: &Path) -> Result<File> {
+    Ok(File::create_new(path).map_err(|error| format!("{}: {error}; name a new file", path.display()))?)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -614,6 +621,9 @@ fn main() -> Result<ExitCode> {
     let args = Args::parse();
     gst::init()?;
     gstsuperpixel::plugin_register_static()?;
+    // Before the soak, which would be lost.
+    let mut csv = args.csv.as_deref().map(create).transpose()?;
+    let svg = args.svg.as_deref().map(create).transpose()?;
     let counters = Arc::new(Counters::default());
     let start = Instant::now();
     let before = Sample::take(start, &counters);
@@ -629,20 +639,17 @@ fn main() -> Result<ExitCode> {
         })
         .collect();
     let mut samples = Vec::new();
-    let mut csv = format!("{}\n", Sample::HEADER);
-    if args.csv.is_none() {
-        print!("{csv}");
+    match &mut csv {
+        Some(file) => writeln!(file, "{}", Sample::HEADER)?,
+        None => println!("{}", Sample::HEADER),
     }
     let length = Duration::from_secs_f64(args.minutes * 60.0);
     while start.elapsed() < length && !counters.stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_secs_f64(args.every));
         let sample = Sample::take(start, &counters);
-        match &args.csv {
+        match &mut csv {
             // As it goes, for those who look in between.
-            Some(path) => {
-                let _ = writeln!(csv, "{}", sample.line());
-                std::fs::write(path, &csv)?;
-            }
+            Some(file) => writeln!(file, "{}", sample.line())?,
             None => println!("{}", sample.line()),
         }
         samples.push(sample);
@@ -657,8 +664,8 @@ fn main() -> Result<ExitCode> {
     // SAFETY: the function has no preconditions.
     unsafe { malloc_trim(0) };
     let trimmed = Sample::take(start, &counters);
-    if let Some(path) = &args.svg {
-        std::fs::write(path, plot(&samples, args.minutes * 60.0 * args.warm_up))?;
+    if let Some(mut file) = svg {
+        file.write_all(plot(&samples, args.minutes * 60.0 * args.warm_up).as_bytes())?;
     }
     let good = judge(&args, &samples, &before, &after);
     println!("given back to the system on request: {:.1} MB", after.resident - trimmed.resident);

@@ -16,14 +16,18 @@ use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::{hierarchy, merge};
 use gstsuperpixel::temporal;
+use superpixel_output::{Folder, Layout, Request};
 
 #[derive(Parser)]
 #[command(about)]
 struct Args {
     /// Folder of pictures (PNG or JPEG) of one size, in the order of their names.
     frames: PathBuf,
-    /// Folder to write to.
+    /// Folder to write; new or empty.
     out: PathBuf,
+    /// Replace files of the same names in a folder that has others; those stay.
+    #[arg(long)]
+    force: bool,
     /// Wanted number of superpixels; 600 without a number of regions.
     #[arg(long)]
     superpixels: Option<u32>,
@@ -51,12 +55,23 @@ struct Args {
     per_frame: bool,
 }
 
+/// One picture a frame, named by its number.
+const LAYOUT: Layout = Layout {
+    program: "track_video",
+    names: |name| {
+        let number = name.to_str().and_then(|name| name.strip_suffix(".png"));
+        number.is_some_and(|number| number.len() >= 5 && number.bytes().all(|digit| digit.is_ascii_digit()))
+    },
+    marker: None,
+};
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(&args.frames)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
     paths.sort();
-    std::fs::create_dir_all(&args.out)?;
+    let request = Request { path: &args.out, inputs: &[&args.frames], force: args.force };
+    let folder = Folder::begin(&request, LAYOUT)?;
     let slic = slic::Params { compactness: args.compactness, ..Default::default() };
     let params = Params {
         superpixels: args.superpixels.unwrap_or(if args.regions > 0 { 0 } else { 600 }),
@@ -94,11 +109,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let regions = engine.segment(&frame, &mut labels, outputs)?;
         time += start.elapsed();
         let ids: Vec<u16> = map.iter().map(|&l| regions.table[usize::from(l)].track_id as u16).collect();
-        let out = args.out.join(format!("{i:05}.png"));
+        let out = folder.path(&format!("{i:05}.png"));
         image::ImageBuffer::<image::Luma<u16>, _>::from_vec(width, height, ids)
             .ok_or("label map of another size")?
             .save(out)?;
     }
+    folder.finish()?;
     if let Some(engine) = &engine {
         for (stage, time) in engine.times().iter() {
             println!("{stage:18} {:8.3} ms in the last frame", time.as_secs_f64() * 1e3);

@@ -3,7 +3,8 @@
 # Fuzzes the library and the elements: fuzz/run.sh [SECONDS] [TARGET...]
 #
 # Runs each target for SECONDS (default 60), one after the other, on what it found before and on the seeds. Targets: library,
-# metadata, buffers; emulated, the CUDA backend on the emulated device (default: all).
+# metadata, buffers; emulated, the CUDA backend on the emulated device; studio, messages of viewers; markers, what programs read
+# of their own files (default: all).
 # Ends with a status other than 0 if a target finds something; the input is then in target/fuzz/finds, and
 # fuzz/run.sh --repeat FILE TARGET runs it again. fuzz/run.sh --seeds TARGET... puts a small set of what was found into fuzz/seeds,
 # in place of what stands there, which git has to have.
@@ -83,7 +84,7 @@ if [[ ${1:-} =~ ^[0-9]+$ ]]; then
     seconds=$1
     shift
 fi
-[ $# -gt 0 ] || set -- library metadata buffers emulated
+[ $# -gt 0 ] || set -- library metadata buffers emulated studio markers
 
 status=0
 for target in "$@"; do

@@ -29,6 +29,15 @@ import tempfile
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "pipelines", "cluster"))
+from superpixel_corpus.output import Refused, check_apart, read_regular, write_file  # noqa: E402
+
+# The file that says that this program made a folder, and what: a name in each line below the first one.
+MARKER = "files.txt"
+MARK = "Made by kernels/build.py from the sources beside it:"
+ENDINGS = (".ptx", ".cubin")
+# More bytes than the code of a file has.
+MOST_CODE = 1 << 28
 PACKAGE = "nvidia-cuda-nvrtc-cu12"
 LIBRARY = "libnvrtc.so.12"
 SHA256 = {
@@ -95,8 +104,10 @@ def compiler_folder(wanted, version):
                 if os.path.basename(member) in wanted_files:
                     with wheel.open(member) as source, open(os.path.join(unpacked, os.path.basename(member)), "wb") as out:
                         shutil.copyfileobj(source, out)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(unpacked, folder)
+        # File by file: whatever else is there stays.
+        os.makedirs(folder, exist_ok=True)
+        for name in wanted_files:
+            os.replace(os.path.join(unpacked, name), os.path.join(folder, name))
     return folder
 
 
@@ -201,6 +212,48 @@ def outputs(libraries, folder, extra):
     return made
 
 
+def made_here(out):
+    """Names of the files in a folder that this program has made, as its marker has them; None where there is no marker."""
+    lines = (read_regular(os.path.join(out, MARKER)) or b"").decode(errors="replace").splitlines()
+    if lines[:1] != [MARK]:
+        return None
+    return {name for name in lines[1:] if name.endswith(ENDINGS) and os.path.basename(name) == name}
+
+
+def check_out(out, kernels, force):
+    """Raises Refused where the folder is that of the sources, or holds things and no marker, or code that is not in the marker."""
+    if os.path.realpath(out) != os.path.join(os.path.realpath(kernels), "built"):
+        check_apart([kernels], [out])
+    if force or not os.path.lexists(out):
+        return
+    if not os.path.isdir(out):
+        raise Refused(f"{out} is no folder")
+    there, known = set(os.listdir(out)), made_here(out)
+    if there and known is None:
+        raise Refused(f"{out} holds other things than kernels/build.py makes, and no {MARKER} of it: choose a new folder, or use --force")
+    foreign = sorted(name for name in there - {MARKER} - (known or set()) if name.endswith(ENDINGS))
+    if foreign:
+        raise Refused(f"{out}/{foreign[0]} was not made by kernels/build.py: move it away, or use --force")
+
+
+def write_out(out, made, force):
+    """Writes what the sources give, and removes what they gave before and no longer do."""
+    os.makedirs(out, exist_ok=True)
+    known = made_here(out) or set()
+    marker = "".join(f"{line}\n" for line in (MARK, *sorted(made))).encode()
+    files = {**made, MARKER: marker}
+    # The marker names old and new until both are as it says.
+    both = "".join(f"{line}\n" for line in (MARK, *sorted(known | set(made)))).encode()
+    write_file(os.path.join(out, MARKER), both, lambda content: content.startswith(MARK.encode()), force)
+    for name in sorted(known - set(made)):
+        if os.path.lexists(os.path.join(out, name)):
+            os.remove(os.path.join(out, name))
+    for name, code in files.items():
+        path = os.path.join(out, name)
+        if not os.path.lexists(path) or read(path) != code:
+            write_file(path, code, lambda _: True, force, MOST_CODE)
+
+
 def assembler_log(job):
     path, libraries = job
     compiler = Compiler(libraries[code_version(path)], code_version(path))
@@ -239,38 +292,36 @@ def main():
     parser.add_argument("--kernels", default=HERE, metavar="DIR", help="folder with the .cu files")
     parser.add_argument("--out", metavar="DIR", help="where the code goes (default: built in the folder of the sources)")
     parser.add_argument("--nvrtc", default=os.environ.get("SUPERPIXEL_NVRTC"), metavar="DIR", help="folder with NVRTC")
+    parser.add_argument("--force", action="store_true", help="replace code in the folder of --out whoever made it")
     args = parser.parse_args()
     if args.line_info and not args.out:
         raise Failed("--line-info needs --out: kernels/built holds plain builds only")
     out = args.out or os.path.join(args.kernels, "built")
+    if not args.check and not args.report:
+        check_out(out, args.kernels, args.force)
     libraries = {version: compiler_folder(args.nvrtc, version) for version in SHA256}
     if args.report:
         report(libraries, args.kernels)
         return
     made = outputs(libraries, args.kernels, ["--generate-line-info"] if args.line_info else [])
-    there = {os.path.basename(path) for ending in ("ptx", "cubin") for path in glob.glob(os.path.join(out, f"*.{ending}"))}
     if args.check:
+        there = {os.path.basename(path) for ending in ENDINGS for path in glob.glob(os.path.join(out, f"*{ending}"))}
         wrong = [f"{name}: not in {out}" for name in sorted(set(made) - there)]
         wrong += [f"{name}: no source gives it" for name in sorted(there - set(made))]
         wrong += [f"{name}: differs from what its source gives" for name in sorted(there & set(made))
                   if read(os.path.join(out, name)) != made[name]]
+        if made_here(out) != set(made):
+            wrong.append(f"{MARKER}: does not name them")
         if wrong:
             raise Failed("\n".join(wrong) + "\nrun kernels/build.py and commit kernels/built")
         print(f"{len(made)} files are what their sources give")
         return
-    os.makedirs(out, exist_ok=True)
-    for name in sorted(there - set(made)):
-        os.remove(os.path.join(out, name))
-    for name, code in made.items():
-        path = os.path.join(out, name)
-        if name not in there or read(path) != code:
-            with open(path, "wb") as file:
-                file.write(code)
+    write_out(out, made, args.force)
     print(f"{len(made)} files in {out}")
 
 
 if __name__ == "__main__":
     try:
         main()
-    except Failed as error:
+    except (Failed, Refused) as error:
         sys.exit(f"build.py: {error}")

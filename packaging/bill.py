@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""Says what a built program holds: bill.py MANIFEST TARGET BILL LICENSES
+"""Says what a built program holds: bill.py MANIFEST TARGET BILL LICENSES [--force]
 
 Writes the crates that are linked into the package of MANIFEST for TARGET, with their checksums, as a CycloneDX 1.5 bill of materials,
 and the texts of their licenses. Both are the same for the same Cargo.lock and compiler, and name no path.
+Files of these names that it has not made stay, unless it gets --force.
 """
 
 import json
@@ -11,6 +12,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pipelines/cluster"))
+from superpixel_corpus.output import Refused, check_apart, check_target, parse_object, write_file
+
+HEADING = "Licenses of the libraries that are linked into this one."
 
 
 def cargo(*arguments):
@@ -65,17 +71,26 @@ def texts(licenses, folder_of):
     rule = "\n\n" + "=" * 100 + "\n\n"
     parts = [f"{', '.join(dict.fromkeys(names))}:\n\n{text}" for text, names in owners.items()]
     missing = [f"{package} is under {licenses[package]}." for package in licenses if all(package not in names for names in owners.values())]
-    return rule.join(["\n".join(["Licenses of the libraries that are linked into this one.", *missing]), *parts]) + "\n"
+    return rule.join(["\n".join([HEADING, *missing]), *parts]) + "\n"
+
+
+def is_ours(content):
+    """Whether a file is a bill or a list of licenses of this program."""
+    return content.startswith(HEADING.encode()) or (parse_object(content) or {}).get("bomFormat") == "CycloneDX"
 
 
 def main():
-    if len(sys.argv) != 5:
+    force, arguments = "--force" in sys.argv[1:], [word for word in sys.argv[1:] if word != "--force"]
+    if len(arguments) != 4:
         sys.exit(__doc__)
-    manifest, target, bill, text = sys.argv[1:]
+    manifest, target, bill, text = arguments
+    lock = next((folder / "Cargo.lock" for folder in Path(manifest).resolve().parents if (folder / "Cargo.lock").exists()), manifest)
+    check_apart([manifest, lock, bill], [text])
+    check_apart([manifest, lock], [bill])
+    for path in (bill, text):
+        check_target(path, is_ours, force)
     licenses, needs = linked(manifest, target)
     folder_of = folders(manifest)
-    # The workspace's lock file.
-    lock = next(folder / "Cargo.lock" for folder in Path(manifest).resolve().parents if (folder / "Cargo.lock").exists())
     checksum = checksums(lock)
     top = next(iter(licenses))
     compiler = subprocess.run(["rustc", "--version"], stdout=subprocess.PIPE, check=True, text=True).stdout.split()[1]
@@ -91,10 +106,13 @@ def main():
         "components": components,
         "dependencies": [{"ref": package, "dependsOn": sorted(needs[package])} for package in sorted(needs)],
     }
-    Path(bill).write_text(json.dumps(document, indent=1) + "\n")
+    write_file(bill, (json.dumps(document, indent=1) + "\n").encode(), is_ours, force)
     others = {package: license for package, license in sorted(licenses.items()) if package in checksum}
-    Path(text).write_text(texts(others, folder_of))
+    write_file(text, texts(others, folder_of).encode(), is_ours, force)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (Refused, OSError) as error:
+        sys.exit(f"bill.py: {error}")

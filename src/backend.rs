@@ -165,8 +165,12 @@ pub trait Merge<B: Backend>: Send {
 
 /// Final labels to a given number, in place: dense still, and connected where they were.
 pub trait Hierarchy<B: Backend>: Send {
-    /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions.
+    /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions. Lists what would
+    /// be merged next, unless stage `refine` follows.
     fn build(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
+
+    /// Behind stage `refine`: lists what of its regions would be merged. Labels stay.
+    fn list(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
 /// Final labels to ones that fit the pixels better, in place: as many, and in as many pieces.
@@ -200,7 +204,7 @@ pub trait Temporal<B: Backend>: Send {
 
 /// Final labels to region table, adjacency list and mean colors.
 pub trait Statistics<B: Backend>: Send {
-    /// Before stage `hierarchy`: measures the regions that it merges, whose sums it then adds up. A backend whose stage measures
+    /// Before stage `hierarchy`: measures the regions that it merges or lists; where it merges, it then adds up their sums. A backend whose stage measures
     /// them itself does nothing.
     fn measure_parts(
         &mut self,

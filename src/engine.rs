@@ -192,7 +192,7 @@ impl<B: Backend> Engine<B> {
             if let Some(merge) = merge {
                 times.time("merge", || merge.merge(buffers, labels))?;
             }
-            if let Some(hierarchy) = hierarchy {
+            if let Some(hierarchy) = hierarchy.as_mut().filter(|_| plan.has_hierarchy_before_refine()) {
                 // Refining changes what table and means are about.
                 let wanted = if refine.is_some() { Outputs::default() } else { outputs };
                 times.time("statistics", || statistics.measure_parts(frame, buffers, labels, wanted))?;
@@ -200,6 +200,10 @@ impl<B: Backend> Engine<B> {
             }
             if let Some(refine) = refine {
                 times.time("refine", || refine.refine(buffers, labels))?;
+            }
+            if let Some(hierarchy) = hierarchy.as_mut().filter(|_| plan.lists_refined()) {
+                times.time("statistics", || statistics.measure_parts(frame, buffers, labels, outputs))?;
+                times.time("hierarchy", || hierarchy.list(buffers, labels))?;
             }
             times.time("statistics", || statistics.measure(frame, buffers, labels, outputs))
         })?;

@@ -139,6 +139,16 @@ impl Plan {
         self.merge.is_some() || self.hierarchy.is_some_and(|own| own.regions > 0)
     }
 
+    /// Whether stage `hierarchy` comes before boundaries are refined: it merges, or nothing moves a pixel behind its list.
+    pub(crate) fn has_hierarchy_before_refine(&self) -> bool {
+        self.hierarchy.is_some_and(|own| own.regions > 0 || self.refine.is_none())
+    }
+
+    /// Whether stage `hierarchy` lists merges behind `refine`: a list from before would be of regions that nobody sees.
+    pub(crate) fn lists_refined(&self) -> bool {
+        self.refine.is_some() && self.hierarchy.is_some_and(|own| own.levels)
+    }
+
     /// Whether pixels and colors are still with the components when all other stages are done, on a device: connectivity, and every
     /// stage behind it, brings them to the regions.
     #[cfg(feature = "cuda")]

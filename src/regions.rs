@@ -134,7 +134,7 @@ pub struct Regions {
     pub motion: Vec<Motion>,
     /// Touching pairs sorted by (a, b); empty unless asked for.
     pub neighbors: Vec<Neighbor>,
-    /// What would be merged next, down to one region for each piece of the picture; with
+    /// What of these regions, refined where that was asked for, would be merged next, down to one for each piece of the picture; with
     /// [`hierarchy::Params::levels`](crate::post::hierarchy::Params::levels).
     pub merges: Vec<MergeStep>,
 }

@@ -120,6 +120,8 @@ fn run_with_numbers(backend: &str, depth: u32) -> Vec<Content> {
     let mut left = Vec::new();
     for frame in 0..18u32 {
         let part = frame as usize / 3;
+        // One is switched off before the other is switched on.
+        element.set_property("merge", 0f32);
         element.set_property("regions", [0u32, 50, 0, 20, 35, 0][part]);
         element.set_property("merge", [0f32, 0.0, 2.0, 0.0, 0.0, 0.0][part]);
         element.set_property("hierarchy", frame % 4 > 1);
@@ -138,6 +140,43 @@ fn numbers_of_regions_come_and_go_at_every_depth() {
         return;
     }
     compare_depths(18, "numbers of regions", run_with_numbers);
+}
+
+/// What a frame was made with, not what is set when it leaves.
+#[test]
+fn missing_regions_are_those_of_the_frame_that_leaves() {
+    if device("missing_regions_are_those_of_the_frame_that_leaves").is_none() {
+        return;
+    }
+    // More than there are, none, as many as there are.
+    const WANTED: [u32; 9] = [20, 20, 20, 60_000, 60_000, 0, 0, 12, 12];
+    for depth in 0..=4usize {
+        let (element, mut h, bus) = element("cuda", depth as u32);
+        h.set_src_caps(caps("NV12", 97, 81));
+        let missing = || element.property::<gst::Structure>("stats").get::<u32>("regions-missing").ok();
+        let mut left = 0;
+        let mut check = |buffer: gst::Buffer, missing: Option<u32>| {
+            let found = SuperpixelMeta::from_buffer(&buffer).unwrap().regions();
+            let wanted = WANTED[left];
+            let expected = (wanted > 0).then(|| wanted.saturating_sub(found));
+            assert_eq!(missing, expected, "depth {depth}, frame {left}, {found} of {wanted}");
+            assert!(wanted != 60_000 || missing > Some(0));
+            left += 1;
+        };
+        for (frame, wanted) in WANTED.into_iter().enumerate() {
+            element.set_property("regions", wanted);
+            assert_eq!(h.push(picture(&info("NV12", 97, 81), 3, 0)), Ok(gst::FlowSuccess::Ok));
+            assert_eq!(h.buffers_in_queue(), u32::from(frame >= depth));
+            if let Some(buffer) = h.try_pull() {
+                check(buffer, missing());
+            }
+        }
+        // The last ones leave together, so that the figures are those of the last.
+        assert!(h.push_event(gst::event::Eos::new()));
+        assert_eq!(h.buffers_in_queue() as usize, depth);
+        assert_eq!(missing(), Some(0));
+        assert_eq!(error_on(&bus), None);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod device;
 
 use common::{
     PATIENCE, TestBus, bytes, caps, error_on, formats, harness, info, launch, picture, samples, superpixel,
+    warning_on,
 };
 use cudarc::driver::sys;
 use device::{device, short};
@@ -661,7 +662,20 @@ fn an_algorithm_of_the_cpu_takes_the_cpu_or_says_so() {
     element.set_state(gst::State::Null).unwrap();
     let (mut h, element, bus) = run("cuda", "slic");
     h.push_and_pull(frame(0)).unwrap();
+    // Not even where another backend is set for the next start.
+    for backend in ["cuda", "cpu", "auto"] {
+        element.set_property_from_str("backend", backend);
+        element.set_property_from_str("algo", "snic");
+        assert!(warning_on(&bus).unwrap().contains("runs on the CPU only"), "{backend}");
+        let output = h.push_and_pull(frame(1)).unwrap();
+        assert_eq!(SuperpixelMeta::from_buffer(&output).unwrap().algo(), "slic", "{backend}");
+        assert!(active(&element).starts_with("cuda:"));
+    }
+    assert_eq!(error_on(&bus), None);
+    // After the next start it counts.
+    element.set_state(gst::State::Null).unwrap();
     element.set_property_from_str("algo", "snic");
-    assert!(h.push(frame(1)).is_err());
-    assert!(error_on(&bus).unwrap().contains("runs on the CPU only"));
+    element.set_state(gst::State::Paused).unwrap();
+    assert!(active(&element).starts_with("cpu "), "{}", active(&element));
+    element.set_state(gst::State::Null).unwrap();
 }

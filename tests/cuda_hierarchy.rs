@@ -206,6 +206,52 @@ fn lists_of_clips_match_cpu() {
     }
 }
 
+/// Lists of refined maps: stills, masks and clips, with a number of regions, behind stage `merge` and of superpixels, connected or
+/// not; the list comes and goes.
+#[test]
+fn lists_of_refined_maps_match_cpu() {
+    let Some(cuda) = device("lists_of_refined_maps_match_cpu") else { return };
+    let mut listed_frames = 0;
+    for seed in 0..if short() { 32 } else { 150 } {
+        let pick = |salt: u64, n: u64| hash(seed * 59 + salt) % n;
+        let side = if short() { 110 } else { 400 };
+        let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
+        let masked = pick(3, 3) == 0;
+        let mut frames = clip(geometry, PixelFormat::Rgb, seed, 5, [2, -1], None);
+        if masked {
+            let shape = SHAPES[seed as usize % SHAPES.len()];
+            frames = frames.into_iter().map(|frame| frame.with_mask(shape, seed, [0; 2])).collect();
+        }
+        let ratio = if pick(4, 4) == 0 { 2.0 } else { 0.0 };
+        let regions = if ratio > 0.0 || pick(5, 2) == 0 { 0 } else { 1 + pick(6, 60) as u32 };
+        let refine = refine::Params { sweeps: 1 + pick(7, 3) as u32, ..Default::default() };
+        let merge = merge::Params { ratio, ..Default::default() };
+        let params = Params {
+            masked,
+            merge,
+            refine,
+            superpixels: 300,
+            temporal: pick(8, 2) == 0,
+            ..drawn_params(seed)
+        };
+        let listed = with_list(regions, params);
+        let off = hierarchy::Params { levels: false, ..listed.hierarchy.clone() };
+        let off = Params { hierarchy: off, ..listed.clone() };
+        let mut both = Both::new(&cuda, &listed, frames[0].info, &format!("refined list {seed}"));
+        for (i, frame) in frames.iter().enumerate() {
+            match i {
+                2 => both.change(&off),
+                3 => both.change(&listed),
+                _ => {}
+            }
+            both.compare(frame, &DRAWINGS[i % 2]);
+            assert!(i != 2 || both.cuda.regions().merges.is_empty(), "{seed}");
+            listed_frames += u32::from(!both.cuda.regions().merges.is_empty());
+        }
+    }
+    assert!(listed_frames > 60, "{listed_frames} frames with a list");
+}
+
 /// A region that touches more others than rounds of pairs could ever take up: they are opened.
 #[test]
 fn islands_match_cpu() {

@@ -295,6 +295,8 @@ first() {
     done
 }
 bench() {
+    # Of an earlier run; the bench writes new files only.
+    rm -f "$out"/bench{,-jit,-4096x2048}.json
     superpixel-bench --backend all --algorithms slic,lsc --picture "$picture" --json "$out/bench.json" || return 1
     echo "kernels that the driver compiles:"
     CUDA_FORCE_PTX_JIT=1 superpixel-bench --backend cuda --algorithms slic,lsc --picture "$picture" --json "$out/bench-jit.json" ||
@@ -387,6 +389,7 @@ toolkit() {
 }
 
 soak() {
+    rm -f "$out"/soak.{csv,svg}
     superpixel-soak --backend cuda --size 3840x2160 --minutes "${SUPERPIXEL_SOAK_MINUTES:-10}" --csv "$out/soak.csv" --svg "$out/soak.svg"
 }
 

@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use gst::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cuts::Parts;
+use superpixel_output::parts::Parts;
+use superpixel_output::{Folder, Request, clip};
+
 use crate::decode::{Decoding, Passage, Source};
 use crate::fault::{Failure, Result};
-use crate::output::Output;
 use crate::properties::Property;
 use crate::recorder::{self, Recorder};
 use crate::session::Session;
-use crate::summary::{self, SCHEMA};
+use crate::summary::{self, Length};
+use crate::upright;
 use crate::watch::{self, Watch};
 
 /// Label maps that may wait for the encoder.
@@ -27,6 +29,10 @@ pub struct Job<'a> {
     pub input: &'a Path,
     /// The folder that appears.
     pub output: &'a Path,
+    /// The list that the parts come from.
+    pub cuts: Option<&'a Path>,
+    /// Whether files of the same names may be replaced that this program did not make.
+    pub force: bool,
     /// The element, and the properties that it was given.
     pub superpixel: (gst::Element, Vec<Property>),
     /// How to decode.
@@ -50,6 +56,8 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let Job {
         input,
         output,
+        cuts,
+        force,
         superpixel: (superpixel, properties),
         decoding,
         stall,
@@ -58,19 +66,23 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
         parts,
     } = job;
     let began = Instant::now();
+    let inputs: Vec<_> = std::iter::once(input).chain(cuts).collect();
+    let request = Request { path: output, inputs: &inputs, force };
+    // Before anything else: a wrong output stays wrong whatever the input is.
+    Folder::check(&request, &clip::LAYOUT)?;
     if !input.is_file() {
         return Err(Failure::machine(format!("{} is no file that can be read", input.display())));
     }
-    let folder = Output::begin(output)?;
+    let folder = Folder::begin(&request, clip::LAYOUT)?;
     let (passage, expected, number) = passage(&parts)?;
     let first = parts.as_ref().zip(number).map_or(0, |((parts, _), number)| parts.first_of(number));
-    let notes = [("superpixel.schema", SCHEMA.to_string()), ("superpixel.source", name.clone())];
+    let notes = [("superpixel.schema", clip::SCHEMA.to_string()), ("superpixel.source", name.clone())];
     let notes = notes.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let (regions, adjacency) = (folder.path("regions.parquet"), folder.path("adjacency.parquet"));
+    let (regions, adjacency) = (folder.path(clip::REGIONS), folder.path(clip::ADJACENCY));
     let recorder = Arc::new(Mutex::new(Some(Recorder::create(&regions, &adjacency, first, &notes)?)));
     let (pipeline, watch) = (session.pipeline(), Arc::new(Watch::default()));
     let head = add_segmentation(&pipeline, &superpixel)?;
-    let labels = add_encoder(&pipeline, &folder.path("labels.mkv"))?;
+    let labels = add_encoder(&pipeline, &folder.path(clip::LABELS))?;
     recorder::attach(&superpixel, &recorder, &labels, &watch)?;
     let source = Source::add(&pipeline, input, &head, decoding, passage, &watch)?;
     let mut backend = String::new();
@@ -91,13 +103,15 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let facts = source.facts();
     let seconds = began.elapsed().as_secs_f64();
     let mut result = json!({
-        "schema": SCHEMA,
+        "schema": clip::SCHEMA,
         "key": key,
         "source": name,
         "properties": properties.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "version": version(&superpixel),
         "backend": backend,
         "decoder": facts.decoder,
+        "orientation": facts.orientation,
+        "upright": decoding.upright || facts.orientation == upright::STORED,
         "first_frame_seconds": watch.first().map(|first| (first - session.began()).as_secs_f64()),
         "seconds": seconds,
         "frames_per_second": totals.frames as f64 / seconds,
@@ -105,8 +119,9 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
         "parts": parts.as_ref().map(|(parts, _)| parts.parts.len()),
     });
     summary::extend(&mut result, totals.to_json());
-    summary::add_coverage(&mut result, &totals, if number.is_none() { facts.stated } else { None });
-    summary::write(&folder.path("clip.json"), &result)?;
+    let length = if number.is_none() { facts.length } else { Length::default() };
+    summary::add_coverage(&mut result, &length);
+    std::fs::write(folder.path(clip::SUMMARY), summary::text(&result))?;
     folder.finish()?;
     Ok(result)
 }
@@ -140,7 +155,9 @@ fn add_segmentation(pipeline: &gst::Pipeline, superpixel: &gst::Element) -> Resu
         .build()?;
     // Takes no part where `superpixel` takes the format.
     let convert = gst::ElementFactory::make("videoconvert").build()?;
-    let sink = gst::ElementFactory::make("fakesink").property("sync", false).build()?;
+    // Where a clip begins with a gap, a sink that waits for the state would hold frames back that the other one waits for.
+    let sink =
+        gst::ElementFactory::make("fakesink").property("sync", false).property("async", false).build()?;
     pipeline.add_many([&queue, &convert, superpixel, &sink])?;
     gst::Element::link_many([&queue, &convert, superpixel, &sink])?;
     Ok(queue)
@@ -158,8 +175,11 @@ fn add_encoder(pipeline: &gst::Pipeline, path: &Path) -> Result<gst_app::AppSrc>
         .build()
         .map_err(|_| Failure::machine("no encoder for FFV1: install gstreamer1.0-libav"))?;
     let muxer = gst::ElementFactory::make("matroskamux").build()?;
-    let sink =
-        gst::ElementFactory::make("filesink").property("location", path).property("sync", false).build()?;
+    let sink = gst::ElementFactory::make("filesink")
+        .property("location", path)
+        .property("sync", false)
+        .property("async", false)
+        .build()?;
     pipeline.add_many([source.upcast_ref(), &encoder, &muxer, &sink])?;
     gst::Element::link_many([source.upcast_ref(), &encoder, &muxer, &sink])?;
     Ok(source)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Where the picture of a clip cuts, and the parts that follow from it.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
-use serde_json::{Value, json};
+use superpixel_output::parts::{self, Part, Parts};
 
 use crate::decode::{Decoding, Passage, Source, stream_time};
 use crate::fault::{Failure, Result};
@@ -23,84 +24,48 @@ const LOOK_SIZE: &str = "superpixel-size=8";
 /// The time of a frame, and whether none of its regions was in the frame before.
 type Seen = (Option<gst::ClockTime>, bool);
 
-/// Frames that follow each other, from a cut on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// Number of frames.
-    pub frames: u64,
-    /// Time of the first; `None` is the start of the clip.
-    pub from: Option<gst::ClockTime>,
-    /// Time of the next part's first; `None` is the end of the clip.
-    pub to: Option<gst::ClockTime>,
-}
-
-/// The parts of a clip in their order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts {
-    /// At least one.
-    pub parts: Vec<Part>,
-}
-
-impl Parts {
-    /// Makes parts of at least `least` that begin at cuts, from the time of every frame and whether it comes after a cut. Where times
-    /// are missing or run backwards, nobody could find a cut again: all is one part.
-    fn of(frames: &[Seen], least: gst::ClockTime) -> Self {
-        let rising = frames.is_sorted_by(|(a, _), (b, _)| a.is_some() && a < b);
-        let mut parts = vec![Part { frames: 0, from: None, to: None }];
-        let mut begin = frames.first().and_then(|(time, _)| *time);
-        let end = frames.last().and_then(|(time, _)| *time);
-        for (time, cut) in frames {
-            let long = |from: Option<gst::ClockTime>, to: Option<gst::ClockTime>| {
-                from.zip(to).is_some_and(|(from, to)| to.saturating_sub(from) >= least)
-            };
-            if *cut && rising && long(begin, *time) && long(*time, end) {
-                parts.last_mut().unwrap().to = *time;
-                parts.push(Part { frames: 0, from: *time, to: None });
-                begin = *time;
-            }
-            parts.last_mut().unwrap().frames += 1;
-        }
-        Self { parts }
-    }
-
-    /// Number of frames of the whole clip.
-    pub fn frames(&self) -> u64 {
-        self.parts.iter().map(|part| part.frames).sum()
-    }
-
-    /// Number of the first frame of a part.
-    pub fn first_of(&self, number: usize) -> u32 {
-        let before: u64 = self.parts[..number].iter().map(|part| part.frames).sum();
-        u32::try_from(before).unwrap_or(u32::MAX)
-    }
-
-    /// As a file holds them.
-    pub fn to_json(&self) -> Value {
-        let time = |time: Option<gst::ClockTime>| time.map(gst::ClockTime::nseconds);
-        let parts = self
-            .parts
-            .iter()
-            .map(|part| json!({"frames": part.frames, "from_ns": time(part.from), "to_ns": time(part.to)}));
-        json!({"frames": self.frames(), "parts": parts.collect::<Vec<_>>()})
-    }
-
-    /// Reads what [`Self::to_json`] gave.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not one of those.
-    pub fn read(path: &Path) -> Result<Self> {
-        let wrong = || Failure::machine(format!("{} is no list of parts", path.display()));
-        let value: Value = serde_json::from_str(&fs::read_to_string(path)?).map_err(|_| wrong())?;
-        let time = |value: &Value| value.as_u64().map(gst::ClockTime::from_nseconds);
-        let part = |value: &Value| {
-            let frames = value["frames"].as_u64().filter(|frames| *frames > 0)?;
-            Some(Part { frames, from: time(&value["from_ns"]), to: time(&value["to_ns"]) })
+/// Makes parts of at least `least` that begin at cuts, from the time of every frame and whether it comes after a cut. Where times are
+/// missing or run backwards, nobody could find a cut again: all is one part.
+fn parts_of(frames: &[Seen], least: gst::ClockTime) -> Parts {
+    let rising = frames.is_sorted_by(|(a, _), (b, _)| a.is_some() && a < b);
+    let mut parts = vec![Part { frames: 0, from: None, to: None }];
+    let mut begin = frames.first().and_then(|(time, _)| *time);
+    let end = frames.last().and_then(|(time, _)| *time);
+    for (time, cut) in frames {
+        let long = |from: Option<gst::ClockTime>, to: Option<gst::ClockTime>| {
+            from.zip(to).is_some_and(|(from, to)| to.saturating_sub(from) >= least)
         };
-        let parts: Option<Vec<_>> =
-            value["parts"].as_array().and_then(|parts| parts.iter().map(part).collect());
-        parts.filter(|parts| !parts.is_empty()).map(|parts| Self { parts }).ok_or_else(wrong)
+        if *cut && rising && long(begin, *time) && long(*time, end) {
+            let at = time.map(gst::ClockTime::nseconds);
+            parts.last_mut().unwrap().to = at;
+            parts.push(Part { frames: 0, from: at, to: None });
+            begin = *time;
+        }
+        parts.last_mut().unwrap().frames += 1;
     }
+    Parts { parts }
+}
+
+/// Reads a list of parts.
+///
+/// # Errors
+///
+/// A file that is not one of those.
+pub fn read(path: &Path) -> Result<Parts> {
+    let name = path.display();
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(parts::MOST).read_to_end(&mut text))
+        .map_err(|error| Failure::machine(format!("{name}: {error}")))?;
+    Parts::read(&text)
+        .ok_or_else(|| Failure::machine(format!("{name} is no list of parts of superpixel-clip cuts")))
+}
+
+/// Whether a file is a list of parts.
+pub fn is_list(file: &mut File) -> std::io::Result<bool> {
+    let mut text = Vec::new();
+    file.take(parts::MOST).read_to_end(&mut text)?;
+    Ok(Parts::read(&text).is_some())
 }
 
 /// Looks for cuts: `superpixel` itself says where nothing follows from the frame before, on small frames.
@@ -141,7 +106,7 @@ pub fn find(
         return Err(Failure::clip("no frame of video"));
     }
     let least = gst::ClockTime::try_from(least).map_err(|error| Failure::machine(error.to_string()))?;
-    Ok(Parts::of(&frames, least))
+    Ok(parts_of(&frames, least))
 }
 
 /// Notes the time of every frame and whether none of its regions was there before.
@@ -175,14 +140,17 @@ mod tests {
     fn parts_are_long_enough_on_both_sides_of_a_cut() {
         let at = |second: u64| Some(gst::ClockTime::from_seconds(second));
         let frames: Vec<_> = (0..10).map(|i| (at(i), [2, 3, 7, 9].contains(&i))).collect();
-        let parts = Parts::of(&frames, gst::ClockTime::from_seconds(2));
-        let of = |frames, from, to| Part { frames, from, to };
+        let parts = parts_of(&frames, gst::ClockTime::from_seconds(2));
+        let of = |frames, from: Option<gst::ClockTime>, to: Option<gst::ClockTime>| {
+            let [from, to] = [from, to].map(|time| time.map(gst::ClockTime::nseconds));
+            Part { frames, from, to }
+        };
         assert_eq!(parts.parts, [of(2, None, at(2)), of(5, at(2), at(7)), of(3, at(7), None)]);
         assert_eq!((parts.frames(), parts.first_of(2)), (10, 7));
         let mut unknown = frames.clone();
         unknown[4].0 = None;
-        assert_eq!(Parts::of(&unknown, gst::ClockTime::ZERO).parts.len(), 1);
+        assert_eq!(parts_of(&unknown, gst::ClockTime::ZERO).parts.len(), 1);
         unknown[4].0 = at(3);
-        assert_eq!(Parts::of(&unknown, gst::ClockTime::ZERO).parts.len(), 1);
+        assert_eq!(parts_of(&unknown, gst::ClockTime::ZERO).parts.len(), 1);
     }
 }

@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 
-use crate::cuts::Part;
+use superpixel_output::parts::Part;
+
 use crate::fault::{Failure, Result};
+use crate::summary::Length;
+use crate::upright;
 use crate::watch::Watch;
 
 /// Name of the message that asks for a seek, which no streaming thread may do itself.
@@ -24,10 +27,12 @@ const PATIENCE: u32 = 20;
 /// What is known of the source once frames come.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// What the container says of the length.
-    pub stated: Option<gst::ClockTime>,
+    /// The length that the container states, and how far its streams went.
+    pub length: Length,
     /// Name of the decoder's factory.
     pub decoder: String,
+    /// How frames are stored, by the tag `image-orientation`.
+    pub orientation: &'static str,
 }
 
 /// Which frames pass.
@@ -35,8 +40,8 @@ pub struct Facts {
 pub struct Passage {
     /// Only those of this part.
     pub part: Option<Part>,
-    /// Times of frames before which the elements behind forget all earlier ones.
-    pub restarts: Vec<gst::ClockTime>,
+    /// Times in ns of frames before which the elements behind forget all earlier ones.
+    pub restarts: Vec<u64>,
 }
 
 /// Where a run's frames come from.
@@ -45,6 +50,8 @@ pub struct Source {
     /// The pad that frames come from. It holds this source itself.
     pad: gst::glib::WeakRef<gst::Pad>,
     decoder: gst::glib::WeakRef<gst::Bin>,
+    /// The first video stream that nothing decodes.
+    unknown: Mutex<Option<String>>,
     /// Turns without a message in which a demuxer had given up.
     given_up: AtomicU32,
     /// Whether the seek to the part has been asked for.
@@ -61,6 +68,8 @@ pub struct Decoding {
     pub threads: u32,
     /// Whether a decoder of the hardware comes first.
     pub hardware: bool,
+    /// Whether frames are turned as their tag says.
+    pub upright: bool,
 }
 
 impl Source {
@@ -79,7 +88,7 @@ impl Source {
     ) -> Result<Arc<Self>> {
         prefer(decoding.hardware);
         let file = gst::ElementFactory::make("filesrc").property("location", input).build()?;
-        // Video alone, as frames: what else the file holds is not decoded.
+        // Video alone, as frames: nothing else in the file is decoded.
         let caps = gst::Caps::builder_full()
             .structure_with_any_features(gst::Structure::new_empty("video/x-raw"))
             .build();
@@ -93,18 +102,46 @@ impl Source {
             passage,
             pad: gst::glib::WeakRef::new(),
             decoder: decoder.downcast_ref::<gst::Bin>().map(ObjectExt::downgrade).unwrap_or_default(),
+            unknown: Mutex::default(),
             given_up: 0.into(),
             asked: false.into(),
             ended: false.into(),
             facts: Mutex::default(),
         });
         source.watch_decoders(pipeline, decoding.threads);
+        if source.passage.part.is_none() {
+            // Sound and the like come as they are: how long they are tells how much of the clip is there.
+            decoder.connect("autoplug-continue", false, |values| {
+                let (pad, caps) = (values[1].get::<gst::Pad>().ok()?, values[2].get::<gst::Caps>().ok()?);
+                Some((!is_beside_video(&pad, &caps)).to_value())
+            });
+        }
+        let on_unknown = source.clone();
+        decoder.connect("unknown-type", false, move |values| {
+            let caps = values[2].get::<gst::Caps>().ok()?;
+            if has_kind(&caps, &["video/", "image/"]) {
+                on_unknown.unknown.lock().unwrap().get_or_insert(caps.to_string());
+            }
+            None
+        });
         let (on_pad, next, failed) = (source.clone(), next.clone(), watch.clone());
-        decoder.connect_pad_added(move |decoder, pad| on_pad.link(decoder, pad, &next, &failed));
+        decoder.connect_pad_added(move |decoder, pad| {
+            let linked = if pad.current_caps().is_none_or(|caps| has_kind(&caps, &["video/x-raw"])) {
+                on_pad.link(decoder, pad, &next, decoding.upright, &failed)
+            } else {
+                on_pad.measure(pad, &next, &failed)
+            };
+            if let Err(failure) = linked {
+                failed.fail(failure);
+            }
+        });
         let (on_end, failed) = (source.clone(), watch.clone());
         decoder.connect_no_more_pads(move |_| {
             if on_end.pad.upgrade().is_none() {
-                failed.fail(Failure::clip("no video stream"));
+                failed.fail(match on_end.unknown.lock().unwrap().take() {
+                    Some(caps) => Failure::machine(format!("no decoder for {caps}")),
+                    None => Failure::clip("no video stream"),
+                });
             }
         });
         Ok(source)
@@ -122,6 +159,11 @@ impl Source {
     /// A clip in which nobody can seek, or without a stream.
     pub fn on_turn(&self, message: Option<&gst::Message>) -> Result<()> {
         let Some(message) = message else { return self.look_at_demuxer() };
+        if message.type_() == gst::MessageType::Eos {
+            // Some demuxers know the length only when they have read all.
+            self.ask_length();
+            return Ok(());
+        }
         if message.structure().is_none_or(|structure| structure.name() != SEEK) {
             return Ok(());
         }
@@ -132,7 +174,7 @@ impl Source {
             1.0,
             gst::SeekFlags::FLUSH | gst::SeekFlags::KEY_UNIT | gst::SeekFlags::SNAP_BEFORE,
             gst::SeekType::Set,
-            from,
+            gst::ClockTime::from_nseconds(from),
             gst::SeekType::None,
             gst::ClockTime::NONE,
         );
@@ -163,19 +205,33 @@ impl Source {
         });
     }
 
+    /// Links the first stream of frames.
     fn link(
         self: &Arc<Self>,
         decoder: &gst::Element,
         pad: &gst::Pad,
         next: &gst::Element,
+        is_upright: bool,
         watch: &Arc<Watch>,
-    ) {
-        let Some(sink) = next.static_pad("sink").filter(|sink| !sink.is_linked()) else { return };
-        if let Err(error) = pad.link(&sink) {
-            return watch
-                .fail(Failure::machine(format!("{} does not take the frames: {error}", next.name())));
-        }
+    ) -> Result<()> {
+        let Some(sink) = next.static_pad("sink").filter(|sink| !sink.is_linked()) else { return Ok(()) };
+        pad.link(&sink).map_err(|error| {
+            Failure::machine(format!("{} does not take the frames: {error}", next.name()))
+        })?;
         self.pad.set(Some(pad));
+        // The first frame comes behind the tags, and nothing has passed yet.
+        let (source, watch) = (self.clone(), watch.clone());
+        pad.add_probe(gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER, move |pad, _| {
+            let orientation = upright::orientation(pad);
+            source.facts().orientation = orientation;
+            if is_upright
+                && orientation != upright::STORED
+                && let Err(failure) = upright::turn(pad, orientation)
+            {
+                watch.fail(failure);
+            }
+            gst::PadProbeReturn::Remove
+        });
         if self.passage.part.as_ref().is_some_and(|part| part.from.is_some()) {
             let (source, decoder) = (self.clone(), decoder.downgrade());
             let kind = gst::PadProbeType::BLOCK | gst::PadProbeType::BUFFER;
@@ -186,6 +242,48 @@ impl Source {
             Some(gst::PadProbeData::Buffer(buffer)) => source.pass(pad, buffer),
             _ => gst::PadProbeReturn::Ok,
         });
+        Ok(())
+    }
+
+    /// Reads a stream that is not decoded to its end, for its length.
+    fn measure(self: &Arc<Self>, pad: &gst::Pad, next: &gst::Element, watch: &Arc<Watch>) -> Result<()> {
+        let bin = next.parent().and_downcast::<gst::Bin>();
+        let bin = bin.ok_or_else(|| Failure::machine("an element without a bin"))?;
+        let sink =
+            gst::ElementFactory::make("fakesink").property("sync", false).property("async", false).build()?;
+        bin.add(&sink)?;
+        sink.sync_state_with_parent()?;
+        let end = sink.static_pad("sink").ok_or_else(|| Failure::machine("fakesink has no pad"))?;
+        pad.link(&end).map_err(|error| Failure::machine(format!("a stream goes nowhere: {error}")))?;
+        let (source, watch) = (self.clone(), watch.clone());
+        pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+            if let Some(gst::PadProbeData::Buffer(buffer)) = &info.data {
+                source.reach(pad, buffer);
+                watch.count_other();
+            }
+            gst::PadProbeReturn::Ok
+        });
+        Ok(())
+    }
+
+    /// Notes how far a stream has come.
+    fn reach(&self, pad: &gst::Pad, buffer: &gst::BufferRef) {
+        let Some(time) = stream_time(pad, buffer) else { return };
+        let end = time.saturating_add(buffer.duration().unwrap_or_default()).nseconds();
+        let mut facts = self.facts();
+        facts.length.reached = facts.length.reached.max(end);
+    }
+
+    fn ask_length(&self) {
+        let Some(pad) = self.pad.upgrade() else { return };
+        let stated = pad.query_duration::<gst::ClockTime>().map(gst::ClockTime::nseconds);
+        let offset = pad.sticky_event::<gst::event::Segment>(0).and_then(|event| {
+            let segment = event.segment().downcast_ref::<gst::ClockTime>()?.clone();
+            Some(segment.start()?.saturating_sub(segment.time()?).nseconds())
+        });
+        let length = &mut self.facts().length;
+        length.stated = stated.max(length.stated);
+        length.offset = offset.unwrap_or(length.offset);
     }
 
     /// Holds the first frame back, which the flush of the seek throws away, and lets those behind it pass.
@@ -203,12 +301,12 @@ impl Source {
 
     /// Whether a frame goes on.
     fn pass(&self, pad: &gst::Pad, buffer: &gst::Buffer) -> gst::PadProbeReturn {
-        let known = self.facts().stated.is_some();
-        if !known {
-            let stated = pad.query_duration::<gst::ClockTime>();
-            self.facts().stated = stated;
+        let is_known = self.facts().length.stated.is_some();
+        if !is_known {
+            self.ask_length();
         }
-        let time = stream_time(pad, buffer);
+        self.reach(pad, buffer);
+        let time = stream_time(pad, buffer).map(gst::ClockTime::nseconds);
         if let Some(part) = &self.passage.part {
             if part.from.is_some_and(|from| time.is_none_or(|time| time < from)) {
                 return gst::PadProbeReturn::Drop;
@@ -229,6 +327,18 @@ impl Source {
         }
         gst::PadProbeReturn::Ok
     }
+}
+
+/// Whether a pad has sound, text or the like, which is no container any more.
+fn is_beside_video(pad: &gst::Pad, caps: &gst::CapsRef) -> bool {
+    let inner = pad.downcast_ref::<gst::GhostPad>().and_then(GhostPadExt::target);
+    let element = inner.as_ref().unwrap_or(pad).parent_element().and_then(|element| element.factory());
+    element.is_none_or(|factory| factory.name() != "typefind")
+        && has_kind(caps, &["audio/", "text/", "subtitle/", "subpicture/", "closedcaption/", "meta/"])
+}
+
+fn has_kind(caps: &gst::CapsRef, kinds: &[&str]) -> bool {
+    caps.structure(0).is_some_and(|structure| kinds.iter().any(|kind| structure.name().starts_with(kind)))
 }
 
 /// When a frame is due, counted from the start of the clip.

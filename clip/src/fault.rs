@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Whose fault a failure is: the clip's, which stays, or the machine's, which another try may not have.
+//! Whose fault a failure is: the command line's, the clip's, which stays, or the machine's, which another try may not have.
 
 use gst::glib;
 use gst::prelude::*;
@@ -7,6 +7,8 @@ use gst::prelude::*;
 /// Whose fault it is; decides the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
+    /// Exit status 2: the command line asks for something that cannot be.
+    Usage,
     /// Exit status 65: the same on any machine.
     Clip,
     /// Exit status 74: worth another try.
@@ -28,6 +30,11 @@ pub struct Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
+    /// The command line is wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { fault: Fault::Usage, stalled: false, message: message.into() }
+    }
+
     /// The clip cannot be worked on.
     pub fn clip(message: impl Into<String>) -> Self {
         Self { fault: Fault::Clip, stalled: false, message: message.into() }
@@ -61,9 +68,10 @@ impl Failure {
         Self { fault, stalled: false, message: format!("{source}: {error}{details}") }
     }
 
-    /// The exit status: those of `sysexits.h`.
+    /// The exit status: that of a wrong command line as clap has it, the others as in `sysexits.h`.
     pub fn status(&self) -> u8 {
         match self.fault {
+            Fault::Usage => 2,
             Fault::Clip => 65,
             Fault::Machine => 74,
         }
@@ -72,6 +80,7 @@ impl Failure {
     /// The last line of the output.
     pub fn to_json(&self) -> serde_json::Value {
         let fault = match self.fault {
+            Fault::Usage => "usage",
             Fault::Clip => "clip",
             Fault::Machine => "machine",
         };
@@ -87,6 +96,15 @@ fn is_missing(error: &glib::Error) -> bool {
 /// What an element adds in words; the first line only says where in its code.
 fn details(debug: &str) -> Option<&str> {
     debug.trim_end().lines().skip(1).last().map(str::trim)
+}
+
+impl From<superpixel_output::Error> for Failure {
+    fn from(error: superpixel_output::Error) -> Self {
+        match error {
+            superpixel_output::Error::Refused(message) => Self::usage(message),
+            other => Self::machine(other.to_string()),
+        }
+    }
 }
 
 impl From<std::io::Error> for Failure {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use gst::prelude::*;
 use serde_json::{Value, json};
+use superpixel_output::{Folder, Request, clip};
 
 use crate::fault::{Failure, Result};
-use crate::output::Output;
 use crate::session::Session;
-use crate::summary::{self, SCHEMA, Totals};
+use crate::summary::{self, Totals};
 use crate::tables::{self, Column, Table};
 use crate::watch::{self, Watch};
 
@@ -19,26 +19,35 @@ use crate::watch::{self, Watch};
 ///
 /// # Errors
 ///
-/// Parts that are missing or not of one clip; output that cannot be written.
-pub fn run(output: &Path, parts: &[PathBuf], stall: Duration, session: &mut Session) -> Result<Value> {
+/// Parts that are missing or not of one clip; output that overlaps one of them or cannot be written.
+pub fn run(
+    output: &Path,
+    parts: &[PathBuf],
+    force: bool,
+    stall: Duration,
+    session: &mut Session,
+) -> Result<Value> {
+    let inputs: Vec<_> = parts.iter().map(PathBuf::as_path).collect();
+    let request = Request { path: output, inputs: &inputs, force };
+    Folder::check(&request, &clip::LAYOUT)?;
     let summaries = parts.iter().map(|part| summary_of(part)).collect::<Result<Vec<_>>>()?;
     check(&summaries)?;
-    let folder = Output::begin(output)?;
+    let folder = Folder::begin(&request, clip::LAYOUT)?;
     let mut totals = Totals::default();
     let source = summaries[0]["source"].as_str().unwrap_or_default();
-    let schema = SCHEMA.to_string();
+    let schema = clip::SCHEMA.to_string();
     let notes = [("superpixel.schema", schema.as_str()), ("superpixel.source", source)];
-    let mut regions = Table::create(&folder.path("regions.parquet"), tables::REGIONS, &notes)?;
-    let mut adjacency = Table::create(&folder.path("adjacency.parquet"), tables::ADJACENCY, &notes)?;
+    let mut regions = Table::create(&folder.path(clip::REGIONS), tables::REGIONS, &notes)?;
+    let mut adjacency = Table::create(&folder.path(clip::ADJACENCY), tables::ADJACENCY, &notes)?;
     for (part, summary) in parts.iter().zip(&summaries) {
         let before = totals.most_track_id;
-        tables::read(&part.join("regions.parquet"), |mut columns, rows| {
+        tables::read(&part.join(clip::REGIONS), |mut columns, rows| {
             if let Some(Column::Int(ids)) = columns.get_mut(tables::TRACK_ID) {
                 ids.iter_mut().for_each(|id| *id = id.wrapping_add(before.cast_signed()));
             }
             regions.append(columns, rows)
         })?;
-        tables::read(&part.join("adjacency.parquet"), |columns, rows| adjacency.append(columns, rows))?;
+        tables::read(&part.join(clip::ADJACENCY), |columns, rows| adjacency.append(columns, rows))?;
         let own = Totals::from_json(summary)
             .ok_or_else(|| Failure::machine(format!("{}: clip.json is not whole", part.display())))?;
         totals.add(&own)?;
@@ -46,29 +55,31 @@ pub fn run(output: &Path, parts: &[PathBuf], stall: Duration, session: &mut Sess
     if (regions.finish()?, adjacency.finish()?) != (totals.region_rows, totals.adjacency_rows) {
         return Err(Failure::machine("the tables of the parts are not whole"));
     }
-    join_labels(parts, &folder.path("labels.mkv"), totals.frames, stall, session)?;
+    join_labels(parts, &folder.path(clip::LABELS), totals.frames, stall, session)?;
     let seconds: f64 = summaries.iter().filter_map(|summary| summary["seconds"].as_f64()).sum();
     let mut result = summaries.into_iter().next().unwrap_or_default();
     let facts = json!({"part": null, "first_frame_seconds": null, "seconds": seconds, "frames_per_second": totals.frames as f64 / seconds});
     summary::extend(&mut result, facts);
     summary::extend(&mut result, totals.to_json());
-    summary::write(&folder.path("clip.json"), &result)?;
+    std::fs::write(folder.path(clip::SUMMARY), summary::text(&result))?;
     folder.finish()?;
     Ok(result)
 }
 
 fn summary_of(part: &Path) -> Result<Value> {
-    let path = part.join("clip.json");
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
-    Ok(serde_json::from_str(&text)?)
+    let path = part.join(clip::SUMMARY);
+    let text =
+        std::fs::read(&path).map_err(|error| Failure::machine(format!("{}: {error}", path.display())))?;
+    let summary = clip::read(&text).map(Value::Object);
+    summary.ok_or_else(|| Failure::machine(format!("{} is of no clip that is whole", path.display())))
 }
 
 /// Whether these are all parts of one clip in their order.
 fn check(summaries: &[Value]) -> Result<()> {
     for (number, summary) in summaries.iter().enumerate() {
-        let same =
-            ["key", "source", "properties", "version"].iter().all(|name| summary[name] == summaries[0][name]);
+        let same = ["key", "source", "properties", "version", "orientation", "upright"]
+            .iter()
+            .all(|name| summary[name] == summaries[0][name]);
         if !same || summary["part"] != json!(number) || summary["parts"] != json!(summaries.len()) {
             return Err(Failure::machine(format!(
                 "folder {number} is not part {number} of {}",
@@ -97,7 +108,7 @@ fn join_labels(
     gst::Element::link_many([source.upcast_ref(), &muxer, &sink])?;
     let (feed, seen, parts) = (source, watch.clone(), parts.to_owned());
     let feeder = std::thread::spawn(move || {
-        if let Err(failure) = parts.iter().try_for_each(|part| copy(&part.join("labels.mkv"), &feed, &seen)) {
+        if let Err(failure) = parts.iter().try_for_each(|part| copy(&part.join(clip::LABELS), &feed, &seen)) {
             seen.fail(failure);
         }
         let _ = feed.end_of_stream();

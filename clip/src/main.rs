@@ -9,13 +9,14 @@ mod cuts;
 mod decode;
 mod fault;
 mod join;
-mod output;
 mod properties;
 mod recorder;
 mod serve;
 mod session;
+mod signals;
 mod summary;
 mod tables;
+mod upright;
 mod watch;
 
 use std::ffi::OsString;
@@ -25,14 +26,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
+use superpixel_output::{NewFile, Request};
 
-use crate::cuts::Parts;
 use crate::decode::Decoding;
-use crate::fault::{Failure, Result};
+use crate::fault::{Failure, Fault, Result};
 use crate::session::Session;
-
-/// Exit status of a wrong command line, as clap has it.
-const USAGE: u8 = 2;
 
 /// Words that begin another command line than a file does; a file of such a name is ./NAME.
 const TOOLS: [&str; 4] = ["check", "cuts", "join", "serve"];
@@ -63,6 +61,8 @@ enum Tool {
         #[arg(long, default_value_t = 60.0, value_parser = seconds)]
         least: f64,
         #[command(flatten)]
+        replace: Replace,
+        #[command(flatten)]
         common: CommonArgs,
     },
     /// Joins the folders of all parts to that of the clip
@@ -72,6 +72,8 @@ enum Tool {
         /// Folders of all parts in their order
         #[arg(required = true)]
         parts: Vec<PathBuf>,
+        #[command(flatten)]
+        replace: Replace,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -86,7 +88,8 @@ enum Tool {
 /// What there is to know of `serve`.
 const SERVE: &str = "\
 The arguments are those of one run of this program, with or without cuts, join or check. Every line of the output has the job's id.
-A job that fails is the last: the process ends with its exit status, and another one has to do the rest.";
+A job that fails is the last: the process ends with its exit status, and another one has to do the rest.
+A byte of a name that is not UTF-8 is the escape \\udc80 to \\udcff, as json.dumps(os.fsdecode(name)) of Python has it.";
 
 /// Turns a video file into superpixels: label maps as FFV1, regions and adjacency as Parquet
 #[derive(Parser)]
@@ -108,7 +111,7 @@ struct Convert {
     key: Option<String>,
     /// Name of the video for the field `source` of clip.json, where it is not its path
     #[arg(long)]
-    source: Option<String>,
+    source: Option<OsString>,
     /// List of parts from the command cuts: starts anew with each
     #[arg(long, value_name = "FILE")]
     cuts: Option<PathBuf>,
@@ -116,7 +119,16 @@ struct Convert {
     #[arg(long, requires = "cuts", value_name = "NUMBER")]
     part: Option<usize>,
     #[command(flatten)]
+    replace: Replace,
+    #[command(flatten)]
     common: CommonArgs,
+}
+
+#[derive(Args)]
+struct Replace {
+    /// Replace files of this program's names in an output that it did not make; other files stay
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Args)]
@@ -127,6 +139,9 @@ struct CommonArgs {
     /// Never decode with the hardware
     #[arg(long)]
     software_decoder: bool,
+    /// Leave frames as they are stored, where the clip says that they are to be turned
+    #[arg(long)]
+    no_autorotate: bool,
     /// Threads of the decoder and, unless given as a property, of the CPU backend; 0 = all cores
     #[arg(long, default_value_t = 0)]
     threads: u32,
@@ -143,7 +158,7 @@ struct Tie {
 
 impl CommonArgs {
     fn decoding(&self) -> Decoding {
-        Decoding { threads: self.threads, hardware: !self.software_decoder }
+        Decoding { threads: self.threads, hardware: !self.software_decoder, upright: !self.no_autorotate }
     }
 
     fn stall(&self) -> Duration {
@@ -202,12 +217,13 @@ impl Command {
     fn run(self, session: &mut Session) -> Result<End> {
         match self {
             Self::Convert(args) => convert(&args, session),
-            Self::Tool(Tool::Check { properties }) => Ok(check(&properties)),
-            Self::Tool(Tool::Cuts { input, output, least, common }) => {
-                find_cuts(&input, &output, least, &common, session)
+            Self::Tool(Tool::Check { properties }) => check(&properties),
+            Self::Tool(Tool::Cuts { input, output, least, replace, common }) => {
+                let request = Request { path: &output, inputs: &[&input], force: replace.force };
+                find_cuts(&input, &request, least, &common, session)
             }
-            Self::Tool(Tool::Join { output, parts, common }) => {
-                join::run(&output, &parts, common.stall(), session).map(End::Done)
+            Self::Tool(Tool::Join { output, parts, replace, common }) => {
+                join::run(&output, &parts, replace.force, common.stall(), session).map(End::Done)
             }
             Self::Tool(Tool::Serve { .. }) => serve::run(std::io::stdin().lock(), session, do_job),
         }
@@ -217,30 +233,30 @@ impl Command {
 /// How it ended.
 enum End {
     Done(Value),
-    Usage(String),
     /// There are no more jobs.
     Served,
 }
 
 fn convert(args: &Convert, session: &mut Session) -> Result<End> {
-    let Convert { input, output, properties, key, source, cuts, part, common } = args;
+    let Convert { input, output, properties, key, source, cuts, part, replace, common } = args;
     let mut words = properties.clone();
     if common.threads > 0 && !words.iter().any(|word| word.starts_with("threads=")) {
         words.push(format!("threads={}", common.threads));
     }
-    let superpixel = match properties::make(&words) {
-        Ok(made) => made,
-        Err(message) => return Ok(End::Usage(message)),
-    };
-    let parts = cuts.as_ref().map(|path| Parts::read(path)).transpose()?.map(|parts| (parts, *part));
+    let superpixel = properties::make_checked(&words)?;
+    let parts = cuts.as_ref().map(|path| cuts::read(path)).transpose()?.map(|parts| (parts, *part));
+    // The tables and clip.json are UTF-8: bytes of a name that are not become U+FFFD.
+    let source = source.as_deref().unwrap_or(input.as_os_str()).to_string_lossy();
     let job = convert::Job {
         input,
         output,
+        cuts: cuts.as_deref(),
+        force: replace.force,
         superpixel,
         decoding: common.decoding(),
         stall: common.stall(),
         key: key.as_deref(),
-        source: source.clone().unwrap_or_else(|| input.to_string_lossy().into_owned()),
+        source: source.into_owned(),
         parts,
     };
     convert::run(job, session).map(End::Done)
@@ -248,42 +264,43 @@ fn convert(args: &Convert, session: &mut Session) -> Result<End> {
 
 fn find_cuts(
     input: &Path,
-    output: &Path,
+    output: &Request<'_>,
     least: f64,
     common: &CommonArgs,
     session: &mut Session,
 ) -> Result<End> {
     let least = Duration::from_secs_f64(least);
+    let file = NewFile::begin(output, cuts::is_list)?;
     let parts = cuts::find(input, common.decoding(), common.stall(), least, session)?.to_json();
-    summary::write(output, &parts)?;
+    std::fs::write(file.path(), summary::text(&parts))?;
+    file.finish()?;
     Ok(End::Done(parts))
 }
 
-fn check(words: &[String]) -> End {
-    match properties::make(words) {
-        Ok((superpixel, given)) => End::Done(json!({
-            "version": convert::version(&superpixel),
-            "properties": given.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        })),
-        Err(message) => End::Usage(message),
-    }
+fn check(words: &[String]) -> Result<End> {
+    let (superpixel, given) = properties::make_checked(words)?;
+    Ok(End::Done(json!({
+        "version": convert::version(&superpixel),
+        "properties": given.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+    })))
 }
 
 /// Does a job of `serve`.
 fn do_job(words: Vec<OsString>, session: &mut Session) -> Result<End> {
     match Command::parse(words) {
-        Ok(Command::Tool(Tool::Serve { .. })) => Ok(End::Usage("a job cannot serve".to_owned())),
+        Ok(Command::Tool(Tool::Serve { .. })) => Err(Failure::usage("a job cannot serve")),
         Ok(command) if command.parent().is_some() => {
-            Ok(End::Usage("--parent belongs to serve, not to a job".to_owned()))
+            Err(Failure::usage("--parent belongs to serve, not to a job"))
         }
         Ok(command) => command.run(session),
-        Err(error) => Ok(End::Usage(error.to_string())),
+        Err(error) => Err(Failure::usage(error.to_string())),
     }
 }
 
 /// Starts GStreamer with the elements, tied to the parent where that is asked for.
 fn start(parent: Option<i32>) -> Result<()> {
     follow(parent)?;
+    signals::watch()?;
     gst::init().map_err(|error| Failure::machine(error.to_string()))?;
     Ok(gstsuperpixel::plugin_register_static()?)
 }
@@ -297,11 +314,10 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(End::Served) => ExitCode::SUCCESS,
-        Ok(End::Usage(message)) => {
-            eprintln!("superpixel-clip: {message}");
-            ExitCode::from(USAGE)
-        }
         Err(failure) => {
+            if failure.fault == Fault::Usage {
+                eprintln!("superpixel-clip: {}", failure.message);
+            }
             session.say(failure.to_json());
             ExitCode::from(failure.status())
         }

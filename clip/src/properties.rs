@@ -3,6 +3,9 @@
 
 use gst::glib::{self, ParamFlags};
 use gst::prelude::*;
+use gstsuperpixel::algo::Algorithm;
+
+use crate::fault::Failure;
 
 /// What this program sets itself, and to what: the tables need it, and nobody sees what is drawn.
 const OWN: [(&str, &str); 5] = [
@@ -15,6 +18,65 @@ const OWN: [(&str, &str); 5] = [
 
 /// A name with its value, in the element's own words.
 pub type Property = (String, String);
+
+/// Side of the picture on which properties are tried, in px.
+const TRIAL_SIDE: i32 = 32;
+/// Longest time for that.
+const TRIAL_TIME: gst::ClockTime = gst::ClockTime::from_seconds(60);
+
+/// As [`make`], for properties that the user gave: the element has also segmented a small frame with them, so values that exclude
+/// each other are found before a clip is opened, on any machine.
+///
+/// # Errors
+///
+/// A wrong command line; an element that is missing.
+pub fn make_checked(words: &[String]) -> crate::fault::Result<(gst::Element, Vec<Property>)> {
+    let made = make(words).map_err(Failure::usage)?;
+    try_out(words)?;
+    Ok(made)
+}
+
+/// Segments a small frame on the CPU. Devices are left alone: that one is missing is no fault of the command line.
+fn try_out(words: &[String]) -> crate::fault::Result<()> {
+    let (trial, given) = make(words).map_err(Failure::usage)?;
+    let value = |name: &str| given.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+    let algorithm = value("algo").and_then(|name| name.parse::<Algorithm>().ok());
+    if value("backend") == Some("cuda") && algorithm.is_some_and(|algorithm| !algorithm.capabilities().cuda) {
+        let name = value("algo").unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "backend=cuda: algo={name} runs on the CPU only; set backend=cpu or auto"
+        )));
+    }
+    trial.set_property_from_str("backend", "cpu");
+    trial.set_property("threads", 1u32);
+    let caps = gst::Caps::builder("video/x-raw")
+        .field("format", "RGB")
+        .field("width", TRIAL_SIDE)
+        .field("height", TRIAL_SIDE)
+        .field("framerate", gst::Fraction::new(1, 1))
+        .build();
+    let source = gst_app::AppSrc::builder().caps(&caps).format(gst::Format::Time).build();
+    let sink = gst::ElementFactory::make("fakesink").property("sync", false).build()?;
+    let pipeline = gst::Pipeline::new();
+    pipeline.add_many([source.upcast_ref(), &trial, &sink])?;
+    gst::Element::link_many([source.upcast_ref(), &trial, &sink])?;
+    let bus = pipeline.bus().ok_or_else(|| Failure::machine("a pipeline without a bus"))?;
+    // The reason of a failure is on the bus.
+    let _ = pipeline.set_state(gst::State::Playing);
+    let mut frame = gst::Buffer::from_mut_slice(vec![0u8; 3 * (TRIAL_SIDE * TRIAL_SIDE) as usize]);
+    if let Some(frame) = frame.get_mut() {
+        frame.set_pts(gst::ClockTime::ZERO);
+    }
+    let _ = source.push_buffer(frame).and_then(|_| source.end_of_stream());
+    let end = bus.timed_pop_filtered(TRIAL_TIME, &[gst::MessageType::Error, gst::MessageType::Eos]);
+    let result = match end.as_ref().map(|message| message.view()) {
+        Some(gst::MessageView::Eos(_)) => Ok(()),
+        Some(gst::MessageView::Error(error)) => Err(Failure::usage(Failure::of_pipeline(error).message)),
+        _ => Err(Failure::machine("superpixel does not answer")),
+    };
+    pipeline.set_state(gst::State::Null).map_err(|error| Failure::machine(error.to_string()))?;
+    result
+}
 
 /// The element with the properties that were asked for, and these in the order of their names.
 ///

@@ -1,60 +1,47 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Many runs in one process, one after the other, until one of them fails.
 //!
-//! Who fails may leave threads that hang and decoders in disorder, so it is the last: the process ends as a run by itself would.
+//! A run that fails may leave threads that hang and decoders in disorder, so it is the last: the process ends as a run by itself would.
 
 use std::ffi::OsString;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use superpixel_output::job::{self, Job};
 
 use crate::End;
 use crate::fault::{Failure, Result};
 use crate::session::Session;
 
-/// A job of one line: what it is called, and its command line.
-struct Job {
-    id: Value,
-    words: Vec<OsString>,
-}
-
-impl Job {
-    fn read(line: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(line).ok()?;
-        let words: Option<_> =
-            value["arguments"].as_array()?.iter().map(|word| word.as_str().map(OsString::from)).collect();
-        Some(Self { id: value.get("id")?.clone(), words: words? })
-    }
-}
-
 /// Does the jobs of all lines, or up to one that fails.
 ///
 /// # Errors
 ///
-/// That of the job that failed; lines that cannot be read.
+/// That of the job that failed; a line that is no job; lines that cannot be read.
 pub fn run(
-    lines: impl BufRead,
+    mut lines: impl BufRead,
     session: &mut Session,
     mut perform: impl FnMut(Vec<OsString>, &mut Session) -> Result<End>,
 ) -> Result<End> {
-    for line in lines.lines() {
-        let line = line.map_err(|error| Failure::machine(format!("standard input: {error}")))?;
-        let job = Job::read(&line);
-        session.begin(job.as_ref().map_or(Value::Null, |job| job.id.clone()));
-        let end = match job {
-            Some(job) => perform(job.words, session)?,
-            None => {
-                End::Usage(format!("not a job, which is {{\"id\": ANY, \"arguments\": [TEXT, ...]}}: {line}"))
-            }
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = lines.by_ref().take(job::MOST as u64 + 1).read_until(b'\n', &mut line);
+        if read.map_err(|error| Failure::machine(format!("standard input: {error}")))? == 0 {
+            return Ok(End::Served);
+        }
+        let read = match line.strip_suffix(b"\n").unwrap_or(&line) {
+            long if long.len() >= job::MOST => Err(format!("longer than {} bytes", job::MOST)),
+            line => Job::read(line),
         };
-        match end {
-            End::Done(result) => session.say_done(result),
-            End::Usage(message) => {
-                session.say(json!({"event": "failed", "fault": "usage", "stalled": false, "error": message}));
-                return Ok(End::Usage(message));
-            }
-            End::Served => {}
+        session.begin(read.as_ref().map_or(Value::Null, |job| job.id.clone()));
+        let job = read.map_err(|reason| {
+            Failure::usage(format!(
+                "not a job, which is {{\"id\": ANY, \"arguments\": [TEXT, ...]}}: {reason}"
+            ))
+        })?;
+        if let End::Done(result) = perform(job.words, session)? {
+            session.say_done(result);
         }
     }
-    Ok(End::Served)
 }

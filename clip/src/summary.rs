@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What is said of a clip as a whole: `clip.json`, the last file of its folder.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::fault::{Failure, Result};
 
-/// Version of the layout of all files of a clip.
-pub const SCHEMA: u32 = 1;
 /// A clip is short where less than this part of its stated length has come.
 const WHOLE: f64 = 0.95;
+/// A stated length counts from time 0 unless that gave more than this part of it.
+const LARGEST: f64 = 1.05;
 
 /// Sums over the frames of a clip or of a part.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -105,12 +102,35 @@ impl Totals {
     }
 }
 
-/// Adds what the container says of the length, and whether the frames cover it.
-pub fn add_coverage(summary: &mut Value, totals: &Totals, stated: Option<gst::ClockTime>) {
-    let covered = totals.begin_ns.zip(totals.end_ns).map(|(begin, end)| end.saturating_sub(begin));
-    let coverage = covered.zip(stated.filter(|stated| !stated.is_zero()));
-    let coverage = coverage.map(|(covered, stated)| covered as f64 / stated.nseconds() as f64);
-    summary["stated_ns"] = json!(stated.map(gst::ClockTime::nseconds));
+/// The length of a clip: what its container says, and how far its streams went, in ns of stream time.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Length {
+    /// What the container states.
+    pub stated: Option<u64>,
+    /// When the last buffer of any stream ends. A picture that begins late or ends before the sound is no gap.
+    pub reached: u64,
+    /// Time in the container of the clip's start.
+    pub offset: u64,
+}
+
+impl Length {
+    /// The part of the stated length that is there, 0 to 1; `None` where the container states none.
+    ///
+    /// Matroska counts its length from time 0 even where a clip begins later; transport streams count from their first clock, and
+    /// not to the end of the last frame.
+    fn coverage(&self) -> Option<f64> {
+        let stated = self.stated.filter(|stated| *stated > 0)? as f64;
+        let [from_start, from_zero] =
+            [self.reached, self.reached.saturating_add(self.offset)].map(|end| end as f64 / stated);
+        let covered = if from_zero <= LARGEST { from_zero } else { from_start };
+        Some(covered.min(1.0))
+    }
+}
+
+/// Adds what the container says of the length, and whether the streams cover it.
+pub fn add_coverage(summary: &mut Value, length: &Length) {
+    let coverage = length.coverage();
+    summary["stated_ns"] = json!(length.stated);
     summary["coverage"] = json!(coverage);
     summary["short"] = json!(coverage.is_some_and(|coverage| coverage < WHOLE));
 }
@@ -122,11 +142,31 @@ pub fn extend(summary: &mut Value, more: Value) {
     }
 }
 
-/// Writes `clip.json`.
-///
-/// # Errors
-///
-/// The file cannot be written.
-pub fn write(path: &Path, summary: &Value) -> Result<()> {
-    Ok(fs::write(path, serde_json::to_string_pretty(summary)? + "\n")?)
+/// The content of a file of JSON.
+pub fn text(summary: &Value) -> String {
+    format!("{summary:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coverage_is_of_what_is_there() {
+        // In tenths of a second.
+        let of = |stated: u64, reached: u64, offset: u64| {
+            let [stated, reached, offset] = [stated, reached, offset].map(|time| time * 100_000_000);
+            Length { stated: Some(stated), reached, offset }.coverage().unwrap()
+        };
+        assert_eq!(of(100, 100, 0), 1.0);
+        assert_eq!(of(100, 50, 0), 0.5);
+        // Matroska that begins at 5 s: whole, and cut in the middle.
+        assert_eq!(of(150, 100, 50), 1.0);
+        assert!(of(150, 50, 50) < WHOLE);
+        // The same with a muxer that leaves the start out of the length.
+        assert_eq!(of(100, 100, 50), 1.0);
+        // A transport stream at 1000 s whose last clock stands before the end of the last frame.
+        assert_eq!(of(31, 40, 10_000), 1.0);
+        assert_eq!(Length { stated: Some(0), reached: 1, offset: 0 }.coverage(), None);
+    }
 }

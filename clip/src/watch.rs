@@ -21,6 +21,7 @@ const STOP: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Watch {
     frames: AtomicU64,
+    others: AtomicU64,
     first: OnceLock<Instant>,
     failure: Mutex<Option<Failure>>,
 }
@@ -30,6 +31,15 @@ impl Watch {
     pub fn count(&self) {
         self.first.get_or_init(Instant::now);
         self.frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a buffer of another stream, which shows that the clip is still being read.
+    pub fn count_other(&self) {
+        self.others.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn steps(&self) -> u64 {
+        self.frames() + self.others.load(Ordering::Relaxed)
     }
 
     /// Frames that are done.
@@ -97,7 +107,7 @@ fn play(
 ) -> Result<()> {
     let bus = pipeline.bus().ok_or_else(|| Failure::machine("a pipeline without a bus"))?;
     let began = Instant::now();
-    let (mut frames, mut last_frame, mut last_report) = (0, began, began);
+    let (mut steps, mut last_step, mut last_report) = (0, began, began);
     if pipeline.set_state(gst::State::Playing).is_err() {
         // The reason is on the bus.
         let error = bus.pop_filtered(&[gst::MessageType::Error]);
@@ -123,15 +133,16 @@ fn play(
         }
         watch.failure()?;
         let now = Instant::now();
-        let done = watch.frames();
-        if done != frames {
-            (frames, last_frame) = (done, now);
-        } else if now - last_frame > stall {
+        let done = watch.steps();
+        if done != steps {
+            (steps, last_step) = (done, now);
+        } else if now - last_step > stall {
             return Err(Failure::stall(stall.as_secs_f64()));
         }
         if now - last_report >= REPORT {
             last_report = now;
             let seconds = (now - began).as_secs_f64();
+            let frames = watch.frames();
             session.say(serde_json::json!({"event": "progress", "frames": frames, "seconds": seconds}));
         }
     }

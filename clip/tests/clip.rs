@@ -6,7 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Folder, buffers, bundled, label_maps, program, scenes, wait_until};
+use common::{Folder, buffers, bundled, done, label_maps, program, run, scenes, wait_until};
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::regions::{Motion, Neighbor, Region};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -14,24 +14,6 @@ use parquet::record::{Field, Row};
 use serde_json::Value;
 
 const SETTINGS: [&str; 3] = ["superpixel-size=40", "merge=1.5", "threads=2"];
-
-/// The last line of the output, with the exit status.
-fn run(words: &[&str]) -> (i32, Value) {
-    let output = program(words);
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (last, progress) = lines.split_last().unwrap_or_else(|| {
-        panic!("{words:?} says nothing: {}", String::from_utf8_lossy(&output.stderr));
-    });
-    assert!(progress.iter().all(|line| line["event"] == "progress"), "{text}");
-    (output.status.code().unwrap(), last.clone())
-}
-
-fn done(words: &[&str]) -> Value {
-    let (status, last) = run(words);
-    assert_eq!((status, &last["event"]), (0, &"done".into()), "{words:?}: {last}");
-    last
-}
 
 fn rows(path: &Path) -> Vec<Row> {
     let reader = SerializedFileReader::try_from(path).unwrap();
@@ -193,7 +175,7 @@ fn faults_are_told_apart() {
     assert!(said["coverage"].as_f64().unwrap() < 0.9);
     assert_eq!(folder.names(), ["clip.mkv", "empty.mp4", "garbage.mp4", "half.mkv", "out"]);
     // A folder that cannot be made.
-    let (status, said) = run(&[&input, &folder.text("clip.mkv/out")]);
+    let (status, said) = run(&[&input, &folder.text("empty.mp4/out")]);
     assert_eq!((status, &said["fault"]), (74, &"machine".into()), "{said}");
     // A clip again, into the same folder.
     let said = done(&[&input, &out, "superpixel-size=30"]);
@@ -232,6 +214,23 @@ fn properties_are_those_of_the_element() {
         assert_eq!(output.status.code(), Some(2), "{word}");
         assert!(said.contains(answer), "{word}: {said}");
     }
+    // Values that exclude each other: the run says what the check says, and that another try is in vain.
+    let folder = Folder::new("pairs");
+    for (words, answer) in [
+        (["regions=5", "merge=2"], "merge"),
+        (["merge=2", "regions=5"], "merge"),
+        (["backend=cuda", "algo=snic"], "CPU"),
+    ] {
+        let out = folder.text("out");
+        for words in [vec!["check", words[0], words[1]], vec![&bundled(), &out, words[0], words[1]]] {
+            let (status, said) = run(&words);
+            assert_eq!((status, &said["fault"]), (2, &"usage".into()), "{words:?}: {said}");
+            assert!(said["error"].as_str().unwrap().contains(answer), "{words:?}: {said}");
+        }
+    }
+    assert!(folder.names().is_empty());
+    // No device here is no fault of the words.
+    done(&["check", "backend=cuda", "algo=slic"]);
 }
 
 #[cfg(target_os = "linux")]

@@ -4,7 +4,8 @@
 
 Copies of CLIP are worked on, as many for each task, on the CPU (with no device in sight) or on devices. --per-process 64,1 does so with
 processes that do many clips, then with one for each clip. --devices 2 measures one device and then two, each with so many tasks. Prints
-tables in Markdown, and writes them with all figures into the folder OUT (.), as measure.md and measure.json. `first frame` is the time
+tables in Markdown, and writes them with all figures into the folder OUT (.), as measure.md and measure.json; files of these names that
+it has not made stay. `first frame` is the time
 from the start of a process to its first frame, and from that of a later clip to the clip's first, in seconds, the medians. Needs
 superpixel-clip in PATH or after --program; no network, and nothing beside Python 3.10.
 """
@@ -23,6 +24,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from superpixel_corpus.output import Refused, check_apart, check_target, parse_object, write_file
+
+# The first line of measure.md, by which it is known as made here; measure.json says so in a field.
+MARK = "<!-- made by measure.py -->"
 CORPUS = Path(__file__).resolve().parent / "corpus.py"
 
 
@@ -38,7 +43,9 @@ def measure(args: argparse.Namespace, tasks: int, devices: list[str], per_proces
             source.mkdir()
             for copy in range(tasks * copies):
                 shutil.copy(args.clip, source / f"{copy}{args.clip.suffix}")
-            call(args, {}, "plan", source, destination, "--set", backend, *(f"--set={word}" for word in args.set)).communicate()
+            call(
+                args, {}, "plan", source, destination, "--set", backend, *(f"--set={word}" for word in args.set)
+            ).communicate()
         start = time.monotonic()
         for number, device in enumerate(places):
             # Hides devices from decoders, too.
@@ -78,12 +85,25 @@ def call(args: argparse.Namespace, environment: dict[str, str], *words: object) 
 
 def first_frame(reports: list[dict], name: str) -> float | None:
     """Seconds to the first frame, on the device that took longest."""
-    return max((report["first_frame_seconds"][name] for report in reports if name in report["first_frame_seconds"]), default=None)
+    return max(
+        (report["first_frame_seconds"][name] for report in reports if name in report["first_frame_seconds"]),
+        default=None,
+    )
 
 
 def table(rows: list[dict]) -> str:
     """Rows of one place as Markdown: how far from linear they are, and what more devices give."""
-    heads = ["tasks", "devices", "clips a process", "frames/s", "of linear", "times one device", "first frame", "backend", "decoder"]
+    heads = [
+        "tasks",
+        "devices",
+        "clips a process",
+        "frames/s",
+        "of linear",
+        "times one device",
+        "first frame",
+        "backend",
+        "decoder",
+    ]
     lines = ["| " + " | ".join(heads) + " |", "|--:|--:|--:|--:|--:|--:|---|---|---|"]
     ones = {(row["per_process"], row["tasks"]): row["frames_per_second"] for row in rows if row["devices"] <= 1}
     for row in rows:
@@ -95,6 +115,23 @@ def table(rows: list[dict]) -> str:
         facts = (row["tasks"], row["devices"] or "-", row["per_process"], rate, f"{share:.2f}", gain, first)
         lines.append("| " + " | ".join(map(str, (*facts, row["backend"], row["decoder"]))) + " |")
     return "\n".join(lines)
+
+
+def is_ours(content: bytes) -> bool:
+    """Whether a file is the result of an earlier measurement."""
+    return content.startswith(MARK.encode()) or (parse_object(content) or {}).get("made_by") == "measure.py"
+
+
+def check_places(args: argparse.Namespace, results: list[Path]) -> None:
+    """Raises Refused, before hours of measuring, where the results cannot be written by the rule for all programs."""
+    if not args.clip.is_file():
+        raise Refused(f"{args.clip} is no file")
+    for folder in (results[0].parent, *([Path(args.scratch)] if args.scratch else [])):
+        if not folder.is_dir():
+            raise Refused(f"{folder} is no folder")
+    check_apart([args.clip], results)
+    for path in results:
+        check_target(path, is_ours, args.force)
 
 
 def numbers(text: str) -> list[int]:
@@ -109,15 +146,23 @@ def main() -> int:
     parser.add_argument("--cpu-tasks", type=numbers, default="1,2,4,8")
     parser.add_argument("--gpu-tasks", type=numbers, default="", help="tasks on each device, for instance 1,2,4,8")
     parser.add_argument("--devices", type=int, default=1, help="how many devices (%(default)s)")
-    parser.add_argument("--per-process", type=numbers, default="64,1", help="clips of a process, one after the other (%(default)s)")
+    parser.add_argument(
+        "--per-process", type=numbers, default="64,1", help="clips of a process, one after the other (%(default)s)"
+    )
     parser.add_argument("--copies", type=int, default=8, help="clips for each task of a device (%(default)s)")
     parser.add_argument("--cpu-copies", type=int, default=2, help="clips for each task of the CPU (%(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="PROPERTY=VALUE")
     parser.add_argument("--program")
     parser.add_argument("--scratch", help="folder for copies and output, which a memory disk keeps out of the figures")
+    parser.add_argument("--force", action="store_true", help="replace measure.md and measure.json whoever made them")
     args = parser.parse_args()
+    out = Path(os.environ.get("OUT", "."))
+    results = [out / "measure.md", out / "measure.json"]
+    check_places(args, results)
     model = [
-        line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
     ]
     host = {"cores": len(os.sched_getaffinity(0)), "processor": model[0] if model else platform.machine()}
     pieces = [f"{host['processor']}, {host['cores']} cores; {args.clip.name}, {' '.join(args.set) or 'defaults'}"]
@@ -133,11 +178,14 @@ def main() -> int:
         rows += own
     text = "\n\n".join(pieces) + "\n"
     print(text)
-    out = Path(os.environ.get("OUT", "."))
-    (out / "measure.md").write_text(text)
-    (out / "measure.json").write_text(json.dumps({"host": host, "clip": args.clip.name, "rows": rows}, indent=2) + "\n")
+    facts = {"made_by": "measure.py", "host": host, "clip": args.clip.name, "rows": rows}
+    for path, content in zip(results, (f"{MARK}\n{text}", json.dumps(facts, indent=2) + "\n")):
+        write_file(path, content.encode(errors="backslashreplace"), is_ours, args.force)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (Refused, OSError) as error:
+        sys.exit(f"measure.py: {error}")

@@ -12,6 +12,7 @@ corpus.py is the better choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -19,16 +20,81 @@ import numpy as np
 TOGETHER = 64
 
 
+# Ticks of the clock of MPEG streams in a second, and after how many it begins again.
+CLOCK, WRAP = 90_000, 1 << 33
+
+
 def decode(path: str) -> Iterator[tuple[int, np.ndarray]]:
-    """Times in ns, -1 where there is none, and RGB frames (H, W, 3) of a video file, through PyAV on one thread."""
+    """Times in ns and RGB frames (H, W, 3) of a video file, upright, through PyAV on one thread.
+
+    Times count from the start of the clip, the earliest of its streams; -1 where there is none.
+    """
     import av
 
     with av.open(path) as container:
         stream = container.streams.video[0]
         stream.codec_context.thread_count = 1
+        times = Times(stream.time_base, _start(container, stream))
         for frame in container.decode(stream):
-            time = -1 if frame.pts is None else round(frame.pts * frame.time_base * 1_000_000_000)
-            yield time, frame.to_ndarray(format="rgb24")
+            time = times.of(frame.pts, frame.time_base)
+            yield time, upright(frame.to_ndarray(format="rgb24"), _matrix(frame))
+
+
+def _start(container: object, stream: object) -> Fraction | None:
+    """When the clip starts, in seconds of its clock. A container says so in microseconds, a stream exactly."""
+    if container.start_time is None:
+        return None if stream.start_time is None else stream.start_time * stream.time_base
+    start = Fraction(container.start_time, 1_000_000)
+    if stream.start_time is not None and abs(stream.start_time * stream.time_base - start) <= Fraction(1, 1_000_000):
+        return stream.start_time * stream.time_base
+    return start
+
+
+class Times:
+    """Times from the start of a clip, over the ends of a clock of 33 bits.
+
+    Without a `start` the first frame is the start.
+    """
+
+    def __init__(self, base: Fraction | None, start: Fraction | None) -> None:
+        self.start, self.last = start, start
+        self.period = Fraction(WRAP, CLOCK) if base == Fraction(1, CLOCK) else None
+
+    def of(self, pts: int | None, base: Fraction | None) -> int:
+        """The time in ns of a frame with this stamp; -1 where it has none."""
+        if pts is None or base is None:
+            return -1
+        time = pts * base
+        if self.start is None:
+            self.start = self.last = time
+        if self.period is not None:
+            # The nearest one to the frame before, of all that have this stamp.
+            time += round((self.last - time) / self.period) * self.period
+        self.last = time
+        return max(round((time - self.start) * 1_000_000_000), 0)
+
+
+def _matrix(frame: object) -> tuple[int, int, int, int] | None:
+    """The part of a frame's display matrix that turns and mirrors: x' = a x + c y, y' = b x + d y."""
+    for data in frame.side_data:
+        if data.type.name == "DISPLAYMATRIX":
+            a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()
+            return a, b, c, d
+    return None
+
+
+def upright(image: np.ndarray, matrix: tuple[int, int, int, int] | None) -> np.ndarray:
+    """Turns and mirrors an image (H, W, C) as its display matrix says; other than quarter turns leave it as it is."""
+    if matrix is None:
+        return image
+    a, b, c, d = matrix
+    if a and d and not b and not c:
+        right, down = a, d
+    elif b and c and not a and not d:
+        image, right, down = image.swapaxes(0, 1), c, b
+    else:
+        return image
+    return np.ascontiguousarray(image[:: 1 if down > 0 else -1, :: 1 if right > 0 else -1])
 
 
 class SuperpixelStage:
@@ -55,7 +121,10 @@ class SuperpixelStage:
                 yield {"path": np.full(len(rows["frame"]), path, object), **rows}
 
     def rows(self, frames: Iterable[tuple[int, np.ndarray]]) -> Iterator[dict[str, np.ndarray]]:
-        """The columns of `regions.parquet` for the frames of one clip, of several frames at a time. Identities start at 1."""
+        """The columns of `regions.parquet` for the frames of one clip, of several frames at a time.
+
+        Identities start at 1.
+        """
         self.segmenter.reset()
         first = self.segmenter.next_id - 1
         waiting = []

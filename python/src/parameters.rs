@@ -20,6 +20,11 @@ const COLOR_SPACES: [(&str, ColorSpace); 4] = [
     ("xyz-gslicr", ColorSpace::XyzGslicr),
     ("rgb", ColorSpace::Rgb),
 ];
+/// Superpixels that the functions ask for where nobody does, as scikit-image has it.
+pub const N_SEGMENTS: u32 = 100;
+/// Superpixels of which a region is made at least, where their number is asked for.
+const FINER: u32 = 3;
+
 const RULES: [(&str, merge::Rule); 2] = [("mutual", merge::Rule::Mutual), ("either", merge::Rule::Either)];
 
 /// The name of a parameter of the library.
@@ -99,6 +104,18 @@ pub fn algorithm(name: &Bound<'_, PyAny>) -> PyResult<Algorithm> {
 /// The library's defaults for an algorithm.
 pub fn params(algorithm: Algorithm) -> Params {
     Params { algorithm: AllParams::default().of(algorithm), ..Params::default() }
+}
+
+/// What a frame is segmented with, from what is set: as many superpixels as regions can be made of. Functions and `Segmenter` have
+/// this rule in common. [`N_SEGMENTS`] or fewer leave the number to the library, since functions ask for these unasked.
+pub fn with_enough_superpixels(params: &Params) -> Params {
+    let (asked, regions) = (params.superpixels, params.hierarchy.regions);
+    let superpixels = match asked {
+        _ if regions == 0 => asked,
+        0..=N_SEGMENTS => 0,
+        _ => asked.max(FINER * regions),
+    };
+    Params { superpixels, ..params.clone() }
 }
 
 /// Names of the parameters that an algorithm takes.

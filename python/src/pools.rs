@@ -20,7 +20,7 @@ const MOST: usize = 4;
 
 static POOLS: Mutex<Vec<Pool>> = Mutex::new(Vec::new());
 
-/// A pool of so many threads, 0 for one a core, in this process.
+/// A pool of so many threads, at most one a core and 0 for as many, in this process.
 ///
 /// A fork from Python holds the interpreter's lock, and so does whoever holds the lock here: a child never finds it locked.
 pub fn pool(py: Python<'_>, threads: u32) -> PyResult<Cpu> {
@@ -29,7 +29,7 @@ pub fn pool(py: Python<'_>, threads: u32) -> PyResult<Cpu> {
     if let Some(found) = pools.iter().find(|pool| pool.process == process && pool.threads == threads) {
         return Ok(found.cpu.clone());
     }
-    let cpu = Cpu::new(threads).map_err(exception)?;
+    let cpu = Cpu::within_machine(threads).map_err(exception)?;
     // Those of a parent process stay: their threads are not here to be ended.
     if pools.iter().filter(|pool| pool.process == process).count() >= MOST
         && let Some(oldest) = pools.iter().position(|pool| pool.process == process)

@@ -37,7 +37,7 @@ use crate::tables;
 /// order : {"rgb", "bgr"}
 ///     Order of the channels; OpenCV has "bgr".
 /// threads : int
-///     Threads, 0 to 1024; 0 is one for each core. The result is the same.
+///     Threads, 0 to 1024, of which at most one a core is made; 0 is one for each core. The result is the same.
 /// regions : bool
 ///     Measure `regions` and, with `temporal`, `motion` of every frame. Takes time.
 /// neighbors : bool
@@ -49,11 +49,11 @@ use crate::tables;
 /// temporal_inertia : float
 ///     How strongly a pixel keeps its region, 0 to 0.9.
 /// n_segments : int, optional
-///     Wanted number of superpixels, about; 0 leaves it to `superpixel_size`.
+///     Wanted number of superpixels, about; 0, the default, leaves it to `superpixel_size`, where the functions ask for 100.
 /// superpixel_size : int, optional
 ///     Grid step in px, 4 to 1024, instead of `n_segments`.
 /// levels : bool
-///     Also find `merges`: what would be merged next, down to one region.
+///     Also find `merges`: what of the regions, refined where that is asked for, would be merged next, down to one.
 /// **parameters
 ///     What the algorithm takes, with the names and defaults of its function: see `slic`, `lsc`, `quickshift` and `snic`.
 ///
@@ -66,8 +66,8 @@ use crate::tables;
 ///
 /// Notes
 /// -----
-/// Without `temporal` every frame is independent, and its labels are those of the function of the same name. Frames may change
-/// their size and channels; identities then go on with new numbers.
+/// Without `temporal` every frame is independent, and its labels are those of the function of the same name with the same values.
+/// Frames may change their size and channels; identities then go on with new numbers.
 ///
 /// A Segmenter belongs to one thread at a time; calls let other threads of Python run. After a fork the child has to make its
 /// own. It cannot be pickled.
@@ -317,8 +317,8 @@ impl Segmenter {
     /// Notes
     /// -----
     /// Track ids last if only these change: `compactness`, `iterations`, `adaptive`, `ratio`, `sigma`, `color_scale`,
-    /// `temporal_inertia`, and of merging all but whether there is any. With others the next frame starts anew, with track
-    /// ids that have not been given before.
+    /// `temporal_inertia`, and of merging all but whether there is any, as long as the superpixels are enough for `n_regions`. With
+    /// others the next frame starts anew, with track ids that have not been given before.
     #[pyo3(signature = (**values), text_signature = "($self, **parameters)")]
     fn set(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let mut guard = self.lock()?;

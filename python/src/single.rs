@@ -50,6 +50,7 @@ pub fn segment<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
+    params = parameters::with_enough_superpixels(&params);
     // Images of a batch do not follow each other.
     params.temporal = false;
     let (start, order) = (first_label(start_label)?, Order::new(order)?);

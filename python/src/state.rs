@@ -12,10 +12,12 @@ use pyo3::prelude::*;
 use crate::devices::Place;
 use crate::engines::AnyEngine;
 use crate::library::Library;
+use crate::parameters::with_enough_superpixels;
 use crate::tables::Source;
 
 /// Parameters, and the engine for them once there is one.
 pub struct State {
+    /// As they are set.
     pub params: Params,
     pub engine: Option<AnyEngine>,
     /// Where engines are; until the first frame it may be open.
@@ -46,7 +48,7 @@ impl State {
         let mut engine = match self.engine.take() {
             Some(engine) => engine,
             None => {
-                let mut engine = make(Plan::new(&self.params, info)?)?;
+                let mut engine = make(Plan::new(&with_enough_superpixels(&self.params), info)?)?;
                 engine.set_next_id(self.next_id)?;
                 self.is_outdated = false;
                 engine
@@ -80,7 +82,7 @@ impl State {
             return Ok(());
         }
         let Some(engine) = &mut self.engine else { return Ok(()) };
-        let plan = Plan::new(&self.params, engine.plan().frame())?;
+        let plan = Plan::new(&with_enough_superpixels(&self.params), engine.plan().frame())?;
         match engine.change(&plan) {
             Ok(is_done) => self.is_outdated = !is_done,
             // It is of no use now.

@@ -19,8 +19,6 @@ distances: the lower cluster; docs/python.md names where each method is specifie
 
 from __future__ import annotations
 
-import operator as _operator
-
 import numpy as _np
 
 from . import _native
@@ -53,20 +51,7 @@ _LSC = _native.defaults("lsc")
 _QUICKSHIFT = _native.defaults("quickshift")
 
 # As scikit-image has it. The library's own default is a grid step.
-_N_SEGMENTS = 100
-_MOST_SEGMENTS = _native.ranges()["n_segments"][1]
-
-
-def _enough(n_segments, n_regions):
-    """As many superpixels as regions can be made of; `None` leaves that to the library."""
-    try:
-        count, wanted = _operator.index(n_segments), 3 * _operator.index(n_regions)
-    except TypeError:
-        # Refused as it was given, and so is what is out of range.
-        return n_segments
-    if wanted <= 0 or count < 1:
-        return n_segments
-    return None if count <= _N_SEGMENTS else max(count, min(wanted, _MOST_SEGMENTS))
+_N_SEGMENTS = _native.N_SEGMENTS
 
 
 _COMMON = """connectivity : bool
@@ -95,7 +80,7 @@ _COMMON = """connectivity : bool
     order : {{"rgb", "bgr"}}
         Order of the channels; OpenCV has "bgr".
     threads : int
-        Threads; 0 is one for each core. The result is the same.
+        Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
@@ -207,7 +192,7 @@ def slic(
     (60, 80)
     """
     values = {
-        "n_segments": _enough(n_segments, n_regions),
+        "n_segments": n_segments,
         "superpixel_size": superpixel_size,
         "compactness": compactness,
         "iterations": iterations,
@@ -276,7 +261,7 @@ def lsc(
     2016. Of equally near clusters a pixel takes that of the lowest index.
     """
     values = {
-        "n_segments": _enough(n_segments, n_regions),
+        "n_segments": n_segments,
         "superpixel_size": superpixel_size,
         "ratio": ratio,
         "iterations": iterations,
@@ -408,7 +393,7 @@ def snic(
     pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread.
     """
     values = {
-        "n_segments": _enough(n_segments, n_regions),
+        "n_segments": n_segments,
         "superpixel_size": superpixel_size,
         "compactness": compactness,
         "color_space": color_space,

@@ -36,7 +36,7 @@ def hierarchy(
     order : {"rgb", "bgr"}
         Order of the channels.
     threads : int
-        Threads; 0 is one for each core. The result is the same.
+        Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     **parameters
         What the algorithm takes, as in `Segmenter`; with `n_regions` the finest level has exactly so many.
 
@@ -86,8 +86,8 @@ def cut(labels: _np.ndarray, merges: _np.ndarray | dict[str, _np.ndarray], n_reg
     Returns
     -------
     labels : ndarray of uint16, shape (H, W)
-        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before. The same
-        as `n_regions` in the call that made the superpixels.
+        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before. Without
+        `refine` the same as `n_regions` in the call that made the superpixels; with it, regions of the refined map.
 
     Raises
     ------

@@ -62,6 +62,54 @@ def test_segmenter(picture):
     assert segmenter.n_regions == 25
 
 
+@pytest.mark.parametrize("algorithm", ["slic", "lsc", "snic", "quickshift"])
+def test_functions_and_segmenters_are_equal(algorithm, picture):
+    mask = np.hypot(*np.indices(picture.shape[:2])) < 100
+    grids = [{}, {"superpixel_size": 16}]
+    grids += [{"n_segments": count} for count in (0, 1, 50, 100, 101, 130, 400)]
+    for grid in grids if algorithm != "quickshift" else [{}]:
+        # The functions' own number, where none is given.
+        asked = grid or ({"n_segments": 100} if algorithm != "quickshift" else {})
+        for more in ({}, {"n_regions": 20}, {"n_regions": 120}, {"merge": 2.0}, {"n_regions": 20, "refine": 1}):
+            segmenter = sp.Segmenter(algorithm, **asked, **more)
+            for masked in (None, mask):
+                labels = getattr(sp, algorithm)(picture, **grid, **more, mask=masked)
+                assert np.array_equal(segmenter.segment(picture, mask=masked), labels), (grid, more)
+
+
+def test_numbers_come_and_go(picture):
+    # What is set stays, whatever a number of regions makes of it.
+    segmenter = sp.Segmenter(n_segments=50, n_regions=20)
+    assert np.array_equal(segmenter.segment(picture), sp.slic(picture, n_segments=50, n_regions=20))
+    assert segmenter.parameters["n_segments"] == 50
+    for given in ({"n_regions": 0}, {"n_regions": 60}, {"n_segments": 150}, {"n_regions": 0}, {"superpixel_size": 12}, {"n_regions": 5}):
+        segmenter.set(**given)
+        known = {name: segmenter.parameters[name] for name in ("n_segments", "n_regions", "superpixel_size")}
+        assert np.array_equal(segmenter.segment(picture), sp.slic(picture, **known)), given
+
+
+def is_list_of(labels, merges):
+    """Whether every step joins two regions that touch, and says the area of both."""
+    of, area = np.arange(labels.max() + 1), np.bincount(labels.ravel())
+    for a, b, _, both in merges.tolist():
+        a, b, now = of[a], of[b], of[labels]
+        area[a] += area[b]
+        sides = [(now[1:], now[:-1]), (now[:, 1:], now[:, :-1])]
+        if area[a] != both or not any((((p == a) & (q == b)) | ((p == b) & (q == a))).any() for p, q in sides):
+            return False
+        of[of == b] = a
+    return True
+
+
+@pytest.mark.parametrize("refine", [0, 1, 8])
+def test_lists_are_of_the_refined_map(refine, picture):
+    noise = np.random.default_rng(3).integers(0, 256, (24, 40, 3), np.uint8)
+    for seed, image in enumerate([noise, picture[:40, :60]]):
+        for more in ({}, {"n_regions": 15}):
+            labels, merges = sp.hierarchy(image, 60, refine=refine, superpixel_size=5, compactness=0.5, **more)
+            assert len(merges) == labels.max() and is_list_of(labels, merges), (seed, more)
+
+
 def test_what_is_refused(picture):
     for call in (lambda **given: sp.slic(picture, **given), lambda **given: sp.Segmenter(**given)):
         with pytest.raises(ValueError, match="n_regions must be 0 while merge is above 0"):

@@ -165,7 +165,8 @@ def test_stubs():
     assert set(re.findall(r"def ([a-z]\w*)\(", body)) == members
     functions = set(re.findall(r"^def (\w+)\(", text, re.M))
     public = {name for name in vars(_native) if not name.startswith("__")}
-    assert functions | {"Segmenter", "DeviceArray"} == public
+    constants = set(re.findall(r"^([A-Z_]+): ", text, re.M))
+    assert functions | constants | {"Segmenter", "DeviceArray"} == public
     for name in members:
         assert getattr(sp.Segmenter, name).__doc__, name
     for name in sp.__all__:

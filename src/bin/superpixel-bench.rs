@@ -24,8 +24,9 @@ mod format;
 mod report;
 
 use std::fmt;
+use std::fs::File;
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
 
@@ -135,7 +136,7 @@ struct Args {
     /// Frames before those, after the first.
     #[arg(long, default_value_t = 5)]
     warm_up: usize,
-    /// Also write the figures as JSON; `-` is standard output, and then no table is printed.
+    /// Also write the figures as JSON, to a new file; `-` is standard output, and then no table is printed.
     #[arg(long)]
     json: Option<PathBuf>,
     /// Only say what the first frame takes, part by part: a device's own start, ours, the plan, the frame.
@@ -437,6 +438,36 @@ fn measure_all(
     Ok(rows)
 }
 
+/// A file that was not there; it goes unless it is written.
+struct NewFile<'a> {
+    path: &'a Path,
+    file: Option<File>,
+}
+
+impl<'a> NewFile<'a> {
+    fn create(path: &'a Path) -> Result<Self> {
+        let file = File::create_new(path)
+            .map_err(|error| format!("{}: {error}; --json takes the name of a new file", path.display()))?;
+        Ok(Self { path, file: Some(file) })
+    }
+
+    fn write(mut self, text: &str) -> Result<()> {
+        let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(text.as_bytes()));
+        if written.is_ok() {
+            self.file = None;
+        }
+        Ok(written?)
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = std::fs::remove_file(self.path);
+        }
+    }
+}
+
 fn main() -> Result<()> {
     let args = Args::parse();
     let runners = runners(&args)?;
@@ -447,6 +478,8 @@ fn main() -> Result<()> {
     if args.on_demand {
         return on_demand(&args, &runners, &pictures);
     }
+    // A file that is there is somebody's: it is never replaced, and found before the work.
+    let file = args.json.as_deref().filter(|_| args.prints_table()).map(NewFile::create).transpose()?;
     let mut results = Vec::new();
     for runner in &runners {
         let limits = runner.limits()?;
@@ -456,12 +489,13 @@ fn main() -> Result<()> {
         let rows = measure_all(&**runner, &args, &pictures, &limits)?;
         results.push(report::backend(&**runner, &limits, rows));
     }
-    let Some(path) = &args.json else { return Ok(()) };
+    if args.json.is_none() {
+        return Ok(());
+    }
     let text = format!("{:#}\n", report::document(&args, results));
-    if args.prints_table() {
-        std::fs::write(path, text)?;
-    } else {
-        print!("{text}");
+    match file {
+        Some(file) => file.write(&text)?,
+        None => print!("{text}"),
     }
     Ok(())
 }

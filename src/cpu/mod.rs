@@ -22,7 +22,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Starts a pool of `threads` threads; 0 takes one for each core.
+    /// Starts a pool of `threads` threads, whatever the machine has; 0 takes one for each core.
     ///
     /// # Errors
     ///
@@ -35,6 +35,17 @@ impl Cpu {
             .build()
             .map_err(|e| Error::Backend { backend: "cpu", reason: format!("{e}; set fewer threads") })?;
         Ok(Self { pool: Arc::new(pool), process: std::process::id() })
+    }
+
+    /// As [`Cpu::new`], with at most one thread for each core that this process may use: more of them gain nothing, and a number that
+    /// comes from outside must not be able to slow a machine down.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Cpu::new`].
+    pub fn within_machine(threads: u32) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        Self::new(THREADS.check(threads)?.min(u32::try_from(cores).unwrap_or(u32::MAX)))
     }
 
     /// Number of threads.

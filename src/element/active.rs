@@ -31,9 +31,9 @@ pub(super) enum ActiveBackend {
 }
 
 impl ActiveBackend {
-    /// Starts the threads of the CPU backend.
+    /// Starts the threads of the CPU backend, at most one a core.
     pub(super) fn cpu(settings: &Settings) -> Result<Self> {
-        Ok(Self::Cpu(Cpu::new(settings.threads)?))
+        Ok(Self::Cpu(Cpu::within_machine(settings.threads)?))
     }
 
     /// Opens the device.

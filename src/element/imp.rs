@@ -13,6 +13,7 @@ use gst_base::subclass::base_transform::GenerateOutputSuccess;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
+use super::controlled::Controlled;
 use super::cuda;
 use super::frame::{self, LabelPool};
 use super::heap;
@@ -32,6 +33,8 @@ use crate::bad_buffers::BadBuffers;
 #[derive(Default)]
 pub struct Superpixel {
     pub(super) settings: Mutex<Settings>,
+    /// What GStreamer sets of controlled properties for a frame.
+    controlled: Mutex<Controlled>,
     pub(super) state: Mutex<Option<State>>,
     /// Frames in flight in their order.
     pub(super) queue: Mutex<VecDeque<(gst::Buffer, Started)>>,
@@ -67,9 +70,12 @@ impl ObjectImpl for Superpixel {
     }
 
     fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
-        let result = self.settings.lock().unwrap().set(pspec.name(), value);
-        if let Err(error) = result {
-            gst::warning!(CAT, imp = self, "{error}; the old value stays");
+        if self.controlled.lock().unwrap().takes(pspec, value) {
+            return;
+        }
+        let taken = self.settings.lock().unwrap().take(pspec.name(), value);
+        if let Err(reason) = taken {
+            self.refuse(pspec.name(), &reason);
         }
     }
 
@@ -85,6 +91,40 @@ impl ObjectImpl for Superpixel {
                 stats.to_value()
             }
             name => self.settings.lock().unwrap().get(name),
+        }
+    }
+}
+
+impl Superpixel {
+    /// Says on the bus that a property keeps its value, and why.
+    fn refuse(&self, name: &str, reason: &str) {
+        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{name} keeps its value: {reason}"));
+    }
+
+    /// Sets controlled properties to their values at a stream time, all at once: on the way from one pair of values to another they
+    /// may exclude each other.
+    fn sync_controlled(&self, time: gst::ClockTime) {
+        // Whoever is notified sees the new values.
+        let _notifications = self.obj().freeze_notify();
+        self.controlled.lock().unwrap().begin();
+        let synced = self.obj().sync_values(time);
+        let values = self.controlled.lock().unwrap().end();
+        if let Err(error) = synced {
+            gst::warning!(CAT, imp = self, "cannot set controlled properties for {time}: {error}");
+        }
+        if values.is_empty() {
+            return;
+        }
+        let taken = self
+            .settings
+            .lock()
+            .unwrap()
+            .take_all(values.iter().map(|(pspec, value)| (pspec.name(), &**value)));
+        let refused = taken.err();
+        // Once for all frames that it is true of.
+        let is_news = self.controlled.lock().unwrap().note(refused.as_ref());
+        if let Some((name, reason)) = refused.filter(|_| is_news) {
+            self.refuse(name, &reason);
         }
     }
 }
@@ -124,8 +164,15 @@ impl BaseTransformImpl for Superpixel {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let settings = self.settings.lock().unwrap().clone();
-        let backend = self.open(&settings)?;
+        let settings = {
+            let mut settings = self.settings.lock().unwrap();
+            settings
+                .check(settings.backend)
+                .map_err(|reason| gst::error_msg!(gst::LibraryError::Settings, ("Cannot start: {reason}")))?;
+            settings.started = Some(settings.backend);
+            settings.clone()
+        };
+        let backend = self.open(&settings).inspect_err(|_| self.settings.lock().unwrap().started = None)?;
         self.depth.store(settings.device.depth(), Ordering::Relaxed);
         self.delay.store(0, Ordering::Relaxed);
         self.show_backend(Some(&backend));
@@ -143,6 +190,7 @@ impl BaseTransformImpl for Superpixel {
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         self.forget();
+        self.settings.lock().unwrap().started = None;
         let state = self.state.lock().unwrap().take();
         let broken = state.as_ref().is_some_and(State::is_broken);
         drop(state);
@@ -290,10 +338,8 @@ impl BaseTransformImpl for Superpixel {
         let segment = self.obj().segment();
         let stream_time =
             segment.downcast_ref::<gst::ClockTime>().and_then(|s| s.to_stream_time(inbuf.pts()));
-        if let Some(time) = stream_time
-            && let Err(error) = self.obj().sync_values(time)
-        {
-            gst::warning!(CAT, imp = self, "cannot set controlled properties for {time}: {error}");
+        if let Some(time) = stream_time.filter(|_| self.obj().has_active_control_bindings()) {
+            self.sync_controlled(time);
         }
     }
 

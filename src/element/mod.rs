@@ -36,6 +36,7 @@ use gst::glib;
 use gst::prelude::*;
 
 mod active;
+mod controlled;
 mod cpu;
 #[cfg_attr(not(feature = "cuda"), path = "no_cuda.rs")]
 mod cuda;

@@ -16,12 +16,12 @@ use super::frame;
 use super::heap;
 use super::imp::Superpixel;
 use super::log::CAT;
-use super::settings::Settings;
-use super::task::{Found, Stream, Task, library_error};
+use super::settings::{Settings, cpu_only};
+use super::task::{Found, Made, Stream, Task, library_error};
 use crate::analytics;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
-use crate::image::{FrameInfo, Geometry};
+use crate::image::FrameInfo;
 use crate::meta;
 use crate::params::Params;
 use crate::plan::Plan;
@@ -36,8 +36,7 @@ const LONGEST_GAP: gst::ClockTime = gst::ClockTime::SECOND;
 pub(super) struct Started {
     pub pending: Pending,
     pub info: gst_video::VideoInfo,
-    pub algo: &'static str,
-    pub began: Instant,
+    pub made: Made,
 }
 
 /// What is known of the backend outside the streaming thread.
@@ -110,11 +109,6 @@ impl State {
     }
 }
 
-fn cpu_only(params: &Params) -> String {
-    let nick = params.algorithm.algorithm().nick();
-    format!("algo={nick} runs on the CPU only; set backend=cpu or backend=auto")
-}
-
 /// The error of a frame that comes after one that ended the stream.
 pub(super) fn restart() -> gst::ErrorMessage {
     gst::error_msg!(gst::LibraryError::Failed, ("An earlier error ended this stream; restart the pipeline"))
@@ -127,9 +121,6 @@ impl Superpixel {
         let params = settings.params();
         match settings.backend {
             enums::Backend::Cpu => ActiveBackend::cpu(settings).map_err(refuse),
-            enums::Backend::Cuda if !params.runs_on_cuda() => {
-                Err(gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {}", cpu_only(&params))))
-            }
             enums::Backend::Cuda => ActiveBackend::cuda(settings).map_err(refuse),
             enums::Backend::Auto if !params.runs_on_cuda() => {
                 gst::info!(CAT, imp = self, "backend=auto: using the CPU: {}", cpu_only(&params));
@@ -158,7 +149,8 @@ impl Superpixel {
         if params.runs_on_cuda() || !self.is_on_device() {
             return Ok(false);
         }
-        if self.settings.lock().unwrap().backend != enums::Backend::Auto {
+        // A write since start counts from the next one on.
+        if self.settings.lock().unwrap().started != Some(enums::Backend::Auto) {
             return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(params))));
         }
         Ok(true)
@@ -295,11 +287,24 @@ impl Superpixel {
         let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
             return Err(restart().into());
         };
-        let algo = params.algorithm.nick();
+        let made = Made {
+            algo: params.algorithm.nick(),
+            geometry: frame.geometry,
+            regions: params.hierarchy.regions,
+            analytics: settings.analytics.detail(),
+            began,
+        };
         match engine.run(buffer, stream, task)? {
-            Progress::Done(found) => Ok(self.attach(state, buffer, found, frame.geometry, algo, began)?),
+            Progress::Done(found) => {
+                self.attach(state, buffer, found, made)?;
+                if let Some((_, engine)) = &state.engine {
+                    let times = engine.times().into_iter().flat_map(|times| times.iter());
+                    self.stats.lock().unwrap().stages.extend(times);
+                }
+                Ok(())
+            }
             Progress::Started(pending) => {
-                *started = Some(Started { pending, info: stream.info.clone(), algo, began });
+                *started = Some(Started { pending, info: stream.info.clone(), made });
                 Ok(())
             }
         }
@@ -307,11 +312,10 @@ impl Superpixel {
 
     /// Finishes a frame that was started.
     fn finish(&self, state: &mut State, buffer: &mut gst::Buffer, started: Started) -> Result<(), Failure> {
-        let Started { pending, info, algo, began } = started;
-        let frame = frame::frame_info(&info).ok_or_else(restart)?;
+        let Started { pending, info, made } = started;
         let found =
             ActiveEngine::finish(state.engine.as_mut().map(|(_, engine)| engine), pending, buffer, &info)?;
-        Ok(self.attach(state, buffer.make_mut(), found, frame.geometry, algo, began)?)
+        Ok(self.attach(state, buffer.make_mut(), found, made)?)
     }
 
     /// Finishes the oldest frame in flight, if more than `depth` are; no buffer comes of a bad one.
@@ -380,10 +384,9 @@ impl Superpixel {
         state: &mut State,
         buffer: &mut gst::BufferRef,
         found: Found,
-        geometry: Geometry,
-        algo: &'static str,
-        began: Instant,
+        made: Made,
     ) -> Result<(), gst::ErrorMessage> {
+        let Made { algo, geometry, regions: wanted, analytics, began } = made;
         let regions = found.regions;
         if let Some(labels) = found.labels {
             let refuse = |e: glib::BoolError| {
@@ -391,14 +394,12 @@ impl Superpixel {
             };
             let described =
                 analytics::Found { labels: &labels, geometry, regions, table: found.table.as_ref() };
-            self.describe(state, buffer, &described).map_err(refuse)?;
+            self.describe(state, buffer, &described, analytics).map_err(refuse)?;
             let Found { table, motion, neighbors, hierarchy, .. } = found;
             let attachment =
                 meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy };
             meta::attach(buffer, attachment).map_err(refuse)?;
         }
-        let Some((_, engine)) = &state.engine else { return Err(restart()) };
-        let wanted = engine.plan().hierarchy.map_or(0, |own| own.regions);
         if regions < wanted && !state.warned_of_regions {
             state.warned_of_regions = true;
             gst::warning!(
@@ -415,9 +416,11 @@ impl Superpixel {
         stats.missing = (wanted > 0).then(|| wanted.saturating_sub(regions));
         stats.last = began.elapsed();
         stats.total += began.elapsed();
+        // Those of an engine that may be another by now are not this frame's.
         stats.stages.clear();
-        stats.stages.extend(engine.times().into_iter().flat_map(|times| times.iter()));
-        stats.traffic = engine.traffic();
+        // What went over the bus before the CPU took over stays.
+        let traffic = state.engine.as_ref().and_then(|(_, engine)| engine.traffic());
+        stats.traffic = traffic.or(stats.traffic);
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
     }
@@ -428,8 +431,9 @@ impl Superpixel {
         state: &mut State,
         buffer: &mut gst::BufferRef,
         found: &analytics::Found<'_>,
+        detail: Option<analytics::Detail>,
     ) -> Result<(), glib::BoolError> {
-        let Some(detail) = self.settings.lock().unwrap().analytics.detail() else { return Ok(()) };
+        let Some(detail) = detail else { return Ok(()) };
         let complete = state.analytics.attach(buffer, found, detail)?;
         if !complete && !state.warned_of_objects {
             state.warned_of_objects = true;

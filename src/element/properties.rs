@@ -69,7 +69,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .build(),
         glib::ParamSpecUInt::builder(THREADS.name)
             .nick("Threads")
-            .blurb("Threads of the CPU backend (0 = all cores)")
+            .blurb("Threads of the CPU backend, at most one a core, whatever is set; active-backend says how many (0 = all cores)")
             .minimum(THREADS.min)
             .maximum(THREADS.max)
             .default_value(THREADS.default)
@@ -224,7 +224,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             "hierarchy",
             default.hierarchy.levels,
             "Hierarchy",
-            "Attach the list of merges from the label map's regions down to one to the metadata: any coarser level is a cut",
+            "Attach the list of merges from the label map's regions, as they are after refine, down to one to the metadata: any coarser level is a cut",
         ),
         glib::ParamSpecEnum::builder_with_default("analytics", default.analytics)
             .nick("Analytics")

@@ -5,7 +5,7 @@ use gst::glib;
 use gst::prelude::*;
 
 use crate::algo::{self, AllParams, lsc, quickshift, slic};
-use crate::error::Result;
+use crate::error;
 use crate::params::{
     BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, SUPERPIXEL_SIZE,
     SUPERPIXELS, THREADS,
@@ -41,6 +41,8 @@ pub(super) struct Settings {
     pub temporal_inertia: f32,
     pub stretch_gray16: bool,
     pub own: AllParams,
+    /// `backend` as it was at start; `None` while the element is stopped, when properties may exclude each other for a while.
+    pub started: Option<Backend>,
 }
 
 impl Default for Settings {
@@ -81,6 +83,7 @@ impl Default for Settings {
             // Cameras with 16 bits use few of their codes.
             stretch_gray16: true,
             own: AllParams::default(),
+            started: None,
         }
     }
 }
@@ -117,6 +120,53 @@ impl Settings {
         }
     }
 
+    /// Whether all values go together, with `backend` as it is at start.
+    ///
+    /// # Errors
+    ///
+    /// Two that exclude each other, with what to do.
+    pub(super) fn check(&self, backend: Backend) -> Result<(), String> {
+        let params = self.params();
+        params.validate().map_err(|error| error.to_string())?;
+        if backend == Backend::Cuda && !params.runs_on_cuda() { Err(cpu_only(&params)) } else { Ok(()) }
+    }
+
+    /// Takes the value of a property as [`Settings::set`] does. While the element runs, nothing changes where the value does not go
+    /// together with the others: the next frame would end the stream.
+    ///
+    /// # Errors
+    ///
+    /// Why the old value stays.
+    pub(super) fn take(&mut self, name: &str, value: &glib::Value) -> Result<(), String> {
+        let Some(backend) = self.started else { return self.set(name, value).map_err(|e| e.to_string()) };
+        let mut changed = self.clone();
+        changed.set(name, value).map_err(|error| error.to_string())?;
+        changed.check(backend)?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Takes values that belong to one time: the order in which they come does not show. Where they do not go together, those are
+    /// taken that go together with what is there, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The first property that keeps its value, and why.
+    pub(super) fn take_all<'a>(
+        &mut self,
+        values: impl Iterator<Item = (&'a str, &'a glib::Value)> + Clone,
+    ) -> Result<(), (&'a str, String)> {
+        let mut changed = self.clone();
+        let all_set = values.clone().all(|(name, value)| changed.set(name, value).is_ok());
+        if all_set && self.started.is_none_or(|backend| changed.check(backend).is_ok()) {
+            *self = changed;
+            return Ok(());
+        }
+        let refused = |(name, value)| self.take(name, value).err().map(|reason| (name, reason));
+        // All of them, not up to the first that is refused.
+        values.filter_map(refused).reduce(|first, _| first).map_or(Ok(()), Err)
+    }
+
     /// What is drawn; `None` leaves the pixels alone.
     pub(super) fn drawing(&self) -> Option<Drawing> {
         let boundaries = Some(self.boundaries);
@@ -144,7 +194,7 @@ impl Settings {
     /// # Errors
     ///
     /// A number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
-    pub(super) fn set(&mut self, name: &str, value: &glib::Value) -> Result<()> {
+    fn set(&mut self, name: &str, value: &glib::Value) -> error::Result<()> {
         match name {
             "algo" => self.algo = of(value),
             "backend" => self.backend = of(value),
@@ -241,6 +291,12 @@ impl Settings {
             _ => self.device.get(name).unwrap_or_else(|| unimplemented!("property {name}")),
         }
     }
+}
+
+/// Why a device cannot do what is wanted, and what to do.
+pub(super) fn cpu_only(params: &Params) -> String {
+    let nick = params.algorithm.algorithm().nick();
+    format!("algo={nick} runs on the CPU only; set backend=cpu or backend=auto")
 }
 
 /// Reads a value; GObject has checked its type.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What is wanted of a frame, what its stream is like and what it gave.
 
+use std::time::Instant;
+
+use crate::analytics::Detail;
 use crate::error::Error;
-use crate::image::FrameInfo;
+use crate::image::{FrameInfo, Geometry};
 use crate::params::{Drawing, Outputs};
 
 use super::frame::LabelPool;
@@ -22,6 +25,19 @@ pub(super) struct Task {
     pub merges: bool,
     /// `None` leaves the pixels alone.
     pub drawing: Option<Drawing>,
+}
+
+/// What a frame was made with. Frames in flight leave when settings, caps and the engine may be others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Made {
+    pub algo: &'static str,
+    pub geometry: Geometry,
+    /// Wanted number of regions; 0 is none.
+    pub regions: u32,
+    /// Standard metadata, where wanted.
+    pub analytics: Option<Detail>,
+    /// When its work began.
+    pub began: Instant,
 }
 
 /// What the caps say.

@@ -108,7 +108,7 @@ impl Backend for Cpu {
         _: &FrameBuffers,
         _: Internal,
     ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
-        let stage = |own| Box::new(hierarchy::cpu::Hierarchy::new(self, plan.frame.geometry, own));
+        let stage = |own| Box::new(hierarchy::cpu::Hierarchy::new(self, plan, own));
         Ok(plan.hierarchy.map(|own| stage(own) as Box<dyn backend::Hierarchy<Self>>))
     }
 

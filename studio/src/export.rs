@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Writes the whole source as a video, drawn on by the element, into a folder of the studio's own; one at a time.
+//! Writes the whole source as a video, drawn on by the element; one at a time, into a file that has no name: nobody else opens
+//! it, no link leads away from it, and it is gone with the studio, however that ends.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
@@ -11,9 +15,14 @@ use crate::properties::{self, Property};
 use crate::source::{Source, make};
 use crate::state::Export;
 
+/// Bytes that an export leaves free on its disk.
+pub const SPARE: u64 = 512 << 20;
+
 /// The last export only: its file goes when the next one starts, and with the studio.
 pub struct Exporter {
     folder: PathBuf,
+    spare: u64,
+    started: AtomicU64,
     current: Mutex<Option<Running>>,
 }
 
@@ -21,40 +30,61 @@ struct Running {
     export: Export,
     pipeline: gst::Pipeline,
     ended: Arc<Mutex<Option<Result<(), String>>>>,
+    file: Arc<File>,
+}
+
+/// A file that was exported.
+pub struct Finished {
+    /// Open, and without a name on disk.
+    pub file: Arc<File>,
+    /// Its bytes.
+    pub size: u64,
+    /// The name that it is to have.
+    pub name: String,
+}
+
+/// The folder whose disk holds exports: `TMPDIR`, or else `/var/tmp`, since `/tmp` is memory on many systems.
+pub fn folder() -> PathBuf {
+    let told = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let usual = || Some(PathBuf::from("/var/tmp")).filter(|folder| folder.is_dir());
+    told.or_else(usual).unwrap_or_else(std::env::temp_dir)
 }
 
 impl Exporter {
-    /// Files will be in `folder`, which appears with the first.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder, current: Mutex::default() }
-    }
-
-    fn file(&self, id: u64) -> PathBuf {
-        self.folder.join(format!("export-{id}"))
+    /// Files will be on the disk of `folder`, of which `spare` bytes stay free.
+    pub fn new(folder: PathBuf, spare: u64) -> Self {
+        Self { folder, spare, started: AtomicU64::new(0), current: Mutex::default() }
     }
 
     /// Starts an export, in the place of one that is there.
     ///
     /// # Errors
     ///
-    /// A source without an end, an overlay that the element does not have, a missing element.
+    /// A source without an end, a full disk, an overlay that the element does not have, a missing element.
     pub fn start(&self, source: &Source, settings: &[Property], overlay: &str) -> Result<(), Problem> {
         if source.is_live() {
             return Err(Problem::new("A live source has no end.", "Export a contact sheet instead."));
         }
-        let id = self.current.lock().unwrap().as_ref().map_or(0, |running| running.export.id) + 1;
+        let id = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         self.remove();
-        create_private(&self.folder).map_err(Problem::internal)?;
+        let file = Arc::new(create(&self.folder)?);
+        if self.is_full(&file) {
+            return Err(Problem::new(
+                "The disk for exports is full.",
+                "Make room, or start the studio with TMPDIR=FOLDER on another disk.",
+            ));
+        }
         let pipeline = gst::Pipeline::new();
-        let suffix = self.build(&pipeline, source, settings, overlay, id)?;
+        let suffix = build(&pipeline, source, settings, overlay, &file)?;
         let ended = Arc::new(Mutex::new(None));
         if let Some(bus) = pipeline.bus() {
-            let ended = ended.clone();
+            let (ended, source) = (ended.clone(), source.clone());
             bus.set_sync_handler(move |_, message| {
                 match message.view() {
                     gst::MessageView::Eos(_) => *ended.lock().unwrap() = Some(Ok(())),
                     gst::MessageView::Error(error) => {
-                        *ended.lock().unwrap() = Some(Err(error.error().message().to_owned()));
+                        let words = source.censored(error.error().message()).to_owned();
+                        *ended.lock().unwrap() = Some(Err(words));
                     }
                     _ => {}
                 }
@@ -65,108 +95,112 @@ impl Exporter {
         let _ = pipeline.set_state(gst::State::Playing);
         let name = format!("superpixels-{overlay}.{suffix}");
         let export = Export { id, progress: 0.0, done: false, name, problem: None };
-        *self.current.lock().unwrap() = Some(Running { export, pipeline, ended });
+        *self.current.lock().unwrap() = Some(Running { export, pipeline, ended, file });
         Ok(())
-    }
-
-    /// Returns the suffix of the file's name.
-    fn build(
-        &self,
-        pipeline: &gst::Pipeline,
-        source: &Source,
-        settings: &[Property],
-        overlay: &str,
-        id: u64,
-    ) -> Result<&'static str, Problem> {
-        let first = source.add_to(pipeline)?;
-        let element = make("superpixel")?;
-        for property in settings {
-            property.apply(&element);
-        }
-        let unknown = || Problem::new("The element draws nothing of that name.", "Choose another view.");
-        properties::set_overlay(&element, overlay).ok_or_else(unknown)?;
-        let (encode, suffix) = encoder()?;
-        let file = make("filesink")?;
-        file.set_property("location", self.file(id));
-        let mut chain = vec![make("queue")?, element, make("queue")?, make("videoconvert")?];
-        chain.extend(encode);
-        chain.push(file);
-        pipeline.add_many(&chain).map_err(Problem::internal)?;
-        gst::Element::link_many(std::iter::once(&first).chain(&chain)).map_err(Problem::internal)?;
-        Ok(suffix)
     }
 
     /// How far the export is.
     pub fn state(&self) -> Option<Export> {
         let mut current = self.current.lock().unwrap();
         let running = current.as_mut()?;
+        if running.export.done || running.export.problem.is_some() {
+            return Some(running.export.clone());
+        }
+        let full = || self.is_full(&running.file).then(|| Err("The disk is full.".to_owned()));
+        let ended = running.ended.lock().unwrap().take().or_else(full);
+        let pipeline = running.pipeline.clone();
         let export = &mut running.export;
-        if export.done || export.problem.is_some() {
+        let Some(result) = ended else {
+            let position = pipeline.query_position::<gst::ClockTime>();
+            let duration = pipeline.query_duration::<gst::ClockTime>();
+            if let (Some(position), Some(duration)) = (position, duration.filter(|d| !d.is_zero())) {
+                let part = position.nseconds() as f64 / duration.nseconds() as f64;
+                // In whole parts of a hundred, so that states do not differ all the time.
+                export.progress = (part * 100.0).floor().min(99.0) / 100.0;
+            }
             return Some(export.clone());
-        }
-        let ended = running.ended.lock().unwrap().take();
-        match ended {
-            Some(result) => {
-                // Going down does not fail.
-                let _ = running.pipeline.set_state(gst::State::Null);
-                (export.done, export.problem) = (result.is_ok(), result.err());
-                export.progress = 1.0;
-            }
-            None => {
-                let position = running.pipeline.query_position::<gst::ClockTime>();
-                let duration = running.pipeline.query_duration::<gst::ClockTime>();
-                if let (Some(position), Some(duration)) = (position, duration.filter(|d| !d.is_zero())) {
-                    let part = position.nseconds() as f64 / duration.nseconds() as f64;
-                    // In whole parts of a hundred, so that states do not differ all the time.
-                    export.progress = (part * 100.0).floor().min(99.0) / 100.0;
-                }
-            }
-        }
+        };
+        // Not while others wait for the lock. Going down does not fail.
+        drop(current);
+        let _ = pipeline.set_state(gst::State::Null);
+        let mut current = self.current.lock().unwrap();
+        let export = &mut current.as_mut()?.export;
+        (export.done, export.problem, export.progress) = (result.is_ok(), result.err(), 1.0);
         Some(export.clone())
     }
 
-    /// The file of a finished export, with the name that it is to have.
-    pub fn finished(&self, id: u64) -> Option<(PathBuf, String)> {
+    /// The file of a finished export.
+    pub fn finished(&self, id: u64) -> Option<Finished> {
         let current = self.current.lock().unwrap();
-        let export = &current.as_ref()?.export;
-        (export.done && export.id == id).then(|| (self.file(id), export.name.clone()))
+        let Running { export, file, .. } = current.as_ref()?;
+        let found = export.done && export.id == id;
+        let size = file.metadata().ok()?.len();
+        found.then(|| Finished { file: file.clone(), size, name: export.name.clone() })
     }
 
     /// Stops an export that runs.
     pub fn cancel(&self) {
-        if let Some(running) = &mut *self.current.lock().unwrap()
-            && !running.export.done
-        {
-            // Going down does not fail.
-            let _ = running.pipeline.set_state(gst::State::Null);
+        let running = |current: &Option<Running>| {
+            let running = current.as_ref().filter(|running| !running.export.done)?;
+            Some(running.pipeline.clone())
+        };
+        let Some(pipeline) = running(&self.current.lock().unwrap()) else { return };
+        // Not while others wait for the lock. Going down does not fail.
+        let _ = pipeline.set_state(gst::State::Null);
+        if let Some(running) = &mut *self.current.lock().unwrap() {
             running.export.problem.get_or_insert_with(|| "Canceled.".to_owned());
         }
     }
 
     fn remove(&self) {
         self.cancel();
-        if let Some(running) = self.current.lock().unwrap().take() {
-            // There may be none.
-            let _ = std::fs::remove_file(self.file(running.export.id));
-        }
+        *self.current.lock().unwrap() = None;
+    }
+
+    fn is_full(&self, file: &File) -> bool {
+        rustix::fs::fstatvfs(file).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < self.spare)
     }
 }
 
 impl Drop for Exporter {
     fn drop(&mut self) {
         self.remove();
-        // Not there without an export.
-        let _ = std::fs::remove_dir(&self.folder);
     }
 }
 
-/// A folder that only this user reads.
-fn create_private(folder: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        result => result,
+fn create(folder: &Path) -> Result<File, Problem> {
+    tempfile::tempfile_in(folder).map_err(|error| {
+        Problem::new(
+            format!("No file can be made for the export: {error}."),
+            "Start the studio with TMPDIR=FOLDER, a folder that it may write to.",
+        )
+    })
+}
+
+/// Builds what writes to `file`, which has to stay open as long; returns the suffix for its name.
+fn build(
+    pipeline: &gst::Pipeline,
+    source: &Source,
+    settings: &[Property],
+    overlay: &str,
+    file: &File,
+) -> Result<&'static str, Problem> {
+    let first = source.add_to(pipeline)?;
+    let element = make("superpixel")?;
+    for property in settings {
+        property.apply(&element);
     }
+    let unknown = || Problem::new("The element draws nothing of that name.", "Choose another view.");
+    properties::set_overlay(&element, overlay).ok_or_else(unknown)?;
+    let (encode, suffix) = encoder()?;
+    let sink = make("fdsink")?;
+    sink.set_property("fd", file.as_raw_fd());
+    let mut chain = vec![make("queue")?, element, make("queue")?, make("videoconvert")?];
+    chain.extend(encode);
+    chain.push(sink);
+    pipeline.add_many(&chain).map_err(Problem::internal)?;
+    gst::Element::link_many(std::iter::once(&first).chain(&chain)).map_err(Problem::internal)?;
+    Ok(suffix)
 }
 
 /// Encoder, parser and muxer that are there, with the suffix of their files.

@@ -65,7 +65,8 @@ impl Hub {
         let taken = self.viewers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |viewers| {
             (viewers < MOST_VIEWERS).then_some(viewers + 1)
         });
-        taken.is_ok().then_some(Seat(self))
+        // Not made where there is none: dropping it would free another's.
+        taken.is_ok().then(|| Seat(self))
     }
 
     /// How many viewers there are.

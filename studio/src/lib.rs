@@ -9,16 +9,18 @@ pub mod encode;
 pub mod export;
 pub mod http;
 pub mod hub;
+pub mod orientation;
 pub mod player;
 pub mod problem;
 pub mod properties;
+pub mod request;
 pub mod script;
 pub mod segmentation;
 pub mod source;
 pub mod state;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -27,16 +29,20 @@ use tokio::task::JoinHandle;
 
 use crate::encode::Encoder;
 use crate::export::Exporter;
+use crate::http::download::Downloads;
 use crate::http::{Guard, Studio};
 use crate::hub::Hub;
 use crate::player::{Player, Viewers};
 use crate::problem::Problem;
 use crate::source::Source;
 
+/// How long a stop waits for viewers and pipeline; together with what is left to do well below the two seconds that it may take.
+const PATIENCE: Duration = Duration::from_millis(1200);
+
 /// A studio that plays and serves until it is stopped.
 pub struct Running {
     studio: Arc<Studio>,
-    server: JoinHandle<std::io::Result<()>>,
+    server: JoinHandle<()>,
     host: String,
 }
 
@@ -74,11 +80,11 @@ pub fn start(
         ip => ip.to_string(),
     };
     let hub = Arc::new(Hub::default());
-    let exporter = Arc::new(Exporter::new(export_folder(address.port())));
+    let exporter = Arc::new(Exporter::new(export::folder(), export::SPARE));
     let (frames, states, encoder) = (hub.clone(), hub.clone(), Mutex::new(Encoder::default()));
     let receive = Arc::new(move |frame: player::Frame| match encoder.lock().unwrap().encode(&frame) {
         Ok(message) => frames.show(message),
-        Err(problem) => eprintln!("frame {}: {problem}", frame.number),
+        Err(problem) => problem::report(format_args!("frame {}: {problem}", frame.number)),
     });
     let tell = Box::new(move |state: &state::State| {
         if let Ok(text) = serde_json::to_string(&json!({ "state": state })) {
@@ -96,6 +102,8 @@ pub fn start(
         hello: hello.to_string(),
         guard,
         stop: watch::Sender::new(false),
+        connections: Arc::default(),
+        downloads: Downloads::default(),
     });
     let server = tokio::spawn(http::serve(listener, studio.clone()));
     Ok(Running { studio, server, host })
@@ -112,17 +120,27 @@ impl Running {
         self.studio.hub.viewers()
     }
 
-    /// Ends all connections, the pipeline and their threads.
-    pub async fn stop(self) {
-        self.studio.stop.send_replace(true);
-        // A viewer that does not take its last message is left behind.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(5), self.server).await;
-        // Waits for threads, which is no work for a thread of the runtime.
-        let _ = tokio::task::spawn_blocking(move || drop(self.studio)).await;
+    /// Number of connections, those of viewers included.
+    pub fn connections(&self) -> usize {
+        self.studio.connections.count()
     }
-}
 
-/// Of this process and port, so that two studios do not share one.
-fn export_folder(port: u16) -> PathBuf {
-    std::env::temp_dir().join(format!("superpixel-studio-{}-{port}", std::process::id()))
+    /// Ends all connections, the pipeline and their threads. `false` where something of them hangs and was left behind.
+    pub async fn stop(self) -> bool {
+        self.studio.stop.send_replace(true);
+        self.studio.player.stop();
+        let ended = async {
+            // A task that panicked has ended, too.
+            let _ = self.server.await;
+            while self.studio.hub.viewers() > 0 || !self.studio.player.has_ended() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, ended).await.is_ok();
+        if !ended {
+            // Its end would wait for what hangs.
+            std::mem::forget(self.studio);
+        }
+        ended
+    }
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What went wrong, in words that say what to do.
 
+use std::io::Write;
+
 use gst::glib;
 use serde::Serialize;
+
+use crate::source::Source;
 
 /// Shown in the page until something works again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -29,8 +33,14 @@ impl Problem {
     }
 
     /// From an error on the bus of the pipeline that plays `source`.
-    pub fn of_error(error: &glib::Error, debug: Option<&str>, from_superpixel: bool, source: &str) -> Self {
-        let text = error.message().trim_end_matches('.');
+    pub fn of_error(
+        error: &glib::Error,
+        debug: Option<&str>,
+        from_superpixel: bool,
+        source: &Source,
+    ) -> Self {
+        let text = source.censored(error.message()).trim_end_matches('.');
+        let source = source.name();
         if from_superpixel {
             return Self::new(
                 format!("The element superpixel refused: {text}."),
@@ -57,4 +67,9 @@ impl Problem {
         }
         Self::new(format!("{source}: {text}."), "Check that the source is there, then press “Try again”.")
     }
+}
+
+/// Writes a line to the terminal of the studio, which may be gone: `eprintln!` panics then.
+pub fn report(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

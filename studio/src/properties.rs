@@ -10,6 +10,17 @@ use serde_json::{Value as Json, json};
 const HELD: [(&str, &str); 4] =
     [("overlay", "none"), ("labels", "true"), ("region-table", "true"), ("neighbors", "true")];
 
+/// What the command line alone sets: other devices of the machine may belong to other people's work. `backend` stays with the
+/// viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
+const OWNERS: [&str; 1] = ["cuda-device-id"];
+
+/// Most of a property that takes something of the machine.
+fn ceiling(name: &str) -> Option<u32> {
+    // More threads than cores gain nothing and take time from everybody.
+    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    (name == "threads").then(|| u32::try_from(cores()).unwrap_or(u32::MAX))
+}
+
 /// A property that may be set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Described {
@@ -81,6 +92,22 @@ impl Property {
             element.set_property_from_value(&self.name, &value);
         }
     }
+
+    /// What an element has instead, where it has refused the value.
+    fn kept_by(&self, element: &gst::Element) -> Option<Json> {
+        to_json(&element.property_value(&self.name)).filter(|kept| *kept != self.value)
+    }
+}
+
+/// Sets once more what a running element has refused: the setting that was in the way may have changed after it. What it still refuses
+/// gets the element's own value, and is returned as `NAME=VALUE`.
+pub fn take_back_refused(element: &gst::Element, wanted: &mut [Property]) -> Vec<String> {
+    wanted.iter().filter(|own| own.kept_by(element).is_some()).for_each(|own| own.apply(element));
+    let take_back = |own: &mut Property| {
+        let kept = own.kept_by(element)?;
+        Some(format!("{}={}", own.name, std::mem::replace(&mut own.value, kept)))
+    };
+    wanted.iter_mut().filter_map(take_back).collect()
 }
 
 /// Sets what the studio needs of an element.
@@ -106,7 +133,8 @@ fn is_settable(element: &gst::Element, spec: &glib::ParamSpec) -> bool {
 
 fn kind(spec: &glib::ParamSpec) -> Option<Kind> {
     if let Some(spec) = spec.downcast_ref::<glib::ParamSpecUInt>() {
-        return Some(Kind::Integer { min: spec.minimum().into(), max: spec.maximum().into() });
+        let max = ceiling(spec.name()).map_or(spec.maximum(), |most| most.min(spec.maximum()));
+        return Some(Kind::Integer { min: spec.minimum().into(), max: max.into() });
     }
     if let Some(spec) = spec.downcast_ref::<glib::ParamSpecInt>() {
         return Some(Kind::Integer { min: spec.minimum().into(), max: spec.maximum().into() });
@@ -140,10 +168,11 @@ pub fn to_json(value: &glib::Value) -> Option<Json> {
     Some(json!(glib::EnumValue::from_value(value)?.1.nick()))
 }
 
-/// Every property that may be set, in the order of the element.
+/// Every property that viewers may set, in the order of the element.
 pub fn describe(element: &gst::Element) -> Vec<Described> {
     let properties = element.list_properties();
-    let settable = properties.iter().filter(|spec| is_settable(element, spec));
+    let settable =
+        properties.iter().filter(|spec| is_settable(element, spec) && !OWNERS.contains(&spec.name()));
     settable
         .filter_map(|spec| {
             Some(Described {
@@ -156,6 +185,12 @@ pub fn describe(element: &gst::Element) -> Vec<Described> {
             })
         })
         .collect()
+}
+
+/// Whether the element takes a number.
+fn is_in_range(spec: &glib::ParamSpec, number: u32) -> bool {
+    let spec = spec.downcast_ref::<glib::ParamSpecUInt>();
+    spec.is_some_and(|spec| (spec.minimum()..=spec.maximum()).contains(&number))
 }
 
 /// Finds a property that may be set.
@@ -202,26 +237,35 @@ fn from_json(spec: &glib::ParamSpec, json: &Json) -> Option<glib::Value> {
 ///
 /// # Errors
 ///
-/// A name that is not the element's own, or a value out of its range, with what it takes.
+/// A name that is not the element's own or not for viewers, or a value out of its range, with what it takes.
 pub fn check_json(element: &gst::Element, name: &str, json: &Json) -> Result<Property, String> {
-    let spec = find(element, name)?;
+    if OWNERS.contains(&name) {
+        return Err(format!("{name} is chosen where the studio is started, as {name}=VALUE."));
+    }
+    check(&find(element, name)?, json)
+}
+
+fn check(spec: &glib::ParamSpec, json: &Json) -> Result<Property, String> {
     // As the element would say it, so that equal values are equal.
-    let value = from_json(&spec, json).and_then(|value| to_json(&value)).ok_or_else(|| wrong(&spec, json))?;
+    let value = from_json(spec, json).and_then(|value| to_json(&value)).ok_or_else(|| wrong(spec, json))?;
     Ok(Property { name: spec.name().to_owned(), value })
 }
 
-/// Checks a `NAME=VALUE` of the command line.
+/// Checks a `NAME=VALUE` of the command line. More than the machine has becomes what it has.
 ///
 /// # Errors
 ///
-/// As [`check_json`].
+/// A text that is none, a name that is not the element's own, or a value out of its range, with what it takes.
 pub fn check_text(element: &gst::Element, text: &str) -> Result<Property, String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("{text} is not PROPERTY=VALUE."))?;
     let spec = find(element, name)?;
     let parsed = glib::Value::deserialize_with_pspec(value, &spec).map_err(|_| wrong(&spec, &value))?;
+    let parsed = match (parsed.get::<u32>(), ceiling(name)) {
+        (Ok(number), Some(most)) if is_in_range(&spec, number) => number.min(most).to_value(),
+        _ => parsed,
+    };
     // Again through JSON, which knows the range.
-    let json = to_json(&parsed).ok_or_else(|| wrong(&spec, &value))?;
-    check_json(element, name, &json)
+    check(&spec, &to_json(&parsed).ok_or_else(|| wrong(&spec, &value))?)
 }
 
 /// Values of an element by their names.

@@ -1,33 +1,62 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The pipeline that gives what a viewer sees, as a line for `gst-launch-1.0` and as a program in Python.
 
-use crate::source::Source;
+use crate::source::{Source, shown};
 
-/// The pipeline in GStreamer's own notation, quoted for its parser: source, element with what was changed, window.
-pub fn pipeline(source: &Source, changed: &[String], overlay: &str) -> String {
-    let source = match source {
-        Source::Camera => "v4l2src".to_owned(),
-        Source::File(path) => format!("filesrc location={} ! decodebin", quote(&path.to_string_lossy())),
-        Source::Uri(uri) => format!("uridecodebin uri={}", quote(uri)),
-    };
-    let mut element = "superpixel".to_owned();
-    for property in changed {
-        element = format!("{element} {property}");
+/// A pipeline as text: what comes before the element's name, and what after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pipeline {
+    before: String,
+    after: String,
+}
+
+impl Pipeline {
+    /// Source, element with what was changed, window. An address is [`shown`]: who copies the text puts its password in.
+    pub fn new(source: &Source, changed: &[String], overlay: &str) -> Self {
+        let direction = source.direction();
+        let source = match source {
+            Source::Camera => "v4l2src".to_owned(),
+            Source::File(path) => match path.to_str() {
+                Some(path) => format!("filesrc location={} ! decodebin", quote(path)),
+                // Only an address has all bytes of such a name.
+                None => {
+                    format!("uridecodebin uri={}", quote(&source.uri().ok().flatten().unwrap_or_default()))
+                }
+            },
+            Source::Uri(uri) => format!("uridecodebin uri={}", quote(&shown(uri))),
+        };
+        let mut after = String::new();
+        for property in changed {
+            after = format!("{after} {property}");
+        }
+        Self {
+            before: format!("{source} ! videoconvert ! videoflip video-direction={direction} ! superpixel"),
+            after: format!("{after} overlay={overlay} ! videoconvert ! autovideosink"),
+        }
     }
-    format!("{source} ! videoconvert ! {element} overlay={overlay} ! videoconvert ! autovideosink")
+
+    /// In GStreamer's own notation, quoted for its parser.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.before, self.after)
+    }
+
+    /// The same with a name for the element `superpixel`.
+    fn named(&self, name: &str) -> String {
+        format!("{} name={name}{}", self.before, self.after)
+    }
 }
 
 /// A line that a shell runs as it stands.
-pub fn launch(pipeline: &str) -> String {
+pub fn launch(pipeline: &Pipeline) -> String {
     // Each word once more, for the shell: it takes the parser's quotes away from nobody.
-    let words = split(pipeline).into_iter().map(shell_word);
+    let text = pipeline.text();
+    let words = split(&text).into_iter().map(shell_word);
     format!("gst-launch-1.0 {}\n", words.collect::<Vec<_>>().join(" "))
 }
 
 /// A program that plays the pipeline and prints the number of regions of every frame.
-pub fn python(pipeline: &str) -> String {
-    let named = pipeline.replacen("! superpixel", "! superpixel name=superpixel", 1);
-    let text = serde_json::Value::String(named).to_string();
+pub fn python(pipeline: &Pipeline) -> String {
+    let text = serde_json::Value::String(pipeline.named("superpixel")).to_string();
     format!(
         r#"import gi
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 use gst::prelude::*;
+use rustix::fs::{FileType, Mode, OFlags};
 
+use crate::orientation;
 use crate::problem::Problem;
 
 /// Where the video comes from.
@@ -23,13 +25,14 @@ pub enum Source {
 const CAMERA: &str = "/dev/video0";
 
 impl Source {
-    /// Reads an argument: `camera`, an address or a path.
+    /// Reads an argument: `camera`, an address or a path. The address of a file is its path.
     pub fn parse(text: &std::ffi::OsStr) -> Self {
         match text.to_str() {
             Some("camera") => Self::Camera,
-            Some(uri) if uri.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) => {
-                Self::Uri(uri.to_owned())
-            }
+            Some(uri) if scheme(uri).is_some() => match glib::filename_from_uri(uri) {
+                Ok((path, None)) => Self::File(path),
+                _ => Self::Uri(uri.to_owned()),
+            },
             _ => {
                 let path = PathBuf::from(text);
                 Self::File(
@@ -39,12 +42,27 @@ impl Source {
         }
     }
 
-    /// What viewers read: a file's name without its folders.
+    /// What viewers read: a file's name without its folders, an address as [`shown`].
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            Self::Uri(uri) => uri.clone(),
+            Self::Uri(uri) => shown(uri),
             Self::Camera => "camera".into(),
+        }
+    }
+
+    /// GStreamer's words about the source, for viewers: other words where they have something of the address that only the
+    /// person knows who started the studio.
+    pub fn censored<'a>(&self, text: &'a str) -> &'a str {
+        let secrets = match self {
+            Self::Uri(uri) => secrets(uri),
+            Self::File(_) | Self::Camera => Vec::new(),
+        };
+        let told = secrets.iter().any(|secret| text.contains(secret.as_str()));
+        if told {
+            "it does not open or does not play, and the reason names what is not shown here"
+        } else {
+            text
         }
     }
 
@@ -70,14 +88,24 @@ impl Source {
         }
     }
 
-    /// Adds elements to a pipeline; the last of them gives raw video.
+    /// `video-direction` of the `videoflip` that makes frames upright. Reads a file's headers.
+    pub fn direction(&self) -> &'static str {
+        match self {
+            Self::File(path) if check_file(path, "").is_ok() => orientation::direction(path),
+            _ => "auto",
+        }
+    }
+
+    /// Adds elements to a pipeline; the last of them gives raw video, upright.
     ///
     /// # Errors
     ///
     /// What is missing, in words.
     pub fn add_to(&self, pipeline: &gst::Pipeline) -> Result<gst::Element, Problem> {
-        let convert = make("videoconvert")?;
-        pipeline.add(&convert).map_err(Problem::internal)?;
+        let (convert, upright) = (make("videoconvert")?, make("videoflip")?);
+        upright.set_property_from_str("video-direction", self.direction());
+        pipeline.add_many([&convert, &upright]).map_err(Problem::internal)?;
+        convert.link(&upright).map_err(Problem::internal)?;
         let decode = match self {
             Self::Camera => {
                 if !Path::new(CAMERA).exists() {
@@ -94,13 +122,8 @@ impl Source {
                 decode
             }
             _ => {
-                if let Self::File(path) = self
-                    && let Err(error) = std::fs::File::open(path)
-                {
-                    return Err(Problem::new(
-                        format!("The file {} cannot be read: {error}.", self.name()),
-                        "Check that it is there and that you may read it, then press “Try again”.",
-                    ));
+                if let Self::File(path) = self {
+                    check_file(path, &self.name())?;
                 }
                 let uri = self.uri().map_err(Problem::internal)?;
                 let decode = make("uridecodebin")?;
@@ -110,13 +133,85 @@ impl Source {
             }
         };
         link_video(&decode, &convert);
-        Ok(convert)
+        Ok(upright)
     }
 }
 
-fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+/// The scheme of an address; none where a text is not one.
+fn scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once("://")?;
+    let fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    fits.then_some(scheme)
+}
+
+/// An address in parts.
+struct Address {
+    shown: String,
+    secrets: Vec<String>,
+}
+
+impl Address {
+    /// `None` where it is not known where its parts begin, as of one with a `/` in its password.
+    fn parse(uri: &str) -> Option<Self> {
+        let (rest, fragment) = uri.split_once('#').unwrap_or((uri, ""));
+        let parsed: http::Uri = rest.parse().ok()?;
+        let authority = parsed.authority()?;
+        // An `@` in a password is no end of it.
+        let (userinfo, place) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
+        let port = place.strip_prefix(authority.host())?;
+        if !(port.is_empty() || authority.port_u16().is_some()) {
+            return None;
+        }
+        let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+        let parts = [userinfo, user, password, parsed.query().unwrap_or_default(), fragment];
+        let decoded =
+            |part: &str| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned();
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let secrets = parts.flat_map(|part| [decoded(part), part.to_owned()]).collect();
+        Some(Self { shown: format!("{}://{place}{}", scheme(uri)?, parsed.path()), secrets })
+    }
+}
+
+/// An address without user, password, query and fragment: cameras and signed addresses have passwords in all of them.
+pub fn shown(uri: &str) -> String {
+    if !uri.contains(['@', '?', '#']) {
+        return uri.to_owned();
+    }
+    Address::parse(uri)
+        .map_or_else(|| format!("{}://", scheme(uri).unwrap_or_default()), |address| address.shown)
+}
+
+/// Texts of an address that nobody else may read, as they stand and decoded.
+fn secrets(uri: &str) -> Vec<String> {
+    if !uri.contains(['@', '?', '#']) {
+        return Vec::new();
+    }
+    let whole = || vec![uri.trim_start_matches(scheme(uri).unwrap_or_default()).to_owned()];
+    Address::parse(uri).map_or_else(whole, |address| address.secrets)
+}
+
+/// Opens a file as it will be played.
+///
+/// # Errors
+///
+/// A file that is not there or not to be read, in words; or one that is none: a named pipe would keep whoever opens it waiting
+/// for a writer.
+fn check_file(path: &Path, name: &str) -> Result<(), Problem> {
+    let kind = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+        .and_then(rustix::fs::fstat)
+        .map(|stat| FileType::from_raw_mode(stat.st_mode));
+    match kind {
+        Ok(FileType::RegularFile) => Ok(()),
+        Ok(_) => Err(Problem::new(
+            format!("{name} is a folder, a pipe or a device, and no regular file."),
+            "Start the studio with a file of video, the address of a stream, or camera.",
+        )),
+        Err(error) => Err(Problem::new(
+            format!("The file {name} cannot be read: {}.", std::io::Error::from(error)),
+            "Check that it is there and that you may read it, then press “Try again”.",
+        )),
+    }
 }
 
 /// Makes an element.

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What viewers see of the player beside its frames, and what they may ask of it.
+//! State of the player as viewers see it, beside its frames.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use crate::problem::Problem;
-
-/// One of two settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// The one that is always there.
-    A,
-    /// The one of a comparison.
-    B,
-}
-
-impl Side {
-    /// Both, in their order.
-    pub const ALL: [Self; 2] = [Self::A, Self::B];
-}
 
 /// Sent whole whenever something of it changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,64 +46,4 @@ pub struct Export {
     pub name: String,
     /// Why there is none.
     pub problem: Option<String>,
-}
-
-/// What a viewer asks for; nothing else is understood.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Request {
-    /// A frame was drawn.
-    Seen {
-        /// Its number.
-        number: u64,
-    },
-    /// Sets a property of the element.
-    Set {
-        /// Of which element.
-        side: Side,
-        /// Name.
-        name: String,
-        /// Value.
-        value: Json,
-    },
-    /// Sets all properties: those that are not named to their defaults.
-    Apply {
-        /// Of which element.
-        side: Side,
-        /// By name.
-        values: Map<String, Json>,
-    },
-    /// Pauses or goes on.
-    Pause {
-        /// Whether frames wait.
-        on: bool,
-    },
-    /// One frame on.
-    Step {},
-    /// Speed against the clock of the source.
-    Speed {
-        /// Within the gate's range.
-        factor: f64,
-    },
-    /// Goes to a position.
-    Seek {
-        /// Seconds from the start.
-        to: f64,
-    },
-    /// Adds or removes side b.
-    Compare {
-        /// Whether it takes part.
-        on: bool,
-    },
-    /// Starts the pipeline again.
-    Restart {},
-    /// Writes the whole source as a video.
-    Export {
-        /// With the settings of which element.
-        side: Side,
-        /// What is drawn: a value of the property `overlay`.
-        overlay: String,
-    },
-    /// Gives up the export.
-    Cancel {},
 }

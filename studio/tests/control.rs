@@ -6,10 +6,9 @@ mod common;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::{Viewer, host, studio, studio_of};
+use common::{Viewer, get, studio, studio_of};
 use serde_json::json;
 use superpixel_studio::source::Source;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const QUIET: Duration = Duration::from_millis(500);
 
@@ -46,7 +45,7 @@ async fn pause_step_seek_and_settings_on_a_still() {
     viewer.send(json!({ "do": "pause", "on": false })).await;
     // Round the end, to the start.
     viewer.frame_until("the next round", |frame| frame.time() < 1.0).await;
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +66,7 @@ async fn both_settings_are_of_the_same_frame() {
     assert!(oldest >= Some(1), "{oldest:?}");
     viewer.send(json!({ "do": "compare", "on": false })).await;
     viewer.frame_until("one side", |frame| frame.sides().len() == 1).await;
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +87,7 @@ async fn a_property_that_needs_a_start_keeps_the_position() {
         after.number(),
         after.time()
     );
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,14 +103,15 @@ async fn a_backend_that_is_refused_is_explained() {
         .await;
     if viewer.state["problem"].is_null() {
         println!("skipped: a device opens here");
-        return running.stop().await;
+        assert!(running.stop().await, "something hangs");
+        return;
     }
     let problem = &viewer.state["problem"];
     assert!(problem["advice"].as_str().unwrap().contains("backend auto or cpu"), "{problem}");
     assert_eq!(viewer.state["values"][0]["backend"], "cpu");
     let number = viewer.frame().await.number();
     viewer.frame_until("frames as before", |frame| frame.number() > number + 2).await;
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,9 +127,22 @@ async fn settings_that_contradict_each_other_are_taken_back() {
     viewer.until("a problem", |state| state["problem"].is_object()).await;
     assert_eq!(viewer.state["values"][0]["merge"], 2.0);
     assert_eq!(viewer.state["values"][0]["regions"], 0);
+    let what = viewer.state["problem"]["what"].as_str().unwrap();
+    assert!(what.contains("regions=50"), "{what}");
+    // Both change places in one request, in either direction.
+    for (regions, merge) in [(50, 0.0), (0, 1.5), (30, 0.0)] {
+        viewer
+            .send(json!({ "do": "apply", "side": "a", "values": { "regions": regions, "merge": merge } }))
+            .await;
+        viewer.until("the other setting", |state| state["values"][0]["regions"] == regions).await;
+        assert_eq!(viewer.state["values"][0]["merge"], merge);
+        assert!(viewer.state["problem"].is_null(), "{}", viewer.state["problem"]);
+        let number = viewer.frame().await.number();
+        viewer.frame_until("frames with it", |frame| frame.number() > number + 2).await;
+    }
     let number = viewer.frame().await.number();
     viewer.frame_until("frames as before", |frame| frame.number() > number + 2).await;
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,6 +154,7 @@ async fn sources_that_do_not_play_are_explained() {
             "Cargo.toml",
             "video",
         ),
+        (Source::File(PathBuf::from("/dev/null")), "no regular file", "file of video"),
         (Source::Camera, "/dev/video0", "camera"),
     ] {
         if source == Source::Camera && std::path::Path::new("/dev/video0").exists() {
@@ -153,19 +167,8 @@ async fn sources_that_do_not_play_are_explained() {
         let problem = &viewer.state["problem"];
         assert!(problem["what"].as_str().unwrap().contains(what), "{problem}");
         assert!(problem["advice"].as_str().unwrap().contains(advice), "{problem}");
-        running.stop().await;
+        assert!(running.stop().await, "something hangs");
     }
-}
-
-/// Asks for a path; returns head and body.
-async fn get(address: &str, path: &str) -> (String, Vec<u8>) {
-    let mut stream = tokio::net::TcpStream::connect(host(address)).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", host(address));
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,7 +188,7 @@ async fn a_clip_is_exported_as_video() {
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
     viewer.send(json!({ "do": "export", "side": "a", "overlay": "x ! filesink location=/tmp/x" })).await;
     viewer.until("a refusal", |state| state["problem"].is_object()).await;
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,5 +209,5 @@ async fn what_is_copied_has_what_was_changed() {
     for path in ["/copy/gst-launch?side=a&overlay=plaid", "/copy/gst-launch?side=c&overlay=none"] {
         assert!(get(&running.address(), path).await.0.starts_with("HTTP/1.1 400"), "{path}");
     }
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }

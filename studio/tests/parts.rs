@@ -2,12 +2,14 @@
 //! Parts by themselves: label codec, descriptions of properties, texts to copy.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 use superpixel_studio::encode::labels;
+use superpixel_studio::problem::Problem;
 use superpixel_studio::properties::{self, Kind};
-use superpixel_studio::script;
+use superpixel_studio::script::{self, Pipeline};
 use superpixel_studio::source::Source;
 
 fn init() {
@@ -72,7 +74,10 @@ fn every_writable_property_is_described_but_those_that_the_studio_sets() {
     let all: Vec<_> =
         element.list_properties().iter().filter(|s| own(s)).map(|s| s.name().to_owned()).collect();
     let missing: Vec<_> = all.iter().filter(|name| described.iter().all(|d| d.name != **name)).collect();
-    assert_eq!(missing, ["overlay", "labels", "region-table", "neighbors"]);
+    let mut missing: Vec<_> = missing.into_iter().map(String::as_str).collect();
+    missing.sort_unstable();
+    // The studio sets four, and the machine's owner the device.
+    assert_eq!(missing, ["cuda-device-id", "labels", "neighbors", "overlay", "region-table"]);
     assert!(described.len() > 25);
     for property in described {
         assert!(!property.nick.is_empty() && !property.text.is_empty(), "{}", property.name);
@@ -120,20 +125,96 @@ fn a_shell_gets_names_of_any_kind_through() {
         "back\\slash.mp4",
         "$(touch x)`y` ! filesink.mp4",
         "-x;&.mp4",
+        "a ! superpixel b.mp4",
+        "a\nb.mp4",
     ] {
         let path = format!("/no such folder/{name}");
         let source = Source::File(path.clone().into());
-        let text = script::pipeline(&source, &["superpixel-size=24".into()], "labels");
+        let copied = Pipeline::new(&source, &["superpixel-size=24".into()], "labels");
+        let text = copied.text();
         let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
         let file =
             pipeline.iterate_recurse().find(|e| e.factory().is_some_and(|f| f.name() == "filesrc")).unwrap();
         assert_eq!(file.property::<String>("location"), path, "{text}");
         // The words that a shell makes of the line are the pipeline again.
-        let line = script::launch(&text).replacen("gst-launch-1.0 ", "printf '%s\\n' ", 1);
+        let line = script::launch(&copied).replacen("gst-launch-1.0 ", "printf '%s ' ", 1);
         let words = std::process::Command::new("sh").arg("-c").arg(line).output().unwrap();
         let words = String::from_utf8(words.stdout).unwrap();
-        assert_eq!(words.trim_end().replace('\n', " "), text);
+        assert_eq!(words.trim_end(), text);
+        // The program opens the same file, and finds the element by its name.
+        let program = script::python(&copied);
+        let literal = program.split_once("Gst.parse_launch(").unwrap().1.split_once(")\n").unwrap().0;
+        let text: String = serde_json::from_str(literal).unwrap();
+        let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+        let file =
+            pipeline.iterate_recurse().find(|e| e.factory().is_some_and(|f| f.name() == "filesrc")).unwrap();
+        assert_eq!(file.property::<String>("location"), path, "{text}");
+        assert_eq!(pipeline.by_name("superpixel").unwrap().factory().unwrap().name(), "superpixel");
     }
+}
+
+#[test]
+fn a_name_of_any_bytes_is_copied_as_its_address() {
+    use std::os::unix::ffi::OsStrExt;
+    init();
+    let source = Source::File(PathBuf::from(OsStr::from_bytes(b"/clips/\xffa b.mp4")));
+    let text = Pipeline::new(&source, &[], "none").text();
+    assert!(text.contains("uri=file:///clips/%FFa%20b.mp4 !"), "{text}");
+    gst::parse::launch(&text).unwrap();
+}
+
+/// What an address has of its user's own: nothing of it is shown, and all of it is played.
+#[test]
+fn users_and_passwords_of_addresses_stay_with_the_source() {
+    init();
+    for (uri, shown) in [
+        ("http://user:secret@127.0.0.1:1/cam", "http://127.0.0.1:1/cam"),
+        ("rtsp://user:sec@ret@host/cam?password=secret#secret", "rtsp://host/cam"),
+        ("rtsp://secret@[::1]:554/a", "rtsp://[::1]:554/a"),
+        ("http://host/clip.mp4?token=secret&x=1", "http://host/clip.mp4"),
+        ("http://user:se%63ret@host", "http://host/"),
+        ("http://host/user", "http://host/user"),
+        // No address that can be taken apart.
+        ("rtsp://user:pass/secret@host/x", "rtsp://"),
+    ] {
+        let source = Source::parse(OsStr::new(uri));
+        assert_eq!(source.name(), shown);
+        assert_eq!(source.uri().unwrap().as_deref(), Some(uri), "played");
+        let copied = Pipeline::new(&source, &[], "none");
+        for text in [source.name(), script::launch(&copied), script::python(&copied)] {
+            assert!(!text.contains("secret") && !text.contains("se%63ret"), "{text}");
+        }
+        let error =
+            gst::glib::Error::new(gst::ResourceError::NotFound, &format!("Cannot open {uri}: secret"));
+        let problem = Problem::of_error(&error, None, false, &source).to_string();
+        assert!(uri == shown || !problem.contains("secret"), "{problem}");
+    }
+    // Words that have nothing of it stay.
+    let source = Source::parse(OsStr::new("http://user:secret@host/x"));
+    assert_eq!(source.censored("Not found"), "Not found");
+}
+
+#[test]
+fn addresses_of_files_are_files() {
+    assert_eq!(Source::parse(OsStr::new("file:///a%20b.mp4")), Source::File("/a b.mp4".into()));
+    assert!(matches!(Source::parse(OsStr::new("file://host/a.mp4")), Source::Uri(_)));
+}
+
+#[test]
+fn what_the_machine_has_is_the_most_that_may_be_set() {
+    init();
+    let element = gst::ElementFactory::make("superpixel").build().unwrap();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let threads = properties::describe(&element).into_iter().find(|p| p.name == "threads").unwrap();
+    assert_eq!(threads.kind, Kind::Integer { min: 0, max: cores as i64 });
+    assert!(properties::check_json(&element, "threads", &cores.into()).is_ok());
+    let words = properties::check_json(&element, "threads", &(cores + 1).into()).unwrap_err();
+    assert!(words.contains(&format!("0 to {cores}")), "{words}");
+    // Who starts the studio may say more, and gets what there is.
+    assert_eq!(properties::check_text(&element, "threads=1024").unwrap().value, serde_json::json!(cores));
+    assert!(properties::check_text(&element, "threads=1025").is_err());
+    assert_eq!(properties::check_text(&element, "cuda-device-id=1").unwrap().value, serde_json::json!(1));
+    assert!(properties::check_json(&element, "cuda-device-id", &1.into()).is_err());
 }
 
 #[test]

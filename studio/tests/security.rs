@@ -12,15 +12,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
-/// The status of a request for a path, sent to `to` with the given Host and Origin.
-async fn status(to: &str, path: &str, host: &str, origin: Option<&str>) -> u16 {
+/// The status of a request for a path, sent to `to` with the given Host and further headers.
+async fn status_of(to: &str, path: &str, host: &str, headers: &str) -> u16 {
     let mut stream = TcpStream::connect(to).await.unwrap();
-    let origin = origin.map_or(String::new(), |origin| format!("origin: {origin}\r\n"));
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{origin}connection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// The same with an Origin.
+async fn status(to: &str, path: &str, host: &str, origin: Option<&str>) -> u16 {
+    status_of(to, path, host, &origin.map_or(String::new(), |origin| format!("origin: {origin}\r\n"))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +35,7 @@ async fn loopback_only_unless_told_otherwise() {
     // Not at other addresses of this machine, of which each has one on loopback, too.
     let port = host(&address).split_once(':').unwrap().1.to_owned();
     assert!(TcpStream::connect(format!("127.0.0.2:{port}")).await.is_err());
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +51,18 @@ async fn host_and_origin_are_those_of_the_studio() {
         assert_eq!(status(&own, "/", name, None).await, wanted, "Host {name}");
         assert_eq!(status(&own, "/app.js", name, None).await, wanted, "Host {name}");
     }
-    assert_eq!(status(&own, "/", "127.0.0.1:1", None).await, 421, "another port");
+    // A forwarded connection has another port at the browser's side, or none.
+    for name in ["127.0.0.1:1", "localhost:9000", "localhost", "[::1]:8080"] {
+        assert_eq!(status(&own, "/", name, None).await, 200, "{name}");
+        let copy = "/copy/python?side=a&overlay=none";
+        assert_eq!(status(&own, copy, name, Some(&format!("http://{name}"))).await, 200, "{name}");
+        assert_eq!(status(&own, copy, name, Some(&format!("http://{own}"))).await, 403, "{name}");
+    }
+    for name in
+        ["", ":80", "localhost.evil.example", "localhost:x", "[::1", "[evil]:80", "127.0.0.1.evil.example"]
+    {
+        assert_eq!(status(&own, "/", name, None).await, 421, "{name}");
+    }
     assert_eq!(
         status(&own, "/copy/python?side=a&overlay=none", &own, Some("http://evil.example")).await,
         403
@@ -59,10 +74,61 @@ async fn host_and_origin_are_those_of_the_studio() {
         (vec![("origin", "http://evil.example")], Err(403)),
         (vec![("origin", "null")], Err(403)),
         (vec![("origin", origin.as_str()), ("host", "evil.example")], Err(421)),
+        (vec![("origin", "http://localhost:9000"), ("host", "localhost:9000")], Ok(())),
+        (vec![("origin", "http://localhost:9001"), ("host", "localhost:9000")], Err(403)),
+        (vec![("origin", origin.as_str()), ("sec-fetch-site", "cross-site")], Err(403)),
+        (vec![("origin", origin.as_str()), ("sec-fetch-site", "same-origin")], Ok(())),
     ] {
         assert_eq!(open(&address, &headers).await.map(drop), wanted, "{headers:?}");
     }
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_other_sites_get_nothing() {
+    let running = studio(&[]).await;
+    let own = host(&running.address());
+    let site = |site: &str| format!("sec-fetch-site: {site}\r\n");
+    for path in ["/copy/gst-launch?side=a&overlay=none", "/app.js", "/export/1"] {
+        let usual = if path == "/export/1" { 404 } else { 200 };
+        for (from, wanted) in
+            [("cross-site", 403), ("same-site", 403), ("same-origin", usual), ("none", usual)]
+        {
+            assert_eq!(status_of(&own, path, &own, &site(from)).await, wanted, "{path} from {from}");
+        }
+        let opened = site("cross-site") + "sec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n";
+        assert_eq!(status_of(&own, path, &own, &opened).await, 403, "{path} opened");
+    }
+    // A link to the page may stand anywhere; a frame of the page may not.
+    for (dest, wanted) in [("document", 200), ("iframe", 403)] {
+        let headers = format!("{}sec-fetch-mode: navigate\r\nsec-fetch-dest: {dest}\r\n", site("cross-site"));
+        assert_eq!(status_of(&own, "/", &own, &headers).await, wanted, "{dest}");
+    }
+    assert!(running.stop().await, "something hangs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_password_of_a_source_is_shown_to_nobody() {
+    // Nothing listens there: GStreamer's words about it name the address.
+    let source = Source::parse("http://user:secret@127.0.0.1:1/cam".as_ref());
+    let running = common::studio_of(source, &[]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    viewer.until("a problem", |state| state["problem"].is_object()).await;
+    assert_eq!(viewer.state["source"], "http://127.0.0.1:1/cam");
+    let mut texts = vec![viewer.state.to_string(), viewer.hello.to_string()];
+    for kind in ["gst-launch", "python"] {
+        let (head, body) =
+            common::get(&running.address(), &format!("/copy/{kind}?side=a&overlay=none")).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        texts.push(String::from_utf8(body).unwrap());
+    }
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels" })).await;
+    viewer.until("its failure", |state| state["export"]["problem"].is_string()).await;
+    texts.push(viewer.state.to_string());
+    for text in texts {
+        assert!(!text.contains("secret") && !text.contains("user"), "{text}");
+    }
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +160,7 @@ async fn others_need_the_token() {
     assert_eq!(open(&at(""), &[("origin", &origin)]).await.map(drop), Err(401));
     assert_eq!(open(&at("?token=0"), &[("origin", &origin)]).await.map(drop), Err(401));
     assert!(open(&at(&format!("?token={token}")), &[("origin", &origin)]).await.is_ok());
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,6 +187,8 @@ async fn only_properties_of_the_element_and_in_range() {
         set("compactness", json!(null)),
         set("algo", json!("slic ! filesink location=/tmp/x")),
         set("algo", json!(1)),
+        set("threads", json!(1024)),
+        set("cuda-device-id", json!(0)),
         json!({ "do": "apply", "side": "a", "values": { "location": "/tmp/x" } }),
         json!({ "do": "speed", "factor": 1e9 }),
         json!({ "do": "speed", "factor": 0 }),
@@ -147,7 +215,7 @@ async fn only_properties_of_the_element_and_in_range() {
             viewer.receive().await.expect("a connection");
         }
     }
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,6 +233,7 @@ async fn sizes_and_rates_are_bounded() {
     closes(Message::text("x".repeat(10_000)), 1).await;
     closes(Message::binary(vec![0; 10]), 1).await;
     closes(Message::text(r#"{"do":"seen","number":0}"#), 1000).await;
+    closes(Message::Ping(Default::default()), 1000).await;
     // Others go on.
     let mut viewer = Viewer::new(&running.address()).await;
     viewer.frame().await;
@@ -176,5 +245,9 @@ async fn sizes_and_rates_are_bounded() {
     }
     let mut late = Viewer::new(&running.address()).await;
     assert!(late.receive().await.is_none(), "one more than there are places");
-    running.stop().await;
+    // Who was refused had no place to give back.
+    assert_eq!(running.viewers(), superpixel_studio::hub::MOST_VIEWERS);
+    let mut later = Viewer::new(&running.address()).await;
+    assert!(later.receive().await.is_none(), "the place of one that had none");
+    assert!(running.stop().await, "something hangs");
 }

@@ -130,7 +130,7 @@ fn ten_viewers_and_random_changes() {
         for viewer in watching {
             viewer.await.unwrap();
         }
-        running.stop().await;
+        assert!(running.stop().await, "something hangs");
         samples
     });
     drop(runtime);

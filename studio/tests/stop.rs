@@ -31,7 +31,7 @@ async fn run_once() {
     // Canceled by the stop.
     viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels" })).await;
     viewer.until("an export", |state| state["export"].is_object()).await;
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[test]

@@ -60,7 +60,7 @@ async fn frames_are_the_elements_bit_for_bit() {
         compared += 1;
     }
     assert!(compared >= 5, "{compared} frames compared");
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +96,7 @@ async fn slow_viewers_get_fewer_frames_and_never_older_ones() {
         assert!(next >= newest - 1, "{next} where {newest} was there");
         last = Some(next);
     }
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,5 +115,5 @@ async fn all_viewers_see_the_same_stream() {
         }
     }
     assert!(both > 10, "{both} frames compared");
-    running.stop().await;
+    assert!(running.stop().await, "something hangs");
 }

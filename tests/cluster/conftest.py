@@ -8,8 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +25,18 @@ def make_clip(path, pattern="ball", frames=FRAMES, tail="x264enc ! matroskamux")
     subprocess.run(["gst-launch-1.0", "-q", *f"{source} ! {tail} ! filesink".split(), f"location={path}"], check=True)
 
 
+def make_scenes(path):
+    """A clip of three scenes."""
+    scenes = [path.parent / f"scene{number}.mkv" for number in range(3)]
+    for scene, pattern in zip(scenes, ("smpte", "pinwheel", "gamut")):
+        make_clip(scene, pattern=pattern, tail="x264enc key-int-max=9 ! matroskamux")
+    sources = [word for scene in scenes for word in f"filesrc location={scene} ! decodebin ! queue ! c.".split()]
+    tail = f"concat name=c ! x264enc key-int-max=9 ! matroskamux ! filesink location={path}".split()
+    subprocess.run(["gst-launch-1.0", "-q", *sources, *tail], check=True)
+    for scene in scenes:
+        scene.unlink()
+
+
 def corpus(*words, expect=0):
     """Runs corpus.py to its end and returns what it prints."""
     command = [sys.executable, str(CORPUS), *map(str, words)]
@@ -37,20 +47,34 @@ def corpus(*words, expect=0):
 
 def last_report(destination):
     """The newest report of a folder."""
-    return json.loads(max((destination / "_reports").glob("*.json"), key=lambda path: path.stat().st_mtime_ns).read_text())
+    return json.loads(
+        max((destination / "_reports").glob("*.json"), key=lambda path: path.stat().st_mtime_ns).read_text()
+    )
 
 
 def failures(destination):
     """Kinds of failures by clip."""
     found = sorted((destination / "failed").rglob("*.json")) if (destination / "failed").exists() else []
-    return {record["path"]: (record["kind"], record["tries"]) for record in map(json.loads, (path.read_text() for path in found))}
+    return {
+        record["path"]: (record["kind"], record["tries"])
+        for record in map(json.loads, (path.read_text() for path in found))
+    }
 
 
 def labels(folder):
     """All label maps of a folder: frames, height, width."""
+    np = pytest.importorskip("numpy", reason="NumPy is not installed in this environment")
     raw = folder.parent / f"{folder.name}.raw"
     chain = "matroskademux ! avdec_ffv1 ! video/x-raw,format=GRAY16_LE ! filesink"
-    words = ["gst-launch-1.0", "-q", "filesrc", f"location={folder / 'labels.mkv'}", "!", *chain.split(), f"location={raw}"]
+    words = [
+        "gst-launch-1.0",
+        "-q",
+        "filesrc",
+        f"location={folder / 'labels.mkv'}",
+        "!",
+        *chain.split(),
+        f"location={raw}",
+    ]
     subprocess.run(words, check=True)
     summary = json.loads((folder / "clip.json").read_text())
     maps = np.fromfile(raw, "<u2").reshape(summary["frames"], summary["height"], summary["width"])
@@ -60,6 +84,8 @@ def labels(folder):
 
 def check_output(folder):
     """Whether labels and tables of a clip say the same."""
+    np = pytest.importorskip("numpy", reason="NumPy is not installed in this environment")
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed in this environment")
     regions = pq.read_table(folder / "regions.parquet", columns=["frame", "label", "area"]).to_pydict()
     frame, label, area = (np.array(regions[name]) for name in ("frame", "label", "area"))
     maps = labels(folder)
@@ -100,6 +126,95 @@ def wait_for(what, seconds=60):
     raise AssertionError("it does not come")
 
 
+# Answers as superpixel-clip does, without GStreamer: its label map is the hash of the clip, SECONDS after it was
+# asked and once GATE is there.
+STAND_IN = """#!/usr/bin/env python3
+import ctypes, hashlib, json, os, sys, time
+
+if sys.argv[1] == "check":
+    print(json.dumps({{"properties": dict(word.split("=", 1) for word in sys.argv[2:]), "version": "0"}}))
+    sys.exit()
+ctypes.CDLL(None).prctl(1, 9)  # ends with its parent, as --parent has it
+if os.getppid() != int(sys.argv[sys.argv.index("--parent") + 1]):
+    sys.exit("the parent has ended")
+for line in sys.stdin:
+    job = json.loads(line)
+    words = job["arguments"]
+    with open({notes!r}, "a") as notes:
+        notes.write("x")
+    partial = os.path.join(os.path.dirname(words[1]), f".out.partial-{{os.getpid()}}")
+    os.makedirs(partial)
+    end = time.monotonic() + {seconds}
+    while not os.path.exists({gate!r}):
+        time.sleep(0.01)
+    with open(words[0], "rb") as clip:
+        content = clip.read()
+    facts = {{"schema": 1, "key": words[words.index("--key") + 1], "frames": 3, "width": 4, "height": 2, "tracks": 9,
+             "regions": 20, "adjacency": 40, "short": False, "source": words[0]}}
+    for name in ("labels.mkv", "regions.parquet", "adjacency.parquet"):
+        with open(os.path.join(partial, name), "w") as file:
+            file.write(hashlib.sha256(content).hexdigest())
+        time.sleep(max(0.0, end - time.monotonic()) / 3)
+    with open(os.path.join(partial, "clip.json"), "w") as marker:
+        json.dump(facts, marker)
+    os.rename(partial, words[1])
+    print(json.dumps({{"id": job["id"], "event": "done", **facts}}), flush=True)
+"""
+
+
+# A `clip.json` of somebody else's run.
+MARKER = {
+    "schema": 1,
+    "key": "0",
+    "frames": 3,
+    "width": 4,
+    "height": 2,
+    "tracks": 9,
+    "regions": 20,
+    "adjacency": 40,
+    "short": False,
+}
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """A program in the place of superpixel-clip; a clip takes it so many seconds, or until a file is there."""
+
+    def make(seconds=0.0, gate="/"):
+        program = tmp_path / f"stand-in-{seconds}{'-gate' if gate != '/' else ''}"
+        program.write_text(STAND_IN.format(seconds=seconds, notes=str(tmp_path / "pieces"), gate=str(gate)))
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+def refused(*words):
+    """Runs corpus.py, which says no in words, and returns them."""
+    done = subprocess.run(
+        [sys.executable, str(CORPUS), *map(str, words)], check=False, capture_output=True, text=True, timeout=150
+    )
+    assert done.returncode not in (0, None), done.stdout
+    assert done.returncode > 0, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.stderr.startswith("corpus.py: "), done.stderr
+    return done.stderr
+
+
+def tree(folder):
+    """All that a folder has: kind, and content or target, by path, with the time of files."""
+    found = {}
+    for path in sorted(os.fsencode(path) for path in [folder, *Path(folder).rglob("*")]):
+        if os.path.islink(path):
+            found[path] = ("link", os.readlink(path))
+        elif os.path.isfile(path):
+            with open(path, "rb") as file:
+                found[path] = ("file", file.read(), os.stat(path).st_mtime_ns, os.stat(path).st_ino)
+        else:
+            found[path] = ("folder",)
+    return found
+
+
 HARM = """#!/usr/bin/env python3
 import json, os, signal, sys, time
 
@@ -107,8 +222,7 @@ HARMS, PROGRAM, NOTES = {harms!r}, {program!r}, {notes!r}
 
 
 def harm(kind, name, folder):
-    partial = os.path.join(os.path.dirname(folder), f".out.partial-{{program}}")
-    while not os.path.exists(partial):
+    while not any(name.startswith(".out.partial") for name in os.listdir(os.path.dirname(folder))):
         time.sleep(0.001)
     note = os.path.join(NOTES, name)
     if kind == "hang":
@@ -175,7 +289,8 @@ def clips(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clips")
     for number in range(8):
         make_clip(
-            folder / f"camera {number % 2}" / f"{number}.mkv", pattern=("ball", "smpte", "circular", "pinwheel")[number % 4]
+            folder / f"camera {number % 2}" / f"{number}.mkv",
+            pattern=("ball", "smpte", "circular", "pinwheel")[number % 4],
         )
     (folder / "garbage.mp4").write_bytes(bytes(range(7, 250, 3)) * 500)
     whole = (folder / "camera 0/0.mkv").read_bytes()

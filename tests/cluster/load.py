@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "pipelines/cluster"))
-from superpixel_corpus import manifest, report
+from superpixel_corpus import manifest, report, scratch, source
 from superpixel_corpus.driver import Driver, Options
 from superpixel_corpus.storage import Folder
 from superpixel_corpus.task import Outcome
@@ -33,8 +33,9 @@ class Idle:
 
     def submit(self, task):
         self.tickets += 1
-        summary = {"frames": 100, "key": task.key, "short": False}
-        self.destination.write(f"{task.output}/clip.json", json.dumps(summary).encode())
+        summary = {"schema": 1, "frames": 100, "key": task.key, "short": False}
+        summary |= dict.fromkeys(("width", "height", "tracks", "regions", "adjacency"), 1)
+        self.destination.write(f"{task.output}/clip.json", json.dumps(summary).encode(), lambda _: False)
         self.ended.append((self.tickets, Outcome(summary=summary, seconds=1.0)))
         return self.tickets
 
@@ -49,15 +50,18 @@ class Idle:
 def main() -> int:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     times = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        source, destination = Folder(f"{scratch}/in"), Folder(f"{scratch}/out")
+    with tempfile.TemporaryDirectory() as place:
+        videos, destination = Folder(f"{place}/in"), Folder(f"{place}/out")
+        scratch.begin(destination, scratch.name_run())
         for number in range(count):
-            path = source.root / f"{number // 1000:04}/{number:07}.mp4"
+            path = videos.root / f"{number // 1000:04}/{number:07}.mp4"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         start = time.monotonic()
-        header = manifest.Header(str(source), {}, "0")
-        manifest.write(destination, header, manifest.make(source, header, ["mp4"]))
+        header = manifest.Header(str(videos), {}, "0")
+        found = source.find(videos, destination, {"mp4"}, lambda *_: None)
+        clips = source.without_collisions(manifest.make(header, found), destination, lambda *_: None)
+        manifest.write(destination, header, clips)
         times["plan"] = time.monotonic() - start
         workers = Idle(destination)
         options = Options("none", (), 1, 2, 30.0, 60.0)
@@ -67,7 +71,7 @@ def main() -> int:
             known = manifest.state(destination, clips)
             times[f"resume, {len(known.done)} done"] = time.monotonic() - start
             start = time.monotonic()
-            told = report.Report("load", count, len(known.done), workers.slots())
+            told = report.Report(f"load {step}", count, len(known.done), workers.slots())
             todo = known.left[: int(count * share) - len(known.done)]
             Driver(header, destination, options, workers, told).run(todo, lambda _: None)
             report.save(destination, told, {})

@@ -39,7 +39,8 @@ for line in sys.stdin:
         time.sleep(0.01)
     words = job["arguments"]
     os.makedirs(words[1])
-    last = {{"id": job["id"], "event": "done", "frames": 1, "short": False, "key": words[words.index("--key") + 1]}}
+    last = {{"schema": 1, "id": job["id"], "event": "done", "frames": 1, "width": 4, "height": 2, "tracks": 9,
+            "regions": 20, "adjacency": 40, "short": False, "key": words[words.index("--key") + 1]}}
     with open(os.path.join(words[1], "clip.json"), "w") as marker:
         json.dump(last, marker)
     print(json.dumps(last), flush=True)

@@ -2,13 +2,11 @@
 """corpus.py on this machine: what is done, what fails and how it is called, cuts, buckets."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from conftest import (
@@ -24,6 +22,7 @@ from conftest import (
     labels,
     last_report,
     make_clip,
+    make_scenes,
     wait_for,
 )
 
@@ -43,9 +42,9 @@ def test_a_folder_is_done_once(clips, tmp_path):
     for marker in (destination / "clips").rglob("clip.json"):
         check_output(marker.parent)
     assert_nothing_left(destination)
-    # Again: nothing to do. Without one marker: one clip.
+    # Again: nothing to do. Without one output: one clip.
     assert "0 clips done" in corpus("run", destination, "--program", PROGRAM, expect=1)
-    (destination / "clips/camera 1/3.mkv/clip.json").unlink()
+    shutil.rmtree(destination / "clips/camera 1/3.mkv")
     assert "1 clips done, 0 failed, 8 were done before" in corpus("run", destination, "--program", PROGRAM, expect=1)
     assert "9 done" in corpus("status", destination)
     # Other properties, other results.
@@ -77,7 +76,9 @@ def test_a_crash_blames_its_own_clip_alone(tmp_path):
     for name in ("a", "b", "c crash", "d", "e once", "f", "g"):
         make_clip(source / f"{name}.mkv")
     corpus("plan", source, destination, "--program", harmed)
-    assert "6 clips done, 1 failed" in corpus("run", destination, "--program", harmed, "--jobs", 1, "--retries", 1, expect=1)
+    assert "6 clips done, 1 failed" in corpus(
+        "run", destination, "--program", harmed, "--jobs", 1, "--retries", 1, expect=1
+    )
     assert failures(destination) == {"c crash.mkv": ("crash", 2)}
     assert last_report(destination)["retries"] == {"crash": 2}
     # One for each crash, one that goes on behind it, and a new one for what is tried again.
@@ -146,8 +147,7 @@ def test_programs_end_with_the_driver(tmp_path):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     driver = subprocess.Popen([sys.executable, CORPUS, "run", destination, "--program", PROGRAM], **quiet)
     name = Path(PROGRAM).name
-    process, parent = wait_for(lambda: children(name))[0]
-    assert parent == driver.pid
+    process, _ = wait_for(lambda: [child for child in children(name) if child[1] == driver.pid])[0]
     driver.kill()
     driver.wait()
     # Alone it would take far longer.
@@ -168,22 +168,11 @@ def test_what_cannot_be_planned_says_why(tmp_path):
     assert "4 to 1024" in refused(tmp_path, tmp_path.parent / "x", "--set", "superpixel-size=1", "--program", PROGRAM)
     assert "is not found" in refused(tmp_path, tmp_path.parent / "x", "--program", "no-such-program")
     assert "no file that ends" in refused(tmp_path, tmp_path.parent / "x", "--suffixes", "mp3", "--program", PROGRAM)
-    assert "inside the source" in refused(tmp_path, tmp_path / "x", "--program", PROGRAM)
-
-
-def make_scenes(path):
-    """A clip of three scenes."""
-    scenes = [path.parent / f"scene{number}.mkv" for number in range(3)]
-    for scene, pattern in zip(scenes, ("smpte", "pinwheel", "gamut")):
-        make_clip(scene, pattern=pattern, tail="x264enc key-int-max=9 ! matroskamux")
-    sources = [word for scene in scenes for word in f"filesrc location={scene} ! decodebin ! queue ! c.".split()]
-    tail = f"concat name=c ! x264enc key-int-max=9 ! matroskamux ! filesink location={path}".split()
-    subprocess.run(["gst-launch-1.0", "-q", *sources, *tail], check=True)
-    for scene in scenes:
-        scene.unlink()
+    assert "is inside of" in refused(tmp_path, tmp_path / "x", "--program", PROGRAM)
 
 
 def test_parts_give_what_the_whole_gives(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
     source, destination, cuts = tmp_path / "source", tmp_path / "out", tmp_path / "cuts.json"
     source.mkdir()
     make_scenes(source / "long.mkv")
@@ -191,11 +180,15 @@ def test_parts_give_what_the_whole_gives(tmp_path):
     words = ["--set", "superpixel-size=12", "--split-at-cuts", 1, "--program", PROGRAM]
     corpus("plan", source, destination, *words)
     assert "2 clips done" in corpus("run", destination, "--program", PROGRAM)
-    found = subprocess.run([PROGRAM, "cuts", source / "long.mkv", cuts, "--least", "1"], check=True, capture_output=True)
+    found = subprocess.run(
+        [PROGRAM, "cuts", source / "long.mkv", cuts, "--least", "1"], check=True, capture_output=True
+    )
     assert len(json.loads(found.stdout)["parts"]) == 3
     whole, joined = tmp_path / "whole", destination / "clips/long.mkv"
     subprocess.run(
-        [PROGRAM, source / "long.mkv", whole, "superpixel-size=12", "--cuts", cuts], check=True, stdout=subprocess.DEVNULL
+        [PROGRAM, source / "long.mkv", whole, "superpixel-size=12", "--cuts", cuts],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
     assert (labels(whole) == labels(joined)).all()
     for table in ("regions.parquet", "adjacency.parquet"):
@@ -203,54 +196,3 @@ def test_parts_give_what_the_whole_gives(tmp_path):
     check_output(joined)
     assert last_report(destination)["frames"] == 4 * FRAMES
     assert_nothing_left(destination)
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    """A service that speaks S3, on the loopback alone."""
-    from moto.server import ThreadedMotoServer
-    from pyarrow import fs
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    system = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True, region="us-east-1")
-    system.create_dir("corpus")
-    yield system
-    server.stop()
-
-
-def test_buckets(clips, tmp_path, bucket):
-    from pyarrow import fs
-
-    source = tmp_path / "source"
-    source.mkdir()
-    make_scenes(source / "long.mkv")
-    shutil.copy(clips / "camera 0/0.mkv", source)
-    shutil.copy(clips / "garbage.mp4", source)
-    fs.copy_files(str(source), "corpus/in", destination_filesystem=bucket)
-    words = ["--set", "superpixel-size=20", "--split-at-cuts", 1, "--program", PROGRAM]
-    assert "3 clips" in corpus("plan", "s3://corpus/in", "s3://corpus/out/here", *words)
-    assert "2 clips done, 1 failed" in corpus("run", "s3://corpus/out/here", "--program", PROGRAM, expect=1)
-    assert "3 clips: 2 done" in corpus("status", "s3://corpus/out/here")
-    copy = tmp_path / "copy"
-    fs.copy_files("corpus/out/here", str(copy), source_filesystem=bucket)
-    assert failures(copy) == {"garbage.mp4": ("data", 1)}
-    for name in ("long.mkv", "0.mkv"):
-        check_output(copy / "clips" / name)
-    assert json.loads((copy / "clips/long.mkv/clip.json").read_text())["source"] == "s3://corpus/in/long.mkv"
-    assert not list((copy / "_parts").rglob("*.*"))
-    bucket.delete_file("corpus/out/here/clips/0.mkv/clip.json")
-    assert "1 clips done, 0 failed, 1 were done before" in corpus("run", "s3://corpus/out/here", "--program", PROGRAM, expect=1)
-    from superpixel_corpus import task
-
-    root = task.scratch_root("s3://corpus/out/here")
-    assert not root.exists() or not os.listdir(root)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MPL-2.0
 """The stage for Ray Data gives what a Segmenter gives, clip by clip."""
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from conftest import CORPUS, FRAMES, PROGRAM, corpus, make_clip
 
+np = pytest.importorskip("numpy", reason="NumPy is not installed in this environment")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed in this environment")
+pytest.importorskip("av", reason="PyAV is not installed in this environment")
 sp = pytest.importorskip("superpixels", reason="the package superpixels is not installed in this environment")
 from superpixel_stage import SuperpixelStage, decode
 
@@ -46,13 +47,14 @@ def test_rows_are_those_of_a_segmenter(paths):
 
 
 def test_ray_data_takes_it(paths, tmp_path):
-    import ray
-
+    ray = pytest.importorskip("ray", reason="Ray is not installed in this environment")
     node = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 << 20, "_node_ip_address": "127.0.0.1"}
     ray.init(**node, log_to_driver=False, runtime_env={"working_dir": str(CORPUS.parent)})
     try:
         clips = ray.data.from_items([{"path": str(path)} for path in paths])
-        rows = clips.map_batches(SuperpixelStage, fn_constructor_kwargs=SETTINGS, batch_size=1, num_cpus=1, concurrency=1)
+        rows = clips.map_batches(
+            SuperpixelStage, fn_constructor_kwargs=SETTINGS, batch_size=1, num_cpus=1, concurrency=1
+        )
         rows.write_parquet(str(tmp_path / "out"))
     finally:
         ray.shutdown()
@@ -65,6 +67,16 @@ def test_ray_data_takes_it(paths, tmp_path):
         )
         for name in ("frame", "label", "track_id", "area", "cx", "lab_a", "age"):
             assert (mine[name].to_numpy() == np.concatenate([part[name] for part in expected])).all(), name
+
+
+def test_rows_are_of_upright_pictures(tmp_path):
+    from test_frames import STEP, turn, write
+
+    write(tmp_path / "a.mp4", first=50)
+    turn(tmp_path / "a.mp4", (0, 1, -1, 0))
+    rows = next(SuperpixelStage(superpixel_size=16)({"path": np.array([str(tmp_path / "a.mp4")])}))
+    assert (rows["x1"].max(), rows["y1"].max()) == (64, 96)
+    assert sorted(set(rows["pts_ns"].tolist())) == [number * STEP for number in range(10)]
 
 
 def test_columns_are_those_of_the_program(paths, tmp_path):

@@ -19,6 +19,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "pipelines", "cluster"))
+from superpixel_corpus.output import Refused, check_apart, read_regular  # noqa: E402
+
 KERNELS = os.path.join(HERE, "..", "..", "kernels")
 WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
 # No contraction: the kernels are built so, too. FMA has to be there for speed; without it the library's is as exact.
@@ -62,11 +65,23 @@ def digest(compiler, flags):
     return made.hexdigest()
 
 
+def check_folder(out):
+    """Raises Refused unless the folder is new or empty, or has the file by which this program knows what it made."""
+    check_apart([KERNELS, HERE], [out])
+    if not os.path.lexists(out) or (os.path.isdir(out) and not os.listdir(out)):
+        return
+    # Empty where an earlier one was interrupted.
+    sources = read_regular(os.path.join(out, "sources"))
+    if sources is None or not re.fullmatch(rb"([0-9a-f]{64})?", sources):
+        raise Refused(f"{out} holds other things than the emulated device: choose a new folder")
+
+
 def main():
     options, folders = sys.argv[1:-1], sys.argv[-1:]
     if len(sys.argv) < 2 or folders[0].startswith("-") or options not in ([], ["--races"]):
         sys.exit(__doc__)
     out, races = folders[0], bool(options)
+    check_folder(out)
     os.makedirs(out, exist_ok=True)
     compiler = os.environ.get("CXX", "g++")
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
@@ -115,4 +130,7 @@ def build(out, compiler, watched):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Refused as error:
+        sys.exit(f"build.py: {error}")

@@ -35,6 +35,13 @@ fn section(document: &str, heading: &str) -> String {
     lines.join("\n")
 }
 
+/// Members of the workspace, which are folders.
+fn members() -> Names {
+    let manifest = read("Cargo.toml");
+    let list = manifest.lines().find_map(|line| line.strip_prefix("members = [")?.strip_suffix(']'));
+    names(list.expect("a list").split(", ").map(|name| name.trim_matches('"')))
+}
+
 /// Paths of the tree that a test is about, with `/`.
 fn tree() -> Vec<String> {
     fn walk(folder: &Path, found: &mut Vec<String>) {
@@ -51,14 +58,10 @@ fn tree() -> Vec<String> {
             }
         }
     }
+    let ours = ["benches", "docs", "examples", "fuzz", "kernels", "media", "packaging", "pipelines", "src"];
+    let folders = names(ours.into_iter().chain(["tests", "tools"])).into_iter().chain(members());
     let mut found = Vec::new();
-    for folder in
-        ["benches", "clip", "docs", "examples", "fuzz", "kernels", "media", "packaging", "pipelines"]
-            .into_iter()
-            .chain(["python", "src", "studio", "tests", "tools"])
-    {
-        walk(&root().join(folder), &mut found);
-    }
+    folders.for_each(|folder| walk(&root().join(folder), &mut found));
     found
 }
 
@@ -251,10 +254,7 @@ fn unsafe_code_is_where_contributing_says() {
     assert!(homeless.is_empty(), "CONTRIBUTING.md does not list {homeless:?}");
     let empty: Vec<_> = said.iter().filter(|said| !real.iter().any(|file| covers(said, file))).collect();
     assert!(empty.is_empty(), "nothing there is unsafe: {empty:?}");
-    let manifest = read("Cargo.toml");
-    let members = manifest.lines().find_map(|line| line.strip_prefix("members = [")).unwrap();
-    let others = members.trim_end_matches(']').split(", ").map(|name| name.trim_matches('"'));
-    for member in others.filter(|member| *member != "python") {
+    for member in members().into_iter().filter(|member| member != "python") {
         assert!(read(&format!("{member}/Cargo.toml")).contains("unsafe_code = \"forbid\""), "{member}");
     }
 }

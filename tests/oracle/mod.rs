@@ -13,6 +13,7 @@ use gstsuperpixel::algo::{lsc, slic, snic};
 use gstsuperpixel::color::unpack;
 use gstsuperpixel::image::Geometry;
 use gstsuperpixel::post::{hierarchy, merge, refine};
+use gstsuperpixel::regions::MergeStep;
 
 /// What a pixel outside of a mask has as color: L 0, a +47, b -78.
 pub const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
@@ -547,8 +548,8 @@ pub fn merge(
 }
 
 /// The hierarchy by its definition: ordered maps, one pair of pixels at a time, and every stage to the last region. `earlier` has the
-/// region of the last frame that a superpixel's predecessor was in. Returns the label map of `regions`, and the merges in their order
-/// as (label that joins, label that it joins).
+/// region of the last frame that a superpixel's predecessor was in. Returns the label map of `regions`, and all merges in their order
+/// by the labels that were given.
 pub fn hierarchy(
     geometry: Geometry,
     labels: &[u16],
@@ -556,7 +557,7 @@ pub fn hierarchy(
     params: &hierarchy::Params,
     quanta: f64,
     earlier: &BTreeMap<u16, u16>,
-) -> (Vec<u16>, Vec<(u16, u16)>) {
+) -> (Vec<u16>, Vec<MergeStep>) {
     let (w, pixels) = (geometry.width() as usize, geometry.pixels());
     let side = pixels as f64 / 256.0;
     let place = (f64::from(params.compactness) * quanta).powi(2) / side;
@@ -586,7 +587,7 @@ pub fn hierarchy(
     // The name of the region that each superpixel is in, and the largest height in it.
     let mut of: BTreeMap<u16, u16> = sums.keys().map(|&label| (label, label)).collect();
     let mut highest: BTreeMap<u16, u128> = sums.keys().map(|&label| (label, 0)).collect();
-    let mut merges: Vec<(u128, u32, u16, u16)> = Vec::new();
+    let mut merges: Vec<(u128, u32, u16, u16, u128)> = Vec::new();
     let (mut least, mut round, mut open, mut stage) = (0, 0, false, n);
     while stage > 0 {
         stage /= 8;
@@ -654,7 +655,8 @@ pub fn hierarchy(
             }
             edges = fewer;
             of.values_mut().for_each(|name| *name = root(*name));
-            merges.extend(joins);
+            let area = |name| sums[&root(name)].0;
+            merges.extend(joins.iter().map(|&(height, round, i, to)| (height, round, i, to, area(i))));
             round += 1;
         }
         if stage > 0 {
@@ -664,7 +666,7 @@ pub fn hierarchy(
     }
     merges.sort();
     let keep = n.saturating_sub(params.regions as usize).min(merges.len());
-    let into: BTreeMap<u16, u16> = merges[..keep].iter().map(|&(_, _, i, to)| (i, to)).collect();
+    let into: BTreeMap<u16, u16> = merges[..keep].iter().map(|&(_, _, i, to, _)| (i, to)).collect();
     let mut numbers: BTreeMap<u16, u16> = BTreeMap::new();
     let mut name = BTreeMap::new();
     for &label in of.keys() {
@@ -676,7 +678,13 @@ pub fn hierarchy(
         name.insert(label, *numbers.entry(root).or_insert(next));
     }
     let map = labels.iter().map(|label| name.get(label).copied().unwrap_or(NO_LABEL)).collect();
-    (map, merges.into_iter().map(|(_, _, i, to)| (i, to)).collect())
+    let step = |(height, _, i, to, area): (u128, u32, u16, u16, u128)| MergeStep {
+        a: to.into(),
+        b: i.into(),
+        height: height as f32,
+        area: area as u32,
+    };
+    (map, merges.into_iter().map(step).collect())
 }
 
 /// Boundary refinement by its definition: one pixel after the other, every piece of the ring told by a search, in wide integers.

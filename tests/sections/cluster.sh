@@ -21,14 +21,33 @@ try_cluster() {
     SUPERPIXEL_CLIP=$target_dir/debug/superpixel-clip in_namespace "$cluster_python" -m pytest -q -rs -p no:cacheprovider "$root/tests/cluster"
     "$cluster_python" "$root/tests/cluster/load.py"
 }
+# What needs neither Ray nor a namespace, in the newest environment of the Python package: what is written, locks, records, names.
+try_corpus() {
+    local environment
+    cargo build --locked --package superpixel-clip
+    for environment in "$python_target"/environment-*; do :; done
+    cd "$scratch" || return
+    SUPERPIXEL_CLIP=$target_dir/debug/superpixel-clip "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider \
+        "$root"/tests/cluster --ignore "$root/tests/cluster/test_ray.py" --ignore "$root/tests/cluster/test_stage.py"
+}
 
 cluster_sections() {
+    local why=
     if [ -z "$cluster_base" ]; then
-        skip "cluster" "no Python of 3.10 to 3.14, which Ray is for, with venv"
+        why="no Python of 3.10 to 3.14, which Ray is for, with venv"
     elif ! in_namespace true 2>/dev/null; then
-        skip "cluster" "this system makes no network namespace, or has no ip from iproute2"
+        why="this system makes no network namespace, or has no ip from iproute2"
     elif ! make_cluster_environment; then
-        skip "cluster" "pip could not fetch what tests/cluster/requirements.txt names"
+        why="pip could not fetch what tests/cluster/requirements.txt names"
+    fi
+    if [ "$why" ]; then
+        skip "cluster" "$why"
+        await "Python package"
+        if compgen -G "$python_target/environment-*" >/dev/null; then
+            section "corpus, without Ray" try_corpus
+        else
+            skip "corpus, without Ray" "no environment of the Python package"
+        fi
     else
         await "Python package"
         section "cluster" try_cluster

@@ -5,7 +5,7 @@
 # Half a minute of each; fuzz/run.sh for hours. Built by itself: for a sanitizer, with the coverage that libFuzzer needs.
 fuzz_sections() {
     local target
-    for target in library metadata buffers emulated; do
+    for target in library metadata buffers emulated studio markers; do
         if ! compgen -G "$(rustc --print target-libdir)/librustc*_rt.asan.a" >/dev/null; then
             skip "fuzz, $target" "this compiler comes without AddressSanitizer; rustup's stable one has it"
         elif ! command -v c++ >/dev/null; then

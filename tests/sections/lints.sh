@@ -8,7 +8,7 @@ lint() {
     cargo clippy --locked --all-targets $(features "$1") -- -D warnings
 }
 check_format() {
-    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip --package superpixel-studio
+    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip --package superpixel-output --package superpixel-studio
     cargo fmt --check --manifest-path fuzz/Cargo.toml
 }
 check_dependencies() {

@@ -2,10 +2,13 @@
 //! What the tests of the program share: folders that go, clips that are made here, label maps.
 #![allow(dead_code)]
 
+use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gst::prelude::*;
+use serde_json::Value;
 
 /// A folder that goes with the test.
 pub struct Folder(PathBuf);
@@ -45,7 +48,30 @@ pub fn bundled() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../media/bigbuckbunny.mp4").to_str().unwrap().to_owned()
 }
 
-pub fn program(words: &[&str]) -> Output {
+/// The last line of the output, with the exit status.
+pub fn run<S: AsRef<OsStr> + Debug>(words: &[S]) -> (i32, Value) {
+    let output = program(words);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (last, progress) = lines.split_last().unwrap_or_else(|| {
+        panic!("{words:?} says nothing: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    assert!(progress.iter().all(|line| line["event"] == "progress"), "{text}");
+    (output.status.code().unwrap(), last.clone())
+}
+
+pub fn done<S: AsRef<OsStr> + Debug>(words: &[S]) -> Value {
+    let (status, last) = run(words);
+    assert_eq!((status, &last["event"]), (0, &"done".into()), "{words:?}: {last}");
+    last
+}
+
+/// As `clip.json` of a folder has it.
+pub fn summary(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("clip.json")).unwrap()).unwrap()
+}
+
+pub fn program<S: AsRef<OsStr>>(words: &[S]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_superpixel-clip")).args(words).output().unwrap()
 }
 
@@ -69,6 +95,17 @@ pub fn buffers(description: &str) -> Vec<gst::Buffer> {
     assert!(sink.is_eos());
     pipeline.set_state(gst::State::Null).unwrap();
     found
+}
+
+/// Plays a pipeline to its end.
+pub fn play(description: &str) {
+    init();
+    let pipeline = gst::parse::launch(description).unwrap().downcast::<gst::Pipeline>().unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let bus = pipeline.bus().unwrap();
+    let end = bus.timed_pop_filtered(None, &[gst::MessageType::Eos, gst::MessageType::Error]).unwrap();
+    assert_eq!(end.type_(), gst::MessageType::Eos, "{description}: {end:?}");
+    pipeline.set_state(gst::State::Null).unwrap();
 }
 
 /// The label maps of a file, without the padding of rows.

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import json
-
-from .manifest import MARKER, Clip
+from . import records
+from .output import MARKER
+from .records import Clip
 from .storage import Place
 
 
@@ -23,20 +23,21 @@ class Job:
             self._resume(destination)
 
     def _resume(self, destination: Place) -> None:
-        """Goes on with the parts that an earlier run has made."""
+        """Goes on with the parts that an earlier run has made. Raises PlanError where what it wrote was changed."""
         content = destination.read(f"{self.clip.parts}/parts.json")
         if content is None:
             self.next = [("cuts", 0)]
             return
         found = []
-        for number in range(len(json.loads(content)["parts"])):
+        count = records.parts(content)
+        for number in range(count):
             marker = destination.read(f"{self.clip.parts}/{number}/{MARKER}")
-            if marker is not None and json.loads(marker).get("key") == self.clip.key:
+            if marker is not None and records.marker(marker).key == self.clip.key:
                 found.append(number)
-        self._give_parts(json.loads(content), found)
+        self._give_parts(count, found)
 
-    def _give_parts(self, cuts: dict, done: list[int]) -> None:
-        self.count = len(cuts["parts"])
+    def _give_parts(self, count: int, done: list[int]) -> None:
+        self.count = count
         if self.count == 1:
             self.next = [("whole", 0)]
             return
@@ -48,7 +49,7 @@ class Job:
         work, number = piece
         self.next = []
         if work == "cuts":
-            self._give_parts(summary, [])
+            self._give_parts(summary["parts"], [])
         elif work == "part":
             self.frames += summary.get("frames", 0)
             self.missing.discard(number)

@@ -20,13 +20,19 @@ def visible() -> list[str]:
         return []
     found = count()
     # CUDA ends the list before the first name that it does not know.
-    return [str(number) for number in range(found)] if listed is None else [name.strip() for name in listed.split(",")][:found]
+    return (
+        [str(number) for number in range(found)]
+        if listed is None
+        else [name.strip() for name in listed.split(",")][:found]
+    )
 
 
 def count() -> int:
     """How many there are, asked in a process of its own: what a driver sets up, and a driver that breaks, ends with that."""
     try:
-        asked = subprocess.run([sys.executable, "-I", __file__], check=False, capture_output=True, text=True, timeout=PATIENCE)
+        asked = subprocess.run(
+            [sys.executable, "-I", __file__], check=False, capture_output=True, text=True, timeout=PATIENCE
+        )
         return int(asked.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return 0

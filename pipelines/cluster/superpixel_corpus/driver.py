@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .clip import Job
-from .manifest import Clip, Header
+from .output import Refused, shown
 from .program import PER_PROCESS
+from .records import Clip, Header, is_failure
 from .report import Report
-from .storage import Place
-from .task import DATA, Outcome, Task
+from .storage import Place, words
+from .task import DATA, MACHINE, REFUSED, Outcome, Task
 from .workers import Workers
 
 # How long the loop waits for news, in seconds.
@@ -61,7 +62,13 @@ class Driver:
             clip = next(waiting, None)
             if clip is None:
                 return False
-            job = self.jobs[clip.path] = Job(clip, self.header.split is not None, self.destination)
+            try:
+                job = Job(clip, self.header.split is not None, self.destination)
+            except (Refused, OSError) as error:
+                kind, why = (REFUSED, str(error)) if isinstance(error, Refused) else (MACHINE, words(error))
+                self._write_failure(clip, "cuts", Outcome(kind, why), 1)
+                return True
+            self.jobs[clip.path] = job
             self._queue(job)
         job, piece = self.ready.popleft()
         self.out[self.workers.submit(self._task(job, piece))] = (job, piece)
@@ -103,29 +110,41 @@ class Driver:
                 self.report.worked(outcome.summary.get("frames", 0) if piece[0] != "join" else 0, outcome)
             if job.took(piece, outcome.summary):
                 del self.jobs[job.clip.path]
-                self.destination.remove(job.clip.failure)
+                self._guard(lambda: self.destination.forget(job.clip.failure))
                 self.report.did(job.clip, outcome)
             else:
                 self._queue(job)
-        elif outcome.kind == DATA or tries > self.options.retries:
+        elif outcome.kind in (DATA, REFUSED) or tries > self.options.retries:
             self._give_up(job, piece, outcome, tries)
         else:
             self.report.tried(outcome)
             self.ready.append((job, piece))
 
     def _give_up(self, job: Job, piece: tuple[str, int], outcome: Outcome, tries: int) -> None:
-        clip = job.clip
-        del self.jobs[clip.path]
+        del self.jobs[job.clip.path]
         self.ready = deque(item for item in self.ready if item[0] is not job)
+        self._write_failure(job.clip, piece[0], outcome, tries)
+
+    def _write_failure(self, clip: Clip, work: str, outcome: Outcome, tries: int) -> None:
         record = {
             "path": clip.path,
             "key": clip.key,
             "kind": outcome.kind,
             "tries": tries,
-            "error": outcome.error,
-            "work": piece[0],
+            "error": shown(outcome.error),
+            "work": work,
             "host": outcome.host,
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        self.destination.write(clip.failure, (json.dumps(record, indent=2) + "\n").encode())
+        content = (json.dumps(record, indent=2) + "\n").encode()
+        self._guard(lambda: self.destination.write(clip.failure, content, is_failure))
         self.report.gave_up(clip, outcome)
+
+    def _guard(self, write: Callable[[], None]) -> None:
+        """Writes down what cannot be written in the report: other clips go on."""
+        try:
+            write()
+        except Refused as error:
+            self.report.note(str(error))
+        except OSError as error:
+            self.report.note(words(error))

@@ -22,7 +22,10 @@ PATIENCE = 10.0
 
 @dataclass
 class Ended:
-    """How a piece ended: the program's `last` line, empty where it said nothing; else why, in words. `fresh`: first of its process."""
+    """How a piece ended: the program's `last` line, empty where it said nothing; else why, in words.
+
+    `fresh`: first of its process.
+    """
 
     last: dict = field(default_factory=dict)
     error: str = ""
@@ -39,6 +42,7 @@ class Slot:
         self.process: subprocess.Popen | None = None
         self.setting: tuple = ()
         self.pieces = 0
+        self.is_stopped = False
 
     def run(self, program: str, words: list[str], timeout: float, most: int, anew: bool) -> Ended:
         """Does a piece, given as the words of a command line, in a process that has done fewer than `most`, or in a new one if `anew`.
@@ -69,7 +73,7 @@ class Slot:
             ended.late = True
             return ended
         if ended.last.get("event") != "done":
-            ended.error = ended.last.get("error") or self._end()
+            ended.error = str(ended.last.get("error") or self._end())
             self.close()
         return ended
 
@@ -89,6 +93,12 @@ class Slot:
         process.stdout.close()
         self.noise.close()
 
+    def stop(self) -> None:
+        """Kills the process, from another thread: the one that waits for a piece finds that it has ended."""
+        self.is_stopped = True
+        if (process := self.process) is not None:
+            process.kill()
+
     def _start(self, program: str) -> None:
         # Appended to, so that it can be emptied while the program has it open.
         self.noise = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115  (closed with the process)
@@ -102,6 +112,8 @@ class Slot:
             self.noise.close()
             raise
         self.rest = b""
+        if self.is_stopped:
+            self.process.kill()
 
     def _is_idle(self) -> bool:
         """Whether there is a process that waits for work."""
@@ -112,9 +124,13 @@ class Slot:
         while (line := self._line(until)) is not None:
             try:
                 said = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # of a library that prints
-            if isinstance(said, dict) and said.get("event") in ("done", "failed") and said.get("id") in (self.pieces, None):
+            if (
+                isinstance(said, dict)
+                and said.get("event") in ("done", "failed")
+                and said.get("id") in (self.pieces, None)
+            ):
                 return said
         return {}
 

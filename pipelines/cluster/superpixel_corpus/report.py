@@ -12,7 +12,9 @@ from collections import Counter
 from statistics import median
 from typing import TextIO
 
-from .manifest import Clip
+from .output import shown
+from .records import Clip
+from .storage import Place, new_only
 from .task import Outcome
 
 BAR = 24
@@ -33,6 +35,8 @@ class Report:
         self.done = self.short = self.frames = 0
         self.retries: Counter[str] = Counter()
         self.failed: list[dict] = []
+        # What went wrong beside clips, for instance a record that could not be written.
+        self.notes: list[str] = []
         # (seconds since the start, seconds that the piece took, frames)
         self.pieces: list[tuple[float, float, int]] = []
         # Seconds to the first frame, for the first piece of a process and for others.
@@ -57,6 +61,10 @@ class Report:
     def gave_up(self, clip: Clip, outcome: Outcome) -> None:
         """A clip has failed for good."""
         self.failed.append({"path": clip.path, "kind": outcome.kind, "error": outcome.error})
+
+    def note(self, text: str) -> None:
+        """Something beside a clip has failed."""
+        self.notes.append(text)
 
     @property
     def seconds(self) -> float:
@@ -89,6 +97,7 @@ class Report:
                 if self.first[fresh]
             },
             "failures": self.failed,
+            "notes": self.notes,
             "throughput": [(round(at, 1), round(rate, 2)) for at, rate in throughput(self.pieces, self.seconds)],
         }
 
@@ -101,11 +110,14 @@ class Report:
         ]
         if kinds:
             lines.append("failed: " + ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())))
-            lines += [f"  {item['kind']:8} {item['path']}: {item['error'][:160]}" for item in self.failed[:20]]
+            lines += [
+                f"  {item['kind']:8} {shown(item['path'])}: {shown(item['error'])[:160]}" for item in self.failed[:20]
+            ]
         if self.retries:
             lines.append("tried again: " + ", ".join(f"{n} {kind}" for kind, n in sorted(self.retries.items())))
         if self.short:
             lines.append(f"{self.short} clips are shorter than they say: `short` in their clip.json")
+        lines += [f"beside that: {shown(note)}" for note in self.notes[:20]]
         return "\n".join(lines)
 
 
@@ -155,7 +167,9 @@ def plot(points: list[tuple[float, float]], seconds: float, mean: float) -> str:
     parts.append(f'<line {across} stroke="#b35900" stroke-dasharray="6 4"/>')
     parts.append(label(PLOT_WIDTH - 12, y(mean) - 6, f"mean {mean:.4g}", "end"))
     size = f'width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}" viewBox="0 0 {PLOT_WIDTH} {PLOT_HEIGHT}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+    )
 
 
 def to_html(report: Report, header: dict) -> str:
@@ -163,13 +177,16 @@ def to_html(report: Report, header: dict) -> str:
     seconds = max(report.seconds, 1e-3)
     drawing = plot(throughput(report.pieces, seconds), seconds, report.rate)
     facts = "".join(
-        f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(str(value))}</td></tr>" for name, value in header.items()
+        f"<tr><th>{html.escape(shown(name))}</th><td>{html.escape(shown(value))}</td></tr>"
+        for name, value in header.items()
     )
     rows = "".join(
-        f"<tr><td>{html.escape(item['kind'])}</td><td>{html.escape(item['path'])}</td><td>{html.escape(item['error'])}</td></tr>"
+        "<tr>" + "".join(f"<td>{html.escape(shown(item[name]))}</td>" for name in ("kind", "path", "error")) + "</tr>"
         for item in report.failed
     )
-    failures = f"<h2>Failures</h2><table><tr><th>kind</th><th>clip</th><th>error</th></tr>{rows}</table>" if rows else ""
+    failures = (
+        f"<h2>Failures</h2><table><tr><th>kind</th><th>clip</th><th>error</th></tr>{rows}</table>" if rows else ""
+    )
     return (
         "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Superpixels of a corpus</title>"
         "<style>body{font-family:sans-serif;margin:2em;max-width:60em}table{border-collapse:collapse}"
@@ -195,7 +212,9 @@ class Progress:
         total = max(report.clips - report.before, 1)
         full = BAR * ended // total
         left = report.seconds / ended * (total - ended) if ended else 0
-        ahead = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left" if ended and not last else ""
+        ahead = (
+            f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left" if ended and not last else ""
+        )
         line = (
             f"[{'#' * full}{'.' * (BAR - full)}] {ended}/{total} clips, {len(report.failed)} failed, "
             f"{report.frames} frames, {report.rate:.1f} frames/s{ahead}"
@@ -204,7 +223,7 @@ class Progress:
         self.stream.flush()
 
 
-def save(destination: object, report: Report, header: dict) -> None:
+def save(destination: Place, report: Report, header: dict) -> None:
     """Writes the report into the destination."""
-    destination.write(f"_reports/{report.run}.json", (json.dumps(report.to_json(), indent=2) + "\n").encode())
-    destination.write(f"_reports/{report.run}.html", to_html(report, header).encode())
+    for ending, text in (("json", json.dumps(report.to_json(), indent=2) + "\n"), ("html", to_html(report, header))):
+        destination.write(f"_reports/{report.run}.{ending}", text.encode(errors="backslashreplace"), new_only)

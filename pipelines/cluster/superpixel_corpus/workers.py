@@ -27,12 +27,15 @@ class Workers(Protocol):
     def finished(self, patience: float) -> list[tuple[int, Outcome]]:
         """What has ended since the last call; waits so many seconds for it."""
 
-    def close(self) -> None:
-        """Waits for nothing more."""
+    def close(self, at_once: bool = False) -> None:
+        """Waits for nothing more, and with `at_once` ends what is under way."""
 
 
 class Local:
     """This machine. Pieces run in processes, one of each thread, which waits for it."""
+
+    # How long threads may take to clean up, in seconds.
+    PATIENCE = 15.0
 
     def __init__(self, jobs: int, devices: Sequence[str] = ()) -> None:
         """The processes of a thread see one of `devices`, in turn; all that are visible where there are none in the list."""
@@ -40,13 +43,15 @@ class Local:
         self.waiting: queue.SimpleQueue[tuple[int, Task] | None] = queue.SimpleQueue()
         self.ended: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
         self.tickets = 0
+        self.stopped = threading.Event()
+        self.places = [Slot(device) for _, device in zip(range(jobs), itertools.cycle(devices or [None]))]
         # A process ends with the thread that started it, so that threads live as long as this.
-        for _, device in zip(range(jobs), itertools.cycle(devices or [None])):
-            threading.Thread(target=self._work, args=(device,), daemon=True).start()
+        self.threads = [threading.Thread(target=self._work, args=(slot,), daemon=True) for slot in self.places]
+        for thread in self.threads:
+            thread.start()
 
-    def _work(self, device: str | None) -> None:
-        slot = Slot(device)
-        while (item := self.waiting.get()) is not None:
+    def _work(self, slot: Slot) -> None:
+        while (item := self.waiting.get()) is not None and not self.stopped.is_set():
             ticket, task = item
             self.ended.put((ticket, execute(task, slot)))
         slot.close()
@@ -68,9 +73,17 @@ class Local:
         except queue.Empty:
             return found
 
-    def close(self) -> None:
+    def close(self, at_once: bool = False) -> None:
         for _ in range(self.jobs):
             self.waiting.put(None)
+        if at_once:
+            self.stopped.set()
+            for slot in self.places:
+                slot.stop()
+        # Each cleans up behind itself; a thread that hangs does not hold up the report.
+        end = time.monotonic() + self.PATIENCE
+        for thread in self.threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 # That of a worker of Ray, which lives on from task to task; its process ends with it.
@@ -151,5 +164,5 @@ class Cluster:
         except errors.RayError as error:
             return Outcome(LOST, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
 
-    def close(self) -> None:
+    def close(self, at_once: bool = False) -> None:  # noqa: ARG002  (Ray ends what is under way in either case)
         self.ray.shutdown()

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::Plan;
+use super::Plan as Own;
 use super::bands::{AHEAD, Band};
 use super::graph::{Graph, Sums};
 use crate::backend;
@@ -13,6 +13,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::plan::Plan;
 use crate::temporal::merged::Part;
 
 /// What memory is for, in errors.
@@ -27,7 +28,10 @@ const LEAST_ROWS: usize = 16;
 pub(crate) struct Hierarchy {
     cpu: Cpu,
     geometry: Geometry,
-    plan: Plan,
+    /// Before stage `refine`, or without it.
+    own: Own,
+    /// Behind it.
+    refined: Own,
     /// Of a band, but for the last.
     rows: usize,
     bands: Vec<Band>,
@@ -39,14 +43,16 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    pub fn new(cpu: &Cpu, geometry: Geometry, plan: Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &Plan, own: Own) -> Self {
+        let geometry = plan.frame.geometry;
         let (height, threads) = (geometry.height as usize, cpu.threads());
         let bands = if threads == 1 { 1 } else { BANDS * threads };
         let rows = height.div_ceil(bands).max(LEAST_ROWS);
         Self {
             cpu: cpu.clone(),
             geometry,
-            plan,
+            own: Own { levels: own.levels && !plan.lists_refined(), ..own },
+            refined: Own { regions: 0, ..own },
             rows,
             bands: (0..height.div_ceil(rows)).map(|_| Band::new(rows * geometry.width as usize)).collect(),
             graph: Graph::default(),
@@ -116,7 +122,7 @@ fn add_parts(sums: &mut Array<RegionSums>, numbers: &[u16], count: usize) {
 impl backend::Hierarchy<Cpu> for Hierarchy {
     fn build(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         self.measure(&buffers.features, labels, &buffers.sums)?;
-        let Self { graph, plan, labels: numbers, .. } = self;
+        let Self { graph, own: plan, labels: numbers, .. } = self;
         // Names of what stage `merge` leaves are none of superpixels.
         if plan.regions > 0
             && let Some(state) = &buffers.temporal
@@ -143,5 +149,13 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
         }
         add_parts(&mut buffers.sums, numbers, buffers.count as usize);
         self.write_labels(labels)
+    }
+
+    fn list(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+        self.measure(&buffers.features, labels, &buffers.sums)?;
+        let Self { graph, refined, labels: numbers, .. } = self;
+        graph.merge(refined)?;
+        graph.cut(usize::MAX, numbers)?;
+        graph.list_merges(usize::MAX, numbers, &mut buffers.merges)
     }
 }

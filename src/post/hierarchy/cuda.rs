@@ -32,6 +32,37 @@ fn slots_for(pairs: usize) -> usize {
     2 << ((2 * pairs) | 31).ilog2()
 }
 
+/// What is wanted of a label map.
+struct Task {
+    args: HierarchyArgs,
+    /// Whether labels change.
+    merges: bool,
+    /// Whether merges that are not made are listed.
+    lists: bool,
+}
+
+impl Task {
+    fn new(own: &Own, plan: &Plan, max_pairs: usize) -> Self {
+        let geometry = plan.frame.geometry;
+        Self {
+            args: HierarchyArgs {
+                width: geometry.width,
+                height: geometry.height,
+                regions: if own.regions > 0 { own.regions } else { u32::MAX },
+                planar: u32::from(plan.connectivity),
+                max_pairs: max_pairs as u32,
+                least: own.least,
+                contrast: own.contrast.into(),
+                position: own.position.into(),
+                position_shift: own.position_shift,
+                until: if own.levels { 1 } else { own.regions },
+            },
+            merges: own.regions > 0,
+            lists: own.levels,
+        }
+    }
+}
+
 /// What lists the merges that the cut leaves out.
 struct Listing {
     keys: Kernel,
@@ -63,9 +94,8 @@ pub(crate) struct Hierarchy {
     /// Labels before merging, where identities last.
     keep: Kernel,
     listing: Option<Listing>,
-    /// Whether the label map stays as it is.
-    lists_only: bool,
-    args: HierarchyArgs,
+    before_refine: Task,
+    behind_refine: Task,
     sums: Memory<HierarchySums>,
     joins: Memory<HierarchyJoin>,
     heights: Memory<u32>,
@@ -100,12 +130,13 @@ impl Hierarchy {
         let slots = slots_for(buffers.max_pairs);
         let (width, height) = (buffers.geometry.width, buffers.geometry.height);
         let multiprocessors = cuda.device.multiprocessors;
+        let before_refine = Own { levels: own.levels && !plan.lists_refined(), ..own };
         let rounds = kernel("hierarchy_rounds")?;
         // At most one a multiprocessor, each of which has to meet all others.
         let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
         let shared = |name| cuda.device.kernel(&merge::cuda::MODULE, name, "hierarchy");
         Ok(Self {
-            gather: match plan.connectivity || plan.merge.is_some() {
+            gather: match plan.connectivity || plan.merge.is_some() || !plan.has_hierarchy_before_refine() {
                 true => None,
                 false => Some(shared("merge_gather")?),
             },
@@ -118,19 +149,8 @@ impl Hierarchy {
             regions: kernel("hierarchy_regions")?,
             keep: shared("merge_keep")?,
             listing: if own.levels { Some(Listing::new(cuda, labels)?) } else { None },
-            lists_only: own.regions == 0,
-            args: HierarchyArgs {
-                width,
-                height,
-                regions: if own.regions > 0 { own.regions } else { u32::MAX },
-                planar: u32::from(plan.connectivity),
-                max_pairs: buffers.max_pairs as u32,
-                least: own.least,
-                contrast: own.contrast.into(),
-                position: own.position.into(),
-                position_shift: own.position_shift,
-                until: if own.levels { 1 } else { own.regions },
-            },
+            before_refine: Task::new(&before_refine, plan, buffers.max_pairs),
+            behind_refine: Task::new(&Own { regions: 0, ..own }, plan, buffers.max_pairs),
             sums: Memory::new(cuda, what, labels)?,
             joins: Memory::new(cuda, what, labels)?,
             heights: Memory::new(cuda, what, labels)?,
@@ -152,7 +172,8 @@ impl Hierarchy {
         })
     }
 
-    fn lists(&self) -> Lists {
+    fn lists(&self, task: &Task) -> Lists {
+        let listing = self.listing.as_ref().filter(|_| task.lists);
         Lists {
             sums: self.sums.address(),
             joins: self.joins.address(),
@@ -167,13 +188,40 @@ impl Hierarchy {
             lowest: self.lowest.address(),
             heads: self.heads.address(),
             numbers: self.numbers.address(),
-            areas: self.listing.as_ref().map_or(Address::NULL, |listing| listing.areas.address()),
+            areas: listing.map_or(Address::NULL, |listing| listing.areas.address()),
             counts: self.counts.address(),
         }
     }
 
-    /// Lists the merges that the cut leaves out, by the labels that it gives.
-    fn list(&self, buffers: &FrameBuffers) -> Result<()> {
+    /// Merges as far as the task needs, cuts, and lists the merges that the cut leaves out, by the labels that it gives. No label
+    /// changes yet. `predecessors` are those of superpixels, or null.
+    fn merge(&self, buffers: &FrameBuffers, task: &Task, predecessors: [Address<u32>; 2]) -> Result<()> {
+        let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
+        let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
+        let (shape, features, queue) = (task.args, buffers.features(), &buffers.queue);
+        let (over_labels, [from, merged]) = ((self.label_blocks, 1), predecessors);
+        // SAFETY: the parameters of the kernels of kernels/hierarchy.cu. Tiles' components, their labels and regions are as connectivity,
+        // merging or refining left them, whose numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each
+        // of the most regions, and tables with slots for the most pairs.
+        unsafe {
+            let begin = &mut args![lists, regions, counters, from, merged, shape];
+            queue.launch(&self.start, over_labels, MERGE_THREADS, begin)?;
+            let pixels = &mut args![components, labels, features, lists, shape];
+            queue.launch(&self.measure, buffers.tiles, TILE_THREADS, pixels)?;
+            let rounds = &mut args![lists, counters, shape];
+            queue.launch_cooperative(&self.rounds, self.round_blocks, HIERARCHY_THREADS, rounds)?;
+            queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &mut args![lists])?;
+            queue.launch(
+                &self.number,
+                (self.number_blocks, 1),
+                NUMBER_THREADS,
+                &mut args![lists, counters],
+            )?;
+        }
+        if task.lists { self.write_list(buffers, lists) } else { Ok(()) }
+    }
+
+    fn write_list(&self, buffers: &FrameBuffers, lists: Lists) -> Result<()> {
         let (Some(listing), Some(memory)) = (&self.listing, &buffers.merges) else { return Ok(()) };
         // Selections are over.
         let list = MergeList {
@@ -181,7 +229,7 @@ impl Hierarchy {
             steps: memory.steps.address(),
             count: memory.count.address(),
         };
-        let (lists, grid) = (self.lists(), (self.label_blocks, 1));
+        let grid = (self.label_blocks, 1);
         // SAFETY: the parameters of the kernels of kernels/hierarchy_list.cu; keys, areas and steps have an entry for each of the most
         // regions, of which there are more than merges.
         unsafe {
@@ -213,46 +261,33 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
     fn build(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
         // A list alone is made while identities are matched, by a grid whose blocks wait for each other as those of the rounds do.
         buffers.queue.join()?;
-        let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists());
+        let task = &self.before_refine;
+        let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
         let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
-        let (shape, features, queue) = (self.args, buffers.features(), &buffers.queue);
-        let (over_components, over_labels) = ((self.blocks, 1), (self.label_blocks, 1));
+        let (queue, over_components) = (&buffers.queue, (self.blocks, 1));
+        if let Some(gather) = &self.gather {
+            let gathered = &mut args![components, labels, regions];
+            // SAFETY: the parameters of `merge_gather`. Lists, labels and regions are as connectivity left them, whose numbers stay within
+            // what `FrameBuffers::new` has made.
+            unsafe { queue.launch(gather, over_components, MERGE_THREADS, gathered)? };
+        }
         // Names of what stage `merge` leaves are none of superpixels.
-        let state = buffers.temporal.as_ref().filter(|_| !self.lists_only);
-        let [from, merged] = state.map_or([Address::NULL; 2], State::predecessors);
-        // SAFETY: the parameters of the kernels of kernels/hierarchy.cu. Lists, labels and regions are as connectivity left them, whose
-        // numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each of the most regions, and
-        // tables with slots for the most pairs.
+        let state = buffers.temporal.as_ref().filter(|_| task.merges);
+        self.merge(buffers, task, state.map_or([Address::NULL; 2], State::predecessors))?;
+        if !task.merges {
+            return Ok(());
+        }
+        self.name(buffers)?;
+        // SAFETY: as in `merge`.
         unsafe {
-            if let Some(gather) = &self.gather {
-                queue.launch(
-                    gather,
-                    over_components,
-                    MERGE_THREADS,
-                    &mut args![components, labels, regions],
-                )?;
-            }
-            let begin = &mut args![lists, regions, counters, from, merged, shape];
-            queue.launch(&self.start, over_labels, MERGE_THREADS, begin)?;
-            let pixels = &mut args![components, labels, features, lists, shape];
-            queue.launch(&self.measure, buffers.tiles, TILE_THREADS, pixels)?;
-            let rounds = &mut args![lists, counters, shape];
-            queue.launch_cooperative(&self.rounds, self.round_blocks, HIERARCHY_THREADS, rounds)?;
-            queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &mut args![lists])?;
-            queue.launch(
-                &self.number,
-                (self.number_blocks, 1),
-                NUMBER_THREADS,
-                &mut args![lists, counters],
-            )?;
-            self.list(buffers)?;
-            if self.lists_only {
-                return Ok(());
-            }
-            self.name(buffers)?;
             let names = &mut args![components, lists, labels, regions];
             queue.launch(&self.label, over_components, MERGE_THREADS, names)?;
-            queue.launch(&self.regions, over_labels, MERGE_THREADS, &mut args![lists, regions, counters])
+            let counted = &mut args![lists, regions, counters];
+            queue.launch(&self.regions, (self.label_blocks, 1), MERGE_THREADS, counted)
         }
+    }
+
+    fn list(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+        self.merge(buffers, &self.behind_refine, [Address::NULL; 2])
     }
 }

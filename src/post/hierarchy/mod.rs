@@ -51,6 +51,10 @@
 //! kept as well. Merges of later stages are never lower than `t`, which leaves the first 2f of them in their order: how many regions are
 //! wanted decides only how far the stages go, and every region of a level lies in one of any coarser level.
 //!
+//! *With stage `refine`* the cut comes before it and the list behind it: the list is that of these rules with the refined regions as
+//! superpixels, of which none has a predecessor. So it says what is true of the map that is handed out: pairs touch there, and areas are
+//! of its pixels. A list from before would join regions that no longer touch.
+//!
 //! The order of pixels, regions, pairs or threads shows nowhere: sums and minima commute. What is outside of a mask is no region and
 //! touches nothing. Regions that do not touch are never joined, so a picture in several pieces keeps one region in each at least.
 //! Without connectivity two labels touch where any of their pixels do.
@@ -112,7 +116,7 @@ pub struct Params {
     /// Higher = more compact regions, lower = closer to colors.
     pub compactness: f32,
     /// Also list what would be merged next, down to one region: [`Regions::merges`](crate::regions::Regions::merges). With 0
-    /// `regions` the list begins at the superpixels.
+    /// `regions` the list begins at the superpixels. Where boundaries are refined, it is a list of the refined regions.
     pub levels: bool,
 }
 

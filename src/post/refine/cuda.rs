@@ -38,7 +38,7 @@ impl Refine {
     pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers, rule: Rule) -> Result<Self> {
         let kernel = |name| cuda.device.kernel(&MODULE, name, "refine");
         let (what, pixels) = ("device memory", buffers.geometry.pixels());
-        let gathers = !plan.connectivity && plan.merge.is_none() && plan.hierarchy.is_none();
+        let gathers = !plan.connectivity && plan.merge.is_none() && !plan.has_hierarchy_before_refine();
         Ok(Self {
             gather: match gathers {
                 true => Some(cuda.device.kernel(&merge::cuda::MODULE, "merge_gather", "refine")?),

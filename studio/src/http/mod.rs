@@ -2,28 +2,33 @@
 //! Page, socket, texts to copy and exported files over HTTP.
 
 mod assets;
+pub mod connections;
+pub mod download;
 mod guard;
+mod listen;
 pub mod socket;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, Query, Request, State, WebSocketUpgrade};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub use guard::Guard;
+pub use listen::serve;
 
 use crate::export::Exporter;
 use crate::hub::Hub;
 use crate::player::Player;
+use crate::request::{self, Side};
 use crate::script;
-use crate::state::Side;
+use connections::{Connections, Place};
+use download::Downloads;
 
 /// Everything that a connection uses.
 pub struct Studio {
@@ -39,19 +44,23 @@ pub struct Studio {
     pub guard: Guard,
     /// Set once: connections end.
     pub stop: watch::Sender<bool>,
+    /// Those that are open.
+    pub connections: Arc<Connections>,
+    /// Places for those who fetch files.
+    pub downloads: Downloads,
 }
 
 /// Only what this server has itself, in no frame of another page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Serves until [`Studio::stop`] is set and all connections have ended.
-///
-/// # Errors
-///
-/// A listener that breaks.
-pub async fn serve(listener: TcpListener, studio: Arc<Studio>) -> std::io::Result<()> {
-    let mut stop = studio.stop.subscribe();
+/// Ends when the studio stops, or is gone.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The page and what it asks for.
+fn router(studio: Arc<Studio>) -> Router {
     let guarded = Router::new()
         .route("/", get(page))
         .route("/socket", get(open_socket))
@@ -62,20 +71,14 @@ pub async fn serve(listener: TcpListener, studio: Arc<Studio>) -> std::io::Resul
         router
             .route(asset.path, get(move || async move { ([(header::CONTENT_TYPE, asset.kind)], asset.text) }))
     });
-    let app = open
-        .merge(guarded)
-        .layer(middleware::from_fn_with_state(studio.clone(), check_host))
+    open.merge(guarded)
+        .layer(middleware::from_fn_with_state(studio.clone(), check_site))
         .layer(middleware::from_fn(harden))
-        .with_state(studio);
-    let stopped = async move {
-        // Gone with the studio: the same.
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
-    axum::serve(listener, app).with_graceful_shutdown(stopped).await
+        .with_state(studio)
 }
 
-async fn check_host(State(studio): State<Arc<Studio>>, request: Request, next: Next) -> Response {
-    match studio.guard.check_host(request.headers()) {
+async fn check_site(State(studio): State<Arc<Studio>>, request: Request, next: Next) -> Response {
+    match studio.guard.check_site(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
@@ -83,7 +86,12 @@ async fn check_host(State(studio): State<Arc<Studio>>, request: Request, next: N
 
 async fn check_caller(State(studio): State<Arc<Studio>>, request: Request, next: Next) -> Response {
     match studio.guard.check_caller(request.headers(), request.uri()) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            if let Some(place) = request.extensions().get::<Arc<Place>>() {
+                place.is_known();
+            }
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -98,6 +106,9 @@ async fn harden(request: Request, next: Next) -> Response {
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+    if response.status().is_client_error() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
@@ -108,6 +119,7 @@ async fn page() -> Html<&'static str> {
 /// A browser always says which page opens a socket, so who does not say it is refused.
 async fn open_socket(
     State(studio): State<Arc<Studio>>,
+    Extension(place): Extension<Arc<Place>>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -115,9 +127,9 @@ async fn open_socket(
         return (StatusCode::FORBIDDEN, "The socket is for pages of the studio.\n").into_response();
     }
     upgrade
-        .max_message_size(socket::LONGEST_REQUEST)
-        .max_frame_size(socket::LONGEST_REQUEST)
-        .on_upgrade(async move |socket| socket::serve(socket, &studio).await)
+        .max_message_size(request::LONGEST)
+        .max_frame_size(request::LONGEST)
+        .on_upgrade(async move |socket| socket::serve(socket, &studio, &place).await)
 }
 
 #[derive(Deserialize)]
@@ -132,7 +144,9 @@ async fn copy(
     Path(kind): Path<String>,
     Query(copied): Query<Copied>,
 ) -> Response {
-    let Some(pipeline) = studio.player.pipeline_text(copied.side, &copied.overlay) else {
+    // Reads the file's headers, which no thread of the runtime waits for.
+    let made = tokio::task::spawn_blocking(move || studio.player.pipeline(copied.side, &copied.overlay));
+    let Ok(Some(pipeline)) = made.await else {
         return (StatusCode::BAD_REQUEST, "The element draws nothing of that name.\n").into_response();
     };
     match kind.as_str() {
@@ -143,17 +157,13 @@ async fn copy(
 }
 
 /// The file of an export, by its number.
-async fn export(State(studio): State<Arc<Studio>>, Path(id): Path<u64>, _: Uri) -> Response {
-    let Some((path, name)) = studio.exporter.finished(id) else {
-        return (StatusCode::NOT_FOUND, "That export is gone; start another.\n").into_response();
-    };
-    match tokio::fs::read(path).await {
-        Ok(bytes) => {
-            let disposition = format!("attachment; filename=\"{name}\"");
-            let kind = if name.ends_with(".mp4") { "video/mp4" } else { "video/webm" };
-            ([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], bytes)
-                .into_response()
-        }
-        Err(_) => StatusCode::NOT_FOUND.into_response(),
+async fn export(
+    State(studio): State<Arc<Studio>>,
+    Extension(place): Extension<Arc<Place>>,
+    Path(id): Path<u64>,
+) -> Response {
+    match studio.exporter.finished(id) {
+        Some(finished) => studio.downloads.answer(&finished, place),
+        None => (StatusCode::NOT_FOUND, "That export is gone; start another.\n").into_response(),
     }
 }

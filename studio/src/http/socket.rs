@@ -6,15 +6,10 @@ use std::time::{Duration, Instant};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use serde_json::json;
 
-use super::Studio;
-use crate::state::Request;
+use super::connections::Place;
+use super::{Studio, stopped};
+use crate::request::{Allowance, Request};
 
-/// Bytes of the longest request.
-pub const LONGEST_REQUEST: usize = 8192;
-/// Requests that a viewer may send at once.
-pub const BURST: f64 = 200.0;
-/// And a second, from then on.
-const RATE: f64 = 100.0;
 /// Frames that a viewer has not yet drawn; the next one waits, and a newer one takes its place.
 const MOST_UNSEEN: usize = 2;
 /// A viewer that says nothing for so long is gone; every connection is asked in between.
@@ -22,30 +17,12 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// A viewer that does not take a message for so long is gone.
 const STUCK: Duration = Duration::from_secs(10);
 
-/// Requests as they come: so many at once, then so many a second.
-struct Allowance {
-    left: f64,
-    at: Instant,
-}
-
-impl Allowance {
-    fn new() -> Self {
-        Self { left: BURST, at: Instant::now() }
-    }
-
-    fn take(&mut self) -> bool {
-        let now = Instant::now();
-        self.left = (self.left + RATE * (now - self.at).as_secs_f64()).min(BURST) - 1.0;
-        self.at = now;
-        let taken = self.left >= 0.0;
-        self.left = self.left.max(0.0);
-        taken
-    }
-}
+/// A viewer that does not take the last message for so long goes without it.
+const FAREWELL: Duration = Duration::from_millis(300);
 
 /// Serves a viewer until it goes, or until the studio stops.
-pub async fn serve(mut socket: WebSocket, studio: &Studio) {
-    let Some(_seat) = studio.hub.seat() else {
+pub async fn serve(mut socket: WebSocket, studio: &Studio, place: &Place) {
+    let Some(_seat) = studio.hub.seat().filter(|_| place.hold()) else {
         refuse(&mut socket, close_code::AGAIN, "The studio has as many viewers as it takes.").await;
         return;
     };
@@ -54,13 +31,13 @@ pub async fn serve(mut socket: WebSocket, studio: &Studio) {
     if send(&mut socket, Message::text(studio.hello.as_str())).await.is_err() {
         return;
     }
-    let (mut unseen, mut allowance, mut heard) = (0, Allowance::new(), Instant::now());
+    let (mut unseen, mut allowance, mut heard) = (0, Allowance::new(Instant::now()), Instant::now());
     let mut ask = tokio::time::interval(SILENCE / 2);
     loop {
         let message = tokio::select! {
             // States first: they are small, and say what the frames mean.
             biased;
-            _ = stop.changed() => {
+            () = stopped(&mut stop) => {
                 refuse(&mut socket, close_code::AWAY, "The studio stops.").await;
                 return;
             }
@@ -92,8 +69,9 @@ pub async fn serve(mut socket: WebSocket, studio: &Studio) {
                 Message::Ping(Default::default())
             }
         };
-        if send(&mut socket, message).await.is_err() {
-            return;
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            sent = send(&mut socket, message) => if sent.is_err() { return },
         }
     }
 }
@@ -104,8 +82,9 @@ async fn send(socket: &mut WebSocket, message: Message) -> Result<(), ()> {
 }
 
 async fn refuse(socket: &mut WebSocket, code: u16, reason: &'static str) {
+    let last = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
     // A viewer that is gone reads no reason.
-    let _ = send(socket, Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
+    let _ = tokio::time::timeout(FAREWELL, socket.send(last)).await;
 }
 
 /// Does what a message asks for; returns what is to be answered, or why the connection ends.
@@ -115,24 +94,25 @@ fn hear(
     studio: &Studio,
     unseen: &mut usize,
 ) -> Result<Option<Message>, &'static str> {
+    // Pings too: each is answered.
+    if !allowance.take(Instant::now()) {
+        return Err("Too many requests at once.");
+    }
     let text = match message {
         Message::Text(text) => text,
         Message::Binary(_) => return Err("Requests are text."),
         // Pings are answered by the socket itself.
         Message::Ping(_) | Message::Pong(_) | Message::Close(_) => return Ok(None),
     };
-    if !allowance.take() {
-        return Err("Too many requests at once.");
-    }
     let answer = |text: String| Ok(Some(Message::text(json!({ "refused": text }).to_string())));
-    match serde_json::from_str(&text) {
+    match Request::read(&text) {
         Ok(Request::Seen { .. }) => *unseen = unseen.saturating_sub(1),
         Ok(request) => {
             if !studio.player.request(request) {
                 return answer("The studio has more to do than it can; wait a moment.".into());
             }
         }
-        Err(error) => return answer(format!("Not understood: {error}.")),
+        Err(words) => return answer(words),
     }
     Ok(None)
 }

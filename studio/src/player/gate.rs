@@ -14,8 +14,6 @@ use gst::prelude::*;
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.1..=8.0;
 /// From this delay on frames follow the clock anew, instead of hurrying.
 const LATE: Duration = Duration::from_millis(80);
-/// Jobs that may wait for the next frame.
-const MOST_JOBS: usize = 16;
 /// How soon a viewer that comes is seen.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -96,17 +94,17 @@ impl Gate {
         self.change(|state| state.again = state.paused);
     }
 
-    /// Runs `job` between two frames, while none is between the gate and the queue behind the element. `false` where too
-    /// many jobs wait.
-    pub fn between_frames(&self, job: impl FnOnce() + Send + 'static) -> bool {
-        let mut state = self.state.lock().unwrap();
-        let room = state.jobs.len() < MOST_JOBS;
-        if room {
+    /// Whether no job waits for the next frame.
+    pub fn is_free(&self) -> bool {
+        self.state.lock().unwrap().jobs.is_empty()
+    }
+
+    /// Runs `job` between two frames, while none is between the gate and the queue behind the element.
+    pub fn between_frames(&self, job: impl FnOnce() + Send + 'static) {
+        self.change(|state| {
             state.jobs.push(Box::new(job));
             state.again = state.paused;
-        }
-        self.wake.notify_all();
-        room
+        });
     }
 
     /// Drops what waits and what comes until the flush of a seek has passed; then a frame is shown, paused or not.

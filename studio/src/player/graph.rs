@@ -15,9 +15,9 @@ use gst::prelude::*;
 use super::gate::Gate;
 use crate::problem::Problem;
 use crate::properties::{self, Property};
+use crate::request::Side;
 use crate::segmentation::Segmentation;
 use crate::source::{Source, make};
-use crate::state::Side;
 
 /// A frame with what one or two elements said about it.
 pub struct Frame {
@@ -142,6 +142,10 @@ impl Graph {
         self.gate.close();
         // Going down does not fail.
         let _ = self.pipeline.set_state(gst::State::Null);
+        // One that was linked in meanwhile did not hear of it.
+        for element in self.pipeline.children() {
+            let _ = element.set_state(gst::State::Null);
+        }
     }
 }
 
@@ -173,7 +177,8 @@ impl Relink {
         } else {
             from.unlink(&b);
             b.unlink(&to);
-            // Both were linked to each other before.
+            // A pipeline that starts meanwhile leaves it alone. Going down does not fail.
+            b.set_locked_state(true);
             let _ = b.set_state(gst::State::Null);
             let _ = pipeline.remove(&b);
             if let Err(error) = from.link(&to) {

@@ -2,14 +2,18 @@
 //! A studio and a viewer of it, as the page is one.
 #![allow(dead_code)] // Each test uses a part.
 
+pub mod program;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use gst::prelude::*;
 use serde_json::{Value as Json, json};
 use superpixel_studio::encode::labels;
 use superpixel_studio::source::Source;
 use superpixel_studio::{Running, start};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -21,6 +25,22 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The bundled clip.
 pub fn clip() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../media/bigbuckbunny.mp4")).canonicalize().unwrap()
+}
+
+/// A clip of two seconds, whose frames take little time, written into `folder`.
+pub fn small_clip(folder: &std::path::Path) -> PathBuf {
+    superpixel_studio::init().unwrap();
+    let line = "videotestsrc pattern=ball num-buffers=50 ! video/x-raw,width=192,height=128,framerate=25/1 ! jpegenc \
+                ! matroskamux ! filesink name=sink";
+    let pipeline = gst::parse::launch(line).unwrap().downcast::<gst::Pipeline>().unwrap();
+    let path = folder.join("small.mkv");
+    pipeline.by_name("sink").unwrap().set_property("location", &path);
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let end = [gst::MessageType::Eos, gst::MessageType::Error];
+    let message = pipeline.bus().unwrap().timed_pop_filtered(gst::ClockTime::from_seconds(60), &end).unwrap();
+    assert_eq!(message.type_(), gst::MessageType::Eos, "{message:?}");
+    pipeline.set_state(gst::State::Null).unwrap();
+    path
 }
 
 /// A studio at any port of loopback.
@@ -38,6 +58,17 @@ pub async fn studio(properties: &[&str]) -> Running {
 /// `host:port` of an address.
 pub fn host(address: &str) -> String {
     address.trim_start_matches("http://").split('/').next().unwrap().to_owned()
+}
+
+/// Asks for a path; returns head and body.
+pub async fn get(address: &str, path: &str) -> (String, Vec<u8>) {
+    let mut stream = tokio::net::TcpStream::connect(host(address)).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", host(address));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
 }
 
 /// Opens the socket with some headers; what the server says where it refuses.

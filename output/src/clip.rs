@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The folder of a clip: which files it has, and `clip.json`, which says that it is whole and made by `superpixel-clip`.
+
+use serde_json::{Map, Value};
+
+use crate::folder::Layout;
+
+/// Version of the layout of all files of a clip.
+pub const SCHEMA: u32 = 1;
+/// The label maps.
+pub const LABELS: &str = "labels.mkv";
+/// The table of regions.
+pub const REGIONS: &str = "regions.parquet";
+/// The table of pairs of regions.
+pub const ADJACENCY: &str = "adjacency.parquet";
+/// The clip as a whole; written last.
+pub const SUMMARY: &str = "clip.json";
+/// Numbers that every summary has.
+const NUMBERS: [&str; 6] = ["frames", "width", "height", "tracks", "regions", "adjacency"];
+
+/// The folder of a clip.
+pub const LAYOUT: Layout = Layout {
+    program: "superpixel-clip",
+    names: |name| [LABELS, REGIONS, ADJACENCY, SUMMARY].iter().any(|own| name == *own),
+    marker: Some((SUMMARY, |text| read(text).is_some())),
+};
+
+/// Reads `clip.json`; `None` where it is not one of [`SCHEMA`], or not whole.
+pub fn read(text: &[u8]) -> Option<Map<String, Value>> {
+    let Ok(Value::Object(summary)) = serde_json::from_slice(text) else { return None };
+    let number = |name: &str| summary.get(name).and_then(Value::as_u64);
+    let is_whole =
+        number("schema") == Some(SCHEMA.into()) && NUMBERS.iter().all(|name| number(name).is_some());
+    is_whole.then_some(summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_summary_is_a_marker() {
+        let whole = r#"{"schema": 1, "frames": 3, "width": 4, "height": 2, "tracks": 9, "regions": 20, "adjacency": 40}"#;
+        assert!(read(whole.as_bytes()).is_some());
+        for (from, to) in [("1,", "2,"), ("frames", "frame"), ("40", "-40"), ("40}", "40")] {
+            let text = whole.replacen(from, to, 1);
+            assert!(read(text.as_bytes()).is_none(), "{text}");
+        }
+        assert!(read(b"[]").is_none());
+    }
+}

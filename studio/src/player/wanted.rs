@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MPL-2.0
+//! What viewers asked for and takes long: joined to one, and done again only when frames were seen in between.
+
+use std::time::{Duration, Instant};
+
+use crate::request::Side;
+
+/// How long a frame after a start or a seek is waited for, before the next.
+const SHOWN: Duration = Duration::from_secs(10);
+
+/// What was asked for and not done yet.
+#[derive(Default)]
+pub struct Wanted {
+    /// The pipeline built anew.
+    pub anew: bool,
+    /// Another position.
+    pub position: Option<gst::ClockTime>,
+    /// A video of a side, with an overlay.
+    pub export: Option<(Side, String)>,
+}
+
+/// A start or a seek, from which on viewers see nothing until its first frame.
+pub struct Gap {
+    began: Instant,
+    ended: Instant,
+    /// Of the first frame after it.
+    number: u64,
+    /// From its begin until viewers got a frame.
+    took: Option<Duration>,
+}
+
+impl Gap {
+    /// One that began then, has been worked on until now, and is open until frame `number` or a later one was shown.
+    pub fn new(began: Instant, number: u64) -> Self {
+        Self { began, ended: Instant::now(), number, took: None }
+    }
+
+    /// Notes how long it took, where frames before `shown` have been shown.
+    pub fn watch(&mut self, shown: u64) {
+        if self.took.is_none() && shown > self.number {
+            self.took = Some(self.began.elapsed());
+        }
+    }
+
+    /// Whether the work of it ended so long ago.
+    pub fn is_older_than(&self, time: Duration) -> bool {
+        self.ended.elapsed() >= time
+    }
+
+    /// Whether the next may begin: viewers have seen frames for `times` as long as this took, and no shorter than `least`.
+    pub fn is_over(&self, times: u32, least: Duration) -> bool {
+        match self.took {
+            Some(took) => self.began.elapsed() >= took + least.max(took * times),
+            None => self.ended.elapsed() >= SHOWN,
+        }
+    }
+}
