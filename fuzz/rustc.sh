@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# The compiler as cargo calls it; adds the coverage that steers libFuzzer to the library and to the files of the studio that a target
-# takes, and to nothing else. Comparisons are not traced: inputs are drawn values, and in pixel loops the trace took most of the time.
+# The compiler as cargo calls it; adds the coverage that steers libFuzzer to the library and to the files of the studio
+# that a target takes, and to nothing else. Comparisons are not traced: inputs are drawn values, and in pixel loops the
+# trace took most of the time.
 set -euo pipefail
 
 case " $* " in

@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 const HELD: [(&str, &str); 4] =
     [("overlay", "none"), ("labels", "true"), ("region-table", "true"), ("neighbors", "true")];
 
-/// What the command line alone sets: other devices of the machine may belong to other people's work. `backend` stays with the
-/// viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
+/// What the command line alone sets: other devices of the machine may belong to other people's work. `backend` stays
+/// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
 const OWNERS: [&str; 1] = ["cuda-device-id"];
 
 /// Most of a property that takes something of the machine.
