@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Everything that a peer sends to the studio, at the border where it is read: heads of HTTP requests, messages of viewers with
-//! values for properties, how many come; and headers of films. No panic; who is let in has shown what is needed, by rules that are
-//! written here again; values that are taken are in range, and the element takes them.
+//! Everything that a peer sends to the studio, at the border where it is read: heads of HTTP requests, messages of
+//! viewers with values for properties, how many come; and headers of films. No panic; who is let in has shown what is
+//! needed, by rules that are written here again; values that are taken are in range, and the element takes them.
 #![no_main]
 #![allow(dead_code)] // Of the studio's files a part is reached from here.
 

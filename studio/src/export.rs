@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Writes the whole source as a video, drawn on by the element; one at a time, into a file that has no name: nobody else opens
-//! it, no link leads away from it, and it is gone with the studio, however that ends.
+//! Writes the whole source as a video, drawn on by the element; one at a time, into a file that has no name: nobody
+//! else opens it, no link leads away from it, and it is gone with the studio, however that ends.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

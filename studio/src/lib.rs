@@ -36,7 +36,7 @@ use crate::player::{Player, Viewers};
 use crate::problem::Problem;
 use crate::source::Source;
 
-/// How long a stop waits for viewers and pipeline; together with what is left to do well below the two seconds that it may take.
+/// How long a stop waits for viewers and pipeline; with what is left to do below the two seconds that it may take.
 const PATIENCE: Duration = Duration::from_millis(1200);
 
 /// A studio that plays and serves until it is stopped.

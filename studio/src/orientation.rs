@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! How a file's frames are turned until they are upright, as `video-direction` of `videoflip`.
 //!
-//! GStreamer reads seven of the eight orientations from the matrix in the track header of MP4 and MOV, and `auto` follows it.
-//! `qtdemux` of GStreamer 1.22 does not know the eighth, mirrored at the diagonal from upper right to lower left: that one is
-//! read here.
+//! GStreamer reads seven of the eight orientations from the matrix in the track header of MP4 and MOV, and `auto`
+//! follows it. `qtdemux` of GStreamer 1.22 does not know the eighth, mirrored at the diagonal from upper right to
+//! lower left: that one is read here.
 
 use std::fs::File;
 use std::io::{BufReader, Error, ErrorKind, Read, Result, Seek, SeekFrom};

@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 const HELD: [(&str, &str); 4] =
     [("overlay", "none"), ("labels", "true"), ("region-table", "true"), ("neighbors", "true")];
 
-/// What the command line alone sets: other devices of the machine may belong to other people's work. `backend` stays with the
-/// viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
+/// What the command line alone sets: other devices of the machine may belong to other people's work. `backend` stays
+/// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
 const OWNERS: [&str; 1] = ["cuda-device-id"];
 
 /// Most of a property that takes something of the machine.
@@ -117,10 +117,17 @@ pub fn hold(element: &gst::Element) {
     }
 }
 
+/// The value of an enum by its nick. Compared here, since GLib ends the thread at a text with a NUL in it.
+fn by_nick(spec: &glib::ParamSpec, nick: &str) -> Option<glib::Value> {
+    let class = glib::EnumClass::with_type(spec.value_type())?;
+    let value = class.values().iter().find(|value| value.nick() == nick)?.value();
+    class.to_value(value)
+}
+
 /// Chooses what an element draws; `None`, and nothing set, where it draws nothing of that name.
 pub fn set_overlay(element: &gst::Element, overlay: &str) -> Option<()> {
     let spec = element.find_property(HELD[0].0)?;
-    let value = glib::EnumClass::with_type(spec.value_type())?.to_value_by_nick(overlay)?;
+    let value = by_nick(&spec, overlay)?;
     element.set_property_from_value(spec.name(), &value);
     Some(())
 }
@@ -195,9 +202,12 @@ fn is_in_range(spec: &glib::ParamSpec, number: u32) -> bool {
 
 /// Finds a property that may be set.
 fn find(element: &gst::Element, name: &str) -> Result<glib::ParamSpec, String> {
-    element
-        .find_property(name)
+    // Compared here, as nicks are.
+    let all = element.list_properties();
+    all.iter()
+        .find(|spec| spec.name() == name)
         .filter(|spec| is_settable(element, spec))
+        .cloned()
         .ok_or_else(|| format!("superpixel has no property {name} to set here."))
 }
 
@@ -229,7 +239,7 @@ fn from_json(spec: &glib::ParamSpec, json: &Json) -> Option<glib::Value> {
             (min..=max).contains(&number).then(|| number.to_value())
         }
         Kind::Boolean => Some(json.as_bool()?.to_value()),
-        Kind::Enum { .. } => glib::EnumClass::with_type(spec.value_type())?.to_value_by_nick(json.as_str()?),
+        Kind::Enum { .. } => by_nick(spec, json.as_str()?),
     }
 }
 

@@ -11,7 +11,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Source, element with what was changed, window. An address is [`shown`]: who copies the text puts its password in.
+    /// Source, element with what was changed, window. An address is [`shown`]: who copies the text puts its password
+    /// in.
     pub fn new(source: &Source, changed: &[String], overlay: &str) -> Self {
         let direction = source.direction();
         let source = match source {

@@ -51,8 +51,8 @@ impl Source {
         }
     }
 
-    /// GStreamer's words about the source, for viewers: other words where they have something of the address that only the
-    /// person knows who started the studio.
+    /// GStreamer's words about the source, for viewers: other words where they have something of the address that only
+    /// the person knows who started the studio.
     pub fn censored<'a>(&self, text: &'a str) -> &'a str {
         let secrets = match self {
             Self::Uri(uri) => secrets(uri),
@@ -195,8 +195,8 @@ fn secrets(uri: &str) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// A file that is not there or not to be read, in words; or one that is none: a named pipe would keep whoever opens it waiting
-/// for a writer.
+/// A file that is not there or not to be read, in words; or one that is none: a named pipe would keep whoever opens it
+/// waiting for a writer.
 fn check_file(path: &Path, name: &str) -> Result<(), Problem> {
     let kind = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
         .and_then(rustix::fs::fstat)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Ten viewers, and all at once what peers can do to a studio: half requests, downloads that nobody reads, requests that start the
-//! pipeline again and again. Memory stays, frames go on for a viewer who behaves, and the end comes soon.
+//! Ten viewers, and all at once what peers can do to a studio: half requests, downloads that nobody reads, requests
+//! that start the pipeline again and again. Memory stays, frames go on for a viewer who behaves, and the end comes
+//! soon.
 //!
 //! Some seconds, or as long as it is told:
 //! `STUDIO_MINUTES=10 cargo test --release -p superpixel-studio --test attacks -- --ignored --nocapture`

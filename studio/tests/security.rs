@@ -188,6 +188,11 @@ async fn only_properties_of_the_element_and_in_range() {
         set("algo", json!("slic ! filesink location=/tmp/x")),
         set("algo", json!(1)),
         set("threads", json!(1024)),
+        // A NUL within a text, at which GLib would end the thread.
+        set("algo\0", json!("slic")),
+        set("algo", json!("slic\0")),
+        json!({ "do": "apply", "side": "b", "values": { "algo\0": 1 } }),
+        json!({ "do": "export", "side": "a", "overlay": "labels\0" }),
         set("cuda-device-id", json!(0)),
         json!({ "do": "apply", "side": "a", "values": { "location": "/tmp/x" } }),
         json!({ "do": "speed", "factor": 1e9 }),
@@ -202,6 +207,8 @@ async fn only_properties_of_the_element_and_in_range() {
         viewer.send(json!({ "do": "restart" })).await;
         viewer.until("a new start", |state| state["problem"].is_null()).await;
     }
+    let (head, _) = common::get(&running.address(), "/copy/python?side=a&overlay=none%00").await;
+    assert!(head.starts_with("HTTP/1.1 400"), "{head}");
     for text in [
         "{",
         "[]",

@@ -13,8 +13,8 @@ use superpixel_studio::source::Source;
 /// Size of the frames as they are stored.
 const STORED: (usize, usize) = (96, 64);
 
-/// Matrices of a track, by the place where the stored picture's upper left corner is shown: right, at the bottom; and whether
-/// rows are shown as columns.
+/// Matrices of a track, by the place where the stored picture's upper left corner is shown: right, at the bottom; and
+/// whether rows are shown as columns.
 const TURNS: [([i32; 4], bool, bool, bool); 8] = [
     ([1, 0, 0, 1], false, false, false),
     ([0, 1, -1, 0], true, false, true),

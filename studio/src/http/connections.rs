@@ -49,8 +49,8 @@ struct Table {
 }
 
 impl Connections {
-    /// A place for a new connection. Without room the least known, oldest connection of the peer that has most of such gives
-    /// up its own; `None` where all are held.
+    /// A place for a new connection. Without room the least known, oldest connection of the peer that has most of such
+    /// gives up its own; `None` where all are held.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let mut table = self.0.lock().unwrap();
         if table.open.len() >= MOST_CONNECTIONS {

@@ -97,8 +97,8 @@ impl Guard {
         given.next().is_some_and(|given| equal(given, token)).then_some(()).ok_or(NO_TOKEN)
     }
 
-    /// Whether `HOST[:PORT]` names this machine: by an address where the server listens, or by a name that is allowed. The
-    /// port is any: it keeps no other site out, and a forwarded connection has another one.
+    /// Whether `HOST[:PORT]` names this machine: by an address where the server listens, or by a name that is allowed.
+    /// The port is any: it keeps no other site out, and a forwarded connection has another one.
     fn is_own(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         match name.parse::<IpAddr>() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Takes connections: each gets a place, a time for its request and a least rate for its answer, before anybody is asked who it
-//! is.
+//! Takes connections: each gets a place, a time for its request and a least rate for its answer, before anybody is
+//! asked who it is.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The player's thread: answers requests and messages, and does what takes long when what came before it has been seen.
 //!
-//! Starting the pipeline, seeking, linking the second element and exporting only note what is wanted; [`Stage::work`] does it
-//! once for all that ask, and no more often than a frame comes through in between. Requests of one viewer, as many as it may
-//! send, so keep nobody from seeing frames.
+//! Starting the pipeline, seeking, linking the second element and exporting only note what is wanted; [`Stage::work`]
+//! does it once for all that ask, and no more often than a frame comes through in between. Requests of one viewer, as
+//! many as it may send, so keep nobody from seeing frames.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +26,8 @@ use crate::state::State;
 
 /// Frames after a change, of which one at least has come through the element.
 const PROVEN: u64 = 6;
-/// How often length and progress are looked at.
+/// How often length and progress are looked at, and the same where something waits to be done.
 const LOOK: Duration = Duration::from_millis(100);
-/// The same where something waits to be done.
 const SOON: Duration = Duration::from_millis(20);
 /// Least time from one start of the pipeline to the next, and from one export to the next.
 const APART: Duration = Duration::from_secs(1);
@@ -240,7 +239,7 @@ impl Stage {
         match Graph::new(&self.source, gate, settings, self.viewers.receive.clone()) {
             Ok(graph) => {
                 self.listen(&graph);
-                // Only a pipeline that has a frame can seek; nobody sees that one. Where this fails, the bus has the reason.
+                // Only a pipeline with a frame can seek; nobody sees that one. If this fails, the bus has the reason.
                 let _ = graph.pipeline.set_state(gst::State::Paused);
                 let ready = from.is_some() && self.is_ready(&graph.pipeline);
                 self.graph = Some(graph);

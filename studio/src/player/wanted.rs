@@ -47,7 +47,8 @@ impl Gap {
         self.ended.elapsed() >= time
     }
 
-    /// Whether the next may begin: viewers have seen frames for `times` as long as this took, and no shorter than `least`.
+    /// Whether the next may begin: viewers have seen frames for `times` as long as this took, and no shorter than
+    /// `least`.
     pub fn is_over(&self, times: u32, least: Duration) -> bool {
         match self.took {
             Some(took) => self.began.elapsed() >= took + least.max(took * times),
