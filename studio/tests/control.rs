@@ -174,7 +174,8 @@ async fn sources_that_do_not_play_are_explained() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clip_is_exported_as_video() {
-    let running = studio(&["superpixels=100"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let running = studio_of(Source::File(common::small_clip(folder.path())), &["superpixels=100"]).await;
     let mut viewer = Viewer::new(&running.address()).await;
     viewer.frame().await;
     // Frames on show take time from the export.
@@ -184,7 +185,7 @@ async fn a_clip_is_exported_as_video() {
     let name = viewer.state["export"]["name"].as_str().unwrap().to_owned();
     let (head, body) = get(&running.address(), "/export/1").await;
     assert!(head.starts_with("HTTP/1.1 200") && head.contains(&name), "{head}");
-    assert!(body.len() > 100_000, "{} bytes", body.len());
+    assert!(body.len() > 5_000, "{} bytes", body.len());
     let (head, _) = get(&running.address(), "/export/2").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
     viewer.send(json!({ "do": "export", "side": "a", "overlay": "x ! filesink location=/tmp/x" })).await;
