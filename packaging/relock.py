@@ -15,6 +15,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pipelines/cluster"))
+from superpixel_corpus.output import write_file
+
 
 def fitting(archive):
     """The name of the lock file in the archive, and what it has to be."""
@@ -40,6 +43,8 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     archive = Path(sys.argv[1])
+    if archive.is_symlink() or not archive.is_file() or not tarfile.is_tarfile(archive):
+        sys.exit(f"relock.py: {archive} is no archive, or a link to one: name the archive itself")
     name, lock = fitting(archive)
     written = io.BytesIO()
     with tarfile.open(archive) as old, tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as new:
@@ -49,7 +54,8 @@ def main():
                 data = lock
             member.size = len(data)
             new.addfile(member, io.BytesIO(data))
-    archive.write_bytes(gzip.compress(written.getvalue(), mtime=0))
+    # What it replaces is what it was given.
+    write_file(archive, gzip.compress(written.getvalue(), mtime=0), lambda _: True, force=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
@@ -19,6 +20,7 @@ WRITERS = {
     "benches/quality.py": "quality",
     "kernels/build.py": "kernels",
     "packaging/bill.py": "bill",
+    "packaging/relock.py": "relock",
     "pipelines/cluster/corpus.py": "test_output.py",
     "pipelines/cluster/measure.py": "measure",
     "tests/emulator/build.py": "emulator",
@@ -125,6 +127,16 @@ def test_bill(tmp_path):
     before = tree(tmp_path)
     for name in ("mine.json", "link", "twin"):
         assert run(bill, manifest, "x", name, "/dev/null", PWD=str(tmp_path)).startswith("bill.py: ")
+    assert tree(tmp_path) == before
+
+
+def test_relock(clip, tmp_path):
+    with tarfile.open(tmp_path / "whole.tar.gz", "w:gz"):
+        pass
+    (tmp_path / "link.tar.gz").symlink_to(tmp_path / "whole.tar.gz")
+    before = tree(tmp_path)
+    for path in (clip, tmp_path, tmp_path / "none", tmp_path / "link.tar.gz"):
+        assert run("packaging/relock.py", path).startswith("relock.py: ")
     assert tree(tmp_path) == before
 
 

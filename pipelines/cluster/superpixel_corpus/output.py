@@ -149,6 +149,8 @@ def why_not_replaced(folder: PathLike) -> str:
         kind = os.lstat(folder).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return ""
+    except OSError as error:
+        return f"cannot be there: {error.strerror}"
     if not stat.S_ISDIR(kind):
         return "is a link" if stat.S_ISLNK(kind) else "is a file"
     with os.scandir(folder) as found:

@@ -20,7 +20,10 @@ pub struct Program {
 
 impl Program {
     pub fn start(source: &Path, properties: &[&str]) -> Self {
-        Self::start_by(&mut Command::new(env!("CARGO_BIN_EXE_superpixel-studio")), source, properties)
+        // Tests may run under `nohup` themselves, and what ignores a signal hands that down.
+        let mut own_signals = Command::new("env");
+        own_signals.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_superpixel-studio")]);
+        Self::start_by(&mut own_signals, source, properties)
     }
 
     /// As `nohup` starts it.
