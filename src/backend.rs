@@ -204,8 +204,8 @@ pub trait Temporal<B: Backend>: Send {
 
 /// Final labels to region table, adjacency list and mean colors.
 pub trait Statistics<B: Backend>: Send {
-    /// Before stage `hierarchy`: measures the regions that it merges or lists; where it merges, it then adds up their sums. A backend whose stage measures
-    /// them itself does nothing.
+    /// Before stage `hierarchy`: measures the regions that it merges or lists; where it merges, it then adds up their sums. A
+    /// backend whose stage measures them itself does nothing.
     fn measure_parts(
         &mut self,
         _frame: &B::Frame<'_>,
