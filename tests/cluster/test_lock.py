@@ -15,7 +15,7 @@ import pytest
 
 from conftest import CORPUS, corpus, refused, tree, wait_for
 
-KILLS = 25
+KILLS = 50
 SEED = 50
 
 
