@@ -32,7 +32,7 @@ def ours(program, picture, threads, sigma, tau, scale):
     """Starts a superpixel-bench that times a frame whenever it is asked."""
     command = [program, "--on-demand", "--backend=cpu", "--format=rgb", "--algorithms=quickshift", "--superpixel-size=16",
                f"--picture={picture}", f"--sizes={SIZE[0]}x{SIZE[1]}", f"--threads={threads}", "--outputs=labels",
-               f"--sigma={sigma}", f"--tau={tau}", f"--color-scale={scale}"]
+               f"--set=sigma={sigma}", f"--set=tau={tau}", f"--set=color-scale={scale}"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -36,8 +36,9 @@ class Ours:
 
     def __init__(self, program, algorithm, picture, size, step, threads, outputs):
         command = [program, "--on-demand", "--backend=cpu", "--format=rgb", f"--picture={picture}",
-                   f"--sizes={size[0]}x{size[1]}", f"--superpixel-size={step}", f"--iterations={ROUNDS}",
-                   f"--algorithms={algorithm}", f"--compactness={COMPACTNESS}", f"--lsc-ratio={LSC_RATIO}", f"--threads={threads}", f"--outputs={outputs}"]
+                   f"--sizes={size[0]}x{size[1]}", f"--superpixel-size={step}", f"--set=iterations={ROUNDS}",
+                   f"--algorithms={algorithm}", f"--set=compactness={COMPACTNESS}", f"--set=lsc-ratio={LSC_RATIO}",
+                   f"--threads={threads}", f"--outputs={outputs}"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __call__(self):

@@ -6,17 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
+use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
-use gstsuperpixel::params::{Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params};
+use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, ParamSet, Params, list_for_help};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{hierarchy, merge, refine};
 use superpixel_output::{NewFile, Request};
 
 #[derive(Parser)]
-#[command(about)]
+#[command(about, after_help = list_for_help())]
 struct Args {
     /// Picture to read (PNG or JPEG).
     input: PathBuf,
@@ -25,52 +24,12 @@ struct Args {
     /// Algorithm.
     #[arg(long, default_value = "slic")]
     algo: Algorithm,
-    /// Wanted number of superpixels; 400 without a number of regions.
+    /// Wanted number of superpixels; 400 where neither this nor a size or a number of regions is set.
     #[arg(long)]
     superpixels: Option<u32>,
-    /// SLIC and SNIC: higher = more regular.
-    #[arg(long, default_value_t = slic::COMPACTNESS.default)]
-    compactness: f32,
-    /// LSC: higher = more regular.
-    #[arg(long, default_value_t = lsc::RATIO.default)]
-    lsc_ratio: f32,
-    /// Assign/update rounds.
-    #[arg(long, default_value_t = ITERATIONS.default)]
-    iterations: u32,
-    /// Quick shift: width of the kernel in px.
-    #[arg(long, default_value_t = quickshift::SIGMA.default)]
-    sigma: f32,
-    /// Quick shift: longest link in px.
-    #[arg(long, default_value_t = quickshift::TAU.default)]
-    tau: f32,
-    /// Quick shift: weight of a color unit against a px.
-    #[arg(long, default_value_t = quickshift::COLOR_SCALE.default)]
-    color_scale: f32,
-    /// Smallest superpixel, as a fraction of the grid step squared, with quick shift of tau squared.
-    #[arg(long, default_value_t = MIN_REGION.default)]
-    min_region: f32,
-    /// Merge superpixels, the most alike first, until exactly so many regions are left; 0 = off. Without the number of
-    /// superpixels their size follows.
-    #[arg(long, default_value_t = hierarchy::REGIONS.default)]
-    regions: u32,
-    /// Merge superpixels that touch: how many times as far in color as the nearest; 0 = off, usual 1.5 to 2.5.
-    #[arg(long, default_value_t = merge::MERGE.default)]
-    merge: f32,
-    /// Merge if one of two is near enough for the other, instead of each for the other.
-    #[arg(long)]
-    merge_either: bool,
-    /// Never merge across a larger color difference (Delta E); 0 = no limit.
-    #[arg(long, default_value_t = merge::MAX_DISTANCE.default)]
-    merge_max_distance: f32,
-    /// How often superpixels are merged.
-    #[arg(long, default_value_t = merge::PASSES.default)]
-    merge_passes: u32,
-    /// Sweeps in which pixels at boundaries move to the superpixel that fits them best; 0 = off.
-    #[arg(long, default_value_t = refine::REFINE.default)]
-    refine: u32,
-    /// Refining: a pixel's side of boundary weighs as much as this color difference (Delta E).
-    #[arg(long, default_value_t = refine::SMOOTHNESS.default)]
-    smoothness: f32,
+    /// Any other parameter, as the element's property is called; may be given again. They are listed below.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
     /// Paint every superpixel in its mean color.
     #[arg(long)]
     mean_color: bool,
@@ -83,6 +42,13 @@ struct Args {
     /// Replace outputs that are there already.
     #[arg(long)]
     force: bool,
+}
+
+/// Returns true if nothing says how many superpixels there are.
+fn is_open(params: &Params) -> bool {
+    let Params { superpixels, superpixel_size, .. } = Params::default();
+    (params.superpixels, params.superpixel_size, params.hierarchy.regions)
+        == (superpixels, superpixel_size, 0)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -99,33 +65,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let info = FrameInfo::new(geometry, PixelFormat::Rgb);
     let stride = 3 * width as usize;
 
-    let iterations = args.iterations;
-    let own = AllParams {
-        slic: slic::Params { iterations, compactness: args.compactness, ..Default::default() },
-        lsc: lsc::Params { iterations, ratio: args.lsc_ratio },
-        quickshift: quickshift::Params {
-            sigma: args.sigma,
-            tau: args.tau,
-            color_scale: args.color_scale,
-            ..Default::default()
-        },
-        snic: snic::Params { compactness: args.compactness, ..Default::default() },
-    };
-    let algorithm = own.of(args.algo);
-    let params = Params {
-        superpixels: args.superpixels.unwrap_or(if args.regions > 0 { 0 } else { 400 }),
-        hierarchy: hierarchy::Params { regions: args.regions, ..Default::default() },
-        min_region: args.min_region,
-        merge: merge::Params {
-            ratio: args.merge,
-            rule: if args.merge_either { merge::Rule::Either } else { merge::Rule::Mutual },
-            max_distance: args.merge_max_distance,
-            passes: args.merge_passes,
-        },
-        refine: refine::Params { sweeps: args.refine, smoothness: args.smoothness },
-        algorithm,
-        ..Default::default()
-    };
+    let mut set = ParamSet { algorithm: args.algo, ..ParamSet::default() };
+    args.settings.iter().try_for_each(|text| set.assign(text))?;
+    match args.superpixels {
+        Some(superpixels) => set.params.superpixels = superpixels,
+        // The library knows how many superpixels an exact number of regions needs.
+        None if is_open(&set.params) => set.params.superpixels = 400,
+        None => {}
+    }
+    let params = set.params();
     let mut engine = Engine::new(Cpu::new(0)?, Plan::new(&params, info)?)?;
     let mut map = vec![0u16; geometry.pixels()];
     let mut labels = Labels::new(geometry, &mut map, width as usize)?;

@@ -8,6 +8,7 @@ use once_cell::race::OnceBox;
 
 use crate::error::{Error, Result};
 use crate::image::{FrameInfo, PIECE, PixelFormat, YuvMatrix};
+use crate::parameter::{About, choices};
 
 /// What the three channels of a feature are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -22,6 +23,25 @@ pub enum ColorSpace {
     /// R', G', B'. Quantum 1/4 code value.
     Rgb,
 }
+
+/// The list of color spaces, which gives their names and the values of the element's property.
+macro_rules! color_spaces {
+    ($with:ident) => {
+        $with!("ColorSpace", ColorSpace {
+            Lab, "lab", "Lab: CIE L, a, b (D65) of sRGB";
+            LabGslicr, "lab-gslicr", "Lab, gSLICr: L, a, b without undoing the sRGB curve, as gSLICr";
+            XyzGslicr, "xyz-gslicr", "XYZ, gSLICr: X, Y, Z without undoing the sRGB curve, as gSLICr";
+            Rgb, "rgb", "RGB: R', G', B' code values";
+        });
+    };
+}
+#[cfg(feature = "gst")]
+pub(crate) use color_spaces;
+color_spaces!(choices);
+
+/// Color space of the differences.
+pub const COLOR_SPACE: About =
+    About::new("color-space", "Color space", "", "Color space of the differences (LSC: always Lab)");
 
 impl ColorSpace {
     /// Every color space.

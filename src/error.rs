@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The one error type of the library.
 
+use std::borrow::Cow;
+
 use crate::image::{FrameInfo, Geometry};
 
 /// What can go wrong below the GStreamer elements. Every message says what to do.
@@ -15,7 +17,17 @@ pub enum Error {
         /// The refused value.
         value: f64,
         /// The values that are taken, in words.
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
+    },
+    /// A parameter got something that is no value of its kind.
+    #[error("{name} must be {allowed}, got {got}")]
+    Value {
+        /// Name of the parameter, as the element's property is called.
+        name: &'static str,
+        /// The refused value, as it was written.
+        got: String,
+        /// The values that are taken, in words.
+        allowed: String,
     },
     /// A plane of a frame, or a label plane, is too short.
     #[error("{what}: needs {needed} bytes or labels, got {got}; pass the whole plane with its stride")]

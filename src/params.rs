@@ -2,28 +2,91 @@
 //! What a user wants. Ranges and defaults of an algorithm's own parameters are in its folder.
 
 pub use crate::algo::grid::ITERATIONS;
-pub use crate::range::Range;
+pub use crate::parameter::Range;
 
-use crate::algo::{self, AlgorithmParams};
+use crate::algo::method::ClusterLabels;
+use crate::algo::{self, ALGORITHM, Algorithm, AlgorithmParams, AllParams};
 use crate::error::{Error, Result};
+use crate::parameter::{About, Choose, Kind, Parameters, Value, parameters};
 use crate::post::{hierarchy, merge, refine};
 use crate::temporal::INERTIA;
 
 /// Grid step S in px.
-pub const SUPERPIXEL_SIZE: Range<u32> =
-    Range { name: "superpixel-size", min: 4, max: 1024, default: 16, allowed: "4 to 1024" };
+pub const SUPERPIXEL_SIZE: Range<u32> = Range {
+    about: About::new(
+        "superpixel-size",
+        "Superpixel size",
+        "px",
+        "Grid step in px, the distance between seeds; higher = fewer and larger superpixels",
+    ),
+    min: 4,
+    max: 1024,
+    default: 16,
+};
 /// Wanted number of superpixels; 0 leaves it to the grid step.
-pub const SUPERPIXELS: Range<u32> =
-    Range { name: "superpixels", min: 0, max: u32::MAX, default: 0, allowed: "0 or more" };
+pub const SUPERPIXELS: Range<u32> = Range {
+    about: About::new(
+        "superpixels",
+        "Superpixels",
+        "",
+        "Wanted number per frame, from which the grid step follows; approximate (0 = use {superpixel-size})",
+    ),
+    min: 0,
+    max: u32::MAX,
+    default: 0,
+};
+const CONNECTIVITY: About = About::new(
+    "connectivity",
+    "Connectivity",
+    "",
+    "Make every label one 4-connected region of at least {min-region}",
+);
 /// Smallest region, as a fraction of S², with quick shift of tau².
-pub const MIN_REGION: Range<f32> =
-    Range { name: "min-region", min: 0.0, max: 4.0, default: 0.25, allowed: "0 to 4" };
+pub const MIN_REGION: Range<f32> = Range {
+    about: About::new(
+        "min-region",
+        "Minimum region",
+        "",
+        "Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a \
+         neighbor of near color, preferring other small regions",
+    ),
+    min: 0.0,
+    max: 4.0,
+    default: 0.25,
+};
+const TEMPORAL: About = About::new(
+    "temporal",
+    "Temporal",
+    "",
+    "Warm-start every frame from the previous one and keep track ids (track_id); off: independent frames, for pictures that \
+     are no sequence",
+);
+const STRETCH_GRAY16: About = About::new(
+    "stretch-gray16",
+    "Stretch GRAY16",
+    "",
+    "GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels \
+     of the frame stay",
+);
 /// Width of a drawn boundary in px.
-pub const BOUNDARY_WIDTH: Range<u32> =
-    Range { name: "boundary-width", min: 1, max: 8, default: 1, allowed: "1 to 8" };
+pub const BOUNDARY_WIDTH: Range<u32> = Range {
+    about: About::new("boundary-width", "Boundary width", "px", "Width of boundaries in px"),
+    min: 1,
+    max: 8,
+    default: 1,
+};
 /// Threads of the CPU backend; 0 takes all cores.
-pub const THREADS: Range<u32> =
-    Range { name: "threads", min: 0, max: 1024, default: 0, allowed: "0 to 1024" };
+pub const THREADS: Range<u32> = Range {
+    about: About::new(
+        "threads",
+        "Threads",
+        "",
+        "Threads of the CPU backend, at most one a core, whatever is set; active-backend says how many (0 = all cores)",
+    ).at_start(),
+    min: 0,
+    max: 1024,
+    default: 0,
+};
 
 /// What is segmented and how; equal values give equal label maps.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,21 +152,216 @@ impl Params {
     ///
     /// [`Error::Param`] for the first value outside its range, and for `regions` beside `merge`.
     pub fn validate(&self) -> Result<()> {
-        SUPERPIXEL_SIZE.check(self.superpixel_size)?;
-        SUPERPIXELS.check(self.superpixels)?;
-        MIN_REGION.check(self.min_region)?;
-        self.merge.validate()?;
-        self.hierarchy.validate()?;
+        self.check_each()?;
+        self.check_stages()?;
         if self.hierarchy.regions > 0 && self.merge.ratio > 0.0 {
             return Err(Error::Param {
-                name: hierarchy::REGIONS.name,
+                name: hierarchy::REGIONS.about.name,
                 value: self.hierarchy.regions.into(),
-                allowed: "0 while merge is above 0",
+                allowed: "0 while merge is above 0".into(),
             });
         }
-        self.refine.validate()?;
-        INERTIA.check(self.temporal_inertia)?;
         self.algorithm.validate()
+    }
+
+    /// Value of a parameter of the frame, a stage or the algorithm; nothing where there is none of that name.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        self.get(name).or_else(|| self.stage_value(name)).or_else(|| self.algorithm.get(name))
+    }
+
+    /// Sets a parameter of the frame, a stage or the algorithm; nothing where there is none of that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kind::check`]; the old value stays. Values are checked against each other by [`Params::validate`] alone.
+    pub fn set_value(&mut self, name: &str, value: Value) -> Option<Result<()>> {
+        let own = self.set(name, value).or_else(|| self.set_stage_value(name, value));
+        own.or_else(|| self.algorithm.set(name, value))
+    }
+}
+
+impl Params {
+    /// Writes a value unchecked, for tests of [`Params::validate`]; false where there is no parameter of that name.
+    #[doc(hidden)]
+    pub fn set_unchecked(&mut self, name: &str, value: Value) -> bool {
+        self.put(name, value) || self.put_in_stage(name, value) || self.algorithm.put(name, value)
+    }
+}
+
+parameters!(Params {
+    whole SUPERPIXELS => superpixels;
+    whole SUPERPIXEL_SIZE => superpixel_size;
+    switch CONNECTIVITY => connectivity;
+    real MIN_REGION => min_region;
+    switch TEMPORAL => temporal;
+    real INERTIA => temporal_inertia;
+    switch STRETCH_GRAY16 => stretch_gray16;
+});
+
+/// The stages that have parameters, by their fields in [`Params`], which are called as their folders.
+macro_rules! stages {
+    ($($stage:ident),*) => {
+        impl Params {
+            fn check_stages(&self) -> Result<()> {
+                $(self.$stage.check_each()?;)*
+                Ok(())
+            }
+
+            fn stage_value(&self, name: &str) -> Option<Value> {
+                None$(.or_else(|| self.$stage.get(name)))*
+            }
+
+            fn put_in_stage(&mut self, name: &str, value: Value) -> bool {
+                false$(|| self.$stage.put(name, value))*
+            }
+
+            fn set_stage_value(&mut self, name: &str, value: Value) -> Option<Result<()>> {
+                None$(.or_else(|| self.$stage.set(name, value)))*
+            }
+        }
+
+        fn kinds_of_stages() -> Vec<Kind> {
+            let mut kinds = Vec::new();
+            $(kinds.extend($stage::Params::LIST.iter().map(|parameter| parameter.kind));)*
+            kinds
+        }
+    };
+}
+stages!(merge, hierarchy, refine);
+
+/// A parameter, and the algorithms that use it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// What it takes.
+    pub kind: Kind,
+    /// Empty where all do.
+    pub users: Vec<Algorithm>,
+}
+
+impl Listed {
+    /// Name and texts.
+    pub fn about(&self) -> &About {
+        self.kind.about()
+    }
+
+    /// Its text with the algorithms that use it before it, where not all do; other parameters as `render` writes them, see
+    /// [`About::text_with`].
+    pub fn text_with(&self, render: impl Fn(&str, Option<&str>) -> String) -> String {
+        let text = self.about().text_with(render);
+        let mut titles = self.users.iter().map(|user| user.title());
+        let Some(first) = titles.next() else { return text };
+        // Inside a line a title that is a word is not capitalized; SLIC is no word.
+        let users = titles.fold(first.to_owned(), |all, title| format!("{all}, {}", uncapitalized(title)));
+        format!("{users}: {}", uncapitalized(&text))
+    }
+}
+
+/// A text that begins inside of a sentence. Abbreviations stay.
+fn uncapitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Every parameter that decides the label map, each once, but for the algorithm.
+pub fn list() -> Vec<Listed> {
+    let on_grid = || {
+        let is_on_grid = |a: &Algorithm| a.capabilities().labels == ClusterLabels::Cells;
+        Algorithm::ALL.iter().copied().filter(is_on_grid).collect()
+    };
+    let of_frames = Params::LIST.iter().map(|parameter| {
+        let for_grid = [SUPERPIXEL_SIZE.about.name, SUPERPIXELS.about.name].contains(&parameter.name());
+        Listed { kind: parameter.kind, users: if for_grid { on_grid() } else { Vec::new() } }
+    });
+    let of_stages = kinds_of_stages().into_iter().map(|kind| Listed { kind, users: Vec::new() });
+    let of_algorithms = AllParams::list().into_iter().map(|(kind, users)| Listed { kind, users });
+    of_frames.chain(of_algorithms).chain(of_stages).collect()
+}
+
+/// The parameters as `--help` lists them.
+pub fn list_for_help() -> String {
+    let typed = |name: &str, value: Option<&str>| match value {
+        Some(value) => format!("{name}={value}"),
+        None => name.to_owned(),
+    };
+    let line =
+        |one: Listed| format!("  {}: {}. {}", one.about().name, one.kind.allowed(), one.text_with(typed));
+    let lines: Vec<_> = list().into_iter().map(line).collect();
+    format!("Parameters for --set:\n{}", lines.join("\n"))
+}
+
+/// The values of all parameters, of whichever algorithm.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ParamSet {
+    /// Of frames and stages; its `algorithm` is not looked at.
+    pub params: Params,
+    /// Of the algorithms.
+    pub own: AllParams,
+    /// Which algorithm segments.
+    pub algorithm: Algorithm,
+}
+
+impl From<Params> for ParamSet {
+    /// Parameters of other algorithms have their defaults.
+    fn from(params: Params) -> Self {
+        let mut own = AllParams::default();
+        own.replace(params.algorithm.clone());
+        Self { algorithm: params.algorithm.algorithm(), own, params }
+    }
+}
+
+impl ParamSet {
+    /// What is segmented and how.
+    pub fn params(&self) -> Params {
+        Params { algorithm: self.own.of(self.algorithm), ..self.params.clone() }
+    }
+
+    /// Value of a parameter; nothing where there is none of that name.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        if name == ALGORITHM.name {
+            return Some(Value::Choice(self.algorithm.index()));
+        }
+        self.params.get(name).or_else(|| self.params.stage_value(name)).or_else(|| self.own.get(name))
+    }
+
+    /// Sets a parameter; nothing where there is none of that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kind::check`]; the old value stays. Values are checked against each other by [`Params::validate`] alone.
+    pub fn set(&mut self, name: &str, value: Value) -> Option<Result<()>> {
+        if name == ALGORITHM.name {
+            let kind = Kind::Choice(ALGORITHM, Algorithm::CHOICES);
+            return Some(kind.check(value).map(|value| {
+                if let Value::Choice(index) = value {
+                    self.algorithm = Algorithm::ALL[index];
+                }
+            }));
+        }
+        let own = self.params.set(name, value).or_else(|| self.params.set_stage_value(name, value));
+        own.or_else(|| self.own.set(name, value))
+    }
+
+    /// Sets a parameter by a text `NAME=VALUE`, as programs take it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text, the name or the value.
+    pub fn assign(&mut self, text: &str) -> Result<(), String> {
+        let (name, value) = text.split_once('=').ok_or_else(|| format!("{text} is not NAME=VALUE"))?;
+        let Some(listed) = list().into_iter().find(|listed| listed.about().name == name) else {
+            let names: Vec<_> = list().iter().map(|listed| listed.about().name).collect();
+            return Err(format!("there is no parameter {name}; choose one of {}", names.join(", ")));
+        };
+        let value = listed.kind.parse(value).map_err(|error| error.to_string())?;
+        match self.set(name, value) {
+            Some(result) => result.map_err(|error| error.to_string()),
+            None => Err(format!("{name} cannot be set")),
+        }
     }
 }
 
@@ -141,9 +399,14 @@ pub struct Boundaries {
     pub width: u32,
 }
 
+impl Boundaries {
+    /// Default color, yellow.
+    pub const COLOR: u32 = 0xffff_ff00;
+}
+
 impl Default for Boundaries {
     fn default() -> Self {
-        Self { color: 0xffff_ff00, width: BOUNDARY_WIDTH.default }
+        Self { color: Self::COLOR, width: BOUNDARY_WIDTH.default }
     }
 }
 

@@ -301,7 +301,7 @@ bench() {
     echo "kernels that the driver compiles:"
     CUDA_FORCE_PTX_JIT=1 superpixel-bench --backend cuda --algorithms slic,lsc --picture "$picture" --json "$out/bench-jit.json" ||
         return 1
-    superpixel-bench --backend cuda --picture "$picture" --sizes 4096x2048 --superpixel-size 128 --iterations 10 \
+    superpixel-bench --backend cuda --picture "$picture" --sizes 4096x2048 --superpixel-size 128 --set iterations=10 \
         --json "$out/bench-4096x2048.json"
 }
 

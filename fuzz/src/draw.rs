@@ -3,15 +3,11 @@
 //! more likely than others. Costs are bounded, so that a run takes milliseconds.
 
 use arbitrary::{Result, Unstructured};
-use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic, snic};
-use gstsuperpixel::color::ColorSpace;
+use gstsuperpixel::algo::Algorithm;
+use gstsuperpixel::algo::quickshift::{SIGMA, TAU};
 use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat, YuvMatrix};
-use gstsuperpixel::params::{
-    BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, Range,
-    SUPERPIXEL_SIZE,
-};
-use gstsuperpixel::post::{hierarchy, merge, refine};
-use gstsuperpixel::temporal;
+use gstsuperpixel::parameter::{Kind, Value};
+use gstsuperpixel::params::{self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, ParamSet, Params, Range};
 
 use crate::pictures::{Buffer, PICTURES};
 
@@ -54,7 +50,7 @@ pub fn frame_info(u: &mut Unstructured<'_>, most: u32) -> Result<FrameInfo> {
 }
 
 /// A number within a range, its ends and default more likely than others.
-fn within(u: &mut Unstructured<'_>, range: Range<f32>) -> Result<f32> {
+fn real(u: &mut Unstructured<'_>, range: &Range<f32>) -> Result<f32> {
     Ok(match u.int_in_range(0..=7)? {
         0 => range.min,
         1 => range.max,
@@ -69,7 +65,7 @@ fn within(u: &mut Unstructured<'_>, range: Range<f32>) -> Result<f32> {
 }
 
 /// A number within a range of integers.
-fn whole(u: &mut Unstructured<'_>, range: Range<u32>) -> Result<u32> {
+fn whole(u: &mut Unstructured<'_>, range: &Range<u32>) -> Result<u32> {
     Ok(match u.int_in_range(0..=7)? {
         0 => range.min,
         1 => range.max,
@@ -79,60 +75,38 @@ fn whole(u: &mut Unstructured<'_>, range: Range<u32>) -> Result<u32> {
     })
 }
 
-/// An algorithm with valid parameters that is affordable for so many pixels.
-pub fn algorithm(u: &mut Unstructured<'_>, pixels: usize) -> Result<AlgorithmParams> {
+/// Any value of a parameter.
+fn value(u: &mut Unstructured<'_>, kind: &Kind) -> Result<Value> {
+    Ok(match kind {
+        Kind::Whole(range) => Value::Whole(whole(u, range)?),
+        Kind::Signed(range) => Value::Signed(u.int_in_range(range.min..=range.max)?),
+        Kind::Real(range) => Value::Real(real(u, range)?),
+        Kind::Switch(_) => Value::Switch(u.arbitrary()?),
+        Kind::Choice(_, choices) => Value::Choice(u.choose_index(choices.all.len())?),
+    })
+}
+
+/// A value of the parameter of that name that is affordable for so many pixels, and more often one that streams have.
+fn affordable(u: &mut Unstructured<'_>, kind: &Kind, pixels: usize) -> Result<Value> {
     let most = (MOST_WORK / pixels as f32).max(1.0);
-    let space = *u.choose(&ColorSpace::ALL)?;
-    Ok(match u.int_in_range(0..=5)? {
-        5 => AlgorithmParams::Snic(snic::Params {
-            compactness: within(u, slic::COMPACTNESS)?,
-            color_space: space,
-        }),
-        0 | 1 => AlgorithmParams::Slic(slic::Params {
-            iterations: whole(u, ITERATIONS)?.min(most as u32),
-            compactness: within(u, slic::COMPACTNESS)?,
-            color_space: space,
-            adaptive_compactness: u.arbitrary()?,
-        }),
-        2 | 3 => AlgorithmParams::Lsc(lsc::Params {
-            iterations: whole(u, ITERATIONS)?.min(most as u32),
-            ratio: within(u, lsc::RATIO)?,
-        }),
-        _ => AlgorithmParams::QuickShift(quickshift::Params {
-            // A window of 6 sigma a side, and links up to tau.
-            sigma: within(u, quickshift::SIGMA)?.min(most.sqrt() / 6.0).max(quickshift::SIGMA.min),
-            tau: within(u, quickshift::TAU)?.min(most.sqrt() / 2.0).max(quickshift::TAU.min),
-            color_scale: within(u, quickshift::COLOR_SCALE)?,
-            color_space: space,
-        }),
+    let drawn = value(u, kind)?;
+    Ok(match (kind.about().name, drawn) {
+        ("iterations", Value::Whole(rounds)) => Value::Whole(rounds.min(most as u32)),
+        // A window of 6 sigma a side, and links up to tau.
+        ("sigma", Value::Real(sigma)) => Value::Real(sigma.min(most.sqrt() / 6.0).max(SIGMA.min)),
+        ("tau", Value::Real(tau)) => Value::Real(tau.min(most.sqrt() / 2.0).max(TAU.min)),
+        ("superpixels", _) => Value::Whole(superpixels(u)?),
+        ("regions", _) => Value::Whole(if u.arbitrary()? { 0 } else { u.int_in_range(1..=300)? }),
+        ("connectivity", _) => Value::Switch(!rarely(u, 4)?),
+        // What a stage does costs time in every frame, and hides what is below it.
+        ("merge" | "refine" | "hierarchy", _) if u.arbitrary()? => default_of(kind),
+        _ => drawn,
     })
 }
 
-fn merging(u: &mut Unstructured<'_>) -> Result<merge::Params> {
-    if u.arbitrary()? {
-        return Ok(merge::Params::default());
-    }
-    Ok(merge::Params {
-        ratio: within(u, merge::MERGE)?,
-        rule: if u.arbitrary()? { merge::Rule::Either } else { merge::Rule::Mutual },
-        max_distance: within(u, merge::MAX_DISTANCE)?,
-        passes: whole(u, merge::PASSES)?,
-    })
-}
-
-/// Off, or a number of regions; not beside `merge`.
-fn regions(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
-    params.hierarchy.compactness = within(u, hierarchy::COMPACTNESS)?;
-    params.hierarchy.regions =
-        if params.merge.ratio > 0.0 || u.arbitrary()? { 0 } else { u.int_in_range(1..=300)? };
-    Ok(())
-}
-
-fn refining(u: &mut Unstructured<'_>) -> Result<refine::Params> {
-    if u.arbitrary()? {
-        return Ok(refine::Params::default());
-    }
-    Ok(refine::Params { sweeps: whole(u, refine::REFINE)?, smoothness: within(u, refine::SMOOTHNESS)? })
+/// The default of a parameter.
+fn default_of(kind: &Kind) -> Value {
+    ParamSet::default().get(kind.about().name).expect("listed parameters have values")
 }
 
 fn superpixels(u: &mut Unstructured<'_>) -> Result<u32> {
@@ -143,34 +117,44 @@ fn superpixels(u: &mut Unstructured<'_>) -> Result<u32> {
     })
 }
 
-/// Valid parameters for frames of so many pixels.
-pub fn params(u: &mut Unstructured<'_>, pixels: usize) -> Result<Params> {
-    let mut params = Params::default();
-    for part in 0..PARTS {
-        change(u, &mut params, pixels, part)?;
+/// Draws a parameter anew. Of two that exclude each other the drawn one stays.
+fn draw(u: &mut Unstructured<'_>, set: &mut ParamSet, kind: &Kind, pixels: usize) -> Result<()> {
+    let value = affordable(u, kind, pixels)?;
+    set.set(kind.about().name, value).expect("the parameter is listed").expect("the value is in its range");
+    if set.params().validate().is_err() {
+        let merges = kind.about().name == "merge";
+        let other = params::list().into_iter().find(|one| one.about().name == if merges { "regions" } else { "merge" });
+        let other = other.expect("both are listed").kind;
+        set.set(other.about().name, default_of(&other)).expect("listed").expect("a default is in its range");
     }
-    Ok(params)
+    Ok(())
 }
 
-/// Number of parts of the parameters that change by themselves.
-pub const PARTS: u8 = 9;
+/// An algorithm; SLIC and LSC are more likely than others.
+fn algorithm(u: &mut Unstructured<'_>) -> Result<Algorithm> {
+    let often = [Algorithm::Slic, Algorithm::Lsc];
+    if u.arbitrary()? { Ok(*u.choose(&often)?) } else { Ok(*u.choose(Algorithm::ALL)?) }
+}
 
-/// Draws one part of the parameters anew.
-pub fn change(u: &mut Unstructured<'_>, params: &mut Params, pixels: usize, part: u8) -> Result<()> {
-    match part {
-        0 => params.superpixel_size = whole(u, SUPERPIXEL_SIZE)?,
-        1 => params.superpixels = superpixels(u)?,
-        2 => params.connectivity = !rarely(u, 4)?,
-        3 => params.min_region = within(u, MIN_REGION)?,
-        4 => {
-            params.merge = merging(u)?;
-            regions(u, params)?;
-        }
-        5 => params.temporal = u.arbitrary()?,
-        6 => params.temporal_inertia = within(u, temporal::INERTIA)?,
-        7 => params.refine = refining(u)?,
-        _ => params.algorithm = algorithm(u, pixels)?,
+/// Valid parameters for frames of so many pixels.
+pub fn params(u: &mut Unstructured<'_>, pixels: usize) -> Result<Params> {
+    let mut set = ParamSet { algorithm: algorithm(u)?, ..ParamSet::default() };
+    for listed in params::list() {
+        draw(u, &mut set, &listed.kind, pixels)?;
     }
+    Ok(set.params())
+}
+
+/// Draws one of the parameters anew, now and then the algorithm.
+pub fn change(u: &mut Unstructured<'_>, params: &mut Params, pixels: usize) -> Result<()> {
+    let mut set = ParamSet::from(params.clone());
+    if rarely(u, 8)? {
+        set.algorithm = algorithm(u)?;
+    }
+    let list = params::list();
+    let kind = &u.choose(&list)?.kind;
+    draw(u, &mut set, kind, pixels)?;
+    *params = set.params();
     Ok(())
 }
 
@@ -179,18 +163,14 @@ pub fn spoil(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
     let number =
         *u.choose(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, -1.0, f32::MIN_POSITIVE, 1e30])?;
     let count = *u.choose(&[0, 1, 3, 1025, u32::MAX])?;
-    match (u.int_in_range(0..=6)?, &mut params.algorithm) {
-        (0, _) => params.superpixel_size = count,
-        (1, _) => params.min_region = number,
-        (2, _) => params.merge.ratio = number,
-        (3, _) => params.merge.passes = count,
-        (4, _) => params.temporal_inertia = number,
-        (5, _) => params.refine.smoothness = number,
-        (_, AlgorithmParams::Slic(slic)) => slic.compactness = number,
-        (_, AlgorithmParams::Lsc(lsc)) => lsc.ratio = number,
-        (_, AlgorithmParams::QuickShift(quickshift)) => quickshift.tau = number,
-        (_, AlgorithmParams::Snic(snic)) => snic.compactness = number,
-    }
+    let list = params::list();
+    let name = u.choose(&list)?.about().name;
+    let value = match params.value(name) {
+        Some(Value::Whole(_)) => Value::Whole(count),
+        Some(Value::Real(_)) => Value::Real(number),
+        _ => return Ok(()),
+    };
+    params.set_unchecked(name, value);
     Ok(())
 }
 
@@ -240,7 +220,7 @@ pub fn outputs(u: &mut Unstructured<'_>) -> Result<Outputs> {
 pub fn drawing(u: &mut Unstructured<'_>) -> Result<Drawing> {
     let fill = *u.choose(&[Fill::None, Fill::MeanColor, Fill::Labels])?;
     let boundaries = if u.arbitrary()? {
-        let width = if rarely(u, 30)? { u.arbitrary()? } else { whole(u, BOUNDARY_WIDTH)? };
+        let width = if rarely(u, 30)? { u.arbitrary()? } else { whole(u, &BOUNDARY_WIDTH)? };
         Some(Boundaries { color: u.arbitrary()?, width })
     } else {
         None

@@ -242,8 +242,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 }
             }
             3..=5 => {
-                let part = u.int_in_range(0..=draw::PARTS - 1)?;
-                draw::change(u, &mut params, kind.geometry.pixels(), part)?;
+                draw::change(u, &mut params, kind.geometry.pixels())?;
                 params = on_both(params);
                 configure(&[&sides[0].element, &sides[1].element], &params);
             }

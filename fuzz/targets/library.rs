@@ -227,8 +227,7 @@ fn step(
         }
         2 => refuse(u, &mut sides[0].engine, info)?,
         3..=5 => {
-            let part = u.int_in_range(0..=draw::PARTS - 1)?;
-            draw::change(u, params, info.geometry.pixels(), part)?;
+            draw::change(u, params, info.geometry.pixels())?;
             let plan = Plan::new(params, info).expect("valid parameters");
             let changed = sides.each_mut().map(|side| side.engine.change(&plan).expect("the CPU backend"));
             assert_eq!(changed[0], changed[1]);

@@ -34,7 +34,9 @@ impl From<Failure> for PyErr {
 pub fn exception(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Param { name, .. } => PyValueError::new_err(text.replacen(name, &python_name(name), 1)),
+        Error::Param { name, .. } | Error::Value { name, .. } => {
+            PyValueError::new_err(text.replacen(name, &python_name(name), 1))
+        }
         Error::Plane { .. }
         | Error::Stride { .. }
         | Error::Frame { .. }

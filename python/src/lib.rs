@@ -41,5 +41,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cut::cut, module)?)?;
     module.add_function(wrap_pyfunction!(contours::contours, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::defaults, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters::described, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::ranges, module)?)
 }

@@ -1,66 +1,93 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Parameters by their names in Python. Defaults and ranges are the library's.
 
-use gstsuperpixel::algo::{Algorithm, AlgorithmParams, AllParams, lsc, quickshift, slic};
-use gstsuperpixel::color::ColorSpace;
+use std::sync::LazyLock;
+
+use gstsuperpixel::algo::{Algorithm, AllParams};
 use gstsuperpixel::error::Error;
-use gstsuperpixel::params::{ITERATIONS, MIN_REGION, Params, Range, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
-use gstsuperpixel::post::{hierarchy, merge, refine};
-use gstsuperpixel::temporal::INERTIA;
+use gstsuperpixel::parameter::{Kind, Range, Value};
+use gstsuperpixel::params::{self, Listed, Params, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString};
+use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::error::exception;
 
-/// Names of the color spaces.
-const COLOR_SPACES: [(&str, ColorSpace); 4] = [
-    ("lab", ColorSpace::Lab),
-    ("lab-gslicr", ColorSpace::LabGslicr),
-    ("xyz-gslicr", ColorSpace::XyzGslicr),
-    ("rgb", ColorSpace::Rgb),
-];
 /// Superpixels that the functions ask for where nobody does, as scikit-image has it.
 pub const N_SEGMENTS: u32 = 100;
 /// Superpixels of which a region is made at least, where their number is asked for.
 const FINER: u32 = 3;
 
-const RULES: [(&str, merge::Rule); 2] = [("mutual", merge::Rule::Mutual), ("either", merge::Rule::Either)];
+/// Parameters whose names differ by more than `-` and `_` from those of the library.
+const ALIASES: [(&str, &str); 5] = [
+    // As in scikit-image.
+    (SUPERPIXELS.about.name, "n_segments"),
+    // Its function is called `lsc`, and its class of SLIC's adaptive form SLICO.
+    ("lsc-ratio", "ratio"),
+    ("adaptive-compactness", "adaptive"),
+    // `regions` is the table, and `hierarchy` a function.
+    ("regions", "n_regions"),
+    ("hierarchy", "levels"),
+];
 
-/// The name of a parameter of the library.
+/// The name in Python of a parameter of the library.
 pub fn python_name(name: &str) -> String {
-    match name {
-        "superpixels" => "n_segments".into(),
-        "lsc-ratio" => "ratio".into(),
-        // `regions` is the table.
-        "regions" => "n_regions".into(),
-        _ => name.replace('-', "_"),
-    }
+    let alias = ALIASES.iter().find(|(library, _)| *library == name);
+    alias.map_or_else(|| name.replace('-', "_"), |(_, alias)| (*alias).into())
+}
+
+/// A parameter under its name in Python.
+struct Named {
+    name: String,
+    listed: Listed,
+}
+
+/// Parameters that an algorithm takes: the number and size of superpixels, its own, and those of frames and stages.
+fn of_algorithm(algorithm: Algorithm) -> &'static [Named] {
+    /// Made once: functions look parameters up for every image.
+    static ALL: LazyLock<Vec<(Algorithm, Vec<Named>)>> = LazyLock::new(|| {
+        let named = |listed: Listed| Named { name: python_name(listed.about().name), listed };
+        let of = |algorithm| {
+            let takes = |listed: &Listed| listed.users.is_empty() || listed.users.contains(&algorithm);
+            // Quick shift takes a size, too, though it has no use for it: programs go through algorithms with it set.
+            let all = params::list().into_iter().filter(|one| is_size(one.about().name) || takes(one));
+            let mut all: Vec<_> = all.map(named).collect();
+            // The number of superpixels first, then what is the algorithm's own.
+            all.sort_by_key(|one| (!is_size(one.listed.about().name), one.listed.users.is_empty()));
+            (algorithm, all)
+        };
+        Algorithm::ALL.iter().map(|&algorithm| of(algorithm)).collect()
+    });
+    ALL.iter().find(|(one, _)| *one == algorithm).map_or(&[], |(_, all)| all)
+}
+
+/// Whether a parameter says how many superpixels there are.
+fn is_size(name: &str) -> bool {
+    [SUPERPIXELS.about.name, SUPERPIXEL_SIZE.about.name].contains(&name)
 }
 
 /// A whole number in its range. Numbers beyond 32 bits are refused in the same words.
 pub fn whole(range: Range<u32>, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     let index = value
         .call_method0("__index__")
-        .map_err(|_| PyTypeError::new_err(format!("{} must be an integer", python_name(range.name))))?;
+        .map_err(|_| PyTypeError::new_err(format!("{} must be an integer", python_name(range.about.name))))?;
     let number: u32 = match index.extract() {
         Ok(number) => number,
-        Err(_) => return Err(out_of(range.name, range.allowed, &index)),
+        Err(_) => return Err(out_of(range.about.name, &range.allowed(), &index)),
     };
     range.check(number).map_err(exception)
 }
 
 /// A number in its range; NaN is in none.
 fn real(range: Range<f32>, value: &Bound<'_, PyAny>) -> PyResult<f32> {
-    let name = || python_name(range.name);
+    let name = range.about.name;
     let number: f64 = match value.extract() {
         Ok(number) => number,
-        Err(_) if value.is_instance_of::<PyInt>() => return Err(out_of(range.name, range.allowed, value)),
-        Err(_) => return Err(PyTypeError::new_err(format!("{} must be a number", name()))),
+        Err(_) if value.is_instance_of::<PyInt>() => return Err(out_of(name, &range.allowed(), value)),
+        Err(_) => return Err(PyTypeError::new_err(format!("{} must be a number", python_name(name)))),
     };
-    range
-        .check(number as f32)
-        .map_err(|_| exception(Error::Param { name: range.name, value: number, allowed: range.allowed }))
+    let checked = range.check(number as f32);
+    checked.map_err(|_| exception(Error::Param { name, value: number, allowed: range.allowed().into() }))
 }
 
 fn out_of(name: &str, allowed: &str, value: &Bound<'_, PyAny>) -> PyErr {
@@ -73,21 +100,46 @@ fn truth(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.extract().map_err(|_| PyTypeError::new_err(format!("{name} must be True or False")))
 }
 
-/// One of some words.
-fn word<T: Copy>(name: &str, words: &[(&str, T)], value: &Bound<'_, PyAny>) -> PyResult<T> {
-    let all = || words.iter().map(|(word, _)| format!("'{word}'")).collect::<Vec<_>>().join(", ");
+/// One of some words, each with its value.
+fn word<'a, T>(
+    name: &str,
+    words: impl Iterator<Item = (&'a str, T)> + Clone,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<T> {
+    let all = || words.clone().map(|(word, _)| format!("'{word}'")).collect::<Vec<_>>().join(", ");
     let Ok(text) = value.cast::<PyString>() else {
         return Err(PyTypeError::new_err(format!("{name} must be one of {}", all())));
     };
     let text = text.to_string_lossy();
-    match words.iter().find(|(word, _)| *word == text) {
-        Some(&(_, value)) => Ok(value),
+    match words.clone().find(|(word, _)| *word == text) {
+        Some((_, value)) => Ok(value),
         None => Err(PyValueError::new_err(format!("{name} must be one of {}, got '{text}'", all()))),
     }
 }
 
-fn name_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, have)| *have == value).map_or("", |(word, _)| word)
+/// A value of a parameter.
+fn value_of(Named { name, listed }: &Named, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    match &listed.kind {
+        Kind::Whole(range) => whole(*range, value).map(Value::Whole),
+        Kind::Real(range) => real(*range, value).map(Value::Real),
+        Kind::Switch(_) => truth(name, value).map(Value::Switch),
+        Kind::Choice(_, choices) => {
+            let all = choices.all.iter().enumerate().map(|(index, choice)| (choice.nick, index));
+            word(name, all, value).map(Value::Choice)
+        }
+        Kind::Signed(_) => Err(PyTypeError::new_err(format!("{name} is no parameter"))),
+    }
+}
+
+/// A value as Python has it.
+fn python_value<'py>(py: Python<'py>, kind: &Kind, value: Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Whole(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Value::Signed(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Value::Real(number) => Ok(double(number).into_pyobject(py)?.into_any()),
+        Value::Switch(on) => Ok(on.into_pyobject(py)?.to_owned().into_any()),
+        Value::Choice(_) => Ok(PyString::new(py, &kind.text(value)).into_any()),
+    }
 }
 
 /// The number of threads.
@@ -97,8 +149,7 @@ pub fn threads(value: &Bound<'_, PyAny>) -> PyResult<u32> {
 
 /// An algorithm by its name.
 pub fn algorithm(name: &Bound<'_, PyAny>) -> PyResult<Algorithm> {
-    let words: Vec<_> = Algorithm::ALL.iter().map(|&algorithm| (algorithm.nick(), algorithm)).collect();
-    word("algorithm", &words, name)
+    word("algorithm", Algorithm::ALL.iter().map(|&algorithm| (algorithm.nick(), algorithm)), name)
 }
 
 /// The library's defaults for an algorithm.
@@ -116,22 +167,6 @@ pub fn with_enough_superpixels(params: &Params) -> Params {
         _ => asked.max(FINER * regions),
     };
     Params { superpixels, ..params.clone() }
-}
-
-/// Names of the parameters that an algorithm takes.
-fn names(algorithm: Algorithm) -> Vec<&'static str> {
-    let mut names = vec!["n_segments", "superpixel_size"];
-    names.extend_from_slice(match algorithm {
-        Algorithm::Slic => &["compactness", "iterations", "color_space", "adaptive"][..],
-        Algorithm::Lsc => &["ratio", "iterations"],
-        Algorithm::QuickShift => &["sigma", "tau", "color_scale", "color_space"],
-        Algorithm::Snic => &["compactness", "color_space"],
-        _ => &[],
-    });
-    names.extend(["connectivity", "min_region", "merge", "merge_rule", "merge_max_distance", "merge_passes"]);
-    names.extend(["refine", "smoothness"]);
-    names.extend(["n_regions", "regions_compactness", "levels", "temporal", "temporal_inertia"]);
-    names
 }
 
 /// Sets what is named; nothing changes where a name or value is refused.
@@ -157,52 +192,14 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
 }
 
 fn set(params: &mut Params, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    match name {
-        "n_segments" => params.superpixels = whole(SUPERPIXELS, value)?,
-        "connectivity" => params.connectivity = truth(name, value)?,
-        "min_region" => params.min_region = real(MIN_REGION, value)?,
-        "merge" => params.merge.ratio = real(merge::MERGE, value)?,
-        "merge_rule" => params.merge.rule = word(name, &RULES, value)?,
-        "merge_max_distance" => params.merge.max_distance = real(merge::MAX_DISTANCE, value)?,
-        "merge_passes" => params.merge.passes = whole(merge::PASSES, value)?,
-        "refine" => params.refine.sweeps = whole(refine::REFINE, value)?,
-        "smoothness" => params.refine.smoothness = real(refine::SMOOTHNESS, value)?,
-        "n_regions" => params.hierarchy.regions = whole(hierarchy::REGIONS, value)?,
-        "regions_compactness" => params.hierarchy.compactness = real(hierarchy::COMPACTNESS, value)?,
-        "levels" => params.hierarchy.levels = truth(name, value)?,
-        "temporal" => params.temporal = truth(name, value)?,
-        "temporal_inertia" => params.temporal_inertia = real(INERTIA, value)?,
-        _ => match (&mut params.algorithm, name) {
-            (AlgorithmParams::Slic(own), "compactness") => own.compactness = real(slic::COMPACTNESS, value)?,
-            (AlgorithmParams::Slic(own), "iterations") => own.iterations = whole(ITERATIONS, value)?,
-            (AlgorithmParams::Slic(own), "color_space") => {
-                own.color_space = word(name, &COLOR_SPACES, value)?
-            }
-            (AlgorithmParams::Slic(own), "adaptive") => own.adaptive_compactness = truth(name, value)?,
-            (AlgorithmParams::Lsc(own), "ratio") => own.ratio = real(lsc::RATIO, value)?,
-            (AlgorithmParams::Lsc(own), "iterations") => own.iterations = whole(ITERATIONS, value)?,
-            (AlgorithmParams::QuickShift(own), "sigma") => own.sigma = real(quickshift::SIGMA, value)?,
-            (AlgorithmParams::QuickShift(own), "tau") => own.tau = real(quickshift::TAU, value)?,
-            (AlgorithmParams::QuickShift(own), "color_scale") => {
-                own.color_scale = real(quickshift::COLOR_SCALE, value)?;
-            }
-            (AlgorithmParams::QuickShift(own), "color_space") => {
-                own.color_space = word(name, &COLOR_SPACES, value)?;
-            }
-            (AlgorithmParams::Snic(own), "compactness") => own.compactness = real(slic::COMPACTNESS, value)?,
-            (AlgorithmParams::Snic(own), "color_space") => {
-                own.color_space = word(name, &COLOR_SPACES, value)?
-            }
-            (own, _) => {
-                let names = names(own.algorithm()).join(", ");
-                let nick = own.nick();
-                return Err(PyTypeError::new_err(format!(
-                    "{nick} has no parameter {name}; it takes {names}"
-                )));
-            }
-        },
-    }
-    Ok(())
+    let algorithm = params.algorithm.algorithm();
+    let Some(named) = of_algorithm(algorithm).iter().find(|named| named.name == name) else {
+        let names: Vec<_> = of_algorithm(algorithm).iter().map(|named| &*named.name).collect();
+        let (nick, names) = (algorithm.nick(), names.join(", "));
+        return Err(PyTypeError::new_err(format!("{nick} has no parameter {name}; it takes {names}")));
+    };
+    let set = params.set_value(named.listed.about().name, value_of(named, value)?);
+    set.unwrap_or(Ok(())).map_err(exception)
 }
 
 /// A float that prints as the single that it was.
@@ -210,47 +207,18 @@ fn double(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// What is set, by name.
+/// Values of all parameters that an algorithm takes, by name.
 pub fn dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    all.set_item("n_segments", params.superpixels)?;
-    // Together they would say that the size counts.
-    all.set_item("superpixel_size", (params.superpixels == 0).then_some(params.superpixel_size))?;
-    match &params.algorithm {
-        AlgorithmParams::Slic(own) => {
-            all.set_item("compactness", double(own.compactness))?;
-            all.set_item("iterations", own.iterations)?;
-            all.set_item("color_space", name_of(&COLOR_SPACES, own.color_space))?;
-            all.set_item("adaptive", own.adaptive_compactness)?;
-        }
-        AlgorithmParams::Lsc(own) => {
-            all.set_item("ratio", double(own.ratio))?;
-            all.set_item("iterations", own.iterations)?;
-        }
-        AlgorithmParams::QuickShift(own) => {
-            all.set_item("sigma", double(own.sigma))?;
-            all.set_item("tau", double(own.tau))?;
-            all.set_item("color_scale", double(own.color_scale))?;
-            all.set_item("color_space", name_of(&COLOR_SPACES, own.color_space))?;
-        }
-        AlgorithmParams::Snic(own) => {
-            all.set_item("compactness", double(own.compactness))?;
-            all.set_item("color_space", name_of(&COLOR_SPACES, own.color_space))?;
+    for Named { name, listed } in of_algorithm(params.algorithm.algorithm()) {
+        if let Some(value) = params.value(listed.about().name) {
+            all.set_item(name, python_value(py, &listed.kind, value)?)?;
         }
     }
-    all.set_item("connectivity", params.connectivity)?;
-    all.set_item("min_region", double(params.min_region))?;
-    all.set_item("merge", double(params.merge.ratio))?;
-    all.set_item("merge_rule", name_of(&RULES, params.merge.rule))?;
-    all.set_item("merge_max_distance", double(params.merge.max_distance))?;
-    all.set_item("merge_passes", params.merge.passes)?;
-    all.set_item("refine", params.refine.sweeps)?;
-    all.set_item("smoothness", double(params.refine.smoothness))?;
-    all.set_item("n_regions", params.hierarchy.regions)?;
-    all.set_item("regions_compactness", double(params.hierarchy.compactness))?;
-    all.set_item("levels", params.hierarchy.levels)?;
-    all.set_item("temporal", params.temporal)?;
-    all.set_item("temporal_inertia", double(params.temporal_inertia))?;
+    // Together they would say that the size counts.
+    if params.superpixels > 0 {
+        all.set_item(python_name(SUPERPIXEL_SIZE.about.name), py.None())?;
+    }
     Ok(all)
 }
 
@@ -264,21 +232,58 @@ pub fn defaults<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
 #[pyfunction]
 pub fn ranges(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for range in
-        [SUPERPIXELS, SUPERPIXEL_SIZE, ITERATIONS, merge::PASSES, hierarchy::REGIONS, refine::REFINE, THREADS]
-    {
-        all.set_item(python_name(range.name), (range.min, range.max, range.allowed))?;
+    let kinds = params::list().into_iter().map(|listed| listed.kind).chain([Kind::Whole(THREADS)]);
+    for kind in kinds {
+        let name = python_name(kind.about().name);
+        match kind {
+            Kind::Whole(range) => all.set_item(name, (range.min, range.max, range.allowed()))?,
+            Kind::Real(range) => {
+                all.set_item(name, (double(range.min), double(range.max), range.allowed()))?;
+            }
+            _ => {}
+        }
     }
-    let own = [slic::COMPACTNESS, lsc::RATIO, quickshift::SIGMA, quickshift::TAU, quickshift::COLOR_SCALE];
-    for range in own.into_iter().chain([
-        MIN_REGION,
-        merge::MERGE,
-        merge::MAX_DISTANCE,
-        hierarchy::COMPACTNESS,
-        refine::SMOOTHNESS,
-        INERTIA,
-    ]) {
-        all.set_item(python_name(range.name), (double(range.min), double(range.max), range.allowed))?;
+    Ok(all)
+}
+
+/// The parameters of an algorithm as `generate.py` documents them: dicts of `name`, `kind` ("int", "float", "bool" or "str"),
+/// `default`, `allowed`, `choices` (pairs of a value and its meaning), `text`, and whether this algorithm has a use for it (`used`), and others none (`own`).
+#[pyfunction]
+pub fn described<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    let py = name.py();
+    let values = defaults(name)?;
+    let all = PyList::empty(py);
+    let other = |name: &str, value: Option<&str>| match value {
+        Some("true") => format!("`{}=True`", python_name(name)),
+        Some("false") => format!("`{}=False`", python_name(name)),
+        Some(value) => format!("`{}=\"{value}\"`", python_name(name)),
+        None => format!("`{}`", python_name(name)),
+    };
+    let chosen = algorithm(name)?;
+    for Named { name, listed } in of_algorithm(chosen) {
+        let kind = match listed.kind {
+            Kind::Whole(_) | Kind::Signed(_) => "int",
+            Kind::Real(_) => "float",
+            Kind::Switch(_) => "bool",
+            Kind::Choice(..) => "str",
+        };
+        let meaning = |text: &'static str| text.split_once(": ").map_or(text, |(_, meaning)| meaning);
+        let choices: Vec<_> = match listed.kind {
+            Kind::Choice(_, choices) => {
+                choices.all.iter().map(|choice| (choice.nick, meaning(choice.text))).collect()
+            }
+            _ => Vec::new(),
+        };
+        let one = PyDict::new(py);
+        one.set_item("kind", kind)?;
+        one.set_item("default", values.get_item(name)?)?;
+        one.set_item("allowed", listed.kind.allowed())?;
+        one.set_item("choices", choices)?;
+        one.set_item("text", listed.about().text_with(other))?;
+        one.set_item("own", !listed.users.is_empty())?;
+        one.set_item("used", listed.users.is_empty() || listed.users.contains(&chosen))?;
+        one.set_item("name", name)?;
+        all.append(one)?;
     }
     Ok(all)
 }

@@ -5,6 +5,9 @@ from typing import Any, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Unpack
+
+from ._functions import Parameters
 
 _Image = Union[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.float32]]
 
@@ -13,6 +16,7 @@ __version__: str
 N_SEGMENTS: int
 
 def defaults(name: str) -> dict[str, Any]: ...
+def described(name: str) -> list[dict[str, Any]]: ...
 def ranges() -> dict[str, tuple[float, float, str]]: ...
 def contours(bordered: npt.NDArray[np.int32]) -> dict[int, list[list[npt.NDArray[np.int32]]]]: ...
 def cut(labels: npt.NDArray[np.uint16], steps: npt.NDArray[np.uint8], regions: int) -> None: ...
@@ -61,29 +65,7 @@ class Segmenter:
         regions: bool = True,
         neighbors: bool = True,
         linear_light: bool = False,
-        n_segments: Optional[int] = None,
-        superpixel_size: Optional[int] = None,
-        compactness: float = ...,
-        iterations: int = ...,
-        color_space: str = ...,
-        adaptive: bool = ...,
-        ratio: float = ...,
-        sigma: float = ...,
-        tau: float = ...,
-        color_scale: float = ...,
-        connectivity: bool = ...,
-        min_region: float = ...,
-        merge: float = ...,
-        merge_rule: str = ...,
-        merge_max_distance: float = ...,
-        merge_passes: int = ...,
-        refine: int = ...,
-        smoothness: float = ...,
-        n_regions: int = ...,
-        regions_compactness: float = ...,
-        levels: bool = ...,
-        temporal: bool = ...,
-        temporal_inertia: float = ...,
+        **parameters: Unpack[Parameters],
     ) -> "Segmenter": ...
     @overload
     def segment(
@@ -103,30 +85,7 @@ class Segmenter:
     def reset(self) -> None: ...
     def set(
         self,
-        *,
-        n_segments: Optional[int] = ...,
-        superpixel_size: Optional[int] = ...,
-        compactness: float = ...,
-        iterations: int = ...,
-        color_space: str = ...,
-        adaptive: bool = ...,
-        ratio: float = ...,
-        sigma: float = ...,
-        tau: float = ...,
-        color_scale: float = ...,
-        connectivity: bool = ...,
-        min_region: float = ...,
-        merge: float = ...,
-        merge_rule: str = ...,
-        merge_max_distance: float = ...,
-        merge_passes: int = ...,
-        refine: int = ...,
-        smoothness: float = ...,
-        n_regions: int = ...,
-        regions_compactness: float = ...,
-        levels: bool = ...,
-        temporal: bool = ...,
-        temporal_inertia: float = ...,
+        **parameters: Unpack[Parameters],
     ) -> None: ...
     @property
     def parameters(self) -> dict[str, Any]: ...

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import superpixels as sp
-from superpixels import _native
+from superpixels import _functions, _native
 
 FUNCTIONS = {"slic": sp.slic, "lsc": sp.lsc, "quickshift": sp.quickshift, "snic": sp.snic}
 IMAGE = np.zeros((20, 30, 3), np.uint8)
@@ -55,11 +55,14 @@ def test_ranges(algorithm):
 @pytest.mark.parametrize("algorithm", FUNCTIONS)
 def test_documented_ranges(algorithm):
     """What docstrings say of ranges."""
+    said = {}
     for text in (FUNCTIONS[algorithm].__doc__, sp.Segmenter.__doc__):
         for name, body in re.findall(r"^ {4}(\w+) : [^\n]*\n((?: {8}[^\n]*\n)+)", text, re.M):
-            found = re.search(r", (\d[\d.]*) to (\d[\d.]*)\b", body)
+            found = re.search(r"Range:\s+(\d[\d.]*\s+(?:to\s+\d[\d.]*|or\s+more))", body)
             if found and name in RANGES:
-                assert RANGES[name][2] == f"{found[1]} to {found[2]}", name
+                said[name] = " ".join(found[1].split()).rstrip(".")
+    assert said == {name: RANGES[name][2] for name in said}
+    assert {"min_region", "smoothness", "merge_passes"} < set(said)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +161,9 @@ def test_stubs():
     kinds = re.search(r"def __new__\((.*?)\) ->", text, re.S).group(1), re.search(r"def set\((.*?)\) ->", text, re.S).group(1)
     names = {name for algorithm in FUNCTIONS for name in _native.defaults(algorithm)}
     own = {"device", "order", "threads", "regions", "neighbors", "linear_light", "algorithm"}
-    assert set(re.findall(r"(\w+):", kinds[0])) == names | own
-    assert set(re.findall(r"(\w+):", kinds[1])) == names
+    assert set(re.findall(r"(\w+):", kinds[0])) == own | {"parameters"}
+    assert set(re.findall(r"(\w+):", kinds[1])) == {"parameters"}
+    assert set(_functions.Parameters.__annotations__) == names
     body = text[text.index("class Segmenter") :]
     members = {name for name in vars(sp.Segmenter) if not name.startswith("_")}
     assert set(re.findall(r"def ([a-z]\w*)\(", body)) == members

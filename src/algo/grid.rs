@@ -6,11 +6,20 @@ use std::ops::Range;
 
 use crate::color::OUTSIDE;
 use crate::image::{Geometry, MAX_SIDE};
-use crate::range;
+use crate::parameter::{self, About};
 
 /// Assign/update rounds of the algorithms that cluster on the grid, for independent frames.
-pub const ITERATIONS: range::Range<u32> =
-    range::Range { name: "iterations", min: 1, max: 100, default: 5, allowed: "1 to 100" };
+pub const ITERATIONS: parameter::Range<u32> = parameter::Range {
+    about: About::new(
+        "iterations",
+        "Iterations",
+        "",
+        "Assign and update rounds of an independent frame; more = better fit, slower. Warm-started frames ({temporal=true}), and those after a cut, take two",
+    ),
+    min: 1,
+    max: 100,
+    default: 5,
+};
 
 /// Most cells a frame may have: labels are u16 and 65535 stays free.
 pub const MAX_CELLS: u32 = 65_535;

@@ -3,8 +3,8 @@
 
 use crate::algo::grid::Grid;
 use crate::color::ColorSpace;
-use crate::error::Result;
 use crate::image::Geometry;
+use crate::parameter::Parameters;
 
 /// What the cluster labels of an algorithm name, before connectivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,18 +27,12 @@ pub struct Capabilities {
 }
 
 /// The parameters of an algorithm.
-pub trait Method: Default {
+pub trait Method: Parameters {
     /// What follows from them and the frame size.
     type Plan;
 
     /// What the algorithm can do, whatever its parameters.
     const CAPABILITIES: Capabilities;
-
-    /// Checks every value.
-    ///
-    /// # Errors
-    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
-    fn validate(&self) -> Result<()>;
 
     /// The color space that ingest has to deliver.
     fn color_space(&self) -> ColorSpace;

@@ -14,6 +14,7 @@ use std::str::FromStr;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::image::Geometry;
+use crate::parameter::{About, Choice, Choices, Choose, Kind, Parameters, Value};
 use grid::Grid;
 use method::{Capabilities, Method};
 
@@ -61,6 +62,12 @@ macro_rules! define {
             $(pub $module: $module::Params,)*
         }
 
+        impl Choose for Algorithm {
+            const ALL: &'static [Self] = Self::ALL;
+            const CHOICES: Choices =
+                Choices { name: "Algorithm", all: &[$(Choice { nick: $nick, text: $about }),*] };
+        }
+
         impl Algorithm {
             /// Each once, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
@@ -81,6 +88,41 @@ macro_rules! define {
         }
 
         impl AllParams {
+            /// Parameters of the algorithms, each once, and who uses it.
+            pub(crate) fn list() -> Vec<(Kind, Vec<Algorithm>)> {
+                let mut list: Vec<(Kind, Vec<Algorithm>)> = Vec::new();
+                $(for parameter in $module::Params::LIST {
+                    match list.iter_mut().find(|(kind, _)| kind.about().name == parameter.name()) {
+                        Some((_, users)) => users.push(Algorithm::$variant),
+                        None => list.push((parameter.kind, vec![Algorithm::$variant])),
+                    }
+                })*
+                list
+            }
+
+            /// Value of a parameter, which all algorithms that use it have in common; nothing where none does.
+            pub fn get(&self, name: &str) -> Option<Value> {
+                None$(.or_else(|| self.$module.get(name)))*
+            }
+
+            /// Sets a parameter of all algorithms that use it; nothing where none does.
+            ///
+            /// # Errors
+            ///
+            /// As [`Kind::check`]; the old value stays.
+            pub fn set(&mut self, name: &str, value: Value) -> Option<Result<()>> {
+                let results = [$(self.$module.set(name, value)),*];
+                // One description serves all of them, so they agree.
+                results.into_iter().flatten().next()
+            }
+
+            /// Replaces those of one algorithm.
+            pub fn replace(&mut self, params: AlgorithmParams) {
+                match params {
+                    $(AlgorithmParams::$variant(params) => self.$module = params,)*
+                }
+            }
+
             /// Those of one algorithm.
             pub fn of(&self, algorithm: Algorithm) -> AlgorithmParams {
                 match algorithm {
@@ -103,7 +145,38 @@ macro_rules! define {
             /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
             pub fn validate(&self) -> Result<()> {
                 match self {
-                    $(Self::$variant(params) => params.validate(),)*
+                    $(Self::$variant(params) => params.check_each(),)*
+                }
+            }
+
+            /// Parameters of this algorithm.
+            pub fn kinds(&self) -> Vec<Kind> {
+                match self {
+                    $(Self::$variant(_) => $module::Params::LIST.iter().map(|parameter| parameter.kind).collect(),)*
+                }
+            }
+
+            /// Value of a parameter; nothing where this algorithm has none of that name.
+            pub fn get(&self, name: &str) -> Option<Value> {
+                match self {
+                    $(Self::$variant(params) => params.get(name),)*
+                }
+            }
+
+            pub(crate) fn put(&mut self, name: &str, value: Value) -> bool {
+                match self {
+                    $(Self::$variant(params) => params.put(name, value),)*
+                }
+            }
+
+            /// Sets a parameter; nothing where this algorithm has none of that name.
+            ///
+            /// # Errors
+            ///
+            /// As [`Kind::check`]; the old value stays.
+            pub fn set(&mut self, name: &str, value: Value) -> Option<Result<()>> {
+                match self {
+                    $(Self::$variant(params) => params.set(name, value),)*
                 }
             }
 
@@ -155,6 +228,24 @@ macro_rules! define {
     };
 }
 algorithms!(define);
+
+impl Default for Algorithm {
+    /// The first of the list.
+    fn default() -> Self {
+        Self::ALL[0]
+    }
+}
+
+/// The algorithm as a parameter.
+pub const ALGORITHM: About = About::new("algo", "Algorithm", "", "The segmentation algorithm");
+
+impl Algorithm {
+    /// Its name as people write it, such as "SLIC".
+    pub fn title(self) -> &'static str {
+        let text = Self::CHOICES.all[self.index()].text;
+        text.split_once(':').map_or(text, |(title, _)| title)
+    }
+}
 
 impl AlgorithmParams {
     /// Name of the algorithm, as property and metadata show it.

@@ -33,13 +33,11 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use clip::{Clip, Frames, NO_FRAMES, Pictures};
 use format::Format;
-use gstsuperpixel::algo::{Algorithm, AllParams, lsc, quickshift, slic, snic};
-use gstsuperpixel::color::ColorSpace;
+use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::image::{FrameInfo, Geometry};
 use gstsuperpixel::params::{
-    Boundaries, Drawing, Fill, ITERATIONS, Outputs, Params, SUPERPIXEL_SIZE, THREADS,
+    Boundaries, Drawing, Fill, Outputs, ParamSet, Params, SUPERPIXEL_SIZE, THREADS, list_for_help,
 };
-use gstsuperpixel::post::{hierarchy, merge, refine};
 use report::Row;
 use serde_json::Value;
 
@@ -48,7 +46,8 @@ type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 #[derive(Parser)]
 #[command(
     version,
-    about = "Times superpixel segmentation: whole frames, their stages, and the machine's own limits"
+    about = "Times superpixel segmentation: whole frames, their stages, and the machine's own limits",
+    after_help = list_for_help()
 )]
 struct Args {
     /// Picture to segment (PNG or JPEG), scaled to each size, or a folder of them: the frames of a clip by name, there and
@@ -67,63 +66,18 @@ struct Args {
     /// Where to compute.
     #[arg(long, default_value = "all")]
     backend: Choice,
-    /// Assign/update rounds.
-    #[arg(long, default_value_t = ITERATIONS.default)]
-    iterations: u32,
-    /// SLIC and SNIC: higher = more regular.
-    #[arg(long, default_value_t = slic::COMPACTNESS.default)]
-    compactness: f32,
-    /// LSC: higher = more regular.
-    #[arg(long, default_value_t = lsc::RATIO.default)]
-    lsc_ratio: f32,
-    /// Quick shift: width of the kernel in px.
-    #[arg(long, default_value_t = quickshift::SIGMA.default)]
-    sigma: f32,
-    /// Quick shift: longest link in px.
-    #[arg(long, default_value_t = quickshift::TAU.default)]
-    tau: f32,
-    /// Quick shift: weight of a color unit against a px.
-    #[arg(long, default_value_t = quickshift::COLOR_SCALE.default)]
-    color_scale: f32,
-    /// Measure color differences in R', G', B' instead of Lab.
-    #[arg(long)]
-    rgb: bool,
+    /// A parameter, as the element's property is called; may be given again. They are listed below.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
     /// What to compute beside the label map.
     #[arg(long, value_delimiter = ',', default_value = "table")]
     outputs: Vec<Output>,
     /// Format of the frames, by GStreamer's name.
     #[arg(long, default_value = "RGBA")]
     format: Format,
-    /// Leave labels unconnected.
-    #[arg(long)]
-    no_connectivity: bool,
-    /// Merge regions that touch: how many times as far in color as the nearest; 0 = off.
-    #[arg(long, default_value_t = merge::MERGE.default)]
-    merge: f32,
-    /// Merge if one of two regions is near enough for the other, instead of each for the other.
-    #[arg(long)]
-    merge_either: bool,
-    /// Never merge across a larger color difference; 0 = no limit.
-    #[arg(long, default_value_t = merge::MAX_DISTANCE.default)]
-    merge_max_distance: f32,
-    /// Merge until exactly so many regions are left; 0 = off.
-    #[arg(long, default_value_t = hierarchy::REGIONS.default)]
-    regions: u32,
-    /// How often regions are merged.
-    #[arg(long, default_value_t = merge::PASSES.default)]
-    merge_passes: u32,
-    /// Sweeps in which boundaries are refined; 0 = off.
-    #[arg(long, default_value_t = refine::REFINE.default)]
-    refine: u32,
-    /// Weight of boundary length in these.
-    #[arg(long, default_value_t = refine::SMOOTHNESS.default)]
-    smoothness: f32,
     /// Mean colors of light instead of code values.
     #[arg(long)]
     linear_light: bool,
-    /// Go on from frame to frame.
-    #[arg(long)]
-    temporal: bool,
     /// Threads of the CPU backend; 0 takes all cores.
     #[arg(long, default_value_t = THREADS.default)]
     threads: u32,
@@ -193,6 +147,13 @@ enum Output {
 }
 
 impl Args {
+    /// The parameters of `--set`; the others have their defaults.
+    fn parameters(&self) -> Result<ParamSet> {
+        let mut set = ParamSet::default();
+        self.settings.iter().try_for_each(|text| set.assign(text))?;
+        Ok(set)
+    }
+
     /// Whether figures are printed as a table, and not as JSON.
     fn prints_table(&self) -> bool {
         self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
@@ -211,51 +172,20 @@ struct Case {
 }
 
 impl Case {
-    fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Self {
+    fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Result<Self> {
         let wants = |output| args.outputs.contains(&output);
-        let color_space = if args.rgb { ColorSpace::Rgb } else { ColorSpace::Lab };
-        let own = AllParams {
-            slic: slic::Params {
-                iterations: args.iterations,
-                compactness: args.compactness,
-                color_space,
-                ..Default::default()
-            },
-            lsc: lsc::Params { iterations: args.iterations, ratio: args.lsc_ratio },
-            quickshift: quickshift::Params {
-                sigma: args.sigma,
-                tau: args.tau,
-                color_scale: args.color_scale,
-                color_space,
-            },
-            snic: snic::Params { compactness: args.compactness, color_space },
-        };
         let drawing = Drawing {
             fill: if wants(Output::MeanColor) { Fill::MeanColor } else { Fill::None },
             boundaries: wants(Output::Boundaries).then(Boundaries::default),
         };
-        Self {
+        let mut set = args.parameters()?;
+        set.algorithm = algorithm;
+        set.params.superpixel_size = superpixel_size;
+        set.params.hierarchy.levels |= wants(Output::Merges);
+        Ok(Self {
             size,
             algorithm,
-            params: Params {
-                superpixel_size,
-                connectivity: !args.no_connectivity,
-                hierarchy: hierarchy::Params {
-                    regions: args.regions,
-                    levels: wants(Output::Merges),
-                    ..Default::default()
-                },
-                merge: merge::Params {
-                    ratio: args.merge,
-                    rule: if args.merge_either { merge::Rule::Either } else { merge::Rule::Mutual },
-                    max_distance: args.merge_max_distance,
-                    passes: args.merge_passes,
-                },
-                refine: refine::Params { sweeps: args.refine, smoothness: args.smoothness },
-                algorithm: own.of(algorithm),
-                temporal: args.temporal,
-                ..Default::default()
-            },
+            params: set.params(),
             info: FrameInfo::new(size.0, args.format.0),
             outputs: Outputs {
                 table: wants(Output::Table),
@@ -264,7 +194,7 @@ impl Case {
                 linear_light: args.linear_light,
             },
             drawing: (drawing != Drawing::default()).then_some(drawing),
-        }
+        })
     }
 
     /// Bytes that no implementation can avoid moving: the frame is read, labels are written.
@@ -398,7 +328,7 @@ fn on_demand(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures) -> R
     else {
         return Err("--on-demand takes one size, algorithm, superpixel size and backend".into());
     };
-    let case = Case::new(args, *size, *algorithm, *superpixel_size);
+    let case = Case::new(args, *size, *algorithm, *superpixel_size)?;
     let clip = pictures.clip(size.0, args.format);
     let mut job = runner.job(&case, &clip)?;
     for _ in 0..args.warm_up {
@@ -426,7 +356,7 @@ fn measure_all(
         let asked_for = args.backend != Choice::All;
         for algorithm in args.algorithms.iter().filter(|&&own| asked_for || runner.has(own)) {
             for superpixel_size in &args.superpixel_size {
-                let case = Case::new(args, *size, *algorithm, *superpixel_size);
+                let case = Case::new(args, *size, *algorithm, *superpixel_size)?;
                 let row = measure(runner, &case, &clip, args, bandwidth)?;
                 if args.prints_table() {
                     row.print();

@@ -1,195 +1,83 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The GObject enums of the element's properties, and the library's types that they stand for.
+//! The GObject enums of the element's properties. Those that stand for a type of the library are made from its list, and have its
+//! values in its order.
 
 use gst::glib;
+use gst::glib::translate::{FromGlib, IntoGlib};
+use gst::prelude::*;
 
-use crate::algo::{self, algorithms};
+use crate::algo::algorithms;
 use crate::analytics::Detail;
-use crate::color;
-use crate::post::merge;
+use crate::color::color_spaces;
+use crate::parameter::{About, Choices, Choose, choices};
+use crate::post::merge::merge_rules;
 
-macro_rules! define {
-    ($slic:ident, $slic_module:ident, $slic_nick:literal, $slic_backends:ident, $slic_about:literal;
-     $($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
-        /// The method that segments; the first of the list is the default.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+/// Defines an enum by the name of its type, its own name, and its values with nick and text.
+macro_rules! gobject_enum {
+    ($type:literal, $title:literal, $about:literal, $name:ident {
+        $($variant:ident, $nick:literal, $text:literal;)*
+    }) => {
+        #[doc = $about]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, glib::Enum)]
         #[repr(i32)]
-        #[enum_type(name = "GstSuperpixelAlgorithm")]
+        #[enum_type(name = $type)]
         #[non_exhaustive]
-        pub enum Algorithm {
-            #[default]
-            #[doc = $slic_about]
-            #[enum_value(name = $slic_about, nick = $slic_nick)]
-            $slic,
+        pub enum $name {
             $(
-                #[doc = $about]
-                #[enum_value(name = $about, nick = $nick)]
+                #[doc = $text]
+                #[enum_value(name = $text, nick = $nick)]
                 $variant,
             )*
         }
-
-        impl From<Algorithm> for algo::Algorithm {
-            fn from(algorithm: Algorithm) -> Self {
-                match algorithm {
-                    Algorithm::$slic => Self::$slic,
-                    $(Algorithm::$variant => Self::$variant,)*
-                }
-            }
-        }
+        choices!($title, $name { $($variant, $nick, $text;)* });
     };
 }
-algorithms!(define);
 
-/// Where frames are segmented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[repr(i32)]
-#[enum_type(name = "GstSuperpixelBackend")]
-#[non_exhaustive]
-pub enum Backend {
-    /// The fastest that works here.
-    #[default]
-    #[enum_value(name = "Auto: CUDA if a device opens, else CPU; chosen at start", nick = "auto")]
-    Auto,
-    /// A CUDA device or an error.
-    #[enum_value(name = "CUDA: a CUDA device, or an error", nick = "cuda")]
-    Cuda,
-    /// The CPU.
-    #[enum_value(name = "CPU: threads on this machine", nick = "cpu")]
-    Cpu,
+macro_rules! of_algorithms {
+    ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $text:literal;)*) => {
+        gobject_enum!("GstSuperpixelAlgorithm", "Algorithm", "The method that segments.", Algorithm {
+            $($variant, $nick, $text;)*
+        });
+    };
 }
+algorithms!(of_algorithms);
 
-/// The color space in which differences are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[repr(i32)]
-#[enum_type(name = "GstSuperpixelColorSpace")]
-#[non_exhaustive]
-pub enum ColorSpace {
-    /// CIE L, a, b.
-    #[default]
-    #[enum_value(name = "Lab: CIE L, a, b (D65) of sRGB", nick = "lab")]
-    Lab,
-    /// Lab as gSLICr computes it.
-    #[enum_value(
-        name = "Lab, gSLICr: L, a, b without undoing the sRGB curve, as gSLICr",
-        nick = "lab-gslicr"
-    )]
-    LabGslicr,
-    /// XYZ as gSLICr computes it.
-    #[enum_value(
-        name = "XYZ, gSLICr: X, Y, Z without undoing the sRGB curve, as gSLICr",
-        nick = "xyz-gslicr"
-    )]
-    XyzGslicr,
-    /// R', G', B'.
-    #[enum_value(name = "RGB: R', G', B' code values", nick = "rgb")]
-    Rgb,
+macro_rules! of_color_spaces {
+    ($title:literal, $name:ident { $($list:tt)* }) => {
+        gobject_enum!("GstSuperpixelColorSpace", $title, "The color space of differences.", ColorSpace { $($list)* });
+    };
 }
+color_spaces!(of_color_spaces);
 
-impl From<ColorSpace> for color::ColorSpace {
-    fn from(space: ColorSpace) -> Self {
-        match space {
-            ColorSpace::Lab => Self::Lab,
-            ColorSpace::LabGslicr => Self::LabGslicr,
-            ColorSpace::XyzGslicr => Self::XyzGslicr,
-            ColorSpace::Rgb => Self::Rgb,
-        }
-    }
+macro_rules! of_merge_rules {
+    ($title:literal, $name:ident { $($list:tt)* }) => {
+        gobject_enum!("GstSuperpixelMergeRule", $title, "From how many sides regions have to be alike.", MergeRule { $($list)* });
+    };
 }
+merge_rules!(of_merge_rules);
 
-impl From<color::ColorSpace> for ColorSpace {
-    fn from(space: color::ColorSpace) -> Self {
-        match space {
-            color::ColorSpace::Lab => Self::Lab,
-            color::ColorSpace::LabGslicr => Self::LabGslicr,
-            color::ColorSpace::XyzGslicr => Self::XyzGslicr,
-            color::ColorSpace::Rgb => Self::Rgb,
-        }
-    }
-}
+gobject_enum!("GstSuperpixelBackend", "Backend", "The backend that segments frames.", Backend {
+    Auto, "auto", "Auto: CUDA if a device opens, else CPU; chosen at start";
+    Cuda, "cuda", "CUDA: a CUDA device, or an error";
+    Cpu, "cpu", "CPU: threads on this machine";
+});
 
-/// From how many sides regions have to be alike to be merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[repr(i32)]
-#[enum_type(name = "GstSuperpixelMergeRule")]
-#[non_exhaustive]
-pub enum MergeRule {
-    /// From both.
-    #[default]
-    #[enum_value(name = "Mutual: two regions merge if each is near enough for the other", nick = "mutual")]
-    Mutual,
-    /// From one.
-    #[enum_value(name = "Either: two regions merge if one is near enough for the other", nick = "either")]
-    Either,
-}
+gobject_enum!("GstSuperpixelOverlay", "Overlay", "The drawing in a frame.", Overlay {
+    None, "none", "None: pixels stay untouched";
+    Boundaries, "boundaries", "Boundaries: lines between regions";
+    MeanColor, "mean-color", "Mean color: every region in its mean color";
+    MeanColorBoundaries, "mean-color-boundaries", "Mean color and boundaries: both of these";
+    Labels, "labels", "Labels: one false color for each region, kept over time unless temporal=false";
+});
 
-impl From<MergeRule> for merge::Rule {
-    fn from(rule: MergeRule) -> Self {
-        match rule {
-            MergeRule::Mutual => Self::Mutual,
-            MergeRule::Either => Self::Either,
-        }
-    }
-}
-
-impl From<merge::Rule> for MergeRule {
-    fn from(rule: merge::Rule) -> Self {
-        match rule {
-            merge::Rule::Mutual => Self::Mutual,
-            merge::Rule::Either => Self::Either,
-        }
-    }
-}
-
-/// What is drawn into the frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[repr(i32)]
-#[enum_type(name = "GstSuperpixelOverlay")]
-#[non_exhaustive]
-pub enum Overlay {
-    /// Nothing.
-    #[enum_value(name = "None: pixels stay untouched", nick = "none")]
-    None,
-    /// Lines between regions.
-    #[default]
-    #[enum_value(name = "Boundaries: lines between regions", nick = "boundaries")]
-    Boundaries,
-    /// Regions in their mean color.
-    #[enum_value(name = "Mean color: every region in its mean color", nick = "mean-color")]
-    MeanColor,
-    /// Regions in their mean color and lines between them.
-    #[enum_value(name = "Mean color and boundaries: both of these", nick = "mean-color-boundaries")]
-    MeanColorBoundaries,
-    /// Regions in false colors.
-    #[enum_value(
-        name = "Labels: one false color for each region, kept over time unless temporal=false",
-        nick = "labels"
-    )]
-    Labels,
-}
-
-/// The standard metadata of GStreamer 1.26 and newer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[repr(i32)]
-#[enum_type(name = "GstSuperpixelAnalytics")]
-#[non_exhaustive]
-pub enum Analytics {
-    /// None.
-    #[enum_value(name = "None: no standard metadata", nick = "none")]
-    None,
-    /// The label map.
-    #[default]
-    #[enum_value(name = "Segmentation: the label map as an instance segmentation", nick = "segmentation")]
-    Segmentation,
-    /// The label map and every region.
-    #[enum_value(
-        name = "Objects: the same, and every region as an object with a track id; at most 1000 regions",
-        nick = "objects"
-    )]
-    Objects,
-}
+gobject_enum!("GstSuperpixelAnalytics", "Analytics", "The standard metadata of GStreamer 1.26 and newer.", Analytics {
+    None, "none", "None: no standard metadata";
+    Segmentation, "segmentation", "Segmentation: the label map as an instance segmentation";
+    Objects, "objects", "Objects: the same, and every region as an object with a track id; at most 1000 regions";
+});
 
 impl Analytics {
-    /// What is to be attached, if anything.
+    /// The metadata to attach, if any.
     pub(super) fn detail(self) -> Option<Detail> {
         match self {
             Self::None => None,
@@ -198,3 +86,41 @@ impl Analytics {
         }
     }
 }
+
+/// A property with values of an enum, read at the start unless it is hot.
+fn typed<T>(about: &About, blurb: &str, default: usize) -> glib::ParamSpec
+where
+    T: Choose + StaticType + FromGlib<i32> + IntoGlib<GlibType = i32>,
+{
+    let spec = glib::ParamSpecEnum::builder_with_default(about.name, T::ALL[default]).nick(about.nick);
+    let spec = if about.hot { spec.mutable_playing() } else { spec.mutable_ready() };
+    spec.blurb(blurb).build()
+}
+
+/// The enums of the properties: their specs, values and types.
+macro_rules! enums {
+    ($($name:ident),*) => {
+        /// A property with the values of an enum; `default` is an index of them.
+        pub(super) fn spec(
+            choices: &Choices,
+            about: &About,
+            blurb: &str,
+            default: usize,
+        ) -> Option<glib::ParamSpec> {
+            $(if choices.name == $name::CHOICES.name { return Some(typed::<$name>(about, blurb, default)); })*
+            None
+        }
+
+        /// A value of an enum by its index.
+        pub(super) fn value(choices: &Choices, index: usize) -> Option<glib::Value> {
+            $(if choices.name == $name::CHOICES.name { return Some($name::ALL.get(index)?.to_value()); })*
+            None
+        }
+
+        /// Types that the documentation of the plugin names.
+        pub(super) fn types() -> Vec<glib::Type> {
+            vec![$($name::static_type()),*]
+        }
+    };
+}
+enums!(Algorithm, Backend, ColorSpace, MergeRule, Overlay, Analytics);

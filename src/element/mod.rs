@@ -59,14 +59,7 @@ glib::wrapper! {
 
 /// Registers the element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    for enumeration in [
-        enums::Algorithm::static_type(),
-        enums::Backend::static_type(),
-        enums::ColorSpace::static_type(),
-        enums::MergeRule::static_type(),
-        enums::Overlay::static_type(),
-        enums::Analytics::static_type(),
-    ] {
+    for enumeration in enums::types() {
         enumeration.mark_as_plugin_api(gst::PluginAPIFlags::empty());
     }
     gst::Element::register(Some(plugin), "superpixel", gst::Rank::NONE, Superpixel::static_type())

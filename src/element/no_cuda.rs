@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! In the place of `cuda/` in a build without CUDA: no device opens, so no value of these types exists.
 
-use gst::glib;
-
 use crate::bad_buffers::Failure;
 use crate::error::{Error, Result};
+use crate::parameter::parameters;
 use crate::plan::Plan;
 use crate::video_map::Reason;
 
@@ -34,19 +33,9 @@ impl DeviceSettings {
     pub(super) fn depth(&self) -> usize {
         0
     }
-
-    pub(super) fn set(&mut self, _: &str, _: &glib::Value) -> bool {
-        false
-    }
-
-    pub(super) fn get(&self, _: &str) -> Option<glib::Value> {
-        None
-    }
-
-    pub(super) fn properties() -> Vec<glib::ParamSpec> {
-        Vec::new()
-    }
 }
+
+parameters!(DeviceSettings {});
 
 pub(super) enum DeviceContext {}
 

@@ -1,25 +1,73 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What the user asked for: values of properties to parameters of the library and back.
 
+use std::sync::LazyLock;
+
 use gst::glib;
 use gst::prelude::*;
 
-use crate::algo::{self, AllParams, lsc, quickshift, slic};
+use crate::algo::{ALGORITHM, Algorithm};
 use crate::error;
+use crate::parameter::{About, Choose, Kind, Parameters, Range, Value, parameters};
 use crate::params::{
-    BOUNDARY_WIDTH, Boundaries, Drawing, Fill, ITERATIONS, MIN_REGION, Outputs, Params, SUPERPIXEL_SIZE,
-    SUPERPIXELS, THREADS,
+    self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Listed, Outputs, ParamSet, Params, THREADS,
 };
-use crate::post::{hierarchy, merge, refine};
-use crate::temporal;
+use crate::post::hierarchy;
 
 use super::cuda::DeviceSettings;
-use super::enums::{Algorithm, Analytics, Backend, ColorSpace, MergeRule, Overlay};
+use super::enums::{self, Analytics, Backend, Overlay};
+
+const BACKEND: About = About::new(
+    "backend",
+    "Backend",
+    "",
+    "Where frames are segmented; both backends give the same result, bit for bit",
+)
+.at_start();
+const OVERLAY: About = About::new("overlay", "Overlay", "", "What is drawn into the frame");
+const MEAN_IN_LINEAR_LIGHT: About = About::new(
+    "mean-in-linear-light",
+    "Mean in linear light",
+    "",
+    "Average colors, drawn and in the region table, in linear RGB instead of code values",
+);
+const BOUNDARY_COLOR: Range<u32> = Range {
+    about: About::new(
+        "boundary-color",
+        "Boundary color",
+        "",
+        "Color of boundaries as 0xAARRGGBB, blended by alpha",
+    ),
+    min: 0,
+    max: u32::MAX,
+    default: Boundaries::COLOR,
+};
+const LABELS: About = About::new("labels", "Labels", "", "Attach the label map as GstSuperpixelMeta");
+const REGION_TABLE: About = About::new(
+    "region-table",
+    "Region table",
+    "",
+    "Attach one record per region to the metadata: area, centroid, mean colors, bounding box",
+);
+const NEIGHBORS: About = About::new(
+    "neighbors",
+    "Neighbors",
+    "",
+    "Attach the list of touching regions with their shared boundary lengths to the metadata",
+);
+const ANALYTICS: About = About::new(
+    "analytics",
+    "Analytics",
+    "",
+    "With GStreamer 1.26 or newer: standard metadata attached beside GstSuperpixelMeta, where {labels=true}; objects needs \
+     {region-table=true}",
+);
 
 /// The values of all properties; copied once a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
-    pub algo: Algorithm,
+    /// Parameters of the library.
+    pub library: ParamSet,
     pub backend: Backend,
     pub device: DeviceSettings,
     pub threads: u32,
@@ -30,70 +78,59 @@ pub(super) struct Settings {
     pub region_table: bool,
     pub neighbors: bool,
     pub analytics: Analytics,
-    pub superpixel_size: u32,
-    pub superpixels: u32,
-    pub connectivity: bool,
-    pub min_region: f32,
-    pub merge: merge::Params,
-    pub hierarchy: hierarchy::Params,
-    pub refine: refine::Params,
-    pub temporal: bool,
-    pub temporal_inertia: f32,
-    pub stretch_gray16: bool,
-    pub own: AllParams,
     /// `backend` as it was at start; `None` while the element is stopped, when properties may exclude each other for a while.
     pub started: Option<Backend>,
 }
 
+parameters!(Settings {
+    choice BACKEND => backend: Backend;
+    whole THREADS => threads;
+    choice OVERLAY => overlay: Overlay;
+    switch MEAN_IN_LINEAR_LIGHT => mean_in_linear_light;
+    whole BOUNDARY_COLOR => boundaries.color;
+    whole BOUNDARY_WIDTH => boundaries.width;
+    switch LABELS => labels;
+    switch REGION_TABLE => region_table;
+    switch NEIGHBORS => neighbors;
+    choice ANALYTICS => analytics: Analytics;
+});
+
+/// Every parameter that the element has a property for.
+pub(super) static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
+    let for_all = |kind| Listed { kind, users: Vec::new() };
+    let own = Settings::LIST.iter().map(|parameter| parameter.kind);
+    let device = DeviceSettings::LIST.iter().map(|parameter| parameter.kind);
+    let algorithm = Kind::Choice(ALGORITHM, Algorithm::CHOICES);
+    own.chain(device).chain([algorithm]).map(for_all).chain(params::list()).collect()
+});
+
 impl Default for Settings {
     fn default() -> Self {
-        let Params {
-            superpixel_size,
-            superpixels,
-            connectivity,
-            min_region,
-            merge,
-            hierarchy,
-            refine,
-            temporal_inertia,
-            ..
-        } = Params::default();
+        let params = Params {
+            // A stream is one scene after another; the library cannot know that of what it is given.
+            temporal: true,
+            // Cameras with 16 bits use few of their codes.
+            stretch_gray16: true,
+            ..Params::default()
+        };
         Self {
-            algo: Algorithm::default(),
-            backend: Backend::default(),
+            library: ParamSet { params, ..ParamSet::default() },
+            backend: Backend::Auto,
             device: DeviceSettings::default(),
             threads: THREADS.default,
-            overlay: Overlay::default(),
+            overlay: Overlay::Boundaries,
             mean_in_linear_light: false,
             boundaries: Boundaries::default(),
             labels: true,
             region_table: true,
             neighbors: false,
-            analytics: Analytics::default(),
-            superpixel_size,
-            superpixels,
-            connectivity,
-            min_region,
-            merge,
-            hierarchy,
-            refine,
-            // A stream is one scene after another; the library cannot know that of what it is given.
-            temporal: true,
-            temporal_inertia,
-            // Cameras with 16 bits use few of their codes.
-            stretch_gray16: true,
-            own: AllParams::default(),
+            analytics: Analytics::Segmentation,
             started: None,
         }
     }
 }
 
 impl Settings {
-    /// Which algorithm segments.
-    pub(super) fn algorithm(&self) -> algo::Algorithm {
-        self.algo.into()
-    }
-
     /// Whether a device may be chosen at start.
     pub(super) fn may_use_device(&self) -> bool {
         self.backend != Backend::Cpu && self.params().runs_on_cuda()
@@ -101,23 +138,10 @@ impl Settings {
 
     /// What decides the label map.
     pub(super) fn params(&self) -> Params {
-        Params {
-            superpixel_size: self.superpixel_size,
-            superpixels: self.superpixels,
-            connectivity: self.connectivity,
-            min_region: self.min_region,
-            merge: self.merge.clone(),
-            hierarchy: hierarchy::Params {
-                levels: self.labels && self.hierarchy.levels,
-                ..self.hierarchy.clone()
-            },
-            refine: self.refine.clone(),
-            temporal: self.temporal,
-            temporal_inertia: self.temporal_inertia,
-            masked: false,
-            stretch_gray16: self.stretch_gray16,
-            algorithm: self.own.of(self.algorithm()),
-        }
+        let params = self.library.params();
+        // A list of merges has nowhere to go without the metadata.
+        let levels = self.labels && params.hierarchy.levels;
+        Params { hierarchy: hierarchy::Params { levels, ..params.hierarchy }, ..params }
     }
 
     /// Whether all values go together, with `backend` as it is at start.
@@ -195,111 +219,58 @@ impl Settings {
     ///
     /// A number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
     fn set(&mut self, name: &str, value: &glib::Value) -> error::Result<()> {
-        match name {
-            "algo" => self.algo = of(value),
-            "backend" => self.backend = of(value),
-            "threads" => self.threads = THREADS.check(of(value))?,
-            "superpixel-size" => self.superpixel_size = SUPERPIXEL_SIZE.check(of(value))?,
-            "superpixels" => self.superpixels = SUPERPIXELS.check(of(value))?,
-            "iterations" => {
-                self.own.slic.iterations = ITERATIONS.check(of(value))?;
-                self.own.lsc.iterations = self.own.slic.iterations;
-            }
-            "compactness" => {
-                self.own.slic.compactness = slic::COMPACTNESS.check(of(value))?;
-                self.own.snic.compactness = self.own.slic.compactness;
-            }
-            "color-space" => {
-                self.own.slic.color_space = of::<ColorSpace>(value).into();
-                self.own.quickshift.color_space = self.own.slic.color_space;
-                self.own.snic.color_space = self.own.slic.color_space;
-            }
-            "adaptive-compactness" => self.own.slic.adaptive_compactness = of(value),
-            "lsc-ratio" => self.own.lsc.ratio = lsc::RATIO.check(of(value))?,
-            "sigma" => self.own.quickshift.sigma = quickshift::SIGMA.check(of(value))?,
-            "tau" => self.own.quickshift.tau = quickshift::TAU.check(of(value))?,
-            "color-scale" => self.own.quickshift.color_scale = quickshift::COLOR_SCALE.check(of(value))?,
-            "connectivity" => self.connectivity = of(value),
-            "min-region" => self.min_region = MIN_REGION.check(of(value))?,
-            "merge" => self.merge.ratio = merge::MERGE.check(of(value))?,
-            "merge-rule" => self.merge.rule = of::<MergeRule>(value).into(),
-            "merge-max-distance" => self.merge.max_distance = merge::MAX_DISTANCE.check(of(value))?,
-            "merge-passes" => self.merge.passes = merge::PASSES.check(of(value))?,
-            "regions" => self.hierarchy.regions = hierarchy::REGIONS.check(of(value))?,
-            "regions-compactness" => self.hierarchy.compactness = hierarchy::COMPACTNESS.check(of(value))?,
-            "hierarchy" => self.hierarchy.levels = of(value),
-            "refine" => self.refine.sweeps = refine::REFINE.check(of(value))?,
-            "smoothness" => self.refine.smoothness = refine::SMOOTHNESS.check(of(value))?,
-            "temporal" => self.temporal = of(value),
-            "temporal-inertia" => self.temporal_inertia = temporal::INERTIA.check(of(value))?,
-            "stretch-gray16" => self.stretch_gray16 = of(value),
-            "overlay" => self.overlay = of(value),
-            "mean-in-linear-light" => self.mean_in_linear_light = of(value),
-            "boundary-color" => self.boundaries.color = of(value),
-            "boundary-width" => self.boundaries.width = BOUNDARY_WIDTH.check(of(value))?,
-            "labels" => self.labels = of(value),
-            "region-table" => self.region_table = of(value),
-            "neighbors" => self.neighbors = of(value),
-            "analytics" => self.analytics = of(value),
-            _ => {
-                if !self.device.set(name, value) {
-                    unimplemented!("property {name}")
-                }
-            }
-        }
-        Ok(())
+        let set = from_gobject(kind(name), value).and_then(|value| {
+            // Each name is in one of the lists.
+            let own = Parameters::set(self, name, value).or_else(|| self.device.set(name, value));
+            own.or_else(|| self.library.set(name, value))
+        });
+        set.unwrap_or_else(|| unimplemented!("property {name}"))
+    }
+
+    /// Value of a parameter; nothing where there is none of that name.
+    pub(super) fn value(&self, name: &str) -> Option<Value> {
+        Parameters::get(self, name).or_else(|| self.device.get(name)).or_else(|| self.library.get(name))
     }
 
     /// Value of a property.
     pub(super) fn get(&self, name: &str) -> glib::Value {
-        match name {
-            "algo" => self.algo.to_value(),
-            "backend" => self.backend.to_value(),
-            "threads" => self.threads.to_value(),
-            "superpixel-size" => self.superpixel_size.to_value(),
-            "superpixels" => self.superpixels.to_value(),
-            "iterations" => self.own.slic.iterations.to_value(),
-            "compactness" => self.own.slic.compactness.to_value(),
-            "color-space" => ColorSpace::from(self.own.slic.color_space).to_value(),
-            "adaptive-compactness" => self.own.slic.adaptive_compactness.to_value(),
-            "lsc-ratio" => self.own.lsc.ratio.to_value(),
-            "sigma" => self.own.quickshift.sigma.to_value(),
-            "tau" => self.own.quickshift.tau.to_value(),
-            "color-scale" => self.own.quickshift.color_scale.to_value(),
-            "connectivity" => self.connectivity.to_value(),
-            "min-region" => self.min_region.to_value(),
-            "merge" => self.merge.ratio.to_value(),
-            "merge-rule" => MergeRule::from(self.merge.rule).to_value(),
-            "merge-max-distance" => self.merge.max_distance.to_value(),
-            "merge-passes" => self.merge.passes.to_value(),
-            "regions" => self.hierarchy.regions.to_value(),
-            "regions-compactness" => self.hierarchy.compactness.to_value(),
-            "hierarchy" => self.hierarchy.levels.to_value(),
-            "refine" => self.refine.sweeps.to_value(),
-            "smoothness" => self.refine.smoothness.to_value(),
-            "temporal" => self.temporal.to_value(),
-            "temporal-inertia" => self.temporal_inertia.to_value(),
-            "stretch-gray16" => self.stretch_gray16.to_value(),
-            "overlay" => self.overlay.to_value(),
-            "mean-in-linear-light" => self.mean_in_linear_light.to_value(),
-            "boundary-color" => self.boundaries.color.to_value(),
-            "boundary-width" => self.boundaries.width.to_value(),
-            "labels" => self.labels.to_value(),
-            "region-table" => self.region_table.to_value(),
-            "neighbors" => self.neighbors.to_value(),
-            "analytics" => self.analytics.to_value(),
-            _ => self.device.get(name).unwrap_or_else(|| unimplemented!("property {name}")),
+        let value = self.value(name).and_then(|value| to_gobject(kind(name), value));
+        value.unwrap_or_else(|| unimplemented!("property {name}"))
+    }
+}
+
+/// What a property takes.
+fn kind(name: &str) -> Option<&'static Kind> {
+    LISTED.iter().map(|listed| &listed.kind).find(|kind| kind.about().name == name)
+}
+
+/// A value of GObject, whose type it has checked.
+fn from_gobject(kind: Option<&Kind>, value: &glib::Value) -> Option<Value> {
+    match kind? {
+        Kind::Whole(_) => value.get().ok().map(Value::Whole),
+        Kind::Signed(_) => value.get().ok().map(Value::Signed),
+        Kind::Real(_) => value.get().ok().map(Value::Real),
+        Kind::Switch(_) => value.get().ok().map(Value::Switch),
+        Kind::Choice(_, choices) => {
+            let (_, value) = glib::EnumValue::from_value(value)?;
+            choices.find(value.nick()).map(Value::Choice)
         }
     }
+}
+
+fn to_gobject(kind: Option<&Kind>, value: Value) -> Option<glib::Value> {
+    Some(match (kind?, value) {
+        (_, Value::Whole(number)) => number.to_value(),
+        (_, Value::Signed(number)) => number.to_value(),
+        (_, Value::Real(number)) => number.to_value(),
+        (_, Value::Switch(on)) => on.to_value(),
+        (Kind::Choice(_, choices), Value::Choice(index)) => enums::value(choices, index)?,
+        _ => return None,
+    })
 }
 
 /// Why a device cannot do what is wanted, and what to do.
 pub(super) fn cpu_only(params: &Params) -> String {
     let nick = params.algorithm.algorithm().nick();
     format!("algo={nick} runs on the CPU only; set backend=cpu or backend=auto")
-}
-
-/// Reads a value; GObject has checked its type.
-fn of<'a, T: glib::value::FromValue<'a> + Default>(value: &'a glib::Value) -> T {
-    value.get().unwrap_or_default()
 }

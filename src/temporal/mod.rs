@@ -74,11 +74,20 @@ use std::ops::Sub;
 
 use crate::algo::grid::Grid;
 use crate::image::Geometry;
-use crate::range::Range;
+use crate::parameter::{About, Range};
 
 /// How strongly a pixel keeps its region: share of the distance that is waived.
-pub const INERTIA: Range<f32> =
-    Range { name: "temporal-inertia", min: 0.0, max: 0.9, default: 0.2, allowed: "0 to 0.9" };
+pub const INERTIA: Range<f32> = Range {
+    about: About::new(
+        "temporal-inertia",
+        "Temporal inertia",
+        "",
+        "How strongly a pixel keeps its region from frame to frame; higher = steadier, slower to follow edges",
+    ),
+    min: 0.0,
+    max: 0.9,
+    default: 0.2,
+};
 
 /// Assign/update rounds of a warm start.
 pub const WARM_ROUNDS: u32 = 2;

@@ -49,14 +49,22 @@ use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use crate::algo::grid::ITERATIONS;
 use crate::color::ColorSpace;
-use crate::error::Result;
 use crate::image::Geometry;
-use crate::range::Range;
+use crate::parameter::{About, Range, parameters};
 use crate::temporal;
 
 /// LSC's r_c = C_s / C_c; higher = more regular.
-pub const RATIO: Range<f32> =
-    Range { name: "lsc-ratio", min: 0.01, max: 1.0, default: 0.1, allowed: "0.01 to 1" };
+pub const RATIO: Range<f32> = Range {
+    about: About::new(
+        "lsc-ratio",
+        "LSC ratio",
+        "",
+        "Weight of position against color, C_s / C_c of the paper; higher = more regular superpixels",
+    ),
+    min: 0.01,
+    max: 1.0,
+    default: 0.1,
+};
 
 /// `C_c` in quanta of a feature. Sums over 2^20 samples, the most that a cluster can have, fit 32 bits: 2.55 times this
 /// without a sign, [`PLACE`] with one.
@@ -87,16 +95,16 @@ impl Default for Params {
     }
 }
 
+parameters!(Params {
+    whole ITERATIONS => iterations;
+    real RATIO => ratio;
+});
+
 impl Method for Params {
     type Plan = Plan;
 
     const CAPABILITIES: Capabilities =
         Capabilities { labels: ClusterLabels::Cells, warm_start: true, cuda: true };
-
-    fn validate(&self) -> Result<()> {
-        ITERATIONS.check(self.iterations)?;
-        RATIO.check(self.ratio).map(drop)
-    }
 
     fn color_space(&self) -> ColorSpace {
         ColorSpace::Lab

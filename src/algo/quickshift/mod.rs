@@ -41,19 +41,46 @@ use std::ops::Range as Span;
 
 use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
-use crate::color::ColorSpace;
-use crate::error::Result;
+use crate::color::{COLOR_SPACE, ColorSpace};
 use crate::image::Geometry;
-use crate::range::Range;
+use crate::parameter::{About, Range, parameters};
 
 /// Width of the kernel in px.
-pub const SIGMA: Range<f32> =
-    Range { name: "sigma", min: 0.5, max: 20.0, default: 3.0, allowed: "0.5 to 20" };
+pub const SIGMA: Range<f32> = Range {
+    about: About::new(
+        "sigma",
+        "Sigma",
+        "px",
+        "Width of the density kernel in px; higher = smoother; time grows with its square",
+    ),
+    min: 0.5,
+    max: 20.0,
+    default: 3.0,
+};
 /// Longest link in px.
-pub const TAU: Range<f32> = Range { name: "tau", min: 1.0, max: 64.0, default: 8.0, allowed: "1 to 64" };
+pub const TAU: Range<f32> = Range {
+    about: About::new(
+        "tau",
+        "Tau",
+        "px",
+        "Longest link in px, in position and color together; higher = fewer and larger regions",
+    ),
+    min: 1.0,
+    max: 64.0,
+    default: 8.0,
+};
 /// Weight lambda of a color unit against a px.
-pub const COLOR_SCALE: Range<f32> =
-    Range { name: "color-scale", min: 0.01, max: 10.0, default: 0.5, allowed: "0.01 to 10" };
+pub const COLOR_SCALE: Range<f32> = Range {
+    about: About::new(
+        "color-scale",
+        "Color scale",
+        "px per color unit",
+        "Weight of a color unit (Delta E; {color-space=rgb}: code value) against a px; higher = regions follow color more closely",
+    ),
+    min: 0.01,
+    max: 10.0,
+    default: 0.5,
+};
 
 /// What is quick shift's own.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,17 +107,18 @@ impl Default for Params {
     }
 }
 
+parameters!(Params {
+    real SIGMA => sigma;
+    real TAU => tau;
+    real COLOR_SCALE => color_scale;
+    choice COLOR_SPACE => color_space: ColorSpace;
+});
+
 impl Method for Params {
     type Plan = Plan;
 
     const CAPABILITIES: Capabilities =
         Capabilities { labels: ClusterLabels::Pixels, warm_start: false, cuda: true };
-
-    fn validate(&self) -> Result<()> {
-        SIGMA.check(self.sigma)?;
-        TAU.check(self.tau)?;
-        COLOR_SCALE.check(self.color_scale).map(drop)
-    }
 
     fn color_space(&self) -> ColorSpace {
         self.color_space

@@ -27,15 +27,29 @@ mod score;
 use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use crate::algo::grid::ITERATIONS;
-use crate::color::ColorSpace;
-use crate::error::Result;
+use crate::color::{COLOR_SPACE, ColorSpace};
 use crate::image::Geometry;
-use crate::range::Range;
+use crate::parameter::{About, Range, parameters};
 use crate::temporal::POSITION_UNIT;
 
 /// SLIC's m in Lab units; higher = more regular.
-pub const COMPACTNESS: Range<f32> =
-    Range { name: "compactness", min: 0.1, max: 1000.0, default: 10.0, allowed: "0.1 to 1000" };
+pub const COMPACTNESS: Range<f32> = Range {
+    about: About::new(
+        "compactness",
+        "Compactness",
+        "Lab units",
+        "Weight of position against color, in Lab units; higher = more regular superpixels",
+    ),
+    min: 0.1,
+    max: 1000.0,
+    default: 10.0,
+};
+const ADAPTIVE: About = About::new(
+    "adaptive-compactness",
+    "Adaptive compactness",
+    "",
+    "Adapt the compactness of each superpixel to its colors (SLICO)",
+);
 
 /// Largest m that the exact arithmetic takes without halving the quanta: the square of the largest sum of differences of two
 /// colors and `2 (8 steps * 8 m)²` stay below 2^24 together. The same without `temporal`: a stream's first frame is that of
@@ -75,16 +89,18 @@ impl Default for Params {
     }
 }
 
+parameters!(Params {
+    whole ITERATIONS => iterations;
+    real COMPACTNESS => compactness;
+    choice COLOR_SPACE => color_space: ColorSpace;
+    switch ADAPTIVE => adaptive_compactness;
+});
+
 impl Method for Params {
     type Plan = Plan;
 
     const CAPABILITIES: Capabilities =
         Capabilities { labels: ClusterLabels::Cells, warm_start: true, cuda: true };
-
-    fn validate(&self) -> Result<()> {
-        ITERATIONS.check(self.iterations)?;
-        COMPACTNESS.check(self.compactness).map(drop)
-    }
 
     fn color_space(&self) -> ColorSpace {
         self.color_space

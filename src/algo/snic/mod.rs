@@ -22,9 +22,9 @@ pub(crate) mod cpu;
 use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use super::slic::{COMPACTNESS, QUANTA};
-use crate::color::ColorSpace;
-use crate::error::Result;
+use crate::color::{COLOR_SPACE, ColorSpace};
 use crate::image::Geometry;
+use crate::parameter::parameters;
 
 /// What is SNIC's own.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,15 +42,16 @@ impl Default for Params {
     }
 }
 
+parameters!(Params {
+    real COMPACTNESS => compactness;
+    choice COLOR_SPACE => color_space: ColorSpace;
+});
+
 impl Method for Params {
     type Plan = Plan;
 
     const CAPABILITIES: Capabilities =
         Capabilities { labels: ClusterLabels::Cells, warm_start: false, cuda: false };
-
-    fn validate(&self) -> Result<()> {
-        COMPACTNESS.check(self.compactness).map(drop)
-    }
 
     fn color_space(&self) -> ColorSpace {
         self.color_space

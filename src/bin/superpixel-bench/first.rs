@@ -13,7 +13,7 @@ pub fn first_frame(args: &Args, runners: &[Box<dyn Runner>], pictures: &Pictures
     else {
         return Err("--first needs a size, an algorithm and a superpixel size".into());
     };
-    let case = Case::new(args, *size, *algorithm, *superpixel_size);
+    let case = Case::new(args, *size, *algorithm, *superpixel_size)?;
     let clip = pictures.clip(size.0, args.format);
     for runner in runners {
         let start = Instant::now();

@@ -4,6 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
+use gstsuperpixel::params::{self, Listed};
 use serde_json::{Value, json};
 
 use super::{Args, Case, Limit, Runner};
@@ -122,12 +123,11 @@ pub fn print_head(runner: &dyn Runner, args: &Args, limits: &[Limit]) {
         parts(runner.opening())
     );
     println!(
-        "superpixel {}; picture: {}, {}{}; iterations {}; outputs: {}; median of {} after {}",
+        "superpixel {}; picture: {}, {}; {}; outputs: {}; median of {} after {}",
         env!("CARGO_PKG_VERSION"),
         source(args),
         args.format,
-        if args.temporal { ", temporal" } else { "" },
-        args.iterations,
+        if args.settings.is_empty() { "defaults".to_owned() } else { args.settings.join(" ") },
         outputs(args).join(","),
         args.runs,
         args.warm_up
@@ -152,6 +152,14 @@ pub fn backend(runner: &dyn Runner, limits: &[Limit], cases: Vec<Value>) -> Valu
     })
 }
 
+/// Values of all parameters, by name, as they are typed.
+fn parameters(args: &Args) -> Value {
+    let set = args.parameters().unwrap_or_default();
+    let value =
+        |one: &Listed| Some((one.about().name.to_owned(), one.kind.text(set.get(one.about().name)?).into()));
+    Value::Object(params::list().iter().filter_map(value).collect())
+}
+
 /// All that was measured, and with what arguments.
 pub fn document(args: &Args, backends: Vec<Value>) -> Value {
     json!({
@@ -160,22 +168,7 @@ pub fn document(args: &Args, backends: Vec<Value>) -> Value {
         "load": load(),
         "picture": source(args),
         "format": args.format.to_string(),
-        "temporal": args.temporal,
-        "iterations": args.iterations,
-        "compactness": args.compactness,
-        "lsc_ratio": args.lsc_ratio,
-        "sigma": args.sigma,
-        "tau": args.tau,
-        "color_scale": args.color_scale,
-        "rgb": args.rgb,
-        "connectivity": !args.no_connectivity,
-        "merge": args.merge,
-        "merge_either": args.merge_either,
-        "merge_max_distance": args.merge_max_distance,
-        "merge_passes": args.merge_passes,
-        "regions": args.regions,
-        "refine": args.refine,
-        "smoothness": args.smoothness,
+        "parameters": parameters(args),
         "linear_light": args.linear_light,
         "outputs": outputs(args),
         "runs": args.runs,

@@ -1,11 +1,34 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The element's properties that only a CUDA device has a use for.
+//! The element's parameters that only a CUDA device has a use for.
 
-use gst::glib;
-use gst::prelude::*;
+use crate::parameter::{About, Range, parameters};
 
-/// Most frames in flight: each holds a buffer of the element before, which may have few.
-const MOST_ASYNC: u32 = 4;
+const CUDA_DEVICE_ID: Range<i32> = Range {
+    about: About::new(
+        "cuda-device-id",
+        "CUDA device ID",
+        "",
+        "The device of the CUDA backend, as in GStreamer's own CUDA elements (-1 = first that works)",
+    )
+    .at_start(),
+    min: -1,
+    max: i32::MAX,
+    default: -1,
+};
+const ASYNC_DEPTH: Range<u32> = Range {
+    about: About::new(
+        "async-depth",
+        "Asynchronous depth",
+        "frames",
+        "Frames in flight on the GPU; each adds throughput and one frame of latency, and with {temporal=false} scratch memory \
+         on the device",
+    )
+    .at_start(),
+    min: 0,
+    // Each frame in flight holds a buffer of the element before, which may have few.
+    max: 4,
+    default: 0,
+};
 
 /// Their values.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,53 +40,18 @@ pub(in crate::element) struct DeviceSettings {
 
 impl Default for DeviceSettings {
     fn default() -> Self {
-        Self { cuda_device_id: -1, async_depth: 0 }
+        Self { cuda_device_id: CUDA_DEVICE_ID.default, async_depth: ASYNC_DEPTH.default }
     }
 }
+
+parameters!(DeviceSettings {
+    signed CUDA_DEVICE_ID => cuda_device_id;
+    whole ASYNC_DEPTH => async_depth;
+});
 
 impl DeviceSettings {
     /// Frames that may be in flight.
     pub(in crate::element) fn depth(&self) -> usize {
         self.async_depth as usize
-    }
-
-    /// Takes the value of a property, whose type GObject has checked; says whether it is one of these.
-    pub(in crate::element) fn set(&mut self, name: &str, value: &glib::Value) -> bool {
-        match name {
-            "cuda-device-id" => self.cuda_device_id = value.get().unwrap_or_default(),
-            "async-depth" => self.async_depth = value.get::<u32>().unwrap_or_default().min(MOST_ASYNC),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Value of a property, if it is one of these.
-    pub(in crate::element) fn get(&self, name: &str) -> Option<glib::Value> {
-        Some(match name {
-            "cuda-device-id" => self.cuda_device_id.to_value(),
-            "async-depth" => self.async_depth.to_value(),
-            _ => return None,
-        })
-    }
-
-    /// All of them.
-    pub(in crate::element) fn properties() -> Vec<glib::ParamSpec> {
-        let default = Self::default();
-        vec![
-            glib::ParamSpecInt::builder("cuda-device-id")
-                .nick("CUDA device ID")
-                .blurb("The device of the CUDA backend, as in GStreamer's own CUDA elements (-1 = first that works)")
-                .minimum(-1)
-                .default_value(default.cuda_device_id)
-                .mutable_ready()
-                .build(),
-            glib::ParamSpecUInt::builder("async-depth")
-                .nick("Asynchronous depth")
-                .blurb("Frames in flight on the GPU; each adds throughput and one frame of latency, and with temporal=false scratch memory on the device")
-                .maximum(MOST_ASYNC)
-                .default_value(default.async_depth)
-                .mutable_ready()
-                .build(),
-        ]
     }
 }

@@ -63,9 +63,8 @@
 
 use crate::algo::grid::Grid;
 use crate::color::ColorSpace;
-use crate::error::Result;
 use crate::image::Geometry;
-use crate::range::Range;
+use crate::parameter::{About, Range, parameters};
 
 mod bands;
 mod costs;
@@ -78,11 +77,36 @@ mod parts;
 mod places;
 
 /// Wanted number of regions; 0 merges nothing.
-pub const REGIONS: Range<u32> =
-    Range { name: "regions", min: 0, max: 65_535, default: 0, allowed: "0 to 65535" };
+pub const REGIONS: Range<u32> = Range {
+    about: About::new(
+        "regions",
+        "Regions",
+        "",
+        "Exactly so many regions: superpixels are merged, the most alike first (0 = off); as many as there are, where fewer",
+    ),
+    min: 0,
+    max: 65_535,
+    default: 0,
+};
 /// Color difference, in Delta E, that weighs as much as a distance of 1/16 of the picture's side.
-pub const COMPACTNESS: Range<f32> =
-    Range { name: "regions-compactness", min: 0.0, max: 100.0, default: 4.0, allowed: "0 to 100" };
+pub const COMPACTNESS: Range<f32> = Range {
+    about: About::new(
+        "regions-compactness",
+        "Compactness of regions",
+        "Delta E",
+        "With {regions}: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more compact",
+    ),
+    min: 0.0,
+    max: 100.0,
+    default: 4.0,
+};
+const LEVELS: About = About::new(
+    "hierarchy",
+    "Hierarchy",
+    "",
+    "Attach the list of merges from the label map's regions, as they are after {refine}, down to one to the metadata: any \
+     coarser level is a cut",
+);
 
 /// Means are in this part of a quantum, or of a px.
 pub(crate) const MEAN_ONE: u64 = 4;
@@ -126,17 +150,13 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Checks every value.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
-    pub fn validate(&self) -> Result<()> {
-        REGIONS.check(self.regions)?;
-        COMPACTNESS.check(self.compactness).map(drop)
-    }
+parameters!(Params {
+    whole REGIONS => regions;
+    real COMPACTNESS => compactness;
+    switch LEVELS => levels;
+});
 
+impl Params {
     /// The grid step that gives enough superpixels to merge, at most `step`.
     pub(crate) fn finer_step(&self, geometry: Geometry, step: u32) -> u32 {
         match self.regions {

@@ -20,21 +20,50 @@
 //! regions of one color have m = 0. The limit is new: it keeps apart what only has no better neighbor.
 
 use crate::color::ColorSpace;
-use crate::error::Result;
-use crate::range::Range;
+use crate::parameter::{About, Range, choices, parameters};
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 
 /// C; 0 merges nothing.
-pub const MERGE: Range<f32> =
-    Range { name: "merge", min: 0.0, max: 100.0, default: 0.0, allowed: "0 to 100" };
+pub const MERGE: Range<f32> = Range {
+    about: About::new(
+        "merge",
+        "Merge",
+        "",
+        "Merge touching regions where a neighbor is at most this many times as far in color as the nearest one \
+         (0 = off, usual 1.5 to 2.5); higher = fewer regions",
+    ),
+    min: 0.0,
+    max: 100.0,
+    default: 0.0,
+};
 /// Largest color difference that is merged across; 0 is no limit.
-pub const MAX_DISTANCE: Range<f32> =
-    Range { name: "merge-max-distance", min: 0.0, max: 400.0, default: 0.0, allowed: "0 to 400" };
+pub const MAX_DISTANCE: Range<f32> = Range {
+    about: About::new(
+        "merge-max-distance",
+        "Merge maximum distance",
+        "Delta E",
+        "Never merge across a larger difference of mean colors, in Delta E ({color-space=rgb}: code values; 0 = no limit)",
+    ),
+    min: 0.0,
+    max: 400.0,
+    default: 0.0,
+};
 /// How often the rule is applied.
-pub const PASSES: Range<u32> = Range { name: "merge-passes", min: 1, max: 8, default: 1, allowed: "1 to 8" };
+pub const PASSES: Range<u32> = Range {
+    about: About::new(
+        "merge-passes",
+        "Merge passes",
+        "",
+        "Merging passes, each from the means that the last one left; more = fewer regions",
+    ),
+    min: 1,
+    max: 8,
+    default: 1,
+};
+const RULE: About = About::new("merge-rule", "Merge rule", "", "When two regions merge");
 
 /// One in the fixed point of C².
 pub(crate) const RATIO_ONE: u64 = 256;
@@ -50,6 +79,19 @@ pub enum Rule {
     /// From one, as the paper prints it.
     Either,
 }
+
+/// The list of rules, which gives their names and the values of the element's property.
+macro_rules! merge_rules {
+    ($with:ident) => {
+        $with!("MergeRule", Rule {
+            Mutual, "mutual", "Mutual: two regions merge if each is near enough for the other";
+            Either, "either", "Either: two regions merge if one is near enough for the other";
+        });
+    };
+}
+#[cfg(feature = "gst")]
+pub(crate) use merge_rules;
+merge_rules!(choices);
 
 /// What is merged.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,18 +117,12 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Checks every value.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
-    pub fn validate(&self) -> Result<()> {
-        MERGE.check(self.ratio)?;
-        MAX_DISTANCE.check(self.max_distance)?;
-        PASSES.check(self.passes).map(drop)
-    }
-}
+parameters!(Params {
+    real MERGE => ratio;
+    choice RULE => rule: Rule;
+    real MAX_DISTANCE => max_distance;
+    whole PASSES => passes;
+});
 
 /// The rule in integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,18 +30,37 @@
 //! queue, so that the order does not matter.
 
 use crate::color::ColorSpace;
-use crate::error::Result;
-use crate::range::Range;
+use crate::parameter::{About, Range, parameters};
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 
 /// How often boundaries are refined; 0 leaves them alone.
-pub const REFINE: Range<u32> = Range { name: "refine", min: 0, max: 8, default: 0, allowed: "0 to 8" };
+pub const REFINE: Range<u32> = Range {
+    about: About::new(
+        "refine",
+        "Refine",
+        "",
+        "Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off, usual 1 or 2)",
+    ),
+    min: 0,
+    max: 8,
+    default: 0,
+};
 /// Weight of boundary length.
-pub const SMOOTHNESS: Range<f32> =
-    Range { name: "smoothness", min: 0.0, max: 100.0, default: 5.0, allowed: "0 to 100" };
+pub const SMOOTHNESS: Range<f32> = Range {
+    about: About::new(
+        "smoothness",
+        "Smoothness",
+        "Delta E",
+        "With {refine}: a pixel's side of boundary weighs as much as this color difference, in Delta E ({color-space=rgb}: code \
+         values); higher = smoother outlines",
+    ),
+    min: 0.0,
+    max: 100.0,
+    default: 5.0,
+};
 
 /// Means and colors are compared in this part of a quantum.
 const MEAN_ONE: f64 = 16.0;
@@ -61,17 +80,10 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Checks every value.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Param`](crate::error::Error::Param) for the first value outside its range.
-    pub fn validate(&self) -> Result<()> {
-        REFINE.check(self.sweeps)?;
-        SMOOTHNESS.check(self.smoothness).map(drop)
-    }
-}
+parameters!(Params {
+    whole REFINE => sweeps;
+    real SMOOTHNESS => smoothness;
+});
 
 /// The rule in integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

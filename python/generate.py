@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Writes superpixels/_functions.py: the functions of the algorithms, with the library's own parameters, defaults and texts.
+
+    python generate.py
+
+Needs the built package. A test compares the file with what this gives; with SUPERPIXEL_WRITE=1 it writes the file.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from superpixels import _native
+
+TARGET = Path(__file__).resolve().parent / "superpixels" / "_functions.py"
+WIDTH = 128
+
+# Functions return labels of pictures that do not follow each other.
+OF_SEGMENTER = {"levels", "temporal", "temporal_inertia"}
+
+# A sentence that only Python needs.
+MORE = {
+    "n_regions": "To as few as can be where the pieces of a mask do not touch. By a grid there are at least three superpixels for each, "
+    "and if `n_segments` is not above 100 about 2000. Not with `merge`.",
+    "superpixel_size": "Instead of `n_segments`.",
+}
+
+HEAD = '''\
+# SPDX-License-Identifier: MPL-2.0
+# Written by generate.py from the parameters of the library. Change them there.
+"""Functions that segment pictures, one for each algorithm."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+import numpy as _np
+
+from . import _native
+'''
+
+IMAGE = """\
+image : ndarray of uint8, uint16 or float32, or list of such
+    The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array \
+of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype."""
+
+OPTIONS = """\
+order : {"rgb", "bgr"}
+    Order of the channels; OpenCV has "bgr".
+threads : int
+    Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
+start_label : int
+    The lowest label. With another than 0 the result is int32.
+out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+    Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
+    Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of \
+the whole picture. It is where the image is. Not for a list."""
+
+ON_DEVICE = """\
+stream : int or object, optional
+    For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream` \
+(torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
+check : bool
+    For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut \
+off, and NaN is 0. Images of numpy are always looked at."""
+
+RETURNS = """\
+labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+    Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or \
+`start_label` - 1 where that is not 0."""
+
+RETURNS_ON_DEVICE = " Of images on a device: int32 there, an array of the same library (`out`: int32 or uint16)."
+
+RAISES = """\
+TypeError
+    `image`, `out` or `mask` of another type or dtype, or a masked array.
+ValueError
+    A shape, a layout, a parameter out of range, or a float that is not in [0, 1]."""
+
+# Summary, notes and, where there is one, an example of each algorithm.
+ALGORITHMS = {
+    "slic": (
+        "Superpixels by simple linear iterative clustering (SLIC).",
+        'Source: Achanta et al., "SLIC Superpixels Compared to State-of-the-Art Superpixel Methods", 2012; Ren, Prisacariu and '
+        'Reid, "gSLICr", 2015. Color differences are sums of absolute differences of the channels. Of equally near clusters a '
+        "pixel takes that of the lowest index.",
+        """\
+>>> import numpy as np, superpixels as sp
+>>> image = np.zeros((60, 80, 3), np.uint8)
+>>> sp.slic(image, n_segments=12).shape
+(60, 80)""",
+    ),
+    "lsc": (
+        "Superpixels by linear spectral clustering (LSC).",
+        'Source: Li and Chen, "Superpixel Segmentation using Linear Spectral Clustering", 2015; Ban, Liu and Fouriaux, "GLSC", '
+        "2016. Of equally near clusters a pixel takes that of the lowest index.",
+        "",
+    ),
+    "quickshift": (
+        "Superpixels by quick shift: every pixel climbs to the nearest one of higher density.",
+        'Source: Vedaldi and Soatto, "Quick Shift and Kernel Methods for Mode Seeking", 2008; Fulkerson and Soatto, "Really Quick '
+        'Shift", 2010. Of pixels of equal density the one that comes first in raster order is the higher.',
+        "",
+    ),
+    "snic": (
+        "Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.",
+        'Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", 2017. Of equally near '
+        "pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are "
+        "refused.",
+        "",
+    ),
+}
+# Algorithms of the CPU alone.
+NOT_ON_DEVICE = {"snic"}
+
+
+def wrapped(text: str, indent: int) -> str:
+    """`text` in lines of the file's width; a line of its own for each entry's head and for what is indented below it."""
+    lines = []
+    for line in text.split("\n"):
+        inner = indent + len(line) - len(line.lstrip())
+        if line.lstrip().startswith((">>>", "(")):
+            lines.append(" " * inner + line.strip())
+            continue
+        space = " " * inner
+        lines += textwrap.wrap(
+            line.strip(), WIDTH, initial_indent=space, subsequent_indent=space, break_on_hyphens=False, break_long_words=False
+        )
+    return "\n".join(lines)
+
+
+def choices(one: dict) -> str:
+    return ", ".join(f'"{value}"' for value, _ in one["choices"])
+
+
+def annotation(one: dict) -> str:
+    """The type of a parameter."""
+    if one["choices"]:
+        return f"Literal[{choices(one)}]"
+    return "int | None" if one["name"] == "superpixel_size" else one["kind"]
+
+
+def default(one: dict) -> str:
+    if one["name"] == "n_segments":
+        return repr(_native.N_SEGMENTS)
+    if one["name"] == "superpixel_size":
+        return "None"
+    value = one["default"]
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def documented(one: dict) -> str:
+    """An entry of a numpy docstring."""
+    kind = f"{{{choices(one)}}}" if one["choices"] else one["kind"]
+    if one["name"] == "superpixel_size":
+        kind += ", optional"
+    sentences = [one["text"] + "."]
+    if one["kind"] in ("int", "float"):
+        sentences.append(f"Range: {one['allowed']}.")
+    sentences += [f'"{value}": {meaning}.' for value, meaning in one["choices"]]
+    if one["name"] in MORE:
+        sentences.append(MORE[one["name"]])
+    return f"{one['name']} : {kind}\n    " + " ".join(sentences)
+
+
+def parameters(algorithm: str) -> tuple[list[dict], list[dict]]:
+    """Those of a function that may stand without their names: the number of superpixels, then numbers of its own; and the others."""
+    used = [one for one in _native.described(algorithm) if one["used"] and one["name"] not in OF_SEGMENTER]
+    sized = [one for one in used if one["name"] == "n_segments"]
+    own = [one for one in used if one["own"] and one["kind"] == "float"]
+    first = sized + own
+    rest = [one for one in used if one not in first]
+    # Its own before what all have.
+    return first, sorted(rest, key=lambda one: not one["own"])
+
+
+def function(algorithm: str) -> str:
+    summary, notes, example = ALGORITHMS[algorithm]
+    on_device = algorithm not in NOT_ON_DEVICE
+    first, rest = parameters(algorithm)
+    signature = ["image: _np.ndarray | list[_np.ndarray]"]
+    signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in first]
+    signature.append("*")
+    signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
+    signature += [
+        'order: Literal["rgb", "bgr"] = "rgb"',
+        "threads: int = 0",
+        "start_label: int = 0",
+        "out: _np.ndarray | None = None",
+        "mask: _np.ndarray | None = None",
+    ]
+    if on_device:
+        signature += ["stream: object = None", "check: bool = False"]
+    body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else [])])
+    returns = RETURNS + (RETURNS_ON_DEVICE if on_device else "")
+    sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("Notes", notes)]
+    if example:
+        sections.append(("Examples", example))
+    text = [f'    """{summary}']
+    for title, content in sections:
+        text += ["", f"    {title}", "    " + "-" * len(title), wrapped(content, 4)]
+    text.append('    """')
+    values = [f'        "{one["name"]}": {one["name"]},' for one in first + rest]
+    device = ", stream, check" if on_device else ""
+    return "\n".join(
+        [
+            f"def {algorithm}(",
+            *(f"    {one}," for one in signature),
+            ") -> _np.ndarray | list[_np.ndarray]:",
+            *text,
+            "    values = {",
+            *values,
+            "    }",
+            f'    return _native.segment("{algorithm}", image, values, order, threads, start_label, out, mask{device})',
+        ]
+    )
+
+
+def keywords() -> str:
+    """The parameters of all algorithms as a type, for `Segmenter`."""
+    every = {one["name"]: one for algorithm in ALGORITHMS for one in _native.described(algorithm)}
+    lines = [
+        "class Parameters(TypedDict, total=False):",
+        '    """Parameters of `Segmenter` and its `set`; an algorithm refuses those of others."""',
+        "",
+    ]
+    lines += [f"    {name}: {'int | None' if name == 'n_segments' else annotation(one)}" for name, one in every.items()]
+    return "\n".join(lines)
+
+
+def source() -> str:
+    """The whole file."""
+    return "\n\n\n".join([HEAD.rstrip("\n"), keywords(), *map(function, ALGORITHMS)]) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(source(), encoding="utf-8")

@@ -1,0 +1,580 @@
+# SPDX-License-Identifier: MPL-2.0
+# Written by generate.py from the parameters of the library. Change them there.
+"""Functions that segment pictures, one for each algorithm."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+import numpy as _np
+
+from . import _native
+
+
+class Parameters(TypedDict, total=False):
+    """Parameters of `Segmenter` and its `set`; an algorithm refuses those of others."""
+
+    n_segments: int | None
+    superpixel_size: int | None
+    iterations: int
+    compactness: float
+    color_space: Literal["lab", "lab-gslicr", "xyz-gslicr", "rgb"]
+    adaptive: bool
+    connectivity: bool
+    min_region: float
+    temporal: bool
+    temporal_inertia: float
+    stretch_gray16: bool
+    merge: float
+    merge_rule: Literal["mutual", "either"]
+    merge_max_distance: float
+    merge_passes: int
+    n_regions: int
+    regions_compactness: float
+    levels: bool
+    refine: int
+    smoothness: float
+    ratio: float
+    sigma: float
+    tau: float
+    color_scale: float
+
+
+def slic(
+    image: _np.ndarray | list[_np.ndarray],
+    n_segments: int = 100,
+    compactness: float = 10.0,
+    *,
+    superpixel_size: int | None = None,
+    iterations: int = 5,
+    color_space: Literal["lab", "lab-gslicr", "xyz-gslicr", "rgb"] = "lab",
+    adaptive: bool = False,
+    connectivity: bool = True,
+    min_region: float = 0.25,
+    stretch_gray16: bool = False,
+    merge: float = 0.0,
+    merge_rule: Literal["mutual", "either"] = "mutual",
+    merge_max_distance: float = 0.0,
+    merge_passes: int = 1,
+    n_regions: int = 0,
+    regions_compactness: float = 4.0,
+    refine: int = 0,
+    smoothness: float = 5.0,
+    order: Literal["rgb", "bgr"] = "rgb",
+    threads: int = 0,
+    start_label: int = 0,
+    out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
+    stream: object = None,
+    check: bool = False,
+) -> _np.ndarray | list[_np.ndarray]:
+    """Superpixels by simple linear iterative clustering (SLIC).
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    n_segments : int
+        Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
+    compactness : float
+        Weight of position against color, in Lab units; higher = more regular superpixels. Range: 0.1 to 1000.
+    superpixel_size : int, optional
+        Grid step in px, the distance between seeds; higher = fewer and larger superpixels. Range: 4 to 1024. Instead of
+        `n_segments`.
+    iterations : int
+        Assign and update rounds of an independent frame; more = better fit, slower. Warm-started frames (`temporal=True`), and
+        those after a cut, take two. Range: 1 to 100.
+    color_space : {"lab", "lab-gslicr", "xyz-gslicr", "rgb"}
+        Color space of the differences (LSC: always Lab). "lab": CIE L, a, b (D65) of sRGB. "lab-gslicr": L, a, b without
+        undoing the sRGB curve, as gSLICr. "xyz-gslicr": X, Y, Z without undoing the sRGB curve, as gSLICr. "rgb": R', G', B'
+        code values.
+    adaptive : bool
+        Adapt the compactness of each superpixel to its colors (SLICO).
+    connectivity : bool
+        Make every label one 4-connected region of at least `min_region`.
+    min_region : float
+        Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
+        of near color, preferring other small regions. Range: 0 to 4.
+    stretch_gray16 : bool
+        GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
+        of the frame stay.
+    merge : float
+        Merge touching regions where a neighbor is at most this many times as far in color as the nearest one (0 = off, usual
+        1.5 to 2.5); higher = fewer regions. Range: 0 to 100.
+    merge_rule : {"mutual", "either"}
+        When two regions merge. "mutual": two regions merge if each is near enough for the other. "either": two regions merge if
+        one is near enough for the other.
+    merge_max_distance : float
+        Never merge across a larger difference of mean colors, in Delta E (`color_space="rgb"`: code values; 0 = no limit).
+        Range: 0 to 400.
+    merge_passes : int
+        Merging passes, each from the means that the last one left; more = fewer regions. Range: 1 to 8.
+    n_regions : int
+        Exactly so many regions: superpixels are merged, the most alike first (0 = off); as many as there are, where fewer.
+        Range: 0 to 65535. To as few as can be where the pieces of a mask do not touch. By a grid there are at least three
+        superpixels for each, and if `n_segments` is not above 100 about 2000. Not with `merge`.
+    regions_compactness : float
+        With `n_regions`: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more
+        compact. Range: 0 to 100.
+    refine : int
+        Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off,
+        usual 1 or 2). Range: 0 to 8.
+    smoothness : float
+        With `refine`: a pixel's side of boundary weighs as much as this color difference, in Delta E (`color_space="rgb"`: code
+        values); higher = smoother outlines. Range: 0 to 100.
+    order : {"rgb", "bgr"}
+        Order of the channels; OpenCV has "bgr".
+    threads : int
+        Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
+    start_label : int
+        The lowest label. With another than 0 the result is int32.
+    out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
+        whole picture. It is where the image is. Not for a list.
+    stream : int or object, optional
+        For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
+    check : bool
+        For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
+        off, and NaN is 0. Images of numpy are always looked at.
+
+    Returns
+    -------
+    labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
+        `start_label` - 1 where that is not 0. Of images on a device: int32 there, an array of the same library (`out`: int32 or
+        uint16).
+
+    Raises
+    ------
+    TypeError
+        `image`, `out` or `mask` of another type or dtype, or a masked array.
+    ValueError
+        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+
+    Notes
+    -----
+    Source: Achanta et al., "SLIC Superpixels Compared to State-of-the-Art Superpixel Methods", 2012; Ren, Prisacariu and Reid,
+    "gSLICr", 2015. Color differences are sums of absolute differences of the channels. Of equally near clusters a pixel takes
+    that of the lowest index.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.zeros((60, 80, 3), np.uint8)
+    >>> sp.slic(image, n_segments=12).shape
+    (60, 80)
+    """
+    values = {
+        "n_segments": n_segments,
+        "compactness": compactness,
+        "superpixel_size": superpixel_size,
+        "iterations": iterations,
+        "color_space": color_space,
+        "adaptive": adaptive,
+        "connectivity": connectivity,
+        "min_region": min_region,
+        "stretch_gray16": stretch_gray16,
+        "merge": merge,
+        "merge_rule": merge_rule,
+        "merge_max_distance": merge_max_distance,
+        "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
+        "refine": refine,
+        "smoothness": smoothness,
+    }
+    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check)
+
+
+def lsc(
+    image: _np.ndarray | list[_np.ndarray],
+    n_segments: int = 100,
+    ratio: float = 0.1,
+    *,
+    superpixel_size: int | None = None,
+    iterations: int = 5,
+    connectivity: bool = True,
+    min_region: float = 0.25,
+    stretch_gray16: bool = False,
+    merge: float = 0.0,
+    merge_rule: Literal["mutual", "either"] = "mutual",
+    merge_max_distance: float = 0.0,
+    merge_passes: int = 1,
+    n_regions: int = 0,
+    regions_compactness: float = 4.0,
+    refine: int = 0,
+    smoothness: float = 5.0,
+    order: Literal["rgb", "bgr"] = "rgb",
+    threads: int = 0,
+    start_label: int = 0,
+    out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
+    stream: object = None,
+    check: bool = False,
+) -> _np.ndarray | list[_np.ndarray]:
+    """Superpixels by linear spectral clustering (LSC).
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    n_segments : int
+        Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
+    ratio : float
+        Weight of position against color, C_s / C_c of the paper; higher = more regular superpixels. Range: 0.01 to 1.
+    superpixel_size : int, optional
+        Grid step in px, the distance between seeds; higher = fewer and larger superpixels. Range: 4 to 1024. Instead of
+        `n_segments`.
+    iterations : int
+        Assign and update rounds of an independent frame; more = better fit, slower. Warm-started frames (`temporal=True`), and
+        those after a cut, take two. Range: 1 to 100.
+    connectivity : bool
+        Make every label one 4-connected region of at least `min_region`.
+    min_region : float
+        Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
+        of near color, preferring other small regions. Range: 0 to 4.
+    stretch_gray16 : bool
+        GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
+        of the frame stay.
+    merge : float
+        Merge touching regions where a neighbor is at most this many times as far in color as the nearest one (0 = off, usual
+        1.5 to 2.5); higher = fewer regions. Range: 0 to 100.
+    merge_rule : {"mutual", "either"}
+        When two regions merge. "mutual": two regions merge if each is near enough for the other. "either": two regions merge if
+        one is near enough for the other.
+    merge_max_distance : float
+        Never merge across a larger difference of mean colors, in Delta E (`color_space="rgb"`: code values; 0 = no limit).
+        Range: 0 to 400.
+    merge_passes : int
+        Merging passes, each from the means that the last one left; more = fewer regions. Range: 1 to 8.
+    n_regions : int
+        Exactly so many regions: superpixels are merged, the most alike first (0 = off); as many as there are, where fewer.
+        Range: 0 to 65535. To as few as can be where the pieces of a mask do not touch. By a grid there are at least three
+        superpixels for each, and if `n_segments` is not above 100 about 2000. Not with `merge`.
+    regions_compactness : float
+        With `n_regions`: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more
+        compact. Range: 0 to 100.
+    refine : int
+        Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off,
+        usual 1 or 2). Range: 0 to 8.
+    smoothness : float
+        With `refine`: a pixel's side of boundary weighs as much as this color difference, in Delta E (`color_space="rgb"`: code
+        values); higher = smoother outlines. Range: 0 to 100.
+    order : {"rgb", "bgr"}
+        Order of the channels; OpenCV has "bgr".
+    threads : int
+        Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
+    start_label : int
+        The lowest label. With another than 0 the result is int32.
+    out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
+        whole picture. It is where the image is. Not for a list.
+    stream : int or object, optional
+        For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
+    check : bool
+        For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
+        off, and NaN is 0. Images of numpy are always looked at.
+
+    Returns
+    -------
+    labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
+        `start_label` - 1 where that is not 0. Of images on a device: int32 there, an array of the same library (`out`: int32 or
+        uint16).
+
+    Raises
+    ------
+    TypeError
+        `image`, `out` or `mask` of another type or dtype, or a masked array.
+    ValueError
+        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+
+    Notes
+    -----
+    Source: Li and Chen, "Superpixel Segmentation using Linear Spectral Clustering", 2015; Ban, Liu and Fouriaux, "GLSC", 2016.
+    Of equally near clusters a pixel takes that of the lowest index.
+    """
+    values = {
+        "n_segments": n_segments,
+        "ratio": ratio,
+        "superpixel_size": superpixel_size,
+        "iterations": iterations,
+        "connectivity": connectivity,
+        "min_region": min_region,
+        "stretch_gray16": stretch_gray16,
+        "merge": merge,
+        "merge_rule": merge_rule,
+        "merge_max_distance": merge_max_distance,
+        "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
+        "refine": refine,
+        "smoothness": smoothness,
+    }
+    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check)
+
+
+def quickshift(
+    image: _np.ndarray | list[_np.ndarray],
+    sigma: float = 3.0,
+    tau: float = 8.0,
+    color_scale: float = 0.5,
+    *,
+    color_space: Literal["lab", "lab-gslicr", "xyz-gslicr", "rgb"] = "lab",
+    connectivity: bool = True,
+    min_region: float = 0.25,
+    stretch_gray16: bool = False,
+    merge: float = 0.0,
+    merge_rule: Literal["mutual", "either"] = "mutual",
+    merge_max_distance: float = 0.0,
+    merge_passes: int = 1,
+    n_regions: int = 0,
+    regions_compactness: float = 4.0,
+    refine: int = 0,
+    smoothness: float = 5.0,
+    order: Literal["rgb", "bgr"] = "rgb",
+    threads: int = 0,
+    start_label: int = 0,
+    out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
+    stream: object = None,
+    check: bool = False,
+) -> _np.ndarray | list[_np.ndarray]:
+    """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    sigma : float
+        Width of the density kernel in px; higher = smoother; time grows with its square. Range: 0.5 to 20.
+    tau : float
+        Longest link in px, in position and color together; higher = fewer and larger regions. Range: 1 to 64.
+    color_scale : float
+        Weight of a color unit (Delta E; `color_space="rgb"`: code value) against a px; higher = regions follow color more
+        closely. Range: 0.01 to 10.
+    color_space : {"lab", "lab-gslicr", "xyz-gslicr", "rgb"}
+        Color space of the differences (LSC: always Lab). "lab": CIE L, a, b (D65) of sRGB. "lab-gslicr": L, a, b without
+        undoing the sRGB curve, as gSLICr. "xyz-gslicr": X, Y, Z without undoing the sRGB curve, as gSLICr. "rgb": R', G', B'
+        code values.
+    connectivity : bool
+        Make every label one 4-connected region of at least `min_region`.
+    min_region : float
+        Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
+        of near color, preferring other small regions. Range: 0 to 4.
+    stretch_gray16 : bool
+        GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
+        of the frame stay.
+    merge : float
+        Merge touching regions where a neighbor is at most this many times as far in color as the nearest one (0 = off, usual
+        1.5 to 2.5); higher = fewer regions. Range: 0 to 100.
+    merge_rule : {"mutual", "either"}
+        When two regions merge. "mutual": two regions merge if each is near enough for the other. "either": two regions merge if
+        one is near enough for the other.
+    merge_max_distance : float
+        Never merge across a larger difference of mean colors, in Delta E (`color_space="rgb"`: code values; 0 = no limit).
+        Range: 0 to 400.
+    merge_passes : int
+        Merging passes, each from the means that the last one left; more = fewer regions. Range: 1 to 8.
+    n_regions : int
+        Exactly so many regions: superpixels are merged, the most alike first (0 = off); as many as there are, where fewer.
+        Range: 0 to 65535. To as few as can be where the pieces of a mask do not touch. By a grid there are at least three
+        superpixels for each, and if `n_segments` is not above 100 about 2000. Not with `merge`.
+    regions_compactness : float
+        With `n_regions`: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more
+        compact. Range: 0 to 100.
+    refine : int
+        Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off,
+        usual 1 or 2). Range: 0 to 8.
+    smoothness : float
+        With `refine`: a pixel's side of boundary weighs as much as this color difference, in Delta E (`color_space="rgb"`: code
+        values); higher = smoother outlines. Range: 0 to 100.
+    order : {"rgb", "bgr"}
+        Order of the channels; OpenCV has "bgr".
+    threads : int
+        Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
+    start_label : int
+        The lowest label. With another than 0 the result is int32.
+    out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
+        whole picture. It is where the image is. Not for a list.
+    stream : int or object, optional
+        For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
+        (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
+    check : bool
+        For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
+        off, and NaN is 0. Images of numpy are always looked at.
+
+    Returns
+    -------
+    labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
+        `start_label` - 1 where that is not 0. Of images on a device: int32 there, an array of the same library (`out`: int32 or
+        uint16).
+
+    Raises
+    ------
+    TypeError
+        `image`, `out` or `mask` of another type or dtype, or a masked array.
+    ValueError
+        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+
+    Notes
+    -----
+    Source: Vedaldi and Soatto, "Quick Shift and Kernel Methods for Mode Seeking", 2008; Fulkerson and Soatto, "Really Quick
+    Shift", 2010. Of pixels of equal density the one that comes first in raster order is the higher.
+    """
+    values = {
+        "sigma": sigma,
+        "tau": tau,
+        "color_scale": color_scale,
+        "color_space": color_space,
+        "connectivity": connectivity,
+        "min_region": min_region,
+        "stretch_gray16": stretch_gray16,
+        "merge": merge,
+        "merge_rule": merge_rule,
+        "merge_max_distance": merge_max_distance,
+        "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
+        "refine": refine,
+        "smoothness": smoothness,
+    }
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check)
+
+
+def snic(
+    image: _np.ndarray | list[_np.ndarray],
+    n_segments: int = 100,
+    compactness: float = 10.0,
+    *,
+    superpixel_size: int | None = None,
+    color_space: Literal["lab", "lab-gslicr", "xyz-gslicr", "rgb"] = "lab",
+    connectivity: bool = True,
+    min_region: float = 0.25,
+    stretch_gray16: bool = False,
+    merge: float = 0.0,
+    merge_rule: Literal["mutual", "either"] = "mutual",
+    merge_max_distance: float = 0.0,
+    merge_passes: int = 1,
+    n_regions: int = 0,
+    regions_compactness: float = 4.0,
+    refine: int = 0,
+    smoothness: float = 5.0,
+    order: Literal["rgb", "bgr"] = "rgb",
+    threads: int = 0,
+    start_label: int = 0,
+    out: _np.ndarray | None = None,
+    mask: _np.ndarray | None = None,
+) -> _np.ndarray | list[_np.ndarray]:
+    """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
+        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    n_segments : int
+        Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
+    compactness : float
+        Weight of position against color, in Lab units; higher = more regular superpixels. Range: 0.1 to 1000.
+    superpixel_size : int, optional
+        Grid step in px, the distance between seeds; higher = fewer and larger superpixels. Range: 4 to 1024. Instead of
+        `n_segments`.
+    color_space : {"lab", "lab-gslicr", "xyz-gslicr", "rgb"}
+        Color space of the differences (LSC: always Lab). "lab": CIE L, a, b (D65) of sRGB. "lab-gslicr": L, a, b without
+        undoing the sRGB curve, as gSLICr. "xyz-gslicr": X, Y, Z without undoing the sRGB curve, as gSLICr. "rgb": R', G', B'
+        code values.
+    connectivity : bool
+        Make every label one 4-connected region of at least `min_region`.
+    min_region : float
+        Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
+        of near color, preferring other small regions. Range: 0 to 4.
+    stretch_gray16 : bool
+        GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
+        of the frame stay.
+    merge : float
+        Merge touching regions where a neighbor is at most this many times as far in color as the nearest one (0 = off, usual
+        1.5 to 2.5); higher = fewer regions. Range: 0 to 100.
+    merge_rule : {"mutual", "either"}
+        When two regions merge. "mutual": two regions merge if each is near enough for the other. "either": two regions merge if
+        one is near enough for the other.
+    merge_max_distance : float
+        Never merge across a larger difference of mean colors, in Delta E (`color_space="rgb"`: code values; 0 = no limit).
+        Range: 0 to 400.
+    merge_passes : int
+        Merging passes, each from the means that the last one left; more = fewer regions. Range: 1 to 8.
+    n_regions : int
+        Exactly so many regions: superpixels are merged, the most alike first (0 = off); as many as there are, where fewer.
+        Range: 0 to 65535. To as few as can be where the pieces of a mask do not touch. By a grid there are at least three
+        superpixels for each, and if `n_segments` is not above 100 about 2000. Not with `merge`.
+    regions_compactness : float
+        With `n_regions`: color difference, in Delta E, that weighs as much as 1/16 of the picture's side; higher = more
+        compact. Range: 0 to 100.
+    refine : int
+        Sweeps in which pixels at boundaries move to the neighboring region that fits them best, without tearing one (0 = off,
+        usual 1 or 2). Range: 0 to 8.
+    smoothness : float
+        With `refine`: a pixel's side of boundary weighs as much as this color difference, in Delta E (`color_space="rgb"`: code
+        values); higher = smoother outlines. Range: 0 to 100.
+    order : {"rgb", "bgr"}
+        Order of the channels; OpenCV has "bgr".
+    threads : int
+        Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
+    start_label : int
+        The lowest label. With another than 0 the result is int32.
+    out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
+        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
+        Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
+        whole picture. It is where the image is. Not for a list.
+
+    Returns
+    -------
+    labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
+        `start_label` - 1 where that is not 0.
+
+    Raises
+    ------
+    TypeError
+        `image`, `out` or `mask` of another type or dtype, or a masked array.
+    ValueError
+        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+
+    Notes
+    -----
+    Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", 2017. Of equally near
+    pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are
+    refused.
+    """
+    values = {
+        "n_segments": n_segments,
+        "compactness": compactness,
+        "superpixel_size": superpixel_size,
+        "color_space": color_space,
+        "connectivity": connectivity,
+        "min_region": min_region,
+        "stretch_gray16": stretch_gray16,
+        "merge": merge,
+        "merge_rule": merge_rule,
+        "merge_max_distance": merge_max_distance,
+        "merge_passes": merge_passes,
+        "n_regions": n_regions,
+        "regions_compactness": regions_compactness,
+        "refine": refine,
+        "smoothness": smoothness,
+    }
+    return _native.segment("snic", image, values, order, threads, start_label, out, mask)

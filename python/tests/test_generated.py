@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MPL-2.0
+"""superpixels/_functions.py is what the library's parameters give."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import superpixels as sp
+from superpixels import _functions, _native
+
+PATH = Path(__file__).resolve().parents[1] / "generate.py"
+
+
+def generate():
+    """generate.py as a module."""
+    spec = importlib.util.spec_from_file_location("generate", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_functions_are_those_of_the_library():
+    module = generate()
+    if os.environ.get("SUPERPIXEL_WRITE"):
+        module.TARGET.write_text(module.source(), encoding="utf-8")
+    assert module.TARGET.read_text(encoding="utf-8") == module.source(), (
+        "superpixels/_functions.py differs from the library's parameters; python/generate.py writes it anew"
+    )
+    # The installed package has the same.
+    assert Path(_functions.__file__).read_text(encoding="utf-8") == module.source()
+
+
+def test_every_algorithm_has_a_function():
+    module = generate()
+    with_it = [name for name in sp.__all__ if callable(getattr(sp, name)) and name in module.ALGORITHMS]
+    try:
+        _native.defaults("none of these")
+    except ValueError as error:
+        known = [name for name in str(error).replace("'", " ").replace(",", " ").split() if name in module.ALGORITHMS]
+    assert sorted(with_it) == sorted(module.ALGORITHMS) == sorted(set(known))
+
+
+def test_texts_name_parameters_as_python_does():
+    for algorithm in generate().ALGORITHMS:
+        names = {one["name"] for one in _native.described(algorithm)}
+        for one in _native.described(algorithm):
+            marked = one["text"].split("`")[1::2]
+            assert "{" not in one["text"] and len(one["text"]) > 10
+            for text in marked:
+                assert text.split("=")[0] in names | {"color_space"}, one
