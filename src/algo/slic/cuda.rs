@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! SLIC on a CUDA device: its tables and arguments; `algo/clustering/cuda.rs` launches. Seeding and updating happen inside the kernels, see
-//! kernels/slic.cu.
+//! SLIC on a CUDA device: its tables and arguments. `algo/clustering/cuda.rs` launches; kernels/slic.cu seeds and
+//! updates inside of its kernels.
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
