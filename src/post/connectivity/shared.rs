@@ -353,7 +353,8 @@ mod tests {
                         let own = || (0..count).filter(move |i| i / 2 % 2 == thread);
                         own().for_each(|i| all.parents[i as usize].store(i.saturating_sub(1), Relaxed));
                         barrier.wait();
-                        // Starts at the far end, with a long way up. Every other component makes pairs of threads take
+                        // Starts at the far end, where the way up is longest. Halving skips every other component, so
+                        // threads own them in alternating pairs.
                         // turns.
                         own().rev().for_each(|i| _ = all.point_at_root(i));
                         barrier.wait();
