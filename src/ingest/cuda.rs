@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `ingest` on a CUDA device: launches of kernels/intake.cu, mask.cu and gray.cu.
+//! Stage `ingest` on a CUDA device: launches of kernels/color.cu, mask.cu and gray.cu.
 
 use super::BINS;
 use crate::backend;

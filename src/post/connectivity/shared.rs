@@ -355,7 +355,6 @@ mod tests {
                         barrier.wait();
                         // Starts at the far end, where the way up is longest. Halving skips every other component, so
                         // threads own them in alternating pairs.
-                        // turns.
                         own().rev().for_each(|i| _ = all.point_at_root(i));
                         barrier.wait();
                         astray.fetch_add(own().filter(|&i| all.parent(i) != 0).count() as u32, Relaxed);
