@@ -15,16 +15,16 @@ use crate::regions::Regions;
 use super::frame::{DrawMap, ReadMap};
 use super::task::{Found, Stream, Task, library_error};
 
-/// The frames of one plan.
+/// The engine for the frames of one plan.
 pub(super) struct CpuEngine {
     engine: Engine<Cpu>,
     kept: Regions,
-    /// Label plane where nobody wants one.
+    /// Label plane of frames whose labels are not attached.
     scratch: Array<u16>,
 }
 
 impl CpuEngine {
-    /// Takes what a plan needs.
+    /// Allocates memory for a plan.
     pub(super) fn new(cpu: Cpu, plan: Plan) -> Result<Self> {
         let engine = Engine::new(cpu, plan)?;
         Ok(Self { kept: engine.kept()?, engine, scratch: Array::new() })
@@ -97,7 +97,7 @@ impl CpuEngine {
     }
 }
 
-/// Maps the frame for what is to be done, and does it.
+/// Maps the frame for reading or for drawing, as the task needs, and segments it.
 fn segment(
     engine: &mut Engine<Cpu>,
     kept: &mut Regions,

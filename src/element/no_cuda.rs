@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! In the place of `cuda/` in a build without CUDA: no device opens, so no value of these types exists.
+//! Replaces `cuda/` in builds without CUDA: no device opens, so no value of these types exists.
 
 use gst::glib;
 
@@ -26,7 +26,7 @@ pub(super) fn unavailable() -> Option<&'static str> {
 
 pub(super) fn forget_context(_: &gst::Element) {}
 
-/// There are no properties of a device.
+/// Builds without CUDA have no properties of a device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct DeviceSettings {}
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The element's properties that only a CUDA device has a use for.
+//! The element's properties that only a CUDA device uses.
 
 use gst::glib;
 use gst::prelude::*;
 
-/// Most frames in flight: each holds a buffer of the element before, which may have few.
+/// Most frames in flight: each holds a buffer of the upstream pool, which may have few.
 const MOST_ASYNC: u32 = 4;
 
-/// Their values.
+/// Values of these properties.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::element) struct DeviceSettings {
     pub(super) cuda_device_id: i32,
@@ -22,12 +22,12 @@ impl Default for DeviceSettings {
 }
 
 impl DeviceSettings {
-    /// Frames that may be in flight.
+    /// Most frames in flight.
     pub(in crate::element) fn depth(&self) -> usize {
         self.async_depth as usize
     }
 
-    /// Takes the value of a property, whose type GObject has checked; says whether it is one of these.
+    /// Sets a property, whose type GObject has checked. Returns false if it is none of these.
     pub(in crate::element) fn set(&mut self, name: &str, value: &glib::Value) -> bool {
         match name {
             "cuda-device-id" => self.cuda_device_id = value.get().unwrap_or_default(),
@@ -46,7 +46,7 @@ impl DeviceSettings {
         })
     }
 
-    /// All of them.
+    /// Specifications of all these properties.
     pub(in crate::element) fn properties() -> Vec<glib::ParamSpec> {
         let default = Self::default();
         vec![
