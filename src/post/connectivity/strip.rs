@@ -221,7 +221,7 @@ impl Strip {
             // Two rows' runs overlap first at a column where one of them begins.
             let (above, row) = (&upper[..], &lower[..]);
             memory::write(edges, EDGES, above.len() + 2 * row.len(), |edges| {
-                // The same two components mostly touch in several rows, so pairs seen recently are dropped. A branch
+                // Two components mostly touch in several rows, so pairs seen recently are dropped. A branch
                 // would often be mispredicted.
                 let mut offer = |a: Tag, b: Tag| {
                     let (is_edge, edge) = (a.forms_edge(b), Edge::new(a.root(), b.root()));
