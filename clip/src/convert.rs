@@ -23,7 +23,7 @@ use crate::watch::{self, Watch};
 /// Label maps that may wait for the encoder.
 const WAITING: u64 = 4;
 
-/// What is to be done.
+/// A conversion of one clip.
 pub struct Job<'a> {
     /// The video file.
     pub input: &'a Path,
@@ -31,7 +31,7 @@ pub struct Job<'a> {
     pub output: &'a Path,
     /// The list that the parts come from.
     pub cuts: Option<&'a Path>,
-    /// Whether files of the same names may be replaced that this program did not make.
+    /// True if files of the same names may be replaced even if this program did not make them.
     pub force: bool,
     /// The element, and the properties that it was given.
     pub superpixel: (gst::Element, Vec<Property>),
@@ -39,11 +39,11 @@ pub struct Job<'a> {
     pub decoding: Decoding,
     /// Longest time without a frame.
     pub stall: Duration,
-    /// What the caller calls this piece of work.
+    /// The caller's name of this job.
     pub key: Option<&'a str>,
-    /// What the tables call the video.
+    /// Name of the video in the tables.
     pub source: String,
-    /// Where to start anew, and which part alone to do.
+    /// Starts of the parts, and the one part to convert, if not all.
     pub parts: Option<(Parts, Option<usize>)>,
 }
 
@@ -155,7 +155,8 @@ fn add_segmentation(pipeline: &gst::Pipeline, superpixel: &gst::Element) -> Resu
         .build()?;
     // Takes no part where `superpixel` takes the format.
     let convert = gst::ElementFactory::make("videoconvert").build()?;
-    // Where a clip begins with a gap, a sink that waits for the state would hold frames back that the other one waits for.
+    // If a clip begins with a gap, a sink that waits for its state would hold back frames that the other sink waits
+    // for.
     let sink =
         gst::ElementFactory::make("fakesink").property("sync", false).property("async", false).build()?;
     pipeline.add_many([&queue, &convert, superpixel, &sink])?;

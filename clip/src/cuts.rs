@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where the picture of a clip cuts, and the parts that follow from it.
+//! Cuts in the picture of a clip, and the parts between them.
 
 use std::fs::File;
 use std::io::Read;
@@ -61,7 +61,7 @@ pub fn read(path: &Path) -> Result<Parts> {
         .ok_or_else(|| Failure::machine(format!("{name} is no list of parts of superpixel-clip cuts")))
 }
 
-/// Whether a file is a list of parts.
+/// Returns true if a file is a list of parts.
 pub fn is_list(file: &mut File) -> std::io::Result<bool> {
     let mut text = Vec::new();
     file.take(parts::MOST).read_to_end(&mut text)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where a path really leads, and whether an output overlaps an input.
+//! Resolves paths, and checks that an output does not overlap an input.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -65,7 +65,7 @@ fn reversed(path: &Path) -> Vec<OsString> {
     all.rev().map(|component| component.as_os_str().to_owned()).collect()
 }
 
-/// Whether there is nothing at a path, be it below something that is no folder.
+/// Returns true if nothing exists at a path, even if one of its parents is no folder.
 pub(crate) fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -116,7 +116,7 @@ impl Target {
         self.parent.join(&self.name)
     }
 
-    /// Where it is written first.
+    /// Path of the partial output.
     pub fn partial(&self) -> PathBuf {
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -150,7 +150,7 @@ pub(crate) fn keep_target_apart(input: &Path, target: &Target) -> Result<()> {
         if std::iter::once(&from.real).chain(&from.links).any(|entry| lies_in(entry, &output)) {
             return refuse("holds");
         }
-        // The same file by another name, of which one lies in the output.
+        // An input in the output's folder may have another name for the same file.
         let twin = |name: &OsStr| is_same(&from.real, &output.join(name));
         if fs::read_dir(&output).is_ok_and(|entries| entries.flatten().any(|entry| twin(&entry.file_name())))
         {
@@ -163,18 +163,18 @@ pub(crate) fn keep_target_apart(input: &Path, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// Whether two paths are one file, by whatever names.
+/// Returns true if two paths lead to one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || id(one).is_some_and(|one| Some(one) == id(other))
 }
 
-/// Whether `inner` lies below `outer`, at whatever depth.
+/// Returns true if `inner` lies below `outer`, at any depth.
 fn lies_in(inner: &Path, outer: &Path) -> bool {
     let outer_id = id(outer);
     inner.ancestors().skip(1).any(|above| above == outer || (outer_id.is_some() && id(above) == outer_id))
 }
 
-/// What tells files of a machine apart, by whatever name.
+/// Identity of a file on this machine, whatever its name.
 #[cfg(unix)]
 fn id(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;

@@ -67,7 +67,7 @@ def test_nothing_beyond_the_memory_is_read():
         else:
             with pytest.raises(ValueError, match="ascontiguousarray"):
                 sp.slic(image)
-    # Nothing is known about memory that is not an array's.
+    # The memory behind the strides is no array's, so its size is unknown.
     image = np.lib.stride_tricks.as_strided(np.zeros(200, np.uint8), (5, 6, 3), (24, 4, 1))
     with pytest.raises(ValueError, match="ascontiguousarray"):
         sp.slic(image)

@@ -78,7 +78,7 @@ def test_functions_and_segmenters_are_equal(algorithm, picture):
 
 
 def test_numbers_come_and_go(picture):
-    # What is set stays, whatever a number of regions makes of it.
+    # A parameter that is set stays, even if a number of regions would change its default.
     segmenter = sp.Segmenter(n_segments=50, n_regions=20)
     assert np.array_equal(segmenter.segment(picture), sp.slic(picture, n_segments=50, n_regions=20))
     assert segmenter.parameters["n_segments"] == 50

@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::segmentation::Segmentation;
 use picture::PictureEncoder;
 
-/// Where a section lies: offset from the end of the head, and bytes.
+/// Range of a section: offset from the end of the head, and bytes.
 type Place = [usize; 2];
 
 #[derive(Serialize)]

@@ -120,7 +120,7 @@ impl Place {
         self.evicted.notified().await;
     }
 
-    /// Whether the peer took less than [`LEAST`] since the last call, although more was there for it.
+    /// Returns true if the peer took less than [`LEAST`] since the last call, although more was there for it.
     pub fn is_too_slow(&self) -> bool {
         self.written.swap(0, Ordering::Relaxed) < LEAST && self.blocked.load(Ordering::Relaxed)
     }

@@ -34,17 +34,17 @@ use download::Downloads;
 pub struct Studio {
     /// Frames and states.
     pub hub: Arc<Hub>,
-    /// What requests go to.
+    /// Receiver of the requests.
     pub player: Player,
     /// Files to fetch.
     pub exporter: Arc<Exporter>,
     /// The first message of every socket.
     pub hello: String,
-    /// Who may ask.
+    /// Access control.
     pub guard: Guard,
     /// Set once: connections end.
     pub stop: watch::Sender<bool>,
-    /// Those that are open.
+    /// Open connections.
     pub connections: Arc<Connections>,
     /// Places for those who fetch files.
     pub downloads: Downloads,
