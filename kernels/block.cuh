@@ -41,9 +41,9 @@ struct BlockScan {
   }
 };
 
-// Disjoint sets that any number of threads of the grid join at once, without locks: union-find by compare-and-swap. Parents are
-// below their children in one strict order, so that every way ends, and whatever the order of threads the root of a set is its
-// least element. No barriers, and no shared memory but what `Sets` names.
+// Disjoint sets that any number of threads of the grid join at once: lock-free union-find that links roots by compare-and-swap (Anderson
+// and Woll 1991; Komura 2015 and Playne and Stephenson 2018 do so on images, by atomic minima). Parents are below their children in a
+// strict order, so every path ends, and the root of a set is its least element in any order of threads. No barriers; memory is `Sets`'.
 //
 // `Sets` says where they stand:
 //
