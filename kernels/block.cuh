@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What the threads of a block do together, one implementation each: exclusive sums, disjoint sets, tables with open addressing.
+// Operations of the threads of a block together, one implementation each: exclusive sums, disjoint sets, tables with open addressing.
 //
 // Every member says what a thread gives and gets, which barriers it has, and which shared memory it needs. Types that come in as
 // template parameters are named by what is asked of them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What a round of clustering on the grid does whatever is compared: where a thread's samples are, and the sums of clusters. SLIC and
+// Parts of a round of clustering on the grid that do not depend on the distance: where a thread's samples are, and the sums of clusters. SLIC and
 // LSC take it.
 #pragma once
 #include "grid.cuh"

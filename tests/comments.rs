@@ -93,8 +93,14 @@ fn hashes(text: &str) -> Vec<String> {
     comments
 }
 
-fn is_license(comment: &str) -> bool {
-    comment.is_empty() || comment.starts_with("SPDX") || comment.starts_with('!')
+/// Returns true for comments that say something: neither empty nor the line that names the interpreter.
+fn is_text(comment: &str) -> bool {
+    !comment.is_empty() && !comment.starts_with('!')
+}
+
+/// A file without the line that names its license, which would be one comment with the head below it.
+fn without_license(text: &str) -> String {
+    text.lines().filter(|line| !line.contains("SPDX-License-Identifier")).collect::<Vec<_>>().join("\n")
 }
 
 fn opens_badly(comment: &str) -> bool {
@@ -123,7 +129,7 @@ fn walk(folder: &Path, found: &mut impl FnMut(&Path, Vec<String>)) {
             _ => continue,
         };
         let text = std::fs::read_to_string(&path).expect("sources are UTF-8");
-        found(&path, comments(&text).into_iter().filter(|comment| !is_license(comment)).collect());
+        found(&path, comments(&without_license(&text)).into_iter().filter(|comment| is_text(comment)).collect());
     }
 }
 
