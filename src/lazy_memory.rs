@@ -18,7 +18,7 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 /// # Safety
 /// `address` returns one place of at least `len` bytes, which stays as long as the source, and which may be written to where the
 /// source is not read-only: threads may do all this at once.
-pub(crate) unsafe trait Source: Send + Sync {
+pub(crate) unsafe trait LazyBytes: Send + Sync {
     /// Number of bytes.
     fn len(&self) -> usize;
 
@@ -33,7 +33,7 @@ pub(crate) unsafe trait Source: Send + Sync {
 #[repr(C)]
 struct LazyMemory {
     memory: gst::ffi::GstMemory,
-    source: ManuallyDrop<Arc<dyn Source>>,
+    source: ManuallyDrop<Arc<dyn LazyBytes>>,
 }
 
 mod imp {
@@ -140,7 +140,7 @@ unsafe extern "C" fn share(
 /// `allocator` is a [`LazyAllocator`]; `parent` is null or a memory of it.
 unsafe fn make(
     allocator: *mut gst::ffi::GstAllocator,
-    source: &Arc<dyn Source>,
+    source: &Arc<dyn LazyBytes>,
     parent: *mut gst::ffi::GstMemory,
     offset: usize,
     size: usize,
@@ -160,7 +160,7 @@ unsafe fn make(
 }
 
 /// A buffer that maps to a source's bytes; empty if the source is.
-pub(crate) fn buffer(source: &Arc<dyn Source>) -> gst::Buffer {
+pub(crate) fn buffer(source: &Arc<dyn LazyBytes>) -> gst::Buffer {
     static ALLOCATOR: LazyLock<LazyAllocator> = LazyLock::new(|| {
         let allocator: LazyAllocator = glib::Object::new();
         // Tells the leak tracer that the allocator lives as long as the process.

@@ -129,7 +129,10 @@ fn walk(folder: &Path, found: &mut impl FnMut(&Path, Vec<String>)) {
             _ => continue,
         };
         let text = std::fs::read_to_string(&path).expect("sources are UTF-8");
-        found(&path, comments(&without_license(&text)).into_iter().filter(|comment| is_text(comment)).collect());
+        found(
+            &path,
+            comments(&without_license(&text)).into_iter().filter(|comment| is_text(comment)).collect(),
+        );
     }
 }
 

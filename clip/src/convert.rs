@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use superpixel_output::parts::Parts;
 use superpixel_output::{Folder, Request, clip};
 
-use crate::decode::{Decoding, Passage, Source};
+use crate::decode::{ClipSource, Decoding, Passage};
 use crate::fault::{Failure, Result};
 use crate::properties::Property;
 use crate::recorder::{self, Recorder};
@@ -84,7 +84,7 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let head = add_segmentation(&pipeline, &superpixel)?;
     let labels = add_encoder(&pipeline, &folder.path(clip::LABELS))?;
     recorder::attach(&superpixel, &recorder, &labels, &watch)?;
-    let source = Source::add(&pipeline, input, &head, decoding, passage, &watch)?;
+    let source = ClipSource::add(&pipeline, input, &head, decoding, passage, &watch)?;
     let mut backend = String::new();
     watch::run(pipeline, &watch, stall, session, |message| {
         if backend.is_empty() {

@@ -11,7 +11,7 @@ use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 use superpixel_output::parts::{self, Part, Parts};
 
-use crate::decode::{Decoding, Passage, Source, stream_time};
+use crate::decode::{ClipSource, Decoding, Passage, stream_time};
 use crate::fault::{Failure, Result};
 use crate::session::Session;
 use crate::watch::{self, Watch};
@@ -99,7 +99,7 @@ pub fn find(
     gst::Element::link_many(all)?;
     let frames = Arc::new(Mutex::new(Vec::new()));
     look(&superpixel, &frames, &watch)?;
-    let source = Source::add(&pipeline, input, &head, decoding, Passage::default(), &watch)?;
+    let source = ClipSource::add(&pipeline, input, &head, decoding, Passage::default(), &watch)?;
     watch::run(pipeline, &watch, stall, session, |message| source.on_turn(message))?;
     let frames = std::mem::take(&mut *frames.lock().unwrap());
     if frames.is_empty() {

@@ -45,7 +45,7 @@ pub struct Passage {
 }
 
 /// Source of a run's frames.
-pub struct Source {
+pub struct ClipSource {
     passage: Passage,
     /// The pad that frames come from. It holds this source itself.
     pad: gst::glib::WeakRef<gst::Pad>,
@@ -72,7 +72,7 @@ pub struct Decoding {
     pub upright: bool,
 }
 
-impl Source {
+impl ClipSource {
     /// Puts a source into the pipeline whose frames go to `next`.
     ///
     /// # Errors

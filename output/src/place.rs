@@ -13,14 +13,14 @@ const MOST_LINKS: u32 = 40;
 
 /// A path with all links followed. Its last components need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ResolvedPath {
     /// Absolute, without links and without `..`.
     pub real: PathBuf,
     /// The links on the way, each at its own real path.
     pub links: Vec<PathBuf>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Follows a path.
     ///
     /// # Errors
@@ -29,33 +29,33 @@ impl Place {
     pub fn of(path: &Path) -> Result<Self> {
         let absolute = std::path::absolute(path).map_err(|error| Error::of(path, &error))?;
         let mut waiting = reversed(&absolute);
-        let mut place = Self { real: PathBuf::new(), links: Vec::new() };
+        let mut resolved = Self { real: PathBuf::new(), links: Vec::new() };
         let mut exists = true;
         while let Some(component) = waiting.pop() {
             if component == ".." {
                 if !exists {
                     return Err(Error::Refused(format!("{}: no folder before ..", path.display())));
                 }
-                place.real.pop();
+                resolved.real.pop();
                 continue;
             }
-            let next = place.real.join(&component);
+            let next = resolved.real.join(&component);
             match fs::symlink_metadata(&next) {
                 Ok(found) if found.is_symlink() => {
-                    place.links.push(next.clone());
-                    if place.links.len() > MOST_LINKS as usize {
+                    resolved.links.push(next.clone());
+                    if resolved.links.len() > MOST_LINKS as usize {
                         return Err(Error::Refused(format!("{}: too many links", path.display())));
                     }
                     let target = fs::read_link(&next).map_err(|error| Error::of(&next, &error))?;
                     // `join` forgets all before an absolute target.
                     waiting.extend(reversed(&target));
                 }
-                Ok(_) => place.real = next,
-                Err(error) if is_absence(&error) => (place.real, exists) = (next, false),
+                Ok(_) => resolved.real = next,
+                Err(error) if is_absence(&error) => (resolved.real, exists) = (next, false),
                 Err(error) => return Err(Error::of(&next, &error)),
             }
         }
-        Ok(place)
+        Ok(resolved)
     }
 }
 
@@ -93,7 +93,7 @@ impl Target {
             None => (path, None),
         };
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-        let Place { real, links } = Place::of(above)?;
+        let ResolvedPath { real, links } = ResolvedPath::of(above)?;
         let target = match name {
             Some(name) => Self { parent: real, name, links },
             // `..` and the like: what they stand for has a name of its own.
@@ -139,7 +139,7 @@ pub(crate) fn keep_target_apart(input: &Path, target: &Target) -> Result<()> {
         let (output, input) = (target.path(), input.display());
         Err(Error::Refused(format!("output {} {how} input {input}: name another output", output.display())))
     };
-    let from = Place::of(input)?;
+    let from = ResolvedPath::of(input)?;
     for output in [target.path(), target.partial()] {
         if is_same(&from.real, &output) || from.links.contains(&output) {
             return refuse("is the same as");

@@ -23,13 +23,13 @@ static DEVICES: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
 
 /// Where a Segmenter works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum WorkDevice {
     Cpu,
     /// The device of this number.
     Cuda(i32),
 }
 
-impl Place {
+impl WorkDevice {
     /// From "cpu", "cuda" or "cuda:1", or an object that prints as one of these; nothing from `None`. A device is opened, so that what
     /// is wrong with it is found here.
     pub fn new(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {

@@ -9,7 +9,7 @@ use gstsuperpixel::regions::Regions;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::devices::Place;
+use crate::devices::WorkDevice;
 use crate::engines::AnyEngine;
 use crate::library::Library;
 use crate::parameters::with_enough_superpixels;
@@ -21,7 +21,7 @@ pub struct State {
     pub params: Params,
     pub engine: Option<AnyEngine>,
     /// Where engines are; until the first frame it may be open.
-    pub place: Option<Place>,
+    pub place: Option<WorkDevice>,
     /// Whose the last frame on a device was.
     pub library: Library,
     /// Whether `params` need another engine than the one that is there.
@@ -109,7 +109,10 @@ impl State {
     pub fn on_device(&mut self) -> PyResult<Option<Source<'_>>> {
         self.segmented()?;
         let Self {
-            engine: Some(AnyEngine::Device(engine)), library, place: Some(Place::Cuda(ordinal)), ..
+            engine: Some(AnyEngine::Device(engine)),
+            library,
+            place: Some(WorkDevice::Cuda(ordinal)),
+            ..
         } = self
         else {
             return Ok(None);
@@ -119,8 +122,8 @@ impl State {
 
     /// Settles where a frame on the device of this number is segmented.
     pub fn settle(&mut self, ordinal: i32) -> PyResult<()> {
-        match *self.place.get_or_insert(Place::Cuda(ordinal)) {
-            Place::Cuda(own) if own == ordinal => Ok(()),
+        match *self.place.get_or_insert(WorkDevice::Cuda(ordinal)) {
+            WorkDevice::Cuda(own) if own == ordinal => Ok(()),
             place => Err(PyValueError::new_err(format!(
                 "the frame is on cuda:{ordinal} and this Segmenter on {}; make one with device='cuda:{ordinal}', or copy the \
                  frame there first",

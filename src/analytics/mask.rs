@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use gst::glib;
 
 use crate::image::Geometry;
-use crate::lazy_memory::{self, Source};
+use crate::lazy_memory::{self, LazyBytes};
 use crate::video_map::{Reason, VideoMap, label_shape};
 
 /// Most regions that a mask of 8 bits holds, since 0 means none.
@@ -20,7 +20,7 @@ struct Mask {
 }
 
 // SAFETY: the bytes are made once, as many as `len` says, and stay in their box; nobody may write to them.
-unsafe impl Source for Mask {
+unsafe impl LazyBytes for Mask {
     fn len(&self) -> usize {
         self.geometry.pixels()
     }
@@ -58,7 +58,8 @@ pub(super) fn of(
     if regions > MOST_IN_8_BITS {
         return Ok((labels.clone(), 0));
     }
-    let source: Arc<dyn Source> = Arc::new(Mask { labels: labels.clone(), geometry, bytes: OnceLock::new() });
+    let source: Arc<dyn LazyBytes> =
+        Arc::new(Mask { labels: labels.clone(), geometry, bytes: OnceLock::new() });
     let mut mask = lazy_memory::buffer(&source);
     let (Geometry { width, height }, flags) = (geometry, gst_video::VideoFrameFlags::empty());
     let writable = mask.get_mut().ok_or_else(|| glib::bool_error!("a new buffer is shared"))?;

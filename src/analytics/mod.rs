@@ -35,7 +35,7 @@ pub(crate) fn unavailable() -> Option<&'static str> {
 }
 
 /// Results of a frame that the metadata describes.
-pub(crate) struct Found<'a> {
+pub(crate) struct FrameRegions<'a> {
     /// GRAY16_LE with a video meta.
     pub labels: &'a gst::Buffer,
     pub geometry: Geometry,
@@ -64,7 +64,7 @@ impl Writer {
     pub(crate) fn attach(
         &mut self,
         buffer: &mut gst::BufferRef,
-        found: &Found<'_>,
+        found: &FrameRegions<'_>,
         detail: Detail,
     ) -> Result<bool, glib::BoolError> {
         let is_complete = |described| detail == Detail::Segmentation || described;

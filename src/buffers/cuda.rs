@@ -18,7 +18,7 @@ use crate::cuda::launch::check;
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
 use crate::cuda::queue::Queue;
-use crate::cuda::results::{PARTS, ResultPool, Sources};
+use crate::cuda::results::{PARTS, ResultAddresses, ResultPool};
 use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::cuda::tuning::{SMALL_TILES, TILE};
 use crate::cuda::{Counts, Cuda, DeviceFrame, Results, Traffic};
@@ -392,9 +392,9 @@ impl FrameBuffers {
         self.results.keep(&self.queue.cuda, &sources, counts, outputs)
     }
 
-    /// Sources of the results of the frame that was submitted last.
-    pub(super) fn sources(&self, outputs: Outputs, label_stride: usize) -> Sources {
-        Sources {
+    /// Addresses of the results of the frame that was submitted last.
+    pub(super) fn sources(&self, outputs: Outputs, label_stride: usize) -> ResultAddresses {
+        ResultAddresses {
             parts: [
                 self.labels().address().raw(),
                 self.records.address().raw(),

@@ -352,7 +352,12 @@ impl Staging {
     /// That stream waits for what wrote the frame, and is waited for before any other use of `self` and `to`, their ends
     /// included.
     #[cfg(feature = "gst")]
-    pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut HostFrame, layout: &HostLayout) -> Result<()> {
+    pub(crate) unsafe fn start_download(
+        &self,
+        way: &Cuda,
+        to: &mut HostFrame,
+        layout: &HostLayout,
+    ) -> Result<()> {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
         let Planes { info, addresses, strides, .. } = self.planes;

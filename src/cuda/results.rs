@@ -80,7 +80,7 @@ pub enum Part {
 }
 
 /// Addresses of a frame's results, valid until the next frame overwrites them.
-pub(crate) struct Sources {
+pub(crate) struct ResultAddresses {
     /// Address of each [`Part`].
     pub parts: [u64; PARTS],
     /// Most bytes of each part.
@@ -116,7 +116,7 @@ impl ResultPool {
     pub fn keep(
         &self,
         cuda: &Cuda,
-        sources: &Sources,
+        sources: &ResultAddresses,
         counts: Option<Counts>,
         outputs: Outputs,
     ) -> Result<Results> {
@@ -131,10 +131,11 @@ impl ResultPool {
         // SAFETY: the slot holds `most` bytes of each part, and `lengths` are no more.
         unsafe { slot.copy(cuda, sources, &starts, &lengths)? };
         let crowded = self.0.lent() >= MOST_KEPT;
-        let place = Place { slot: Some(self.0.lend(slot)), host: memory::Array::new(), here: [false; PARTS] };
+        let storage =
+            Storage { slot: Some(self.0.lend(slot)), host: memory::Array::new(), here: [false; PARTS] };
         let label_stride = sources.label_stride;
         let cuda = ManuallyDrop::new(cuda.clone());
-        let kept = Results { place: Mutex::new(place), starts, lengths, label_stride, crowded, cuda };
+        let kept = Results { storage: Mutex::new(storage), starts, lengths, label_stride, crowded, cuda };
         if counts.is_some() {
             kept.make_room()?;
         }
@@ -161,11 +162,11 @@ impl Slot {
     unsafe fn copy(
         &self,
         cuda: &Cuda,
-        sources: &Sources,
+        sources: &ResultAddresses,
         starts: &[usize; PARTS],
         lengths: &[usize; PARTS],
     ) -> Result<()> {
-        let Sources { parts, row, label_stride, rows, .. } = *sources;
+        let ResultAddresses { parts, row, label_stride, rows, .. } = *sources;
         let to = |part: usize| self.memory.address().byte(starts[part]).raw();
         let stream = cuda.stream.cu_stream();
         let (from, here) =
@@ -186,7 +187,7 @@ impl Slot {
 }
 
 /// Location of a frame's results.
-struct Place {
+struct Storage {
     /// `None` once they have been moved to `host`.
     slot: Option<Lent<Slot>>,
     host: memory::Array<u8>,
@@ -196,7 +197,7 @@ struct Place {
 
 /// Results of one frame, on the device until they are read. They may be read from any thread and outlive their engine.
 pub struct Results {
-    place: Mutex<Place>,
+    storage: Mutex<Storage>,
     starts: [usize; PARTS],
     lengths: [usize; PARTS],
     label_stride: usize,
@@ -226,20 +227,20 @@ impl Results {
     /// Host address of a part, valid as long as `self`. The first call waits for the download.
     pub fn address(&self, part: Part) -> Result<*mut u8> {
         let part = part as usize;
-        let mut place = self.place.lock().unwrap();
-        if place.slot.is_none() {
-            return Ok(place.host.as_mut_ptr().wrapping_add(self.starts[part]));
+        let mut storage = self.storage.lock().unwrap();
+        if storage.slot.is_none() {
+            return Ok(storage.host.as_mut_ptr().wrapping_add(self.starts[part]));
         }
-        self.bring(&mut place, part)?;
-        let pinned = place.slot.as_ref().and_then(|slot| slot.pinned.as_ref());
+        self.bring(&mut storage, part)?;
+        let pinned = storage.slot.as_ref().and_then(|slot| slot.pinned.as_ref());
         let pinned = pinned.ok_or_else(|| Error::Cuda { stage: STAGE, reason: "no pinned memory".into() })?;
         Ok(pinned.address(self.starts[part], self.lengths[part]))
     }
 
     /// Waits until a part is in pinned memory.
-    fn bring(&self, place: &mut Place, part: usize) -> Result<()> {
+    fn bring(&self, storage: &mut Storage, part: usize) -> Result<()> {
         let stage = "read results";
-        let Place { slot: Some(slot), here, .. } = place else { return Ok(()) };
+        let Storage { slot: Some(slot), here, .. } = storage else { return Ok(()) };
         if here[part] {
             return Ok(());
         }
@@ -271,15 +272,15 @@ impl Results {
         if !self.crowded {
             return Ok(());
         }
-        let mut place = self.place.lock().unwrap();
+        let mut storage = self.storage.lock().unwrap();
         for part in 0..PARTS {
-            self.bring(&mut place, part)?;
+            self.bring(&mut storage, part)?;
         }
-        if let Some(slot) = place.slot.take()
+        if let Some(slot) = storage.slot.take()
             && let Some(pinned) = &slot.pinned
-            && let Err(error) = memory::append(&mut place.host, "kept results", pinned.bytes())
+            && let Err(error) = memory::append(&mut storage.host, "kept results", pinned.bytes())
         {
-            place.slot = Some(slot);
+            storage.slot = Some(slot);
             return Err(error);
         }
         Ok(())
@@ -290,7 +291,7 @@ impl Drop for Results {
     fn drop(&mut self) {
         let _current = CurrentContext::keep();
         // Dropped before the context that it is in.
-        drop(self.place.get_mut().ok().and_then(|place| place.slot.take()));
+        drop(self.storage.get_mut().ok().and_then(|storage| storage.slot.take()));
         // SAFETY: once, and nothing uses it after.
         unsafe { ManuallyDrop::drop(&mut self.cuda) };
     }

@@ -11,14 +11,14 @@ use crate::plan::Plan;
 use super::cpu::CpuEngine;
 use super::cuda::{CudaBackend, CudaEngine, DeviceContext, Pending};
 use super::settings::Settings;
-use super::task::{Found, Stream, Task};
+use super::task::{FrameResults, Stream, Task};
 
 /// State of a frame after [`ActiveEngine::run`].
 // Moved once or twice a frame; a box would be one more allocation instead.
 #[allow(clippy::large_enum_variant)]
 pub(super) enum Progress {
     /// Finished, with results to attach.
-    Done(Found),
+    Done(FrameResults),
     /// In flight; [`ActiveEngine::finish`] finishes it.
     // Never made in a build without a device.
     #[allow(dead_code)]
@@ -192,7 +192,7 @@ impl ActiveEngine {
         pending: Pending,
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         let engine = engine.and_then(|engine| match engine {
             Self::Cpu(_) => None,
             Self::Cuda(on) => Some(&mut **on),

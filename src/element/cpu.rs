@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::regions::Regions;
 
 use super::frame::{DrawMap, ReadMap};
-use super::task::{Found, Stream, Task, library_error};
+use super::task::{FrameResults, Stream, Task, library_error};
 
 /// The engine for the frames of one plan.
 pub(super) struct CpuEngine {
@@ -68,7 +68,7 @@ impl CpuEngine {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         let Self { engine, kept, scratch } = self;
         let mut run = |labels: &mut Labels<'_>| segment(engine, kept, buffer, &stream.info, labels, task);
         if !task.labels {
@@ -76,7 +76,7 @@ impl CpuEngine {
             memory::resize(scratch, "label map", geometry.pixels(), 0).map_err(library_error)?;
             let labels = Labels::new(geometry, scratch, geometry.width as usize);
             run(&mut labels.map_err(library_error)?)?;
-            return Ok(Found {
+            return Ok(FrameResults {
                 regions: kept.count,
                 labels: None,
                 table: None,
@@ -86,7 +86,7 @@ impl CpuEngine {
             });
         }
         let (labels, ()) = stream.pool.fill(run)?;
-        Ok(Found {
+        Ok(FrameResults {
             regions: kept.count,
             labels: Some(labels),
             table: task.outputs.table.then(|| meta::records(&kept.table)),

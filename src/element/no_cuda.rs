@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::video_map::Reason;
 
-use super::task::{Found, Stream, Task};
+use super::task::{FrameResults, Stream, Task};
 
 const REASON: &str = "not in this build; build with the cargo feature `cuda` or use the cpu backend";
 
@@ -136,7 +136,7 @@ impl Pending {
         _: &mut gst::Buffer,
         _: &gst_video::VideoInfo,
         _: Option<&mut CudaEngine>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         match self {}
     }
 }

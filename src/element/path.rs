@@ -17,7 +17,7 @@ use super::heap;
 use super::imp::Superpixel;
 use super::log::CAT;
 use super::settings::{Settings, cpu_only};
-use super::task::{Found, Made, Stream, Task, library_error};
+use super::task::{FrameResults, Made, Stream, Task, library_error};
 use crate::analytics;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
@@ -384,7 +384,7 @@ impl Superpixel {
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
-        found: Found,
+        found: FrameResults,
         made: Made,
     ) -> Result<(), gst::ErrorMessage> {
         let Made { algo, geometry, regions: wanted, analytics, began } = made;
@@ -394,9 +394,9 @@ impl Superpixel {
                 gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
             };
             let described =
-                analytics::Found { labels: &labels, geometry, regions, table: found.table.as_ref() };
+                analytics::FrameRegions { labels: &labels, geometry, regions, table: found.table.as_ref() };
             self.describe(state, buffer, &described, analytics).map_err(refuse)?;
-            let Found { table, motion, neighbors, hierarchy, .. } = found;
+            let FrameResults { table, motion, neighbors, hierarchy, .. } = found;
             let attachment =
                 meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy };
             meta::attach(buffer, attachment).map_err(refuse)?;
@@ -431,7 +431,7 @@ impl Superpixel {
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
-        found: &analytics::Found<'_>,
+        found: &analytics::FrameRegions<'_>,
         detail: Option<analytics::Detail>,
     ) -> Result<(), glib::BoolError> {
         let Some(detail) = detail else { return Ok(()) };

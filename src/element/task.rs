@@ -50,7 +50,7 @@ pub(super) struct Stream {
 }
 
 /// Results of a frame.
-pub(super) struct Found {
+pub(super) struct FrameResults {
     pub regions: u32,
     /// GRAY16_LE with a video meta. This and the buffers below are `None` unless they were asked for.
     pub labels: Option<gst::Buffer>,

@@ -91,7 +91,7 @@ impl Ingest {
     }
 
     /// Computes the features of a row.
-    fn take_row(&self, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
+    fn convert_row(&self, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
         ingest_row(self, frame, y, out);
         if let Some(Mask { bytes, stride }) = frame.mask() {
             for (feature, _) in out.iter_mut().zip(&bytes[y * stride..]).filter(|(_, m)| **m == 0) {
@@ -209,10 +209,10 @@ impl backend::Ingest<Cpu> for Ingest {
             let bands = features.par_chunks_mut(side * width).zip(thumbnail.rows(height)).enumerate();
             bands.with_min_len(ROWS.div_ceil(side)).for_each(|(i, (features, squares))| {
                 for (y, out) in (i * side..).zip(features.chunks_mut(width)) {
-                    self.take_row(frame, y, out);
+                    self.convert_row(frame, y, out);
                 }
                 if let Some(squares) = squares {
-                    squares.take(features, width);
+                    squares.average(features, width);
                 }
             });
         });

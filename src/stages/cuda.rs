@@ -187,14 +187,14 @@ impl Backend for Cuda {
         }
         let _access = frame.access(&buffers.queue.cuda, Kind::Read)?;
         if let Some(state) = &mut buffers.temporal {
-            state.turn();
+            state.swap();
         }
         let replayed = buffers.replay(frame, outputs, stages);
         if let Some(state) = &mut buffers.temporal {
             match replayed {
                 Ok(()) => state.finalize(),
                 // A frame that failed leaves the last one's state as it was.
-                Err(_) => state.turn(),
+                Err(_) => state.swap(),
             }
         }
         replayed

@@ -61,7 +61,7 @@ impl Temporal {
 
 impl Temporal {
     /// Launches the stage `temporal/identify`.
-    fn put_identify(&self, buffers: &FrameBuffers) -> Result<()> {
+    fn launch_identify(&self, buffers: &FrameBuffers) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
         let (all, grid, shape) = (state.addresses(buffers.first_labels.address()), state.grid, state.args);
         let (components, labels) = (buffers.components(), buffers.component_labels.address());
@@ -139,8 +139,8 @@ impl backend::Temporal<Cuda> for Temporal {
     fn identify(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
         match &buffers.temporal {
             // Merging starts from identities, and refining changes components, so both have to wait for this stage.
-            Some(state) if state.changes_later() => self.put_identify(buffers),
-            Some(_) => buffers.fork(|buffers| self.put_identify(buffers)),
+            Some(state) if state.changes_later() => self.launch_identify(buffers),
+            Some(_) => buffers.fork(|buffers| self.launch_identify(buffers)),
             None => Ok(()),
         }
     }

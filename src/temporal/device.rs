@@ -3,7 +3,7 @@
 //! kernels/identity.cu.
 //!
 //! Planes and tables come in pairs, one for this frame and one for the last, which swap with every frame: see
-//! [`State::turn`].
+//! [`State::swap`].
 
 use std::mem::offset_of;
 
@@ -69,7 +69,7 @@ pub(crate) struct State {
     /// True if this frame, once it has begun, is a warm start; before, if the next one is.
     pub(super) warm: bool,
     /// Index of this frame's plane or table in each pair.
-    turn: usize,
+    current: usize,
     find_largest: Kernel,
     matching: Kernel,
     match_blocks: u32,
@@ -151,7 +151,7 @@ impl State {
             },
             cells: cells as u32,
             warm: false,
-            turn: 0,
+            current: 0,
             find_largest: cuda.device.kernel(&IDENTITY, "temporal_largest", "temporal/identify")?,
             matching,
             match_blocks: MATCH_BLOCKS.clamp(1, resident.max(1)),
@@ -204,8 +204,8 @@ impl State {
     }
 
     /// Swaps all pairs: this frame's state becomes the last one's.
-    pub fn turn(&mut self) {
-        self.turn ^= 1;
+    pub fn swap(&mut self) {
+        self.current ^= 1;
     }
 
     /// Completes a frame, from which the next one warm starts.
@@ -220,18 +220,18 @@ impl State {
 
     /// The two values that select a frame's graph: true for a warm start, and the index in pairs.
     pub fn phase(&self) -> (bool, usize) {
-        (self.warm, self.turn)
+        (self.warm, self.current)
     }
 
     /// This frame's packed colors.
     pub fn features(&self) -> &Memory<u32> {
-        &self.features[self.turn]
+        &self.features[self.current]
     }
 
     /// Track id, age and velocity of this frame's regions.
     pub fn tracks(&self) -> Address<Track> {
         let merged = self.merged.as_ref().map(|merged| &merged.tracks);
-        merged.unwrap_or(&self.tracks)[self.turn].address()
+        merged.unwrap_or(&self.tracks)[self.current].address()
     }
 
     pub fn args(&self) -> TemporalArgs {
@@ -240,7 +240,7 @@ impl State {
 
     /// Addresses for this frame's kernels. `first_labels` is the first label plane.
     pub fn addresses(&self, first_labels: Address<u16>) -> Temporal {
-        let (now, last) = (self.turn, self.turn ^ 1);
+        let (now, last) = (self.current, self.current ^ 1);
         Temporal {
             state: self.state.address().cast(),
             slots_last: self.slots[last].address(),
@@ -277,7 +277,7 @@ impl State {
 
     /// The second label plane, if this frame writes that one.
     pub fn labels(&self) -> Option<&Memory<u16>> {
-        self.labels.as_ref().filter(|_| self.turn == 1)
+        self.labels.as_ref().filter(|_| self.current == 1)
     }
 
     /// The plane that keeps labels from before merging and refining for the next frame, which is its only reader.
@@ -287,7 +287,7 @@ impl State {
 
     /// The last frame's labels, before merging and refining.
     fn last_labels(&self, first_labels: Address<u16>) -> Address<u16> {
-        let second = self.labels.as_ref().filter(|_| self.turn == 0);
+        let second = self.labels.as_ref().filter(|_| self.current == 0);
         self.early_labels().or(second).map_or(first_labels, Memory::address)
     }
 
@@ -295,7 +295,7 @@ impl State {
     /// Null where regions are not merged.
     pub fn predecessors(&self) -> [Address<u32>; 2] {
         match &self.merged {
-            Some(merged) => [self.from.address(), merged.numbers[self.turn ^ 1].address()],
+            Some(merged) => [self.from.address(), merged.numbers[self.current ^ 1].address()],
             None => [Address::NULL; 2],
         }
     }
@@ -310,7 +310,7 @@ impl State {
         forest: Forest,
     ) -> Result<()> {
         let Some(merged) = &self.merged else { return Ok(()) };
-        let (now, last) = (self.turn, self.turn ^ 1);
+        let (now, last) = (self.current, self.current ^ 1);
         let names = MergedArgs {
             numbers_last: merged.numbers[last].address(),
             numbers: merged.numbers[now].address(),

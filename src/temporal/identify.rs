@@ -78,7 +78,7 @@ impl State {
             });
             tracks.iter().filter_map(|track| track.from).for_each(|region| used[region as usize] = true);
         }
-        self.take_samples(cpu, features, labels)?;
+        self.measure_samples(cpu, features, labels)?;
         let Naming { last, used, overlaps, .. } = &mut self.naming;
         overlaps.unite(&mut self.tracks, last, used)?;
         number_new(&mut self.tracks, &mut self.next_id);
@@ -100,7 +100,7 @@ impl State {
                     });
                 }
             });
-            self.plant()?;
+            self.fill_slots()?;
             if self.warm && self.plan.in_regions {
                 self.find_origins(features);
             }
@@ -118,7 +118,7 @@ impl State {
 
     /// Measures the samples of regions without a cluster, and the overlaps of regions without an identity with earlier
     /// ones whose identity is free.
-    fn take_samples(&mut self, cpu: &Cpu, features: &[u32], labels: &Labels<'_>) -> Result<()> {
+    fn measure_samples(&mut self, cpu: &Cpu, features: &[u32], labels: &Labels<'_>) -> Result<()> {
         let Self { naming: Naming { owners, overlaps, unowned, kinds, sums, .. }, tracks, .. } = self;
         overlaps.clear();
         unowned.clear();
@@ -145,7 +145,10 @@ impl State {
             bands.par_iter_mut().enumerate().try_for_each(|(i, pairs)| {
                 pairs.clear();
                 let rows = i * BAND..height.min((i + 1) * BAND);
-                state.grid.samples(&rows).try_for_each(|y| state.take_row(y, features, labels, pairs, alone))
+                state
+                    .grid
+                    .samples(&rows)
+                    .try_for_each(|y| state.measure_row(y, features, labels, pairs, alone))
             })
         });
         self.naming.bands = bands;
@@ -155,7 +158,7 @@ impl State {
     }
 
     /// Measures the samples of one row.
-    fn take_row(
+    fn measure_row(
         &self,
         y: usize,
         features: &[u32],
@@ -216,7 +219,7 @@ impl State {
     }
 
     /// Assigns regions without a cluster to nearby slots without a region.
-    fn plant(&mut self) -> Result<()> {
+    fn fill_slots(&mut self) -> Result<()> {
         let Self { grid, slots, tracks, naming, .. } = self;
         let Naming { sums, claims, wanted, unowned, .. } = naming;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);

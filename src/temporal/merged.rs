@@ -29,7 +29,7 @@ pub(crate) struct Merged {
 }
 
 /// A superpixel with its merged label and its pixels.
-pub(crate) struct Part {
+pub(crate) struct MergedSuperpixel {
     pub label: u16,
     pub size: u32,
 }
@@ -58,7 +58,7 @@ impl Merged {
     pub fn name(
         &mut self,
         superpixels: &[Track],
-        parts: impl Iterator<Item = Part> + Clone,
+        parts: impl Iterator<Item = MergedSuperpixel> + Clone,
         count: usize,
     ) -> Result<()> {
         std::mem::swap(&mut self.tracks, &mut self.last);

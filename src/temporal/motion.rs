@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::predict::feature_difference;
-use super::samples::{Lattice, Region, Sum, list_homes, place_of};
+use super::samples::{Lattice, Region, Sum, list_slots, position_of};
 use super::state::{NONE, Samples, Slot, State};
 use super::{POSITION_UNIT, Plan, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, track_points, track_step, whole_px};
 use crate::color::unpack;
@@ -24,13 +24,13 @@ impl State {
             return Ok(());
         }
         let nx = grid.nx as usize;
-        list_homes(&mut scratch.homes, slots, nx, tracks.len())?;
+        list_slots(&mut scratch.slot_cells, slots, nx, tracks.len())?;
         let (step, most) = (track_step(grid), track_points(grid, grid.geometry));
         let lattice = Lattice {
             grid,
             step,
             most,
-            homes: &scratch.homes,
+            slot_cells: &scratch.slot_cells,
             labels,
             last,
             now: features,
@@ -85,8 +85,8 @@ impl Tracking<'_> {
     fn difference_at_borders(&self, samples: &Region<'_>, [dx, dy]: [i32; 2]) -> u32 {
         let (width, height) =
             (self.lattice.grid.geometry.width as i32, self.lattice.grid.geometry.height as i32);
-        let differences = samples.places.iter().zip(samples.features).map(|(&place, &last)| {
-            let [x, y] = place_of(place);
+        let differences = samples.positions.iter().zip(samples.features).map(|(&position, &last)| {
+            let [x, y] = position_of(position);
             let to = (y + dy).clamp(0, height - 1) * width + (x + dx).clamp(0, width - 1);
             feature_difference(self.lattice.now[to as usize], last)
         });

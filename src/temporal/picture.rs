@@ -50,16 +50,16 @@ pub(crate) struct Row<'a> {
 
 impl Row<'_> {
     /// Averages the pixels of the row, `width` features wide.
-    pub fn take(self, features: &[u32], width: usize) {
+    pub fn average(self, features: &[u32], width: usize) {
         if self.masked {
-            self.take_inside(features, width);
+            self.average_inside(features, width);
         } else {
             means(self.means, features, width, self.side);
         }
     }
 
     /// Averages the pixels inside of a mask.
-    fn take_inside(self, features: &[u32], width: usize) {
+    fn average_inside(self, features: &[u32], width: usize) {
         for (u, mean) in self.means.iter_mut().enumerate() {
             let square = features.chunks(width).flat_map(|row| &row[u * self.side..][..self.side]);
             let inside = square.filter(|feature| **feature != OUTSIDE);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::state::{NONE, SLOTS, Scratch, Slot, Source, State};
+use super::state::{ClusterSource, NONE, SLOTS, Scratch, Slot, State};
 use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
 use crate::algo::grid::Grid;
 use crate::cpu::{Cpu, atomic, memory};
@@ -53,7 +53,7 @@ impl State {
             for round in 1..=CLAIM_ROUNDS {
                 self.claim_free_cells(round, alone);
             }
-            self.take_cells();
+            self.settle_claims();
         });
         Ok(())
     }
@@ -129,12 +129,12 @@ impl State {
 
     /// Gives every cell to the claim of its first round, with the data that the algorithm and predictions need, and
     /// clears all claims.
-    fn take_cells(&mut self) {
+    fn settle_claims(&mut self) {
         let Self { grid, slots, sources, moves, regions, shift, scratch, .. } = self;
         let cell = |claims: &mut [AtomicU64; 1 + CLAIM_ROUNDS]| {
             let winner =
                 std::mem::take(claims).map(AtomicU64::into_inner).into_iter().find(|&claim| claim != 0);
-            let source = winner.map(claimant).map(|h| Source {
+            let source = winner.map(claimant).map(|h| ClusterSource {
                 slot: h,
                 shift: [0, 1].map(|i| shift[i] + slots[h].velocity[i]),
                 reseeded: slots[h].reseeded.map(|color| (color, slots[h].position)),

@@ -17,7 +17,7 @@ use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
 /// Rows of slots that are collected at a time. A new row reuses the memory of the third above it.
-const RINGS: usize = 3;
+const SLOT_ROWS: usize = 3;
 /// Bits that name a row or a column of samples: the 3x3 cells have at most 37.
 const SIDE_BITS: u32 = 6;
 const SIDE: u32 = (1 << SIDE_BITS) - 1;
@@ -57,11 +57,16 @@ impl Sum {
 
 /// Lists the slot of each of the last frame's regions: column in the lower and row in the upper half, each plus one.
 /// Regions without a slot get a position far from all.
-pub(super) fn list_homes(homes: &mut Array<u32>, slots: &[Slot], nx: usize, regions: usize) -> Result<()> {
-    memory::refill(homes, SLOTS, regions, u32::MAX)?;
+pub(super) fn list_slots(
+    slot_cells: &mut Array<u32>,
+    slots: &[Slot],
+    nx: usize,
+    regions: usize,
+) -> Result<()> {
+    memory::refill(slot_cells, SLOTS, regions, u32::MAX)?;
     for (gy, row) in slots.chunks(nx).enumerate() {
         for (gx, slot) in row.iter().enumerate().filter(|(_, slot)| slot.region != NONE) {
-            homes[slot.region as usize] = ((gy + 1) << 16 | (gx + 1)) as u32;
+            slot_cells[slot.region as usize] = ((gy + 1) << 16 | (gx + 1)) as u32;
         }
     }
     Ok(())
@@ -73,8 +78,8 @@ pub(super) struct Lattice<'a> {
     /// Distance of samples, and most samples of a region.
     pub step: usize,
     pub most: usize,
-    /// See [`list_homes`].
-    pub homes: &'a [u32],
+    /// See [`list_slots`].
+    pub slot_cells: &'a [u32],
     /// The last frame's labels and features.
     pub labels: &'a [u16],
     pub last: &'a [u32],
@@ -140,7 +145,7 @@ fn spaced_at_end(row: &[u32], x: i32, step: usize) -> [u32; LANES] {
 /// Samples of a region, in raster order.
 pub(super) struct Region<'a> {
     /// Row in the upper half, and column.
-    pub places: &'a [u32],
+    pub positions: &'a [u32],
     pub at: &'a [i32],
     /// The last frame's features there, and their channels.
     pub features: &'a [u32],
@@ -168,8 +173,8 @@ impl Samples {
     /// Allocates memory, and discards collected rows.
     pub fn begin(&mut self, lattice: &Lattice<'_>) -> Result<()> {
         let (nx, most, columns) = (lattice.grid.nx as usize, lattice.most, lattice.columns());
-        memory::refill(&mut self.sums, SAMPLES, RINGS * nx, 0)?;
-        memory::lengthen(&mut self.codes, SAMPLES, RINGS * nx * most)?;
+        memory::refill(&mut self.sums, SAMPLES, SLOT_ROWS * nx, 0)?;
+        memory::lengthen(&mut self.codes, SAMPLES, SLOT_ROWS * nx * most)?;
         memory::lengthen(&mut self.row, SAMPLES, columns)?;
         self.cells.clear();
         memory::reserve(&mut self.cells, SAMPLES, columns)?;
@@ -178,7 +183,7 @@ impl Samples {
             let samples = columns.end.div_ceil(lattice.step) - columns.start.div_ceil(lattice.step);
             self.cells.extend(std::iter::repeat_n(gx as u16, samples));
         }
-        for all in [&mut self.places, &mut self.features].into_iter().chain(&mut self.channels) {
+        for all in [&mut self.positions, &mut self.features].into_iter().chain(&mut self.channels) {
             memory::lengthen(all, SAMPLES, most)?;
         }
         memory::lengthen(&mut self.at, SAMPLES, most)
@@ -189,7 +194,7 @@ impl Samples {
     pub fn sweep(&mut self, lattice: &Lattice<'_>, gy: usize) {
         let nx = lattice.grid.nx as usize;
         // The row of slots that begins reuses the memory of a finished one.
-        self.sums[ring(gy + 1) * nx..][..nx].fill(0);
+        self.sums[slot_row(gy + 1) * nx..][..nx].fill(0);
         let rows = lattice.grid.rows(gy);
         for y in (rows.start.next_multiple_of(lattice.step)..rows.end).step_by(lattice.step) {
             self.sweep_row(lattice, gy, y);
@@ -203,17 +208,17 @@ impl Samples {
         let row = &mut row[..cells.len()];
         lattice.compare(y, row);
         // Slots of the row of cells above, of this one and below.
-        let rings = [gy + RINGS - 1, gy, gy + 1].map(|gy| ring(gy) * nx);
+        let rows_of_slots = [gy + SLOT_ROWS - 1, gy, gy + 1].map(|gy| slot_row(gy) * nx);
         let labels = &lattice.labels[y * lattice.width()..][..lattice.width()];
         let code = ((y / step) as u32 & SIDE) << SIDE_BITS;
         for (i, (&own, &cell)) in row.iter().zip(&**cells).enumerate() {
-            let Some(&home) = lattice.homes.get(usize::from(labels[i * step])) else { continue };
-            let from_here = home.wrapping_sub((gy << 16) as u32 | u32::from(cell));
+            let Some(&slot_cell) = lattice.slot_cells.get(usize::from(labels[i * step])) else { continue };
+            let from_here = slot_cell.wrapping_sub((gy << 16) as u32 | u32::from(cell));
             let [across, down] = [from_here & 0xffff, from_here >> 16];
             if across > 2 || down > 2 {
                 continue;
             }
-            let slot = rings[down as usize] + usize::from(cell) + across as usize - 1;
+            let slot = rows_of_slots[down as usize] + usize::from(cell) + across as usize - 1;
             codes[slot * most + Sum(sums[slot]).count()] = (code | (i as u32 & SIDE)) as u16;
             sums[slot] += own;
         }
@@ -222,27 +227,28 @@ impl Samples {
     /// Sums over the samples of a slot's region. Complete once the row of cells below the slot's is swept.
     #[inline(always)]
     pub fn sum(&self, lattice: &Lattice<'_>, (gx, gy): (usize, usize)) -> Sum {
-        Sum(self.sums[ring(gy) * lattice.grid.nx as usize + gx])
+        Sum(self.sums[slot_row(gy) * lattice.grid.nx as usize + gx])
     }
 
     /// The samples of a slot's region.
     #[inline(always)]
     pub fn region(&mut self, lattice: &Lattice<'_>, (gx, gy): (usize, usize)) -> Region<'_> {
-        let (count, slot) = (self.sum(lattice, (gx, gy)).count(), ring(gy) * lattice.grid.nx as usize + gx);
+        let (count, slot) =
+            (self.sum(lattice, (gx, gy)).count(), slot_row(gy) * lattice.grid.nx as usize + gx);
         let (grid, step, width) = (lattice.grid, lattice.step as u32, lattice.width() as i32);
-        let Self { codes, places, at, features, channels, .. } = self;
+        let Self { codes, positions, at, features, channels, .. } = self;
         let codes = &codes[slot * lattice.most..][..count];
-        let (places, at, features) = (&mut places[..count], &mut at[..count], &mut features[..count]);
+        let (positions, at, features) = (&mut positions[..count], &mut at[..count], &mut features[..count]);
         // First column and row of the 3x3 cells. Codes hold the low bits of a position, which are unique within these
         // cells.
         let first_column = (grid.columns(gx.saturating_sub(1)).start as u32).div_ceil(step);
         let first_row = (grid.rows(gy.saturating_sub(1)).start as u32).div_ceil(step);
         let mut columns = NOWHERE;
-        for ((&code, place), at) in codes.iter().zip(&mut *places).zip(&mut *at) {
+        for ((&code, position), at) in codes.iter().zip(&mut *positions).zip(&mut *at) {
             let code = u32::from(code);
             let x = (first_column + (code.wrapping_sub(first_column) & SIDE)) * step;
             let y = (first_row + ((code >> SIDE_BITS).wrapping_sub(first_row) & SIDE)) * step;
-            (*place, *at) = (y << 16 | x, y as i32 * width + x as i32);
+            (*position, *at) = (y << 16 | x, y as i32 * width + x as i32);
             columns = [columns[0].min(x as i32), columns[1].max(x as i32)];
         }
         for (feature, &at) in features.iter_mut().zip(&*at) {
@@ -252,20 +258,21 @@ impl Samples {
         for (((&feature, a), b), c) in features.iter().zip(&mut *a).zip(&mut *b).zip(&mut *c) {
             [*a, *b, *c] = unpack(feature);
         }
-        let ends = places.first().zip(places.last());
-        let rows = ends.map_or(NOWHERE, |(&first, &last)| [first, last].map(|place| place_of(place)[1]));
-        Region { places, at, features, channels: [a, b, c], columns, rows }
+        let ends = positions.first().zip(positions.last());
+        let rows =
+            ends.map_or(NOWHERE, |(&first, &last)| [first, last].map(|position| position_of(position)[1]));
+        Region { positions, at, features, channels: [a, b, c], columns, rows }
     }
 }
 
 /// Index of a row of slots among those that are collected.
 #[inline(always)]
-fn ring(gy: usize) -> usize {
-    gy % RINGS
+fn slot_row(gy: usize) -> usize {
+    gy % SLOT_ROWS
 }
 
 /// Column and row of a sample.
 #[inline(always)]
-pub(super) fn place_of(place: u32) -> [i32; 2] {
-    [(place & 0xffff) as i32, (place >> 16) as i32]
+pub(super) fn position_of(position: u32) -> [i32; 2] {
+    [(position & 0xffff) as i32, (position >> 16) as i32]
 }

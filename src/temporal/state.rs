@@ -48,7 +48,7 @@ const EMPTY: Slot = Slot { position: [0; 2], velocity: [0; 2], id: 0, size: 0, r
 
 /// Origin of a cell's cluster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source {
+pub(crate) struct ClusterSource {
     /// Slot in the last frame.
     pub slot: usize,
     /// Its motion in 1/16 px.
@@ -100,7 +100,7 @@ pub(super) struct Samples {
     pub row: Array<u64>,
     pub cells: Array<u16>,
     /// Positions of the current region's samples: row in the upper half, and column.
-    pub places: Array<u32>,
+    pub positions: Array<u32>,
     /// Index of its pixels, and the last frame's features there, also unpacked by channel so that trying a shift does
     /// not unpack them again.
     pub at: Array<i32>,
@@ -114,7 +114,7 @@ pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
     pub differences: Array<u64>,
     /// Slot of each of the last frame's regions.
-    pub homes: Array<u32>,
+    pub slot_cells: Array<u32>,
     /// Samples of regions, for each task over the slots.
     pub samples: Vec<Samples>,
     /// Largest claim on each cell in each round; 0 if there is none, as between frames.
@@ -141,7 +141,7 @@ pub(crate) struct State {
     /// Slots of the last frame, while this one's are made.
     last_slots: Array<Slot>,
     /// Origin of each cell's cluster in this frame.
-    pub(super) sources: Array<Option<Source>>,
+    pub(super) sources: Array<Option<ClusterSource>>,
     /// Motion of each cell in whole px.
     pub(super) moves: Array<[i32; 2]>,
     /// Region of the last frame whose cluster each cell has now, or `NO_LABEL`.
@@ -257,7 +257,7 @@ impl State {
     }
 
     /// Origin of each cell's cluster; `None` seeds it. Valid during a warm start.
-    pub fn sources(&self) -> &[Option<Source>] {
+    pub fn sources(&self) -> &[Option<ClusterSource>] {
         &self.sources
     }
 
@@ -275,7 +275,7 @@ impl State {
         let Self { slots, last_slots: last, sources, warm, .. } = self;
         slots.clear();
         slots.extend(positions.zip(sources).map(|(position, source)| {
-            let Some(Source { slot, .. }) = source.filter(|_| *warm) else {
+            let Some(ClusterSource { slot, .. }) = source.filter(|_| *warm) else {
                 return Slot { position, ..EMPTY };
             };
             Slot { position, reseeded: None, ..last[slot] }

@@ -37,7 +37,7 @@ pub(crate) struct Kernels {
 }
 
 /// Sums and clusters of a frame in temporal mode; each frame and round swaps their roles.
-pub(crate) struct Turns<S, C> {
+pub(crate) struct RoundMemory<S, C> {
     /// Three sets of sums and two of clusters, which rounds take in turn.
     pub sums: [Address<S>; 3],
     pub clusters: [Address<C>; 2],
@@ -153,12 +153,12 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         self.grid.sample_width * self.grid.sample_height
     }
 
-    /// Moves the final clusters of another plan here, and returns the last frame's, at index `turn`, for the caller to
+    /// Moves the final clusters of another plan here, and returns the last frame's, at index `current`, for the caller to
     /// translate. `None` without temporal mode.
-    pub fn take_carried(&mut self, last: &mut Self, turn: usize) -> Option<&mut Memory<C>> {
+    pub fn take_carried(&mut self, last: &mut Self, current: usize) -> Option<&mut Memory<C>> {
         let (next, last) = (self.follow.as_mut()?, last.follow.take()?);
         next.carried = last.carried;
-        Some(&mut next.carried[turn])
+        Some(&mut next.carried[current])
     }
 
     fn sample_tiles(&self) -> (u32, u32) {
@@ -171,7 +171,7 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         &self,
         buffers: &FrameBuffers,
         tables: &Tables<'_>,
-        own: impl FnOnce(Turns<S, C>) -> T,
+        own: impl FnOnce(RoundMemory<S, C>) -> T,
     ) -> Result<()> {
         let sums = [0, 1, 2].map(|i: usize| buffers.sums[i].address().cast::<S>());
         let clusters = [self.clusters[0].address(), self.clusters[1].address()];
@@ -179,9 +179,9 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
             self.assign_rounds(buffers, tables, sums, clusters)?;
             return self.label_alone(buffers, tables, sums, clusters);
         };
-        let turn = state.phase().1;
-        let [carried, carried_last] = [turn, turn ^ 1].map(|turn| follow.carried[turn].address());
-        let own = own(Turns { sums, clusters, carried_last, carried });
+        let current = state.phase().1;
+        let [carried, carried_last] = [current, current ^ 1].map(|i| follow.carried[i].address());
+        let own = own(RoundMemory { sums, clusters, carried_last, carried });
         if state.is_warm() {
             self.follow_rounds(buffers, tables, follow, state, &own)?;
         } else {
@@ -202,11 +202,12 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         for round in 0..self.rounds as usize {
             // Three sets rotate: the round reads the last round's, adds to the one cleared before, and clears the
             // third.
-            let turns = [sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]];
+            let in_out_cleared = [sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]];
             let before_and_after = [clusters[(round + 1) % 2], clusters[round % 2]];
             let seeds = u32::from(round == 0);
             let list = List::new().with(&features).with(&samples).with_all(tables.rounds);
-            let mut list = list.with_all(&turns).with_all(&before_and_after).with(&seeds).with(&self.args);
+            let mut list =
+                list.with_all(&in_out_cleared).with_all(&before_and_after).with(&seeds).with(&self.args);
             // SAFETY: the parameters of the method's `assign`, whose tables the method names in their order. `FrameBuffers::new` and `new`
             // have made planes, sums and clusters for one plan: an entry a pixel or a cell; `FrameBuffers` waits before they go.
             unsafe { buffers.queue.launch(&self.assign, self.sample_tiles(), ROUND_THREADS, list.items())? };

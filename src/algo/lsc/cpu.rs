@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::image::LabelBand;
 use crate::plan;
 use crate::temporal::predict::NO_CANDIDATE;
-use crate::temporal::state::{Source, State};
+use crate::temporal::state::{ClusterSource, State};
 use crate::temporal::{Inertia, whole_px};
 
 /// LSC's stages on the CPU.
@@ -201,7 +201,13 @@ impl Plan {
     }
 
     /// Starts a cell's cluster with one of the last frame, moved by `shift`.
-    fn carry(&self, grid: &Grid, last: &[Sums], Source { slot, shift, reseeded }: &Source, sums: &mut Sums) {
+    fn carry(
+        &self,
+        grid: &Grid,
+        last: &[Sums],
+        ClusterSource { slot, shift, reseeded }: &ClusterSource,
+        sums: &mut Sums,
+    ) {
         match reseeded {
             None => *sums = last[*slot],
             Some(([l, a, b], position)) => {

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
-use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
+use crate::algo::clustering::cuda::{Clustering, Kernels, RoundMemory, Tables};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
@@ -153,8 +153,8 @@ impl Segmenter<Cuda> for Lsc {
             rounds: &[self.color.address().cast(), px, py, mean],
             follow_label: &[floats, px, py, mean],
         };
-        self.clustering.segment(buffers, &tables, |turns| {
-            let Turns { sums, clusters: state, carried_last, carried } = turns;
+        self.clustering.segment(buffers, &tables, |memory| {
+            let RoundMemory { sums, clusters: state, carried_last, carried } = memory;
             LscTemporal { sums, state, carried_last, carried, turn, square, unused: 0 }
         })
     }

@@ -24,7 +24,7 @@ use crate::image::LabelBand;
 use crate::plan;
 use crate::temporal::Inertia;
 use crate::temporal::predict::NO_CANDIDATE;
-use crate::temporal::state::{Source, State};
+use crate::temporal::state::{ClusterSource, State};
 
 /// SLIC's stages on the CPU.
 pub(crate) type Slic = Clustering<Centers>;
@@ -204,7 +204,7 @@ impl Plan {
     }
 
     /// Center of a cluster of the last frame, moved by `shift`.
-    fn carry(&self, last: &[Center], Source { slot, shift, reseeded }: &Source) -> Center {
+    fn carry(&self, last: &[Center], ClusterSource { slot, shift, reseeded }: &ClusterSource) -> Center {
         let mut center = match reseeded {
             Some((color, position)) => self.center(*color, position.map(|v| self.rescale(v, true))),
             None => Center { spread: self.first_spread(), ..last[*slot] },

@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
+use crate::algo::clustering::cuda::{Clustering, Kernels, RoundMemory, Tables};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
@@ -94,8 +94,8 @@ impl Segmenter<Cuda> for Slic {
         let tables = [self.px.address().cast(), self.py.address().cast()];
         let tables = Tables { rounds: &tables, follow_label: &tables };
         let scale = self.plan.position_scale;
-        self.clustering.segment(buffers, &tables, |turns| {
-            let Turns { sums, clusters: centers, carried_last, carried } = turns;
+        self.clustering.segment(buffers, &tables, |memory| {
+            let RoundMemory { sums, clusters: centers, carried_last, carried } = memory;
             SlicTemporal { sums, centers, carried_last, carried, scale }
         })
     }

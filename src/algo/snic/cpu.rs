@@ -119,14 +119,14 @@ impl Snic {
             }
         }
         if *masked {
-            take_rest(grid, features, labels);
+            assign_rest(grid, features, labels);
         }
         Ok(())
     }
 }
 
 /// Assigns pixels inside of a mask that no seed has reached to the clusters of their cells.
-fn take_rest(grid: &Grid, features: &[u32], labels: &mut Labels<'_>) {
+fn assign_rest(grid: &Grid, features: &[u32], labels: &mut Labels<'_>) {
     let width = grid.geometry.width as usize;
     for gy in 0..grid.ny as usize {
         for y in grid.rows(gy) {

@@ -26,7 +26,7 @@ use super::results;
 use super::settings::DeviceSettings;
 use crate::element::frame::{ReadMap, shapes};
 use crate::element::log::CAT;
-use crate::element::task::{Found, Stream, Task, library_error};
+use crate::element::task::{FrameResults, Stream, Task, library_error};
 
 /// Most lanes that frames in flight are spread over; each takes about 90 bytes of scratch memory per pixel.
 const MOST_LANES: usize = 4;
@@ -143,7 +143,7 @@ impl Pending {
     /// Waits until the device no longer uses the frame or its memory on the host. Ignores errors, which the next call
     /// returns again.
     pub(in crate::element) fn wait(&self) {
-        let _ = self.0.with(|frame| frame.place.wait());
+        let _ = self.0.with(|frame| frame.memory.wait());
     }
 
     /// Waits for the frame. A drawn frame of the host replaces the buffer. `engine` gets the frame's memory back, if
@@ -153,7 +153,7 @@ impl Pending {
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
         engine: Option<&mut CudaEngine>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         self.0.end(|frame| frame.finish(buffer, info, engine.map(|engine| engine.0.get_mut())))
     }
 }
@@ -163,14 +163,14 @@ struct Lanes {
     /// Memory of finished frames, for reuse.
     // Boxed, because it moves from owner to owner with a frame.
     #[allow(clippy::vec_box)]
-    places: Vec<Box<Place>>,
+    idle: Vec<Box<FrameMemory>>,
     drawn: HostFrames,
     /// One at first; others are added with the first frames.
     lanes: Vec<Engine<Cuda>>,
     /// Wanted number of lanes.
     wanted: usize,
     /// Index of the next frame's lane.
-    turn: usize,
+    next: usize,
     up: Cuda,
     down: Cuda,
     /// Last: it may hold the context.
@@ -178,7 +178,7 @@ struct Lanes {
 }
 
 /// Memory and events of one frame in flight.
-struct Place {
+struct FrameMemory {
     /// Recorded behind the download of the drawn frame, if there is one.
     downloaded: CudaEvent,
     /// Results of the frame.
@@ -189,7 +189,7 @@ struct Place {
     cuda: Cuda,
 }
 
-impl Place {
+impl FrameMemory {
     fn new(engine: &Engine<Cuda>) -> Result<Self> {
         let cuda = engine.backend().clone();
         Ok(Self { downloaded: cuda.event()?, kept: engine.kept()?, staging: None, cuda })
@@ -209,7 +209,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for FrameMemory {
     fn drop(&mut self) {
         // A copy in flight may still write to the memory of the drawn frame, which is released next.
         let _ = self.wait();
@@ -235,11 +235,11 @@ impl Lanes {
         // The state from frame to frame is in a lane's memory, so temporal mode has only one.
         let wanted = if plan.temporal.is_some() { 1 } else { (depth + 1).min(MOST_LANES) };
         Ok(Self {
-            places: Vec::new(),
+            idle: Vec::new(),
             drawn: HostFrames::default(),
             lanes: vec![Engine::new(cuda.clone(), plan)?],
             wanted,
-            turn: 0,
+            next: 0,
             up: cuda.lane()?,
             down: cuda.lane()?,
             cuda,
@@ -261,18 +261,18 @@ impl Lanes {
     /// Selects the lane of the next frame, and adds one if there are too few. Continues without it if that fails, for
     /// instance for want of memory.
     fn next_lane(&mut self) -> usize {
-        if self.turn == self.lanes.len() {
+        if self.next == self.lanes.len() {
             match self.another_lane() {
                 Ok(lane) => self.lanes.push(lane),
                 Err(error) => {
                     gst::info!(CAT, "frames take turns on {} lanes: {error}", self.lanes.len());
                     self.wanted = self.lanes.len();
-                    self.turn = 0;
+                    self.next = 0;
                 }
             }
         }
-        let lane = self.turn;
-        self.turn = (lane + 1) % self.wanted;
+        let lane = self.next;
+        self.next = (lane + 1) % self.wanted;
         lane
     }
 
@@ -329,27 +329,27 @@ impl Lanes {
         mut drawn: Option<Drawn>,
         task: Task,
     ) -> Result<InFlight, gst::ErrorMessage> {
-        let place = self.places.pop().map_or_else(|| Place::new(&self.lanes[0]).map(Box::new), Ok);
-        let mut place = place.map_err(library_error)?;
-        self.put(&mut place, input, drawn.as_mut(), task).map_err(|error| {
+        let memory = self.idle.pop().map_or_else(|| FrameMemory::new(&self.lanes[0]).map(Box::new), Ok);
+        let mut memory = memory.map_err(library_error)?;
+        self.put(&mut memory, input, drawn.as_mut(), task).map_err(|error| {
             // Waits before memory is freed that copies in flight may use.
             self.synchronize();
             library_error(error)
         })?;
-        Ok(InFlight { place, drawn, frame: self.plan().frame, task })
+        Ok(InFlight { memory, drawn, frame: self.plan().frame, task })
     }
 
     /// Launches a frame: upload, stages, download.
     fn put(
         &mut self,
-        place: &mut Place,
+        memory: &mut FrameMemory,
         input: Input<'_>,
         drawn: Option<&mut Drawn>,
         task: Task,
     ) -> Result<()> {
         let frame = self.plan().frame;
-        let turn = self.next_lane();
-        let engine = &mut self.lanes[turn];
+        let lane = self.next_lane();
+        let engine = &mut self.lanes[lane];
         let mut on_device = match input {
             Input::Device(on_device, producers) => {
                 for producer in producers.streams() {
@@ -360,19 +360,19 @@ impl Lanes {
                 on_device
             }
             // The engine waits for the upload by itself.
-            Input::Host(host) => place.staging(&self.up, frame)?.upload(host)?,
+            Input::Host(host) => memory.staging(&self.up, frame)?.upload(host)?,
         };
         engine.submit(&on_device, &mut (), task.outputs)?;
         if let Some(drawing) = &task.drawing {
             engine.draw(&mut on_device, &(), drawing)?;
         }
-        engine.keep(task.labels, &mut place.kept)?;
-        if let (Some(drawn), Some(staging)) = (drawn, &place.staging) {
-            place.kept.precede(&self.down)?;
-            // SAFETY: the stream has just been told to wait for the drawing. Place and host frame are used and given back after
+        engine.keep(task.labels, &mut memory.kept)?;
+        if let (Some(drawn), Some(staging)) = (drawn, &memory.staging) {
+            memory.kept.precede(&self.down)?;
+            // SAFETY: the stream has just been told to wait for the drawing. FrameMemory and host frame are used and given back after
             // a wait for `downloaded`, or for all streams.
-            unsafe { staging.land(&self.down, &mut drawn.host, &drawn.layout)? };
-            self.down.mark(&place.downloaded)?;
+            unsafe { staging.start_download(&self.down, &mut drawn.host, &drawn.layout)? };
+            self.down.mark(&memory.downloaded)?;
         }
         Ok(())
     }
@@ -400,7 +400,7 @@ fn host_layout(
 }
 
 struct InFlight {
-    place: Box<Place>,
+    memory: Box<FrameMemory>,
     drawn: Option<Drawn>,
     frame: FrameInfo,
     task: Task,
@@ -412,17 +412,17 @@ impl InFlight {
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
         engine: Option<&mut Lanes>,
-    ) -> Result<Found, Failure> {
-        let (counts, results) = self.place.kept.take().map_err(library_error)?;
+    ) -> Result<FrameResults, Failure> {
+        let (counts, results) = self.memory.kept.take().map_err(library_error)?;
         if self.drawn.is_some() {
-            self.place.cuda.wait(&self.place.downloaded).map_err(library_error)?;
+            self.memory.cuda.wait(&self.memory.downloaded).map_err(library_error)?;
         }
         let mut crowded = false;
         if let Some(on) = engine
             && on.plan().frame == self.frame
-            && on.cuda.context_handle() == self.place.cuda.context_handle()
+            && on.cuda.context_handle() == self.memory.cuda.context_handle()
         {
-            on.places.push(self.place);
+            on.idle.push(self.memory);
             crowded = on.drawn.crowded();
         }
         if let Some(drawn) = self.drawn {
@@ -469,9 +469,9 @@ fn found(
     kept: Option<Results>,
     frame: FrameInfo,
     task: Task,
-) -> Result<Found, gst::ErrorMessage> {
+) -> Result<FrameResults, gst::ErrorMessage> {
     let mut found =
-        Found { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
+        FrameResults { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
     if let Some(kept) = kept.map(Arc::new) {
         found.labels = Some(results::label_buffer(&kept, frame.geometry)?);
         found.table = task.outputs.table.then(|| results::buffer(&kept, Part::Table));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cuda::{Part, Results};
 use crate::image::Geometry;
-use crate::lazy_memory::{self, Source};
+use crate::lazy_memory::{self, LazyBytes};
 
 /// One part of a frame's results.
 struct PartOf {
@@ -14,7 +14,7 @@ struct PartOf {
 }
 
 // SAFETY: results keep a part in one place of as many bytes as long as they live; they make it under a lock.
-unsafe impl Source for PartOf {
+unsafe impl LazyBytes for PartOf {
     fn len(&self) -> usize {
         self.results.bytes(self.part)
     }
@@ -30,7 +30,7 @@ unsafe impl Source for PartOf {
 
 /// A buffer that maps to a part of a frame's results.
 pub(super) fn buffer(results: &Arc<Results>, part: Part) -> gst::Buffer {
-    let source: Arc<dyn Source> = Arc::new(PartOf { results: results.clone(), part });
+    let source: Arc<dyn LazyBytes> = Arc::new(PartOf { results: results.clone(), part });
     lazy_memory::buffer(&source)
 }
 

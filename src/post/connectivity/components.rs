@@ -38,7 +38,7 @@ impl Sums {
     }
 
     /// Subtracts sums that were added before.
-    pub fn take(&mut self, other: &Sums) {
+    pub fn subtract(&mut self, other: &Sums) {
         self.count -= other.count;
         for i in 0..3 {
             self.color[i] -= other.color[i];

@@ -143,7 +143,7 @@ impl Connectivity {
         cpu.run(|| {
             strips.par_iter().zip(borders).try_for_each(|(strip, border)| {
                 components.place(strip.offset, &strip.sums);
-                border.take(strip)
+                border.copy_last_row(strip)
             })
         })?;
         self.for_each_strip(true, |i, strip, borders, all| {

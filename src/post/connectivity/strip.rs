@@ -145,7 +145,7 @@ impl Strip {
         let (starts, components, parents) = (&starts[..], &mut components[..], &mut parents[..]);
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
-            row_sums.take_features(pixels);
+            row_sums.sum_features(pixels);
             let runs = firsts[y] as usize..firsts[y + 1] as usize;
             memory::reserve(sums, COMPONENTS, runs.len())?;
             memory::reserve(clusters, COMPONENTS, runs.len())?;
@@ -270,7 +270,7 @@ pub(super) struct StripBorder {
 
 impl StripBorder {
     /// Copies the last row of a strip.
-    pub fn take(&mut self, strip: &Strip) -> Result<()> {
+    pub fn copy_last_row(&mut self, strip: &Strip) -> Result<()> {
         let last = strip.runs(strip.rows.len() - 2);
         self.first = strip.offset;
         self.starts.clear();

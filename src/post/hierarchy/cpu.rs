@@ -14,7 +14,7 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
-use crate::temporal::merged::Part;
+use crate::temporal::merged::MergedSuperpixel;
 
 /// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
@@ -79,7 +79,7 @@ impl Hierarchy {
             )
         });
         begun.and(measured)?;
-        graph.take(bands.iter().map(|band| &band.pieces), several)
+        graph.set_pairs(bands.iter().map(|band| &band.pieces), several)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {
@@ -144,7 +144,7 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
             && let Some(merged) = &mut state.merged
         {
             let parts = numbers.iter().zip(&buffers.sums);
-            let parts = parts.map(|(&label, sums)| Part { label, size: sums.area });
+            let parts = parts.map(|(&label, sums)| MergedSuperpixel { label, size: sums.area });
             merged.name(&state.tracks, parts, buffers.count as usize)?;
         }
         add_parts(&mut buffers.sums, numbers, buffers.count as usize);

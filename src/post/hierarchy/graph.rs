@@ -85,7 +85,7 @@ impl Graph {
     }
 
     /// Starts with the pairs of superpixels, given in pieces. With `several`, two threads may work on them.
-    pub fn take<'a>(
+    pub fn set_pairs<'a>(
         &mut self,
         pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
         several: bool,

@@ -76,9 +76,9 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod graph;
+mod pair_index;
 mod pairs;
 mod parts;
-mod places;
 
 /// Wanted number of regions; 0 merges nothing.
 pub const REGIONS: Range<u32> =

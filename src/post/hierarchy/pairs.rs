@@ -2,7 +2,7 @@
 //! Pairs of labels that touch, each once, with the sums of their boundary, which commute.
 
 use super::Boundary;
-use super::places::Places;
+use super::pair_index::PairIndex;
 use crate::cpu::memory::{self, Array, Room};
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ pub(crate) struct Pairs {
     count: usize,
     /// Index of the first pair whose cost has to be computed.
     pub stale: usize,
-    places: Places,
+    index: PairIndex,
 }
 
 impl Pairs {
@@ -77,19 +77,23 @@ impl Pairs {
     }
 
     /// Appends the moved pairs behind the kept ones, and adds up equal ones. Labels are below `labels`.
-    pub fn take<'a>(&mut self, moved: impl Iterator<Item = &'a [Pair]> + Clone, labels: usize) -> Result<()> {
-        let Self { list, count, stale, places } = self;
+    pub fn append<'a>(
+        &mut self,
+        moved: impl Iterator<Item = &'a [Pair]> + Clone,
+        labels: usize,
+    ) -> Result<()> {
+        let Self { list, count, stale, index } = self;
         let most = *stale + moved.clone().map(|moved| moved.len()).sum::<usize>();
         let mut found = 0;
         if most > *stale {
-            places.clear(labels)?;
+            index.clear(labels)?;
             memory::lengthen(list, PAIRS, most)?;
             let list = &mut list[*stale..];
             for moved in moved.flatten() {
-                let place = places.number([moved.a, moved.b], found as u32)? as usize;
-                let (mut pair, is_new) = (*moved, place == found);
-                pair.boundary.add(&list[place].boundary.if_so(!is_new));
-                list[place] = pair;
+                let at = index.number([moved.a, moved.b], found as u32)? as usize;
+                let (mut pair, is_new) = (*moved, at == found);
+                pair.boundary.add(&list[at].boundary.if_so(!is_new));
+                list[at] = pair;
                 found += usize::from(is_new);
             }
         }
@@ -163,10 +167,10 @@ mod tests {
                 add(&mut wanted, a, b, boundary.length, boundary.contrast);
             }
         }
-        both[0].take([&moved.to[0][..]].into_iter(), 200).unwrap();
+        both[0].append([&moved.to[0][..]].into_iter(), 200).unwrap();
         assert_eq!(sums_of(&both), wanted);
         let most = (0..200).map(|low| wanted.keys().filter(|labels| labels[0] == low).count()).max();
-        assert!(most > Some(super::super::places::ROOM));
+        assert!(most > Some(super::super::pair_index::ROOM));
         for (parts, several) in [(90, false), (20, true), (3, true), (1, true)] {
             // Some regions become one, others stay as they are, with their costs.
             let names: Vec<u32> =
@@ -179,7 +183,7 @@ mod tests {
                 moved
             });
             for (i, pairs) in both.iter_mut().enumerate() {
-                pairs.take(moved.iter().map(|moved| &moved.to[i][..]), 200).unwrap();
+                pairs.append(moved.iter().map(|moved| &moved.to[i][..]), 200).unwrap();
             }
             let mut next = Sums::new();
             for (&[a, b], &(length, contrast)) in &wanted {

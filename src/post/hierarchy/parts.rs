@@ -63,11 +63,11 @@ impl Parts {
             part.pairs.clear();
             memory::resize(&mut part.selected, REGIONS, superpixels, NONE)?;
         }
-        self.take(several, pieces, superpixels)
+        self.append(several, pieces, superpixels)
     }
 
     /// Takes the pairs that were moved to each part.
-    fn take<'a>(
+    fn append<'a>(
         &mut self,
         worth_it: bool,
         moved: impl Iterator<Item = &'a Moved> + Clone + Send,
@@ -76,7 +76,7 @@ impl Parts {
         let [Part { pairs: first, .. }, Part { pairs: second, .. }] = &mut self.parts;
         let to = |i: usize| moved.clone().map(move |moved| &moved.to[i][..]);
         let (one, other) = (to(0), to(1));
-        both(worth_it, || first.take(one, labels), || second.take(other, labels))
+        both(worth_it, || first.append(one, labels), || second.append(other, labels))
     }
 
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = &mut Pair> {
@@ -115,7 +115,7 @@ impl Parts {
             || second.rename(names, has_changed, other),
         )?;
         let moved = std::mem::take(&mut self.moved);
-        let done = self.take(worth_it, moved.iter(), names.len());
+        let done = self.append(worth_it, moved.iter(), names.len());
         self.moved = moved;
         done
     }

@@ -13,7 +13,7 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance, find, unite};
 use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
-use crate::temporal::merged::Part;
+use crate::temporal::merged::MergedSuperpixel;
 
 /// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
@@ -185,7 +185,8 @@ impl backend::Merge<Cpu> for Merge {
         if let Some(state) = &mut buffers.temporal
             && let Some(merged) = &mut state.merged
         {
-            let parts = numbers.iter().zip(&self.sizes).map(|(&label, &size)| Part { label, size });
+            let parts =
+                numbers.iter().zip(&self.sizes).map(|(&label, &size)| MergedSuperpixel { label, size });
             merged.name(&state.tracks, parts, buffers.count as usize)?;
         }
         Ok(())

@@ -80,7 +80,7 @@ impl Refine {
     }
 
     /// Splits the labels into even and odd rows.
-    fn take(&mut self, labels: &Labels<'_>) {
+    fn split_rows(&mut self, labels: &Labels<'_>) {
         let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
         let height = self.geometry.height as usize;
         let Self { cpu, planes, .. } = self;
@@ -98,7 +98,7 @@ impl Refine {
     }
 
     /// Joins even and odd rows again.
-    fn give(&self, labels: &mut Labels<'_>) {
+    fn join_rows(&self, labels: &mut Labels<'_>) {
         let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
         self.cpu.run(|| {
             labels.bands_mut(1).with_min_len(ROWS).enumerate().for_each(|(y, mut band)| {
@@ -123,7 +123,7 @@ impl Refine {
             for &Move { feature, from, to } in moves.iter().flatten().flat_map(|moves| &***moves) {
                 let pixel = Sums { count: 1, color: unpack(feature).map(u64::from) };
                 sums[usize::from(to)].add(&pixel);
-                sums[usize::from(from)].take(&pixel);
+                sums[usize::from(from)].subtract(&pixel);
             }
         }
         Ok(())
@@ -280,11 +280,11 @@ impl backend::Refine<Cpu> for Refine {
             self.sums.extend(buffers.sums.iter().map(|sums| Sums { count: sums.area, color: sums.color }));
             buffers.clear_sums();
         }
-        self.take(labels);
+        self.split_rows(labels);
         for sweep in 1..=self.plan.sweeps {
             self.sweep(&buffers.features, sweep == self.plan.sweeps)?;
         }
-        self.give(labels);
+        self.join_rows(labels);
         Ok(())
     }
 }

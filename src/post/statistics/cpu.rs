@@ -30,22 +30,22 @@ struct LargeSamples<'a> {
 }
 
 /// Sums row `y` of a frame of at most 10 bits in its own channels.
-fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
+fn sum_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
     let info = frame.info();
     let width = info.geometry.width as usize;
     // Packed 8-bit RGB, the most common format, has code of its own.
     match info.format.packed_rgb() {
-        Some(packed) if packed.bytes == 4 => return take_pixels::<4>(sums, width, frame.row(0, y), packed),
-        Some(packed) if packed.bytes == 3 => return take_pixels::<3>(sums, width, frame.row(0, y), packed),
+        Some(packed) if packed.bytes == 4 => return sum_bytes::<4>(sums, width, frame.row(0, y), packed),
+        Some(packed) if packed.bytes == 3 => return sum_bytes::<3>(sums, width, frame.row(0, y), packed),
         _ => {}
     }
     if info.format == PixelFormat::Gray8 {
         let luma = frame.row(0, y).iter().map(|&luma| u16::from(luma));
-        return sums.take(width, luma.map(|luma| packed([luma, neutral, neutral].map(u32::from))));
+        return sums.sum_pixels(width, luma.map(|luma| packed([luma, neutral, neutral].map(u32::from))));
     }
     let row = RowCodes::new(frame, y);
     let mut codes = [[neutral; PIECE]; 3];
-    sums.take_pieces::<PIECE>(width, |first, pixels| {
+    sums.sum_pieces::<PIECE>(width, |first, pixels| {
         row.gather(first, &mut codes);
         for (i, pixel) in pixels.iter_mut().enumerate() {
             *pixel = packed([codes[0][i], codes[1][i], codes[2][i]].map(u32::from));
@@ -55,10 +55,10 @@ fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
 
 /// Sums a row of pixels of bytes.
 #[inline(always)]
-fn take_pixels<const BYTES: usize>(sums: &mut RowSums, width: usize, row: &[u8], layout: PackedRgb) {
+fn sum_bytes<const BYTES: usize>(sums: &mut RowSums, width: usize, row: &[u8], layout: PackedRgb) {
     let [r, g, b] = layout.offsets.map(|offset| offset % BYTES);
     let pixels = row.as_chunks::<BYTES>().0.iter();
-    sums.take(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))));
+    sums.sum_pixels(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))));
 }
 
 impl LargeSamples<'_> {
@@ -122,9 +122,9 @@ impl Band {
         for y in rows {
             let row = labels.row(y);
             let [color_sums, sample_sums] = &mut self.row_sums;
-            color_sums.take_features(&features[y * width..][..width]);
+            color_sums.sum_features(&features[y * width..][..width]);
             if let Some(Samples { frame, large: None, neutral }) = samples {
-                take_samples(sample_sums, frame, y, neutral);
+                sum_samples(sample_sums, frame, y, neutral);
             }
             for_each_run(row, |columns| {
                 // Pixels outside of a mask have no label, and so no sum.

@@ -35,14 +35,14 @@ struct Higher {
 
 /// Map from pairs of labels to indices: a small array per lower label, and a hash table for overflow.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct PairIndex {
     /// Entry of each lower label.
     higher: Array<Higher>,
     /// Pairs that did not fit there.
     more: More,
 }
 
-impl Places {
+impl PairIndex {
     /// Removes all pairs, and allocates entries for `labels` labels.
     pub fn clear(&mut self, labels: usize) -> Result<()> {
         memory::resize(&mut self.higher, PAIRS, labels, Higher { labels: 0, numbers: [0; ROOM] })?;
@@ -57,12 +57,12 @@ impl Places {
         let Higher { labels, numbers } = &mut self.higher[usize::from(low)];
         let (known, free) = (find(*labels, high), find(*labels, FREE));
         let is_new = known == ROOM;
-        let Some(place) = numbers.get_mut(if is_new { free } else { known }) else {
+        let Some(entry) = numbers.get_mut(if is_new { free } else { known }) else {
             return self.more.number([low, high], next);
         };
         // No branch, because it would often be mispredicted.
-        let number = if is_new { next } else { *place };
-        *place = number;
+        let number = if is_new { next } else { *entry };
+        *entry = number;
         *labels |= (u64::from(high) * u64::from(is_new)) << (free % ROOM * BITS);
         Ok(number)
     }
