@@ -138,7 +138,7 @@ impl<'py> Images<'py> {
             _ => return Err(shape_error(shape)),
         };
         let geometry = geometry(height, width)?;
-        // What an array of nothing has there means nothing.
+        // An empty array's address has no meaning.
         let of_nothing =
             [(width * channels) as isize, channels as isize, 1].map(|items| items * array.sample() as isize);
         let strides =
@@ -177,7 +177,7 @@ impl<'py> Images<'py> {
         (self.batch.map_or(1, |(count, _)| count), self.batch.is_some())
     }
 
-    /// Whether some byte is in this memory, too.
+    /// Returns true if a byte of the range is in this memory as well.
     fn is_within(&self, start: usize, end: usize) -> bool {
         let (count, apart) = self.batch.unwrap_or((1, 0));
         if count == 0 {

@@ -14,7 +14,7 @@ use gstsuperpixel::plan::Plan;
 use crate::arrays::PixelSource;
 use crate::error::Failure;
 
-/// Where the labels of an image go, rows of the stride of its [`Job`].
+/// Target for the labels of an image, in rows of the stride of its [`Job`].
 pub enum Plane<'a> {
     /// As they are.
     Words(&'a mut [u16]),

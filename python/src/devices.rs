@@ -14,14 +14,14 @@ use crate::kept_engines;
 
 struct Opened {
     process: u32,
-    /// Whether it was opened as the first that works.
+    /// True if it was opened as the first that works.
     is_first: bool,
     cuda: Cuda,
 }
 
 static DEVICES: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
 
-/// Where a Segmenter works.
+/// Device that a Segmenter works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkDevice {
     Cpu,

@@ -182,7 +182,7 @@ impl Segmenter {
             parameters::change(&mut params, values)?;
         }
         let threads = threads.map_or(Ok(0), parameters::threads)?;
-        // What the system refuses is found here, not at the first frame.
+        // Starts the threads now, so that a refusal of the system does not wait for the first frame.
         pool(py, threads)?;
         Ok(Self {
             state: Mutex::new(State {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a Segmenter keeps from frame to frame.
+//! State of a Segmenter from frame to frame.
 
 use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::image::FrameInfo;
@@ -20,16 +20,16 @@ pub struct State {
     /// As they are set.
     pub params: Params,
     pub engine: Option<AnyEngine>,
-    /// Where engines are; until the first frame it may be open.
+    /// Device of the engines; `None` until the first frame decides, if the user left it open.
     pub place: Option<WorkDevice>,
-    /// Whose the last frame on a device was.
+    /// Library of the last frame on a device.
     pub library: Library,
-    /// Whether `params` need another engine than the one that is there.
+    /// True if `params` need another engine than the present one.
     pub is_outdated: bool,
     pub is_segmented: bool,
     /// The next identity, where the engine that knew it is gone.
     pub next_id: u32,
-    /// Where frames of floats are converted.
+    /// Codes of a frame that was given as floats.
     pub codes: Vec<u16>,
 }
 
@@ -105,7 +105,7 @@ impl State {
         self.segmented().map(|engine| engine.regions())
     }
 
-    /// Where tables come from if the last frame was on a device.
+    /// Source of tables, if the last frame was on a device.
     pub fn on_device(&mut self) -> PyResult<Option<Source<'_>>> {
         self.segmented()?;
         let Self {
