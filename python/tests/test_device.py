@@ -316,7 +316,7 @@ def test_memory_is_given_back(driver, picture):
 
 
 def test_a_result_is_a_frame(driver, picture):
-    """What we hand out is taken like any other."""
+    """Our own arrays are accepted like any other."""
     labels = sp.slic(Interface(driver, picture))
     segmenter = sp.Segmenter(temporal=True)
     segmenter.segment(Interface(driver, picture))

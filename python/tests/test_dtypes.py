@@ -8,7 +8,7 @@ from test_arrays import ALGORITHMS
 
 
 def views(picture):
-    """The same pixels in every layout that is taken, with the order to name."""
+    """Returns a picture in every accepted layout, with the name of its order."""
     height, width, _ = picture.shape
     bgr = picture[..., ::-1].copy()
     alpha = np.dstack([picture, np.full((height, width), picture.max() // 3, picture.dtype)])
