@@ -116,7 +116,7 @@ fn main() -> Result<()> {
             sink.pull_sample()?;
             Ok(start.elapsed())
         };
-        // Whoever comes second finds other data in the caches: they swap.
+        // The second call finds the first one's data in the caches, so the order alternates.
         let (call, frame) = if run % 2 == 0 {
             let call = call()?;
             (call, through()?)

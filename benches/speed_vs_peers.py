@@ -27,7 +27,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROUNDS, COMPACTNESS, LSC_RATIO, MIN_REGION = 10, 10, 0.1, 0.25
-# What the project holds itself to: times faster than the peer.
+# Goals of the project: times faster than the peer.
 WANTED = {"fast-slic SlicAvx2": 1.5, "OpenCV SLIC": 15.0, "fast-slic LSCAvx2": 2.0, "OpenCV LSC": 15.0}
 
 

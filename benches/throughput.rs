@@ -84,7 +84,7 @@ mod repeat {
     use gst_base::subclass::base_src::CreateSuccess;
     use gst_base::subclass::prelude::*;
 
-    /// What is sent, and how often.
+    /// A stream to send, and the number of its frames.
     #[derive(Default)]
     pub struct Work {
         pub caps: Option<gst::Caps>,
@@ -150,7 +150,7 @@ glib::wrapper! {
         @extends gst_base::PushSrc, gst_base::BaseSrc, gst::Element, gst::Object;
 }
 
-/// What the source sends.
+/// Frames that the source sends.
 struct Frames {
     caps: gst::Caps,
     buffers: Vec<gst::Buffer>,
@@ -198,7 +198,7 @@ fn error_on(pipeline: &gst::Pipeline) -> Option<String> {
     }
 }
 
-/// What happens to a frame at the end.
+/// Treatment of a frame at the end of the pipeline.
 #[derive(Clone, Copy, PartialEq)]
 enum Reader {
     Nobody,

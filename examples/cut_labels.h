@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// What is outside of a mask.
+// Label outside of a mask.
 #define CUT_NO_LABEL 65535u
 
 // One record of `hierarchy`, 16 bytes, little endian: u32 a, u32 b, f32 height, u32 area.
@@ -41,7 +41,7 @@ static int32_t cut_labels(uint16_t *labels, size_t pixels, const unsigned char *
     else
       lower[ends[0]] = ends[1];
   }
-  // What is lower has its number already.
+  // The root is lower and has its number already.
   for (uint32_t i = 0; i < count; i++) lower[i] = lower[i] == i ? next++ : lower[lower[i]];
   for (size_t i = 0; i < pixels; i++)
     if (labels[i] != CUT_NO_LABEL) labels[i] = (uint16_t)lower[labels[i]];

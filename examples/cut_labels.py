@@ -13,7 +13,7 @@ import numpy as np
 MERGE = np.dtype([("a", "<u4"), ("b", "<u4"), ("height", "<f4"), ("area", "<u4")])
 assert MERGE.itemsize == 16
 
-# What is outside of a mask.
+# Label outside of a mask.
 NO_LABEL = 65535
 
 
@@ -41,7 +41,7 @@ def cut(labels, merges, regions):
             numbers[label] = left
             left += 1
         else:
-            # What is lower has its number already.
+            # The root is lower and has its number already.
             numbers[label] = numbers[root]
     return numbers[labels]
 

@@ -24,7 +24,7 @@ mod demo {
 
     type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-    /// What the demo sets unless the user does: easier to see at the size of a contact sheet than the default.
+    /// Default of the demo: larger than the element's, so that regions can be seen on a contact sheet.
     const SUPERPIXEL_SIZE: &str = "superpixel-size=32";
     /// Overlays of the contact sheet, one a column.
     const COLUMNS: [&str; 4] = ["none", "boundaries", "mean-color", "labels"];
@@ -116,7 +116,7 @@ mod demo {
         Err("no video encoder found: x264enc, openh264enc, vp8enc, theoraenc, jpegenc".into())
     }
 
-    /// Whether a file has the mark of a demo.
+    /// Returns true if a file has the mark of a demo.
     fn is_own(file: &mut File) -> io::Result<bool> {
         let mut bytes = Vec::new();
         Read::by_ref(file).take(MARKED).read_to_end(&mut bytes)?;
@@ -214,7 +214,7 @@ mod demo {
         }
     }
 
-    /// What the run gave.
+    /// Results of the run.
     struct Run {
         frames: u64,
         time: Duration,
@@ -310,7 +310,7 @@ mod demo {
         camera: bool,
         moments: &Mutex<Moments>,
     ) -> Result<Duration> {
-        // Where this fails, the bus has the reason.
+        // If this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);
         let on_terminal = std::io::stdout().is_terminal();
         let mut since = Instant::now();

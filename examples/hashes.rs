@@ -42,7 +42,7 @@ fn hash(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What each picture is segmented with.
+/// Settings that each picture is segmented with.
 fn settings() -> Vec<(&'static str, Params)> {
     let slic = |params| Params { algorithm: AlgorithmParams::Slic(params), ..Params::default() };
     let lsc = |params| Params { algorithm: AlgorithmParams::Lsc(params), ..Params::default() };

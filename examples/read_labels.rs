@@ -62,7 +62,7 @@ mod reader {
         // A name in the description would be parsed with it.
         pipeline.by_name("file").ok_or("no source of files")?.set_property("location", file);
         let sink = pipeline.by_name("labels").and_downcast::<gst_app::AppSink>().ok_or("no appsink")?;
-        // Where this fails, the bus has the reason.
+        // If this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);
         let mut seen = 0;
         while seen < frames {

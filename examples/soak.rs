@@ -62,7 +62,7 @@ struct Args {
     /// Seconds from sample to sample.
     #[arg(long, default_value_t = 2.0)]
     every: f64,
-    /// What is drawn of the disturbances.
+    /// Seed of the disturbances.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// New file for the samples; otherwise they are printed.
@@ -94,7 +94,7 @@ impl FromStr for Size {
     }
 }
 
-/// What happens to a pipeline that plays.
+/// A disturbance of a playing pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Disturbance {
     Property,
@@ -138,7 +138,7 @@ impl Random {
     }
 }
 
-/// What all pipelines count.
+/// Counters of all pipelines.
 #[derive(Default)]
 struct Counters {
     frames_in: AtomicU64,
@@ -374,7 +374,7 @@ impl Drop for Player {
 /// One value of a sample.
 type Reading = fn(&Sample) -> f64;
 
-/// What the process has at a time.
+/// Resources that the process holds at one time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     seconds: f64,

@@ -10,20 +10,20 @@ struct PairList {
   u32 count;
 };
 
-// What it costs a small component to join a neighbor, small itself or not; mirrors `cost` in src/post/connectivity/mod.rs.
+// Cost of joining a neighbor for a small component; `small`: so is the neighbor. Mirrors `cost` in src/post/connectivity/mod.rs.
 __device__ __forceinline__ u32 cost(u32 distance, bool small, u32 min_region, u32 round) {
   if (round < (min_region > LIKE_REGION ? 3 : 2)) return small ? distance >> 2 : distance;
   return small ? 1u << 31 | distance >> 2 : distance >> 1;
 }
 
-// What a pair did in the first half of a round: whether one of its components is small, and which of them selected something and
-// had not before, if that was asked for; then their keys, too.
+// Result of a pair in the first half of a round: `any` if one of its components is small; if asked for, which of them selected for
+// the first time, with their keys.
 struct Selected {
   bool any, first_a, first_b;
   u32 key_a, key_b;
 };
 
-// What the components of a pair hold; they become roots, here and at the pair's index in the list. While nothing is joined.
+// Loads the sums of a pair's roots, and replaces its components by them, here and in the list. No components may be joined meanwhile.
 __device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint2 *at, ComponentSums &sums_a, ComponentSums &sums_b) {
   sums_a = load_sums(c, pair.x);
   sums_b = load_sums(c, pair.y);
@@ -34,8 +34,8 @@ __device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint
     if (sums_b.count == 0) pair.y = sums_b.key;
     sums_a = load_sums(c, pair.x);
     sums_b = load_sums(c, pair.y);
-    // The last is never so. Tested, all is asked for at once: what is used later only, the compiler moves behind the loop, to be
-    // waited for once more.
+    // The last condition never holds. It uses all words, so that all loads are in flight together: the compiler would move those that
+    // only later code uses behind the loop, which waits a second time.
   } while (sums_a.count == 0 || sums_b.count == 0 || (sums_a.color[2] & sums_b.color[2]) == ~0ull);
   *at = pair;
 }
@@ -64,7 +64,7 @@ __device__ __forceinline__ Selected select_pair(const Components &c, const Selec
   return selected;
 }
 
-// The same for all pairs of a list, of which `asked` is the thread's first. Returns whether this thread saw anything small.
+// Selects for all pairs of a list, of which `asked` is the thread's first. Returns true if this thread saw a small component.
 __device__ __forceinline__ bool select(const Components &c, const Selections &selections, u32 min_region, u32 round,
                                      const PairList &list, uint2 asked, u32 first, u32 all) {
   bool any = false;
@@ -115,14 +115,14 @@ __device__ __forceinline__ u32 join_selected(const Components &c, const ConnectA
   return root;
 }
 
-// The same of all components: all selections are united at once. Clears the selections of the next round. `asked` is what the thread's first
-// component holds.
+// Hooks all components: all selections are united at once. Clears the selections of the next round. `asked` are the sums of the thread's
+// first component.
 template <bool MARKED>
 __device__ __forceinline__ void hook(const Components &c, const ConnectArgs &args, const Selections &selections, const Marks &marks,
                                      u32 round, u32 components, const ComponentSums &asked, u32 first, u32 all) {
   for (u32 i = first; i < components; i += all) {
     const ComponentSums sums = i == first ? asked : load_sums(c, i);
-    // What has been joined has no key of its own.
+    // A component that joined another has no key of its own.
     if (sums.count == 0) continue;
     const uint4 both = __ldcg((const uint4 *)selection(selections, sums.key, 0));
     const u64 even = (u64)both.y << 32 | both.x, odd = (u64)both.w << 32 | both.z;

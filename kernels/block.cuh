@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What the threads of a block do together, one implementation each: exclusive sums, disjoint sets, tables with open addressing.
+// Operations of the threads of a block together, one implementation each: exclusive sums, disjoint sets, tables with open addressing.
 //
 // Every member says what a thread gives and gets, which barriers it has, and which shared memory it needs. Types that come in as
 // template parameters are named by what is asked of them.
@@ -41,9 +41,9 @@ struct BlockScan {
   }
 };
 
-// Disjoint sets that any number of threads of the grid join at once, without locks: union-find by compare-and-swap. Parents are
-// below their children in one strict order, so that every way ends, and whatever the order of threads the root of a set is its
-// least element. No barriers, and no shared memory but what `Sets` names.
+// Disjoint sets that any number of threads of the grid join at once: lock-free union-find that links roots by compare-and-swap (Anderson
+// and Woll 1991; Komura 2015 and Playne and Stephenson 2018 do so on images, by atomic minima). Parents are below their children in a
+// strict order, so every path ends, and the root of a set is its least element in any order of threads. No barriers; memory is `Sets`'.
 //
 // `Sets` says where they stand:
 //

@@ -11,12 +11,12 @@ struct Positions {
   const i32 *px, *py;
 };
 
-// Where the positions in a cluster's sums start: no member lies left of or above it.
+// Origin of the positions in a cluster's sums: no member lies left of or above it.
 __device__ __forceinline__ i32 sums_origin(const i32 *position, u32 cell, u32 step) {
   return position[(cell == 0 ? 0 : cell - 1) * step];
 }
 
-// What a tile knows of a cluster in reach; positions count from the middle of the tile. For distances d = color² + |p - c|² the parts
+// A tile's view of a cluster in reach; positions count from the middle of the tile. For distances d = color² + |p - c|² the parts
 // of 16 (d - |p|²) = (4 color)² + 16 |c|² - 32 p c: 4 times the channels, -32 c, and 16 |c|² as `rest`; d is below 2^24 and |p|²
 // below 2^26, so that 32 bits hold the sum, whatever its parts do. With SLICO channels and c themselves, and M_k.
 struct __align__(16) Reach {
@@ -46,7 +46,7 @@ __device__ __forceinline__ Cell cell_of(const SlicArgs &args, const Positions &p
   return {x, y, sums_origin(positions.px, near_x, args.step), sums_origin(positions.py, near_y, args.step), exists};
 }
 
-// What a round starts from: the sums of the last round's members, and the center before, which stays where there are none.
+// Start of a round: the sums of the last round's members, and the center before, which stays if there were none.
 struct Turn {
   uint4 own, own_position;
   int4 before, before_position;

@@ -104,7 +104,7 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
   WITH_LAYOUT(frame, ingest_frame, frame, args, own, features, samples, first / 32, all / 32);
 }
 
-// The same for frames of 16 bits, the table of whose codes is too large for shared memory.
+// `ingest` for frames of 16 bits, whose table of codes is too large for shared memory.
 // In: tables of the space, those of the codes [65536] behind the curve.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,

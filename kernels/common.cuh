@@ -24,7 +24,7 @@ __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
   return __usad(feature_2(a), feature_2(b), low + (middle >> 10));
 }
 
-// What stands for a pixel outside of a mask: a feature that no color has; `OUTSIDE` of src/color.rs. And its label.
+// Feature of pixels outside of a mask, which no color has (`OUTSIDE` of src/color.rs), and their label.
 #define OUTSIDE (1400u << 10 | 400u << 21)
 #define NO_LABEL 0xffffu
 
@@ -61,8 +61,8 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 // nobody lets its follower be set up before the wait; and it writes what nobody reads until then.
 // The parameters named, the first and the last, are asked for before the wait: a frame of 3840x2160 takes 1 % less.
 //
-// What a source asks for before the wait is not always asked for there: loads through restricted pointers to constants count as
-// read-only, and the compiler moves them behind the wait, down to where they are used. Machine code shows it.
+// Loads that the source has before the wait may not stay there: through restricted pointers to constants they count as read-only, and
+// the compiler moves them behind the wait, down to their use. Machine code shows it.
 template <class First, class Last>
 __device__ __forceinline__ void beside_last_kernel(const First &first, const Last &last) {
 #if __CUDA_ARCH__ >= 900
@@ -91,8 +91,8 @@ __device__ __forceinline__ void after_last_kernel(const Only &only) {
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
 
-// Whether this block is the last of the grid to come here: it then sees what all others wrote before. The ticket is zero at the
-// start of the grid.
+// Returns true in the last block of the grid to come here, which then sees all that the others wrote before. The ticket is zero at
+// the start of the grid.
 __device__ __forceinline__ bool is_last_block(u32 *ticket) {
   __shared__ u32 last;
   __syncthreads();
@@ -121,7 +121,7 @@ __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
 // The highest of some lanes, -1 of none.
 __device__ __forceinline__ i32 highest_lane(u32 lanes) { return 31 - (i32)__clz((i32)lanes); }
-// Where the run of a lane begins.
+// First lane of a lane's run.
 __device__ __forceinline__ u32 run_start(u32 starts, u32 lane) { return (u32)highest_lane(starts & lanes_up_to(lane)); }
 // All lanes above this one, in a register: compilers make `lanes_up_to` anew wherever it is asked for, of three instructions.
 __device__ __forceinline__ u32 lanes_after() {

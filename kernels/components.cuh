@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-// Connected components of equal cluster label inside a tile, with the sums of their features and the pairs that touch.
-// Every algorithm ends its label kernel here; connectivity.cu joins the tiles. Mirrors src/post/connectivity/cpu.rs.
+// Connected components of equal cluster label inside a tile, with the sums of their features and the pairs that touch. Tiles first, borders
+// afterwards (connectivity.cu), as in Playne and Stephenson 2018, on runs. Ends every label kernel. Mirrors src/post/connectivity/cpu.rs.
 #pragma once
 #include "abi.cuh"
 #include "block.cuh"
@@ -48,8 +48,8 @@ struct NodeSets : PlainOrder {
   }
 };
 
-// What a lane has added up going down its column inside one component: pixels above channel 0, which 21 bits hold for a whole
-// tile, and the channels 1 and 2 in 16 bits each, which those of 32 px fit.
+// Sums of a lane over its column inside one component: pixels above channel 0, which 21 bits hold for a whole tile, and channels 1
+// and 2 in 16 bits each, which hold those of 32 px.
 #define COUNT_SHIFT 21
 __device__ __forceinline__ u32 below_count(u32 sum) { return sum & ((1u << COUNT_SHIFT) - 1); }
 static_assert(TILE * TILE * 1023 < 1 << COUNT_SHIFT && TILE * TILE <= 1 << (32 - COUNT_SHIFT - 1), "sums of a tile");
@@ -114,7 +114,7 @@ __device__ __forceinline__ TilePlane tile_plane(const u32 *plane, u32 width, u32
   return {plane, width, left, top, min(left + TILE, width) - 1, min(top + TILE, height) - 1};
 }
 
-// Where a warp is in the tile of a block of `WARPS`: a lane has a column, a warp some rows, which it goes down.
+// Position of a warp in the tile of a block of `WARPS`: a lane has a column, a warp some rows, which it goes down.
 template <u32 WARPS>
 struct TileWarp {
   // Rows of a warp.

@@ -3,7 +3,7 @@
 #pragma once
 #include "components.cuh"
 
-// Where a pixel of an index is.
+// Column and row of a pixel index.
 __device__ __forceinline__ uint2 position(const ConnectArgs &args, u32 pixel) {
   const u32 y = quotient(pixel, {args.width, args.inverse_width});
   return make_uint2(pixel - y * args.width, y);
@@ -62,7 +62,7 @@ __device__ __forceinline__ void grid_barrier(u32 *barrier) {
   __syncthreads();
 }
 
-// What a component holds, as other blocks left it.
+// Sums of a component, read past L1 because other blocks write them.
 __device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
   const uint4 *at = (const uint4 *)(c.sums + i);
   const uint4 low = __ldcg(at), high = __ldcg(at + 1);
@@ -102,7 +102,7 @@ __device__ __forceinline__ void move_sums(const Components &c, const ComponentSu
   for (int j = 0; j < 3; j++) atomicAdd(&c.sums[root].color[j], sums.color[j]);
 }
 
-// What the component of a key has selected in a round.
+// Selection of the component with a key in a round.
 __device__ __forceinline__ u64 *selection(const Selections &selections, u32 key, u32 round) {
   return selections.at + 2 * (size_t)key + (round & 1);
 }
@@ -114,14 +114,14 @@ __device__ __forceinline__ void clear_selections(const Selections &selections, u
 // Capacity of the lists of components; that of edges has twice as much.
 __device__ __forceinline__ u32 pixels(const ConnectArgs &args) { return args.width * args.height; }
 
-// What stands in a list at a thread's first index, asked for together with how long the list is: memory that no component
-// has yet is read, too, and not used.
+// A list's entry at a thread's first index. It is loaded together with the list's length, so entries past that may be read, which
+// are not used.
 template <class T>
 __device__ __forceinline__ T ask(const T *list, u32 first, u32 capacity) {
   return __ldcg(list + min(first, capacity - 1));
 }
 
-// Where a root's label is found: its first pixel, or its cluster.
+// Index of a root's mark: its first pixel, or its cluster.
 __device__ __forceinline__ u32 mark_at(const Components &c, const ConnectArgs &args, u32 root, u32 key) {
   if (!args.connectivity) return c.cluster[root];
   const uint2 xy = position(args, key);

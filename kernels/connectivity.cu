@@ -21,7 +21,7 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   __shared__ u32 waiting, first;
   if (threadIdx.x == 0) waiting = 0;
   __syncthreads();
-  // Where the pair is, worked out before anything is waited for.
+  // Position of the pair, computed before the wait.
   u32 x, y;
   if (i < vertical) {
     const u32 border = i / args.height;
@@ -34,7 +34,7 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
   }
   const u32 pixel = y * args.width + x, beside = pixel + (i < vertical ? 1 : args.width);
   const u32 tile = y / TILE * args.tiles_x + x / TILE, tile_beside = tile + (i < vertical ? 1 : args.tiles_x);
-  // Whether the pair before is beside this one.
+  // True if the pair of the lane before is next to this one.
   const bool along = lane > 0 && (i < vertical ? y != 0 : x != 0);
   wait_for_last_kernel();
   u32 a = 0, b = 0;
@@ -53,7 +53,7 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
     join_a = sets.load(a);
     join_b = sets.load(b);
     const bool differ = cluster_a != cluster_b;
-    // What is outside of a mask touches nothing, and need not be joined.
+    // Components outside of a mask touch none, and need not be joined.
     const bool inside = !((count_a | count_b) & OUTSIDE_COUNT);
     edge = differ && inside && (count_a < c.large || count_b < c.large);
     join = !differ && inside && args.connectivity;
@@ -148,7 +148,7 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   beside_last_kernel(c, args);
   const uint2 asked = ask(small, FIRST, args.small_capacity);
   const PairList list = small_pairs(c, args, small);
-  // Whether anything small was left in the round before.
+  // True if the round before left small components.
   const bool wanted = c.counters[ROUNDS + round - 1] != 0;
   const uint2 pair = list.pairs == small ? asked : ask(list.pairs, FIRST, 2 * pixels(args));
   wait_for_last_kernel();
@@ -244,7 +244,7 @@ __device__ __forceinline__ void absorb_late(NumberShared &shared, const Componen
     selectors[i] = i == threadIdx.x ? asked_selector : __ldcg(&late.selectors[i]);
   }
   for (;; round++) {
-    // What joins its like may still be small afterwards, nothing else.
+    // Only a component that joins another small one may still be small.
     const bool always_like = cost(0, true, args.min_region, round) == 0;
     bool like = false;
     for (u32 i = threadIdx.x; i < selecting; i += NUMBER_THREADS) {
@@ -301,13 +301,13 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
   }
 }
 
-// What is left of absorption after the first half of `round`, by one block where it is little; then numbers.
+// Completes absorption from the second half of `round` on, in one block if few components are left; then numbers.
 // Grid: cooperative, blocks of NUMBER_THREADS, all resident.
 // In: sums, selections, `late`, marks.
 // Out: labels [components], regions [regions], the number of regions.
-// Race-free: block 0 absorbs what is little and says so by a store with release, which the others wait for with acquire; what is
-// much, all blocks absorb between barriers of the grid; then nothing is joined any more, and a component's label and a root's region
-// have one thread that writes them.
+// Race-free: few components are absorbed by block 0, which ends with a store-release that the others wait for with acquire; many are
+// absorbed by all blocks between barriers of the grid. No components are joined afterwards, and a component's label and a root's
+// region have one thread that writes them.
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
                    ConnectArgs args) {

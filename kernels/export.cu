@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What a frame gave, in the forms that other libraries compute with; see src/buffers/export.rs.
+// Results of a frame in the forms that other libraries compute with; see src/buffers/export.rs.
 #include "abi.cuh"
 
 // Labels as 32-bit numbers from `first` on, and `outside` for NO_LABEL.

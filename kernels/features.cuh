@@ -16,8 +16,8 @@ __device__ __forceinline__ u32 pack_clamped(i32 a, i32 b, i32 c) {
   return (u32)min(max(a, 0), 1023) | (u32)min(max(b, 0), 2047) << 10 | (u32)min(max(c, 0), 2047) << 21;
 }
 
-// Nothing in Lab needs a bound: the rows of its matrix sum to one, and no color is out of a channel's range (a test of src/color.rs
-// goes through all).
+// Lab needs no clamping: the rows of its matrix sum to one, and no color is outside of a channel's range (a test of src/color.rs
+// tries all).
 __device__ __forceinline__ u32 lab_of(const SpaceArgs &args, const u16 *curve, const u16 *codes, const u32 (&rgb)[3]) {
   const i32 r = codes[rgb[0]], g = codes[rgb[1]], b = codes[rgb[2]];
   const i32 *m = args.matrix;

@@ -19,7 +19,7 @@ enum Layout {
 // The order is that of `Family` in src/image/format.rs.
 enum Family { FAMILY_RGB = 0, FAMILY_YUV = 1, FAMILY_GRAY = 2 };
 
-// Whether samples have more than 10 bits that count.
+// Returns true if samples have more than 10 significant bits.
 __device__ constexpr bool is_wide(u32 layout, u32 bytes) {
   return (layout == LAYOUT_RGB && bytes >= 6) || (layout == LAYOUT_GRAY && bytes == 2) || layout == LAYOUT_ANY_WIDE;
 }
@@ -57,7 +57,7 @@ struct Row {
       third = frame.plane[2] + (size_t)row * frame.stride[2] + frame.offset[2] + (size_t)column * frame.step[2];
     }
   }
-  // Those of the pixel so many, an even number, to the right.
+  // Loads the samples of the pixel BESIDE columns to the right, an even number.
   template <u32 BESIDE>
   __device__ __forceinline__ void load(const FrameArgs &frame, u32 (&out)[3]) const {
     static_assert(BESIDE % 2 == 0, "two pixels of a row share their chroma");
@@ -128,7 +128,7 @@ __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 
     else function<LAYOUT_RGB, 3>(__VA_ARGS__);                              \
   } while (0)
 
-// The same for a frame of 16 bits.
+// `WITH_LAYOUT` for a frame of 16 bits.
 #define WITH_WIDE_LAYOUT(frame, function, ...)                              \
   do {                                                                      \
     if ((frame).layout == LAYOUT_GRAY) function<LAYOUT_GRAY, 2>(__VA_ARGS__); \
@@ -136,7 +136,7 @@ __device__ __forceinline__ void load_samples(const FrameArgs &frame, u32 x, u32 
     else function<LAYOUT_RGB, 6>(__VA_ARGS__);                              \
   } while (0)
 
-// The same for a frame that has no code of its own, of at most 10 bits or of more.
+// `WITH_LAYOUT` for a format without code of its own, of at most 10 bits or of more.
 #define WITH_ANY_LAYOUT(frame, function, ...)                               \
   do {                                                                      \
     if ((frame).word == 1) function<LAYOUT_ANY, 1>(__VA_ARGS__);            \

@@ -11,7 +11,7 @@ __device__ __forceinline__ u32 seed_position(u32 cell, u32 cells, u32 step, u32 
   return min((begin + end) / 2, side - 1);
 }
 
-// Where the cluster of a cell starts: at the pixel in its middle, or where `seeds` says.
+// Seed of a cell's cluster: the pixel at its center, or the one in `seeds`.
 template <class Args>
 __device__ __forceinline__ uint2 seed_of(const Args &args, u32 x, u32 y) {
   if (!args.seeds) return make_uint2(seed_position(x, args.nx, args.step, args.width), seed_position(y, args.ny, args.step, args.height));

@@ -191,8 +191,8 @@ KERNEL __launch_bounds__(TILE_THREADS)
 __device__ __forceinline__ u32 slot_turn() { return (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + lane_id(); }
 __device__ __forceinline__ u32 region_turn() { return ALL - 1 - slot_turn(); }
 
-// Where the region `i`, which has selected `own`, gets to in a round: the lower of the two that select each other at the end of
-// its way; itself if it stays. While selections are only read.
+// Root of region `i`, which has selected `own`, after a round: the lower of the two at the end of its path that select each other;
+// itself if it stays. Selections must not change meanwhile.
 __device__ __forceinline__ u32 root_of(const u64 *selected, bool open, u32 i, u64 own) {
   while (own != NO_SELECTION) {
     const u32 to = (u32)own;

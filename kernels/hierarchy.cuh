@@ -31,8 +31,8 @@ struct PairTable {
   u64 *contrasts;
 };
 
-// What is between two regions: pairs of 4-neighbors, as many of them as are between what was one region in the last frame, and the sum of
-// their differences.
+// The common boundary of two regions: pairs of 4-neighbors across, those of them whose superpixels were in one region of the last frame,
+// and the sum of their differences.
 struct Boundary {
   u32 length, held;
   u64 contrast;
@@ -64,7 +64,7 @@ __device__ __forceinline__ void add_pair(const PairTable &table, u32 mask, u32 k
   atomicAdd(&table.contrasts[slot], boundary.contrast);
 }
 
-// What is between the regions of a slot. Superpixels, which pairs of the first round are of, tell what was one region before.
+// Boundary between the regions of a slot. In the first round, regions are superpixels, whose predecessors give `held`.
 __device__ __forceinline__ Boundary load_boundary(const Hierarchy &h, const PairTable &table, u32 round, u32 slot, u32 a, u32 b) {
   Boundary boundary = {__ldcg(&table.lengths[slot]), 0, __ldcg(&table.contrasts[slot])};
   if (round > 0) {
@@ -75,7 +75,7 @@ __device__ __forceinline__ Boundary load_boundary(const Hierarchy &h, const Pair
   return boundary;
 }
 
-// What a region holds, as other blocks left it.
+// Sums of a region, read past L1 because other blocks write them.
 __device__ __forceinline__ HierarchySums load_region(const Hierarchy &h, u32 i) {
   const uint4 *at = (const uint4 *)(h.sums + i);
   const uint4 low = __ldcg(at), middle = __ldcg(at + 1), high = __ldcg(at + 2);

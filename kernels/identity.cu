@@ -22,11 +22,11 @@ __device__ __forceinline__ u32 label_at(const Components &c, const u16 *componen
   return component_label[component];
 }
 
-// Who owns the regions, and this frame's slots before that.
+// Sets this frame's slots, and finds the owner of each region.
 // Grid: a thread a slot; block: TEMPORAL_THREADS.
 // In: largest, positions, sources [cells], slots of the last frame.
 // Out: owners [regions], by atomic maxima; largest_label, reseed_claims, slots [cells].
-// Race-free: a thread writes its own slot's.
+// Race-free: a thread writes the entries of its own slot.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
   after_last_kernel(c, warm);
@@ -86,8 +86,8 @@ __device__ __forceinline__ Overlap load_overlap(const Temporal &t, u32 i) {
   return {at, (pair.x - 1) >> 16, (pair.x - 1) & 0xffffu, pair.y};
 }
 
-// Who matches: threads of a block, or of a cooperative grid. Behind `meet` all see what any of them wrote, and whether any had
-// something to do, which a grid does not ask.
+// The threads that match: a block, or a cooperative grid. After `meet` all threads see all writes before it. In a block it returns
+// true if `any` was true in one of them; a grid does not need that.
 struct BlockTeam {
   __device__ __forceinline__ u32 rank() const { return threadIdx.x; }
   __device__ __forceinline__ u32 size() const { return IDENTIFY_THREADS; }
@@ -264,7 +264,7 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
                                         : int2{whole_px(t.state->shift[0]), whole_px(t.state->shift[1])};
         earlier = t.labels[(size_t)clamp_position((i32)y - move.y, grid.height) * grid.width +
                            clamp_position((i32)x - move.x, grid.width)];
-        // Whose cluster owns a region has its identity still.
+        // A region whose cluster owns one keeps its identity.
         if (earlier == NO_LABEL) earlier = NONE;
         const u32 cell = earlier == NONE ? NONE : t.cells[earlier];
         if (cell != NONE && owns(t, (cell >> 16) * grid.nx + (cell & 0xffffu))) earlier = NONE;
@@ -364,19 +364,19 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
   if (nearest != NONE) atomicMax(&t.reseed_claims[nearest], key_of((u32)n, label));
 }
 
-// What regions are called and slots hold from here on; new identities are given in label order.
+// Sets the identities of regions and the state of slots; new identities are given in label order.
 // Grid: a thread for each slot and region; block: TEMPORAL_THREADS.
 // In: owners, largest_label, taken, positions, moves, sums, the last frame's tracks, labels and both frames' features.
 // Out: tracks, motion, from [regions]; slots [cells]; reseed_wanted [regions] and reseed_claims [cells], by atomic maxima; of the
 // state what the next frame reads.
 // Race-free: a region's track and its owner's id and region are written by the region's thread; a slot that owns nothing is
 // terminated by its own thread, and its size is written by that alone; counts of new tracks are released by their block and acquired
-// by later ones; the last block writes the state when all have told theirs, for which they have read it.
+// by later ones; the last block writes the state after all blocks, which have read it, have released their counts.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
   beside_last_kernel(c, follows);
-  // What depends on nothing is asked for at once, and what it leads to: waiting for one after the other takes longer than all else.
-  // Only what regions have taken and hold is new.
+  // Independent loads are all in flight at once, and then those that depend on them: one after the other takes longer than all else.
+  // Only `taken` and the sums of regions are new.
   const u32 order = order_of_block(&t.state->tickets[1]), i = order * TEMPORAL_THREADS + threadIdx.x;
   const u32 regions = c.counters[REGIONS], cells = grid.nx * grid.ny, label = min(i, args.max_regions - 1), next = t.state->next_id;
   const bool warm = follows && !is_cut(*t.state, args);

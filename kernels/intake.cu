@@ -39,7 +39,7 @@ KERNEL __launch_bounds__(EXPORT_THREADS)
   pack<u8, u8>(from, to, bad, rows_apart, pixels_apart, channels_apart, width, stride, channels);
 }
 
-// The same of 16 bits.
+// Packs samples of 16 bits.
 KERNEL __launch_bounds__(EXPORT_THREADS)
     pack_words(const u8 *__restrict__ from, u8 *__restrict__ to, u32 *bad, i64 rows_apart, i64 pixels_apart,
                i64 channels_apart, u32 width, u32 stride, u32 channels) {
@@ -47,9 +47,9 @@ KERNEL __launch_bounds__(EXPORT_THREADS)
   pack<u16, u16>(from, to, bad, rows_apart, pixels_apart, channels_apart, width, stride, channels);
 }
 
-// The same of floats in [0, 1], which become 16 bits as python/src/floats.rs has it; others are cut off.
-// Out: bad, 1 if there is such a one, and otherwise as it was.
-// Race-free: besides, who writes to `bad` writes the same number.
+// Packs floats in [0, 1], which become 16 bits as in python/src/floats.rs; others are clamped.
+// Out: bad, 1 if a float was clamped, else unchanged.
+// Race-free: all threads that write to `bad` write the same number.
 KERNEL __launch_bounds__(EXPORT_THREADS)
     pack_floats(const u8 *__restrict__ from, u8 *__restrict__ to, u32 *bad, i64 rows_apart, i64 pixels_apart,
                 i64 channels_apart, u32 width, u32 stride, u32 channels) {

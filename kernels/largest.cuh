@@ -18,7 +18,7 @@ __device__ __forceinline__ void find_largest(const Components &c, u64 *largest, 
   for (u32 i = first; i < components; i += all) {
     const uint2 head = *(const uint2 *)(c.sums + i);
     const u32 size = connectivity ? head.x : 1;
-    // What has been joined holds nothing; what is outside of a mask has no cluster.
+    // A component that joined another has size 0; one outside of a mask has no cluster.
     if (size != 0 && !(head.x & OUTSIDE_COUNT)) atomicMax(&largest[c.cluster[i]], key_of(size, head.y));
   }
 }

@@ -98,7 +98,7 @@ KERNEL __launch_bounds__(MEAN_THREADS)
   find_mean<false>(samples, color, means, count, count);
 }
 
-// The same for a frame with a mask; `counters` are the frame's.
+// `lsc_mean` for a frame with a mask; `counters` are the frame's.
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean_masked(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means,
                     const u32 *__restrict__ counters, u32 count) {
@@ -178,7 +178,7 @@ __device__ __forceinline__ Sums seed(const LscArgs &args, const Pairs &pairs, co
   return sums;
 }
 
-// What a round starts from: the sums of the last round's members, and where those before stand, which stay where there were none.
+// Start of a round: the sums of the last round's members, and the address of those before, which stay if there were none.
 struct Turn {
   Sums own;
   const Sums *before;
@@ -233,7 +233,7 @@ __device__ __forceinline__ void load_clusters(Cluster *reach, Mean &mean, const 
   }
 }
 
-// What the last round's members add up to, and what the cluster was before.
+// Sums of the last round's members, and the cluster before.
 __device__ __forceinline__ Turn update(const Sums *sums, const Sums *old, u32 k) { return {load(sums + k), old + k}; }
 __device__ __forceinline__ Turn begin_with(const Sums &sums) { return {sums, nullptr}; }
 
@@ -336,7 +336,7 @@ __device__ __forceinline__ void floats_of(const u32 (&pair)[3], float (&f)[6]) {
   }
 }
 
-// Where stage `lsc/label` has the numbers of a color from: pairs, which are half as many bytes, or floats, which are not converted.
+// Source of a color's numbers in stage `lsc/label`: pairs, which take half the bytes, or floats, which need no conversion.
 // With floats a frame of 1920x1080 by itself takes 1 to 2 % less, one of 640x480 4 % more.
 struct PairTable {
   const u32 *color;
@@ -426,7 +426,7 @@ __device__ __forceinline__ void assign(const u32 *samples, const u32 *color, con
   __shared__ RoundShared shared;
   const RoundTile tile = round_tile(args);
   const u32 st = tile.step, x = tile.column() * st;
-  // All that is asked for without knowing of anything else, then the pairs of the samples.
+  // Independent loads first, then the pairs of the samples, which depend on them.
   u32 feature[ROUND_SAMPLES], pair[ROUND_SAMPLES][3], position_y[ROUND_SAMPLES];
 #pragma unroll
   for (int i = 0; i < ROUND_SAMPLES; i++) {
@@ -596,7 +596,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   label_alone<LABEL_THREADS / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 
-// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
+// The kernel above for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_small(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
                     const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,

@@ -208,7 +208,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   label_follow<LABEL_THREADS / 32>(color, px, py, mean, own, t, temporal, components, round, follows, args);
 }
 
-// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
+// The kernel above for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_follow_small(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                            const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,

@@ -26,11 +26,11 @@ KERNEL __launch_bounds__(MASK_THREADS)
   if (lane_id() == 0 && inside != 0) atomicAdd(&counters[INSIDE], inside);
 }
 
-// Where the cluster of each cell starts: at its middle, or if that is outside, at the nearest pixel of the cell that is not.
+// Finds the seed of each cell: its center or, if that is outside of the mask, the nearest pixel of the cell inside.
 // Grid: a warp a cell; block: MASK_THREADS.
 // In: features [height][width].
 // Out: seeds [cells], column, and row in the upper half.
-// Race-free: a warp writes its own cell's.
+// Race-free: a warp writes the seed of its own cell.
 KERNEL __launch_bounds__(MASK_THREADS) mask_seeds(const u32 *features, u32 *seeds, GridArgs grid) {
   after_last_kernel(features, grid);
   const u32 k = FIRST / 32;

@@ -87,7 +87,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
     if (pass > 0 && edge.x == edge.y) continue;
     const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
     const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
-    // Nothing touches what is outside of a mask.
+    // Pixels outside of a mask touch no region.
     const bool inside = max(a, b) != NO_LABEL;
     c.edges[i] = make_uint2(a, inside ? b : a);
     if (a == b || !inside) continue;
@@ -115,11 +115,11 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
   }
 }
 
-// What was united gives its sums to its root.
+// Moves the sums of united labels to their roots.
 // Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
 // In: parents, which nobody changes.
 // Out: sums.
-// Race-free: who is no root is emptied by its own thread; roots get what it held by integer atomics.
+// Race-free: a label that is no root is emptied by its own thread; roots are added to by integer atomics.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m) {
   after_last_kernel(m);
   const u32 count = *m.count;

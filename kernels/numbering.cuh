@@ -59,7 +59,7 @@ __device__ __forceinline__ u32 root_of(const Components &c, const ConnectArgs &a
   return i;
 }
 
-// Where the mark of a component is, with a root that begins with `head`.
+// Position of a component's mark, given the first words `head` of its root.
 __device__ __forceinline__ MarkPosition mark_position(const Components &c, const ConnectArgs &args, const Marks &marks, u32 root, uint2 head) {
   const u32 at = mark_at(c, args, root, head.y), word = at / 32, group = word >> args.group_bits;
   MarkPosition position = {root, group, 0};
@@ -83,14 +83,14 @@ __device__ __forceinline__ MarkPosition mark_position(const Components &c, const
 __device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args, const Marks &marks,
                                        u16 *labels, RegionSums *regions, u32 components, u32 on_the_way) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
-  // All that does not take the sum over the groups is in flight before they are added up.
+  // Loads that do not need the sum over the groups are in flight while that is computed.
   u32 groups[GROUPS_A_THREAD];
   load_groups(marks, groups);
   MarkPosition position = {0, 0, 0};
   ComponentSums sums;
   const auto find_mark = [&](u32 from) {
     sums = load_sums(c, from);
-    // What is outside of a mask has no mark, and is its own root.
+    // A component outside of a mask has no mark, and is its own root.
     if (sums.count & OUTSIDE_COUNT) return MarkPosition{from, 0, 0};
     uint2 head = make_uint2(sums.count, sums.key);
     const u32 root = root_of(c, args, from, head);

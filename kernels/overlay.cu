@@ -104,7 +104,7 @@ __device__ __forceinline__ void draw_rows(const u16 *labels, const u64 *means, c
       const bool inside = x < width && y < height;
       const bool on = inside && line[row] >> lane_id() & 1;
       u32 color[3] = {0, 0, 0};
-      // What is outside of a mask stays.
+      // Pixels outside of a mask are not drawn on.
       const u32 label = inside && args.fill != FILL_NONE ? labels[(size_t)y * args.label_stride + x] : NO_LABEL;
       const bool filled = label != NO_LABEL;
       if (filled) {

@@ -49,7 +49,7 @@ struct DensityShared {
   float row[MOST_RADIUS + 1];
 };
 
-// Where a warp's pixels are: a thread has DENSITY_PIXELS of a column, a warp as many rows, from row `own` of the tile on.
+// Position of a warp's pixels: a thread has DENSITY_PIXELS of a column, a warp as many rows, from row `own` of the tile on.
 struct DensityTile {
   i32 radius, stride;  // cells of a row of the piece in shared memory
   i32 lane, warp, left, top, own;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void weigh_with_all(DensityShared<CELLS> &shared, con
   for (i32 i = 0; i < DENSITY_PIXELS; i++) sum[i] -= (u32)(2 * radius + 1) * unit_bits;
 }
 
-// The same with a row that is not in reach of all of them, or is one of theirs.
+// Adds a row that is not in reach of all of them, or is one of theirs.
 template <int CELLS>
 __device__ __forceinline__ void weigh_with_some(DensityShared<CELLS> &shared, const QuickShiftArgs &args, i32 down, i32 start,
                                                 const float4 (&p)[DENSITY_PIXELS], u32 (&sum)[DENSITY_PIXELS]) {
@@ -183,7 +183,7 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
   density_of<DENSITY_CELLS>(features, column, row, density, args);
 }
 
-// The same for neighborhoods that need less shared memory, so that more blocks fit.
+// The kernel above for neighborhoods that need less shared memory, so that more blocks fit.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
                              const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
@@ -215,7 +215,7 @@ KERNEL __launch_bounds__(LINK_THREADS)
                      top + LINK_THREADS / 32 + args.reach <= height;
   const i32 pixel = y * width + x;
   const u32 feature = features[pixel], own = density[pixel];
-  // What is outside of a mask has one root, behind all pixels.
+  // All pixels outside of a mask share one root, behind all pixels.
   const u32 pixels = args.width * args.height;
   if (pixel == 0) parents[pixels] = pixels;
   if (feature == OUTSIDE) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `refine`: pixels at boundaries move to the neighboring region that fits them best; mirrors src/post/refine/cpu.rs, and the
 // rule stands in src/post/refine/mod.rs. A launch a sweep: a tile goes through its four phases by itself, with as many pixels
-// around it as they depend on. What of these moves is found again by the tile that they are in, with the same result.
+// around it as they depend on. Moves of those pixels are computed again by the tile that they are in, with the same result.
 #include "block.cuh"
 #include "components.cuh"
 #include "regions.cuh"
@@ -32,7 +32,7 @@ __device__ __forceinline__ u32 ring_of(const u32 (&ring)[8], u32 label) {
   return bits;
 }
 
-// Whether the 4-neighbors in a pixel's own region, some, hang together without it; `is_free` of src/post/refine/mod.rs.
+// Returns true if the 4-neighbors in a pixel's own region stay connected without it; `is_free` of src/post/refine/mod.rs.
 __device__ __forceinline__ bool is_free(u32 kept) {
   const u32 one = kept << 1 | kept >> 7, two = kept << 2 | kept >> 6;
   return __popc(kept & STRAIGHT & ~(one & two)) == 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What is added up for every region, and its mean; mirrors `Sums` in src/post/statistics/cpu.rs.
+// Sums over every region, and their mean; mirrors `Sums` in src/post/statistics/cpu.rs.
 #pragma once
 #include "abi.cuh"
 

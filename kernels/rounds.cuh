@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What a round of clustering on the grid does whatever is compared: where a thread's samples are, and the sums of clusters. SLIC and
+// Parts of a round of clustering on the grid that do not depend on the distance: where a thread's samples are, and the sums of clusters. SLIC and
 // LSC take it.
 #pragma once
 #include "grid.cuh"
@@ -36,7 +36,7 @@ __device__ __forceinline__ void clear_slot_sums(u32 (&shared)[WORDS][ROW], u32 s
   }
 }
 
-// What a thread adds up for one slot after the other, in registers, before it adds that to the sums of the block in shared memory.
+// Sums of a thread for one slot after the other, kept in registers until it adds them to the sums of the block in shared memory.
 // WORDS of each slot; ROW: distance of one word's sums from the next word's. Integers, so that their order does not matter. No
 // barriers: call one before the first and after `end`.
 template <u32 WORDS, u32 ROW>

@@ -50,7 +50,7 @@ __device__ __forceinline__ void clear_sums(Sums *sums) {
   *sums = zero;
 }
 
-// What the nearest cluster scores: 16 (d - |p|²) and below it four bits of no use, with SLICO the weighed distance.
+// Score of the nearest cluster: 16 (d - |p|²) with four unused bits below, with SLICO the weighted distance.
 template <bool ADAPTIVE>
 struct ScoreOf {
   typedef i32 type;
@@ -97,7 +97,7 @@ __device__ __forceinline__ void nearest(const Reach *reach, u32 stride, u32 slot
   }
 }
 
-// The same with SLICO's weights.
+// The function above with SLICO's weights.
 template <int N>
 __device__ __forceinline__ void nearest_weighed(const Reach *reach, const SlicArgs &args, u32 stride, u32 slot,
                                                 const i32 (&l)[N], const i32 (&a)[N], const i32 (&b)[N], i32 x,
@@ -180,7 +180,7 @@ struct RoundShared {
   Reach reach[ROUND_SLOTS];
   // Eight words of four slots are in different banks.
   u32 sums[7][ROUND_SLOTS + 4];
-  int2 origin[ROUND_SLOTS];  // where positions in a cluster's sums start
+  int2 origin[ROUND_SLOTS];  // of the positions in a cluster's sums
 };
 
 // A pixel and what is known of it; positions count from the middle of the tile.
@@ -351,7 +351,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
-// The same for SLICO, which also keeps the largest squared color distance of each cluster's members, by an atomic maximum.
+// The kernel above for SLICO, which also keeps the largest squared color distance of each cluster's members, by an atomic maximum.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign_adaptive(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums,
                          Sums *sums_out, Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args) {
@@ -464,7 +464,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 8)
   label_alone<false, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 
-// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
+// The kernel above for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
     slic_label_small(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                      Components components, SlicArgs args) {

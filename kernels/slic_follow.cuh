@@ -117,7 +117,7 @@ KERNEL __launch_bounds__(ROUND_THREADS)
   follow<false>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
-// The same for SLICO.
+// The kernel above for SLICO.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow_adaptive(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
                          SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
@@ -168,7 +168,7 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
   label_and_leave<false, LABEL_THREADS / 32>(px, py, own, t, temporal, components, round, follows, args);
 }
 
-// The same for frames of few tiles; block: LABEL_THREADS_SMALL.
+// The kernel above for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     slic_label_follow_small(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
                             TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {

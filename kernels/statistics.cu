@@ -43,7 +43,7 @@ __device__ __forceinline__ void load_pairs(const FrameArgs &frame, const u16 *li
   }
 }
 
-// The same as codes of pixels of four bytes, which most frames have. `whole`: pairs lie in one aligned word.
+// Loads pairs as codes of pixels of four bytes, the most common format. `whole`: pairs lie in one aligned word.
 __device__ __forceinline__ void load_packed_pairs(const FrameArgs &frame, bool whole, u32 x, u32 y0, PairSamples (&own)[PAIRS]) {
   const u8 *at = frame.plane[0] + (size_t)y0 * frame.stride[0] + 4 * (size_t)x;
   uint2 pixels[PAIRS];
@@ -69,7 +69,7 @@ __device__ __forceinline__ void load_packed_pairs(const FrameArgs &frame, bool w
   }
 }
 
-// What is added up for a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
+// Sums over a component of a tile: sums of x and of y from the tile's corner, 16 bits each; pixels above the first
 // sample, which 21 bits hold; the other samples; columns and rows that it has pixels in, as bits, which hold both ends of its
 // box. Linear RGB and codes of 16 bits are larger, so that pixels have a word of their own.
 enum TileSums { SUM_POSITIONS, SUM_FIRST, SUM_SECOND, SUM_THIRD, SUM_COLUMNS, SUM_ROWS, SUM_PIXELS };
@@ -104,7 +104,7 @@ struct MeasureShared {
   u32 sums[WORDS][MEASURE_AT_ONCE];
 };
 
-// Where a lane's pairs are.
+// Position of a lane's pairs.
 struct PairPosition {
   u32 side, row;  // in the tile: pairs before them in the row, and the first of their rows
   u32 left, top;  // of the tile
@@ -173,7 +173,7 @@ __device__ __forceinline__ void add_up(MeasureShared<LINEAR> &shared, const Pair
     const u32 near_2 = __shfl_up_sync(FULL_WARP, seconds_of(channel[0], channel[1]), 1);
     const bool begins = side == 0 || (near & 0xffffu) != component[0], splits = component[0] != component[1];
     const u32 begin = __ballot_sync(FULL_WARP, begins), split = __ballot_sync(FULL_WARP, splits);
-    // What a run has up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
+    // Sums of a run up to the lane's first pixel: it began there or in the lane before, or goes on from before that.
     const i32 lane0 = highest_lane((begin | split << 1) & ~after);
     RunSums<LINEAR> run(firsts_of(channel[0], channel[1]), channel[2] & 0xffffu);
     if (!begins) run.add(near_2, near >> 16);
@@ -250,7 +250,7 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
   const PairPosition at = pair_position();
   if (args.refined) wait_for_last_kernel();
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
-  // Whether two pixels of a plane lie in one aligned word, and both inside or both outside.
+  // True if two pixels of a plane lie in one aligned word, and both inside or both outside of the frame.
   const bool even = frame.width % 2 == 0;
   u32 index[PAIRS];  // of both pixels, 16 bits each
   PairSamples own[PAIRS];
@@ -303,7 +303,7 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
   measure_tile<false, false>(c, component_label, labels, regions, frame, 0, args);
 }
 
-// The same for a frame that has no code of its own.
+// `measure` for formats without code of its own.
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                 RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
@@ -311,7 +311,7 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
   measure_tile<false, true>(c, component_label, labels, regions, frame, 0, args);
 }
 
-// The same, with samples as linear RGB; `linear` has one value for each code. Or as codes of more than 10 bits, where it is null.
+// `measure` with samples as linear RGB; `linear` has a value for each code. If it is null, samples are codes of more than 10 bits.
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                   RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {

@@ -24,7 +24,7 @@ __device__ __forceinline__ u64 residual_of(const TemporalArgs &args, u64 residua
   return residual / last * samples + residual % last * samples / last;
 }
 
-// What the next frame's residual and inertia start from, of whose samples `inside` are inside of its mask.
+// Start values of a frame's residual and inertia; `inside`: its samples inside of the mask.
 __device__ __forceinline__ void begin_residual(TemporalState &state, const TemporalArgs &args, u32 inside) {
   state.inside = inside;
   const u64 discount = state.residual_last / max(inside, 1u) * (MOST_DISCOUNT * args.inertia) >> 8;
@@ -83,7 +83,7 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
     u32 sum = 0, inside = 0;
     for (u32 i = lane_id(); i < pixels; i += 32) {
       const u32 feature = from[(size_t)(i >> args.square_log) * grid.width + (i & ((1u << args.square_log) - 1))];
-      // What is outside adds nothing to the sum.
+      // Pixels outside of the mask do not count.
       sum += feature_0(feature);
       if (MASKED) inside += feature != OUTSIDE;
     }
@@ -97,7 +97,7 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
   }
 }
 
-// What the frame starts with whatever is in it, and means of channel 0 over squares.
+// Initializes the state of a frame, and computes means of channel 0 over squares.
 // Grid: any number of blocks of TEMPORAL_THREADS; a warp takes a square.
 // In: the state and slots of the last frame, features [height][width].
 // Out: the state's counters; claims, largest [cells]; cells, owners [regions]; slots that a region has taken; thumbnail [squares].
@@ -109,7 +109,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   begin_frame<false>(t, counters, grid, args, warm);
 }
 
-// The same for frames that may have a mask; `counters` have the samples inside.
+// The kernel above for frames that may have a mask; `counters` have the number of samples inside.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_begin_masked(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm) {
   beside_last_kernel(t, warm);
@@ -232,13 +232,13 @@ KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid
   find_shift<false>(t, grid, args);
 }
 
-// The same for frames that may have a mask: squares without a pixel inside are not compared.
+// The kernel above for frames that may have a mask: squares without a pixel inside are not compared.
 KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift_masked(Temporal t, GridArgs grid, TemporalArgs args) {
   after_last_kernel(t, args);
   find_shift<true>(t, grid, args);
 }
 
-// Where a slot's cluster is now.
+// Position of a slot's cluster in this frame.
 __device__ __forceinline__ void position_now(const Slot &slot, const TemporalState &state, i32 (&at)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; i++) at[i] = slot.position[i] + state.shift[i] + slot.velocity[i];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-// What lasts from frame to frame, and what rounds ask of it; mirrors src/temporal.
+// State from frame to frame, and its use in rounds; mirrors src/temporal.
 #pragma once
 #include "grid.cuh"
 #include "largest.cuh"
 #include "tracks.cuh"
 
-// Those of src/temporal/mod.rs.
+// Constants of src/temporal/mod.rs.
 #define POSITION_UNIT 16
 #define SAME 128u
 #define MOST_DISCOUNT 30u
@@ -49,8 +49,8 @@ __device__ __forceinline__ i32 whole_px(i32 position) { return (position + POSIT
 // not at all; from the sums of the round before.
 enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
 
-// Whether the first warm round's residual tells of a cut; known to every launch after that round. Without clusters the
-// thumbnails alone do.
+// Returns true if the first warm round's residual tells of a cut; known to every launch after that round. Without clusters
+// the thumbnails alone decide.
 __device__ __forceinline__ bool is_cut(const TemporalState &state, const TemporalArgs &args) {
   if (!args.in_slots) return state.unlike;
   return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + state.inside;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// What is known of a region beside its measures: its way through time; mirrors `Track` in src/temporal/mod.rs.
+// Track of a region: its identity over time and its motion; mirrors `Track` in src/temporal/mod.rs.
 #pragma once
 #include "abi.cuh"
 

@@ -16,8 +16,8 @@
 #define TILE 32
 #define TILE_THREADS 256
 #define LABEL_THREADS 128
-// Where a multiprocessor has at most so many tiles, rows of a tile are what takes time: eight warps have four each. With
-// 2.3 tiles SLIC's frame is 6 % shorter and LSC's 2, with 15 SLIC's was 5 % longer; between was not measured.
+// With at most SMALL_TILES tiles per multiprocessor the rows of a tile are the critical path, so eight warps take four each.
+// With 2.3 tiles SLIC's frame takes 6 % less and LSC's 2, with 15 SLIC's 5 % more; values between were not measured.
 #define LABEL_THREADS_SMALL 256
 #define SMALL_TILES 4
 // A reciprocal that quotients come from is too small by one part in two to this power: see `Divisor` in kernels/common.cuh.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The seam between what is computed and where: a backend holds pixels, its stages work on them.
+//! The seam between stages and the place where they run: a backend holds pixels, its stages work on them.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
 use crate::regions::Regions;
 
-/// What only the library can pass. Memory and stages fit each other where one plan made both, as [`Engine`] sees to; on a device, a
-/// stage that works in the memory of another plan would reach outside.
+/// A token that only the library can create. Memory and stages fit each other only if one plan made both, which
+/// [`Engine`] ensures; on a device, a stage would access the memory of another plan out of bounds.
 ///
 /// ```compile_fail,E0423
 /// use gstsuperpixel::backend::{Backend, Internal};
@@ -24,29 +24,29 @@ use crate::regions::Regions;
 pub struct Internal(());
 
 impl Internal {
-    /// The library calls.
+    /// The token for calls from inside of the library.
     pub(crate) const CALL: Self = Self(());
 }
 
-/// Where pixels live and the stages that work there. Every stage is made once for a [`Plan`]; running it does not
-/// allocate beyond a first high-water mark, looks nothing up and waits for nothing it does not need.
+/// A place where pixels live, with the stages that run there. Every stage is made once for a [`Plan`]. Running it
+/// allocates nothing past a first high-water mark, looks nothing up, and waits only for its own inputs.
 pub trait Backend: Sized + Send + 'static {
     /// A readable frame.
     type Frame<'a>: Sync;
     /// A frame to draw on.
     type FrameMut<'a>;
-    /// A label plane to write and to read again.
+    /// A label plane for writing and reading.
     type Labels<'a>: Send;
-    /// What the stages of a frame hand on: packed colors, the number of regions, device memory.
+    /// Memory that one stage of a frame hands to the next: packed colors, the number of regions, device memory.
     type Buffers: Send;
-    /// What a frame gave, apart from [`Backend::Buffers`]: it stays while later frames are segmented.
+    /// Results of a frame, separate from [`Backend::Buffers`], so that they stay while later frames are segmented.
     type Kept: Send;
 
     /// Device and size in words: `cpu 8 threads`, `cuda:0 NAME`.
     fn describe(&self) -> String;
-    /// Memory for the frames of a plan.
+    /// Allocates memory for the frames of a plan.
     fn buffers(&self, plan: &Plan, caller: Internal) -> Result<Self::Buffers>;
-    /// Room for what one frame gives, to be used for frame after frame.
+    /// Allocates memory for the results of one frame, which is reused from frame to frame.
     fn kept(&self, caller: Internal) -> Result<Self::Kept>;
     /// Stage `ingest`.
     fn ingest(&self, plan: &Plan, buffers: &Self::Buffers, caller: Internal)
@@ -65,28 +65,28 @@ pub trait Backend: Sized + Send + 'static {
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Box<dyn Connectivity<Self>>>;
-    /// Stage `merge`, where the plan has it; also names merged regions where identities last.
+    /// Stage `merge`, if the plan has it. In temporal mode it also derives the track ids of merged regions.
     fn merge(
         &self,
         plan: &Plan,
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Option<Box<dyn Merge<Self>>>>;
-    /// Stage `hierarchy`, where the plan has it; also names merged regions where identities last.
+    /// Stage `hierarchy`, if the plan has it. In temporal mode it also derives the track ids of merged regions.
     fn hierarchy(
         &self,
         plan: &Plan,
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Option<Box<dyn Hierarchy<Self>>>>;
-    /// Stage `refine`, where the plan has it.
+    /// Stage `refine`, if the plan has it.
     fn refine(
         &self,
         plan: &Plan,
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Option<Box<dyn Refine<Self>>>>;
-    /// Stages `temporal`, where the plan has them.
+    /// Stages `temporal`, if the plan has them.
     fn temporal(
         &self,
         plan: &Plan,
@@ -108,15 +108,15 @@ pub trait Backend: Sized + Send + 'static {
         caller: Internal,
     ) -> Result<Box<dyn Overlay<Self>>>;
 
-    /// Refuses a frame or label plane that is not of the plan's kind; the stages rely on it.
+    /// Returns an error for a frame or label plane that does not match the plan; the stages rely on this check.
     fn check(&self, plan: &Plan, frame: &Self::Frame<'_>, labels: &Self::Labels<'_>) -> Result<()>;
 
-    /// Makes the memory of a plan serve one that [`follows`](Plan::follows) it; a device is waited for. `growth` says by
-    /// which factor distances are larger at most; nothing, where they do not compare.
+    /// Adapts the memory of one plan to another that [`follows`](Plan::follows) it. Waits for a device. `growth` is the
+    /// largest factor by which distances grow; `None` if they do not compare.
     fn change(&self, plan: &Plan, buffers: &mut Self::Buffers, growth: Option<f64>) -> Result<()>;
 
-    /// Runs a frame's stages between ingest and overlay, or whatever they left to be run again: frames of equal
-    /// `outputs` ask for the same work.
+    /// Runs a frame's stages between ingest and overlay, or replays a recording of them: frames of equal `outputs` need
+    /// the same work.
     fn run(
         &mut self,
         buffers: &mut Self::Buffers,
@@ -129,16 +129,16 @@ pub trait Backend: Sized + Send + 'static {
     }
 }
 
-/// Frame to packed colors.
+/// Converts a frame to packed colors.
 pub trait Ingest<B: Backend>: Send {
     /// Writes every feature of the plane.
     fn ingest(&mut self, frame: &B::Frame<'_>, buffers: &mut B::Buffers) -> Result<()>;
 }
 
-/// Packed colors to cluster labels: not yet connected, not yet dense.
+/// Converts packed colors to cluster labels, which are neither connected nor dense.
 pub trait Segmenter<B: Backend>: Send {
-    /// Writes every cluster label, below [`Plan::max_clusters`]: to the plane, or to the backend's memory where
-    /// [`Plan::clusters_are_pixels`]. Outside of a mask these are the largest number instead.
+    /// Writes every cluster label, below [`Plan::max_clusters`]: to the plane or, if [`Plan::clusters_are_pixels`], to
+    /// the backend's memory. Pixels outside of a mask get the largest number instead.
     fn segment(
         &mut self,
         buffers: &mut B::Buffers,
@@ -146,45 +146,45 @@ pub trait Segmenter<B: Backend>: Send {
         times: &mut StageTimes,
     ) -> Result<()>;
 
-    /// Goes on with a plan that [`follows`](Plan::follows) the one before. Clusters that the next frame takes over stay where
-    /// they are.
+    /// Continues with a plan that [`follows`](Plan::follows) the one before. Clusters that the next frame continues
+    /// keep their positions.
     fn change(&mut self, plan: &Plan, buffers: &mut B::Buffers) -> Result<()>;
 }
 
-/// Cluster labels to final ones, in place: dense, and connected where the plan says so.
+/// Converts cluster labels to final ones, in place: dense, and connected if the plan says so.
 pub trait Connectivity<B: Backend>: Send {
-    /// Leaves the number of labels with `buffers`.
+    /// Stores the number of labels in `buffers`.
     fn enforce(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
-/// Final labels to fewer, in place: dense still, and connected where they were.
+/// Reduces final labels to fewer, in place: they stay dense, and as connected as they were.
 pub trait Merge<B: Backend>: Send {
-    /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions.
+    /// Stores the new number of labels in `buffers` and, in temporal mode, the tracks of the merged regions.
     fn merge(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
-/// Final labels to a given number, in place: dense still, and connected where they were.
+/// Reduces final labels to a given number, in place: they stay dense, and as connected as they were.
 pub trait Hierarchy<B: Backend>: Send {
-    /// Leaves the new number of labels with `buffers`, and where identities last, those of the merged regions. Lists what would
-    /// be merged next, unless stage `refine` follows.
+    /// Stores the new number of labels in `buffers` and, in temporal mode, the tracks of the merged regions. Lists the
+    /// merges that would come next, unless stage `refine` follows.
     fn build(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 
-    /// Behind stage `refine`: lists what of its regions would be merged. Labels stay.
+    /// Behind stage `refine`, lists the merges of the refined regions. Does not change labels.
     fn list(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
-/// Final labels to ones that fit the pixels better, in place: as many, and in as many pieces.
+/// Moves boundaries to fit the pixels better, in place: number and connectedness of the regions stay.
 pub trait Refine<B: Backend>: Send {
-    /// Moves pixels at boundaries.
+    /// Moves pixels at boundaries to another region.
     fn refine(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
-/// What lasts from frame to frame: its state is in the backend's memory.
+/// Continues clusters and identities from frame to frame; the state is in the backend's memory.
 pub trait Temporal<B: Backend>: Send {
-    /// Before the algorithm: the motion of the picture, and where the clusters are now.
+    /// Runs before the algorithm: finds the motion of the picture, and moves the clusters.
     fn begin(&mut self, buffers: &mut B::Buffers, times: &mut StageTimes) -> Result<()>;
 
-    /// After the connected labels: identities of regions, and what the next frame needs.
+    /// Runs after labels are connected: identifies regions, and stores the state for the next frame.
     fn identify(
         &mut self,
         buffers: &mut B::Buffers,
@@ -192,20 +192,20 @@ pub trait Temporal<B: Backend>: Send {
         times: &mut StageTimes,
     ) -> Result<()>;
 
-    /// The next frame starts anew, with new identities.
+    /// Discards the state: the next frame is the first, with new identities.
     fn reset(&mut self, buffers: &mut B::Buffers);
 
-    /// The identity that the next new region gets; a device backend waits for it.
+    /// Returns the identity of the next new region. Waits for a device.
     fn next_id(&mut self, buffers: &B::Buffers) -> Result<u32>;
 
-    /// Gives identities from `id` on, which is not 0.
+    /// Sets the next identity, which is not 0.
     fn set_next_id(&mut self, buffers: &mut B::Buffers, id: u32) -> Result<()>;
 }
 
-/// Final labels to region table, adjacency list and mean colors.
+/// Measures region table, adjacency list and mean colors of final labels.
 pub trait Statistics<B: Backend>: Send {
-    /// Before stage `hierarchy`: measures the regions that it merges or lists; where it merges, it then adds up their sums. A
-    /// backend whose stage measures them itself does nothing.
+    /// Runs before stage `hierarchy`: measures the regions that it merges or lists; after merging it adds up their
+    /// sums. Does nothing on a backend whose stage measures them itself.
     fn measure_parts(
         &mut self,
         _frame: &B::Frame<'_>,
@@ -216,7 +216,7 @@ pub trait Statistics<B: Backend>: Send {
         Ok(())
     }
 
-    /// Measures as far as `outputs` asks.
+    /// Measures the parts that `outputs` asks for.
     fn measure(
         &mut self,
         frame: &B::Frame<'_>,
@@ -225,10 +225,10 @@ pub trait Statistics<B: Backend>: Send {
         outputs: Outputs,
     ) -> Result<()>;
 
-    /// Hands out what was measured; a device backend waits for it here.
+    /// Returns the measured parts. Waits for a device.
     fn collect(&mut self, buffers: &B::Buffers, outputs: Outputs, regions: &mut Regions) -> Result<()>;
 
-    /// Puts what was measured into `kept`; a device backend only starts to. Without `copies` that is the number of regions alone.
+    /// Copies the results into `kept`; on a device, starts to. Without `copies` only the number of regions.
     fn keep(
         &mut self,
         buffers: &B::Buffers,
@@ -238,9 +238,9 @@ pub trait Statistics<B: Backend>: Send {
     ) -> Result<()>;
 }
 
-/// Labels and means to pixels of the frame.
+/// Draws labels and means on a frame.
 pub trait Overlay<B: Backend>: Send {
-    /// Draws; every byte that is not drawn on stays, alpha always.
+    /// Draws. All other bytes stay, among them every alpha.
     fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,
@@ -250,14 +250,14 @@ pub trait Overlay<B: Backend>: Send {
     ) -> Result<()>;
 }
 
-/// How long each stage of the last frame took. A stage that runs several times in a frame adds up.
+/// Time of each stage of the last frame. A stage that runs several times in a frame counts as their sum.
 #[derive(Debug, Default, Clone)]
 pub struct StageTimes {
     stages: Vec<(&'static str, Duration)>,
 }
 
 impl StageTimes {
-    /// Forgets the last frame.
+    /// Discards the times of the last frame.
     pub(crate) fn clear(&mut self) {
         self.stages.clear();
     }

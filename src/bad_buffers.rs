@@ -12,15 +12,15 @@ use crate::video_map::Reason;
 /// Bad buffers in a row that end a stream.
 const MOST_IN_A_ROW: u32 = 10;
 
-/// Shortest time between two warnings; the later one counts those in between.
+/// Shortest time between two warnings. A later warning counts the buffers in between.
 const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why a buffer gave nothing.
+/// A failed buffer, and its effect on the stream.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// This buffer is at fault; the next may be good.
+    /// Only this buffer is at fault; the next may be good.
     Buffer(Reason),
-    /// Nothing works any more.
+    /// No later buffer can succeed.
     Stream(gst::ErrorMessage),
 }
 
@@ -41,7 +41,7 @@ struct Counts {
     used: u64,
     dropped: u64,
     in_a_row: u32,
-    /// Dropped since the last warning.
+    /// Buffers dropped since the last warning.
     unreported: u64,
     reported: Option<Instant>,
     last: Option<Reason>,
@@ -52,7 +52,7 @@ struct Counts {
 pub(crate) struct BadBuffers(Mutex<Counts>);
 
 impl BadBuffers {
-    /// Forgets everything: the element starts.
+    /// Resets all counters when the element starts.
     pub fn reset(&self) {
         *self.0.lock().unwrap() = Counts::default();
     }
@@ -69,7 +69,7 @@ impl BadBuffers {
         self.0.lock().unwrap().dropped
     }
 
-    /// Says what has failed, and whether the stream goes on without the buffer.
+    /// Reports a failure. Returns `Ok` if the stream continues without the buffer.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl BadBuffers {
         Ok(())
     }
 
-    /// Tells the application of a dropped frame as sinks do of a late one.
+    /// Tells the application of a dropped frame, like sinks do for a late one.
     fn post_qos(&self, element: &gst_base::BaseTransform, buffer: &gst::BufferRef, used: u64, dropped: u64) {
         let segment = element.segment();
         let segment = segment.downcast_ref::<gst::ClockTime>();
@@ -129,11 +129,11 @@ impl BadBuffers {
             .stats(gst::format::Buffers::from_u64(used), gst::format::Buffers::from_u64(dropped))
             .src(element)
             .build();
-        // Nobody listens before the element is in a pipeline.
+        // Posting fails before the element is in a pipeline, when there is no listener.
         let _ = element.post_message(message);
     }
 
-    /// What to say at the end of a stream of which no buffer could be used.
+    /// The error at the end of a stream of which no buffer could be used.
     pub fn at_end(&self) -> Option<gst::ErrorMessage> {
         let counts = self.0.lock().unwrap();
         let reason = counts.last.as_ref().filter(|_| counts.used == 0)?;

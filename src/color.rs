@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Color: from code values to packed features, in integers and tables that every backend shares.
+//! Color: converts code values to packed features, with integers and tables that all backends share.
 //!
 //! A feature is one u32: three channels of 10, 11 and 11 bits, lowest first. In `lab` a quantum is 1/8 Delta E in every
 //! channel, with a and b offset by 1024; so no weight between channels is ever needed and sums are exact.
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::image::{FrameInfo, PIECE, PixelFormat, YuvMatrix};
 use crate::parameter::{About, choices};
 
-/// What the three channels of a feature are.
+/// Meaning of a feature's three channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ColorSpace {
     /// CIE L, a, b (D65) of sRGB. Quantum 1/8 Delta E.
@@ -47,8 +47,8 @@ impl ColorSpace {
     /// Every color space.
     pub const ALL: [Self; 4] = [Self::Lab, Self::LabGslicr, Self::XyzGslicr, Self::Rgb];
 
-    /// Quanta of a feature for a unit of color: of L, a and b, of a code value in `rgb`, and in `xyz-gslicr` of about 1/128 of
-    /// white's Y.
+    /// Quanta of a feature per unit of color: of L, a and b, of a code value in `rgb`, and in `xyz-gslicr` of about
+    /// 1/128 of white's Y.
     pub(crate) const fn quanta(self) -> f64 {
         match self {
             Self::Lab | Self::LabGslicr | Self::XyzGslicr => 8.0,
@@ -78,17 +78,17 @@ fn pack(channels: [i32; 3]) -> u32 {
     (a.clamp(0, 1023) | b.clamp(0, 2047) << 10) as u32 | (c.clamp(0, 2047) as u32) << 21
 }
 
-/// What stands for a pixel outside of a mask: a feature that no color has, in any space. It is not farther from colors than they
-/// are from each other, so that arithmetic which is exact for them stays so.
+/// Feature of pixels outside of a mask: no color has it, in any space. It is not farther from colors than they are from
+/// each other, so arithmetic that is exact for them stays exact.
 pub(crate) const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
 
-/// Colors whose features are found together.
+/// Colors that are converted together.
 pub(crate) const COLORS: usize = PIECE;
 /// Most bits of a code value.
 const MAX_BITS: u32 = 16;
 /// Fewest bits of a code.
 const LEAST_BITS: u32 = 8;
-/// Numbers of bits that a code may have.
+/// Number of bit depths that codes may have.
 const WIDTHS: usize = (MAX_BITS - LEAST_BITS + 1) as usize;
 const LINEAR_ONE: f64 = 65_535.0;
 const MATRIX_ONE: i32 = 1 << 14;
@@ -99,11 +99,11 @@ const CURVE_LEN: usize = MATRIX_ONE as usize + 1;
 const XYZ: [[f64; 3]; 3] =
     [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]];
 
-/// The tables that turn R', G', B' codes into features.
+/// Tables that convert R', G', B' codes to features.
 pub struct ColorTables {
     space: ColorSpace,
-    /// Code value to light, 65535 at white; in `rgb` to a channel of the feature. Behind the last code there is nothing: what nobody
-    /// looks at takes no memory.
+    /// Code value to light, 65535 at white; in `rgb` to a channel of the feature. Entries past the last code are never
+    /// touched, so they take no memory.
     linear: Box<[u16; 1 << MAX_BITS]>,
     #[cfg(feature = "cuda")]
     bits: u32,
@@ -114,8 +114,9 @@ pub struct ColorTables {
 }
 
 impl ColorTables {
-    /// The tables of a color space for code values of 8 to 16 bits, computed once in a process. Threads that need them first at
-    /// the same time each compute them, and one result stays: another thread could hold a lock while the process forks.
+    /// The tables of a color space for code values of 8 to 16 bits, computed once per process. Threads that need them
+    /// at the same time each compute them, and one result is kept. A lock would be worse: another thread could hold it
+    /// while the process forks.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl ColorTables {
         })
     }
 
-    /// The feature of a color in codes of 8 bits.
+    /// Converts a color of 8-bit codes to a feature.
     ///
     /// Source: CIE 15 with the sRGB primaries; integer arithmetic, every step rounds half up.
     #[inline(always)]
@@ -193,7 +194,7 @@ impl ColorTables {
         self.feature_wide(rgb.map(u16::from))
     }
 
-    /// The feature of a color in codes of as many bits as the tables are for.
+    /// Converts a color to a feature; codes have the bits that the tables are for.
     #[inline(always)]
     pub fn feature_wide(&self, rgb: [u16; 3]) -> u32 {
         self.feature_of_light(rgb.map(|code| self.light(code)))
@@ -210,7 +211,8 @@ impl ColorTables {
         }
     }
 
-    /// The features of some colors, given as light: each step for all of them, since vectors can do all but look up.
+    /// Converts colors given as light to features, step by step for all of them: all steps except the table look-ups
+    /// are vectorized.
     // The channels lie in arrays of their own.
     #[allow(clippy::needless_range_loop)]
     #[inline(always)]
@@ -237,13 +239,13 @@ impl ColorTables {
         features
     }
 
-    /// The light of a code, 65535 at white; in `rgb` the channel of the feature.
+    /// Light of a code, 65535 at white; in `rgb` the channel of the feature.
     #[inline(always)]
     pub(crate) fn light(&self, code: u16) -> i32 {
         i32::from(self.linear[usize::from(code)])
     }
 
-    /// In 1/16384, rounded.
+    /// Converts a number to 1/16384, rounded.
     #[inline(always)]
     fn xyz(&self, light: [i32; 3]) -> [i32; 3] {
         self.matrix.map(|row| (row[0] * light[0] + row[1] * light[1] + row[2] * light[2] + (1 << 15)) >> 16)
@@ -255,14 +257,14 @@ impl ColorTables {
     }
 }
 
-/// A table of zeros on the heap: pages that nothing is written to take no memory.
+/// Allocates a table of zeros: pages that are never written take no memory.
 fn table<const LEN: usize>() -> Result<Box<[u16; LEN]>> {
     let refused = Error::Memory { what: "color tables", bytes: LEN * size_of::<u16>() };
     let items = bytemuck::allocation::try_zeroed_slice_box::<u16>(LEN).map_err(|()| refused.clone())?;
     items.try_into().map_err(|_| refused)
 }
 
-/// L, a, b in quanta from the curve's X, Y, Z.
+/// Computes L, a, b in quanta from the curve's X, Y, Z.
 #[inline(always)]
 fn lab([fx, fy, fz]: [i32; 3]) -> [i32; 3] {
     let round = |v: i32| (v + (1 << 14)) >> 15;
@@ -275,7 +277,7 @@ fn lab([fx, fy, fz]: [i32; 3]) -> [i32; 3] {
 
 #[cfg(feature = "cuda")]
 impl ColorTables {
-    /// The Lab curve, padded to a whole word, and the codes' curve behind it, as whole quads of words in the device's byte order.
+    /// Words for the device, in its byte order and padded to whole quads: the Lab curve, then the light of all codes.
     pub(crate) fn device_words(&self) -> Vec<u32> {
         let mut items = self.curve.to_vec();
         items.resize(items.len().next_multiple_of(2), 0);
@@ -295,15 +297,15 @@ impl ColorTables {
     }
 }
 
-/// Linear light of codes and back, by the curve that Lab is made with: sRGB's.
+/// Converts codes to linear light and back, by sRGB's curve, as for Lab.
 #[derive(Debug, Clone)]
 pub struct LinearLight {
-    /// That of each code, 65535 at white; never falls, and rises with every code of 8 or 10 bits.
+    /// Light of each code, 65535 at white. Never falls, and rises with every code of 8 or 10 bits.
     of_code: &'static [u16],
 }
 
 impl LinearLight {
-    /// For code values of 8 to 16 bits.
+    /// Makes the conversion for code values of 8 to 16 bits.
     ///
     /// # Errors
     ///
@@ -312,7 +314,7 @@ impl LinearLight {
         Ok(Self { of_code: &ColorTables::shared(ColorSpace::Lab, bits)?.linear[..1 << bits] })
     }
 
-    /// That of a code.
+    /// Converts a code to light.
     #[inline(always)]
     pub fn of(&self, code: u16) -> u16 {
         self.of_code[usize::from(code)]
@@ -327,14 +329,14 @@ impl LinearLight {
         first(if above.abs_diff(light) < below.abs_diff(light) { above } else { below }) as u16
     }
 
-    /// The light of all codes, as words in the device's byte order.
+    /// Light of all codes, as words in the device's byte order.
     #[cfg(feature = "cuda")]
     pub(crate) fn device_words(&self) -> Vec<u32> {
         self.of_code.chunks_exact(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect()
     }
 }
 
-/// Mean channels in quanta to L, a, b; for a feature in a Lab space.
+/// Converts mean channels in quanta to L, a, b, for a feature in a Lab space.
 pub(crate) fn lab_of_sums(sums: [u64; 3], count: u32) -> [f32; 3] {
     let mean = sums.map(|s| s as f64 / f64::from(count.max(1)));
     [mean[0], mean[1] - 1024.0, mean[2] - 1024.0].map(|v| (v / ColorSpace::Lab.quanta()) as f32)
@@ -356,7 +358,7 @@ pub fn narrow(code: u16, bits: u32) -> u8 {
 /// neutral chroma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Yuv {
-    /// Code of no chroma: half of what the bits hold.
+    /// Code without chroma: half of the range of codes.
     neutral: i32,
     luma_offset: i32,
     to_rgb: [i32; 5],
@@ -364,7 +366,7 @@ pub struct Yuv {
 }
 
 impl Yuv {
-    /// The conversion that belongs to a frame's matrix and range.
+    /// The conversion for a frame's matrix and range.
     pub fn new(frame: &FrameInfo) -> Self {
         // Gray carries no chroma, so only the luma weights matter, and those are BT.601's by convention.
         let matrix = if frame.format.is_gray() { YuvMatrix::Bt601 } else { frame.matrix };
@@ -412,18 +414,18 @@ impl Yuv {
         (self.neutral, self.luma_offset, self.to_rgb, self.to_yuv)
     }
 
-    /// The same with another code of black, and another factor to white in 65536ths.
+    /// Replaces the code of black, and the factor to white in 65536ths.
     pub(crate) fn with_luma(self, black: i32, scale: i32) -> Self {
         let [_, rv, gu, gv, bu] = self.to_rgb;
         Self { luma_offset: black, to_rgb: [scale, rv, gu, gv, bu], ..self }
     }
 
-    /// The code of no chroma.
+    /// The code without chroma.
     pub(crate) fn neutral(&self) -> u16 {
         self.neutral as u16
     }
 
-    /// For codes of at most 12 bits, whose products have 32.
+    /// Converts codes of at most 12 bits, whose products fit 32 bits.
     #[inline(always)]
     fn to_rgb(self, yuv: [i32; 3], neutral: i32) -> [i32; 3] {
         let [scale, rv, gu, gv, bu] = self.to_rgb;
@@ -438,7 +440,7 @@ impl Yuv {
         self.to_rgb(yuv.map(i32::from), 128).map(|c| c as u8)
     }
 
-    /// The same as [`Self::rgb_wide`], for formats of at most 12 bits.
+    /// Like [`Self::rgb_wide`], for formats of at most 12 bits.
     #[inline(always)]
     pub(crate) fn rgb_of_few_bits(&self, yuv: [u16; 3]) -> [u16; 3] {
         self.to_rgb(yuv.map(i32::from), self.neutral).map(|c| c as u16)
@@ -458,7 +460,7 @@ impl Yuv {
         self.yuv_wide(rgb.map(u16::from)).map(|v| v as u8)
     }
 
-    /// The own channels of a frame of this format from R', G', B', all in its bits.
+    /// Converts R', G', B' to the channels of a frame of this format, all in its bits.
     pub(crate) fn native(&self, format: PixelFormat, rgb: [u16; 3]) -> [u16; 3] {
         if format.is_rgb() { rgb } else { self.yuv_wide(rgb) }
     }
@@ -480,7 +482,7 @@ mod tests {
     use super::*;
     use crate::image::Geometry;
 
-    /// Miri is slow and sees every way that the code takes with few values: one in so many, and one color space, whose tables take
+    /// Miri is slow and reaches every path with few values: one in so many, and one color space, since tables take
     /// seconds each.
     const SPARSE: usize = if cfg!(miri) { 89 } else { 1 };
 
@@ -501,7 +503,8 @@ mod tests {
         [116.0 * f[1] - 16.0, 500.0 * (f[0] - f[1]), 200.0 * (f[1] - f[2])]
     }
 
-    /// Of L only colors near black are 0, and what has no L has a and b of 11 bits no larger than white's; so few colors tell for all.
+    /// L is 0 only for colors near black, and without L the values of a and b are no larger than white's and have 11
+    /// bits: so a few colors stand for all.
     #[test]
     fn no_color_is_that_of_outside() {
         for (space, bits) in spaces().flat_map(|space| [(space, 8), (space, 10)]) {
@@ -544,7 +547,7 @@ mod tests {
                 }
             }
         }
-        // Near black the curve is so steep that a step of its table is a quantum of a.
+        // Near black the curve is so steep that one step of its table is a quantum of a.
         assert!(worst < 2.5, "{worst}");
         assert!(sum / count < 0.3, "{}", sum / count);
     }
@@ -601,8 +604,8 @@ mod tests {
         }
     }
 
-    /// kernels/features.cuh packs Lab without a bound. Linear light grows with codes and the curve with light, so that the corners of a box of
-    /// codes bound all that is in it.
+    /// kernels/features.cuh packs Lab without clamping. Linear light grows with codes and the curve with light, so the
+    /// corners of a box of codes bound all values inside.
     #[test]
     #[cfg_attr(miri, ignore = "arithmetic alone, and a lot of it")]
     fn no_color_leaves_the_channels_of_lab() {
@@ -646,7 +649,7 @@ mod tests {
                 let rgb = [code, 255 - code, code / 2];
                 let (a, b) =
                     (unpack(narrow.feature(rgb)), unpack(wide.feature_wide(rgb.map(|c| widen(c, 10)))));
-                // A code of 10 bits is off by up to an eighth of one of 8, and the Lab curve is steep near black.
+                // A code of 10 bits is off by up to an eighth of an 8-bit code, and the Lab curve is steep near black.
                 let most = if space == ColorSpace::Lab { 5 } else { 3 };
                 assert!(
                     a.iter().zip(b).all(|(a, b)| a.abs_diff(b) <= most),
@@ -677,7 +680,7 @@ mod tests {
         }
     }
 
-    /// Where codes share their light, of several the lowest.
+    /// Of codes that share their light, the lowest counts.
     #[test]
     #[cfg_attr(miri, ignore = "arithmetic alone, and a lot of it")]
     fn codes_of_16_bits_are_the_lowest_of_their_light() {

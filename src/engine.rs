@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! A frame's stages in their order: the one call that an application or an element makes.
+//! A frame's stages in order, behind the one call that applications and elements make.
 
 use crate::backend::{
     Backend, Connectivity, Hierarchy, Ingest, Internal, Merge, Overlay, Refine, Segmenter, StageTimes,
@@ -10,7 +10,7 @@ use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
 use crate::plan::Plan;
 use crate::regions::Regions;
 
-/// Everything that frames of one [`Plan`] need on one backend.
+/// All stages and memory for frames of one [`Plan`] on one backend.
 // Fields are dropped in their order: stages live in the backend's context, which it or `buffers` may be the last to hold.
 pub struct Engine<B: Backend> {
     plan: Plan,
@@ -26,20 +26,20 @@ pub struct Engine<B: Backend> {
     outputs: Outputs,
     regions: Regions,
     times: StageTimes,
-    /// The next identity, while the plan keeps none.
+    /// The next identity, for plans without temporal mode.
     next_id: u32,
-    /// Whether there is a label map to draw.
+    /// True once there is a label map to draw.
     is_segmented: bool,
     buffers: B::Buffers,
     backend: B,
 }
 
 impl<B: Backend> Engine<B> {
-    /// Makes the stages and their scratch.
+    /// Creates the stages and their scratch memory.
     ///
     /// # Errors
     ///
-    /// What the backend says, for instance of memory.
+    /// Errors of the backend, for instance of memory.
     pub fn new(backend: B, plan: Plan) -> Result<Self> {
         let buffers = backend.buffers(&plan, Internal::CALL)?;
         Ok(Self {
@@ -78,12 +78,13 @@ impl<B: Backend> Engine<B> {
         &self.plan
     }
 
-    /// The backend's memory, for what it offers beyond this type.
+    /// The backend's memory, with functions of its own.
     pub fn buffers(&self) -> &B::Buffers {
         &self.buffers
     }
 
-    /// The same, to change it. Others could put the memory of another plan in its place, in which stages would reach outside:
+    /// The backend's memory, to change it. Private, because replacing it by another plan's would let stages access
+    /// memory out of bounds:
     ///
     /// ```compile_fail,E0624
     /// use gstsuperpixel::cuda::Cuda;
@@ -98,13 +99,14 @@ impl<B: Backend> Engine<B> {
         &mut self.buffers
     }
 
-    /// Goes on with another plan where that [`follows`](Plan::follows) this engine's: identities last. Else nothing changes,
-    /// and a new engine is needed. A device is waited for. The more the weight of positions changes, the larger a difference is taken
-    /// for that and not for a cut in the next frame; after a change between SLIC and SLICO a cut is not found in it.
+    /// Continues with another plan and the same identities, if it [`follows`](Plan::follows) this engine's. Otherwise
+    /// returns false and changes nothing; a new engine is needed. Waits for a device. The more the weight of positions
+    /// changes, the larger a difference to the next frame counts as its effect and not as a cut; after a change between
+    /// SLIC and SLICO no cut is found in that frame.
     ///
     /// # Errors
     ///
-    /// What the backend says; the engine is of no use then.
+    /// Errors of the backend. The engine cannot be used afterwards.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
         let Self { backend, plan: own, buffers, segmenter, merge, hierarchy, refine, .. } = self;
         if plan == own {
@@ -122,15 +124,15 @@ impl<B: Backend> Engine<B> {
         Ok(true)
     }
 
-    /// Forgets the frames before: the next one is segmented as if it were the first, with new identities.
+    /// Discards the frames before: the next one is segmented as if it were the first, with new identities.
     pub fn reset(&mut self) {
         if let Some(temporal) = &mut self.temporal {
             temporal.reset(&mut self.buffers);
         }
     }
 
-    /// The identity that the next new region gets: 1 at first, 1 again after `u32::MAX`. Where the plan keeps none, it is what
-    /// was set, so that an engine after this one continues from there. A device is waited for.
+    /// Returns the identity of the next new region: 1 at first, and 1 again after `u32::MAX`. Without temporal mode it
+    /// is the number that was set, so that the next engine continues from there. Waits for a device.
     pub fn next_id(&mut self) -> Result<u32> {
         match &mut self.temporal {
             Some(temporal) => temporal.next_id(&self.buffers),
@@ -138,8 +140,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Gives identities from `id` on, so that those of an earlier engine are not given again soon. 0 is no identity and
-    /// counts as 1.
+    /// Sets the next identity, so that an earlier engine's are not given again soon. 0 is no identity and counts as 1.
     pub fn set_next_id(&mut self, id: u32) -> Result<()> {
         self.next_id = id.max(1);
         match &mut self.temporal {
@@ -148,11 +149,11 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Starts the segmentation of a frame: on a device nothing is waited for.
+    /// Starts the segmentation of a frame. Does not wait for a device.
     ///
     /// # Errors
     ///
-    /// A frame or plane of another kind than the plan's; the next frame is as if there had been none.
+    /// A frame or plane that does not match the plan; it does not affect the next frame.
     pub fn submit(
         &mut self,
         frame: &B::Frame<'_>,
@@ -193,7 +194,7 @@ impl<B: Backend> Engine<B> {
                 times.time("merge", || merge.merge(buffers, labels))?;
             }
             if let Some(hierarchy) = hierarchy.as_mut().filter(|_| plan.has_hierarchy_before_refine()) {
-                // Refining changes what table and means are about.
+                // Refining changes the regions that table and means describe, so they are measured after it.
                 let wanted = if refine.is_some() { Outputs::default() } else { outputs };
                 times.time("statistics", || statistics.measure_parts(frame, buffers, labels, wanted))?;
                 times.time("hierarchy", || hierarchy.build(buffers, labels))?;
@@ -211,24 +212,23 @@ impl<B: Backend> Engine<B> {
         Ok(())
     }
 
-    /// Finishes the segmentation that was started last.
+    /// Completes the segmentation that was started last.
     pub fn finish(&mut self) -> Result<&Regions> {
         self.statistics.collect(&self.buffers, self.outputs, &mut self.regions)?;
         Ok(&self.regions)
     }
 
-    /// Room for what frames give, for [`Engine::keep`].
+    /// Allocates memory for the results of a frame, for [`Engine::keep`].
     pub fn kept(&self) -> Result<B::Kept> {
         self.backend.kept(Internal::CALL)
     }
 
-    /// Puts what the frame that was submitted last gave into `kept`, which stays as it is while later frames are segmented. A
-    /// device backend waits for nothing here; `kept` does where it is read. Without `copies` only the number of regions is
-    /// kept.
+    /// Copies the results of the frame that was submitted last into `kept`, where they stay while later frames are
+    /// segmented. Does not wait for a device; reading `kept` does. Without `copies` only the number of regions is kept.
     ///
     /// # Errors
     ///
-    /// No frame has been segmented; what the backend says, for instance of memory.
+    /// If no frame has been segmented; errors of the backend, for instance of memory.
     pub fn keep(&mut self, copies: bool, kept: &mut B::Kept) -> Result<()> {
         if !self.is_segmented {
             return Err(Error::NotSegmented);
@@ -236,8 +236,8 @@ impl<B: Backend> Engine<B> {
         self.statistics.keep(&self.buffers, self.outputs, copies, kept)
     }
 
-    /// Writes the label map of `frame`: values 0..n-1, each used, and [`NO_LABEL`](crate::image::NO_LABEL) outside of its mask; measures
-    /// what `outputs` asks for.
+    /// Segments a frame: writes the label map, values 0..n-1, each used, and [`NO_LABEL`](crate::image::NO_LABEL)
+    /// outside of its mask; measures the parts that `outputs` asks for.
     ///
     /// # Errors
     ///
@@ -256,7 +256,8 @@ impl<B: Backend> Engine<B> {
     ///
     /// # Errors
     ///
-    /// No frame has been segmented, a frame or plane of another shape than the plan's, a width of boundaries out of range.
+    /// If no frame has been segmented; a frame or plane of another shape than the plan's; a width of boundaries out of
+    /// range.
     pub fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,
@@ -273,12 +274,12 @@ impl<B: Backend> Engine<B> {
         times.time("overlay", || overlay.draw(frame, buffers, labels, drawing))
     }
 
-    /// What the last finished frame gave beside its label map.
+    /// Results of the last finished frame, without its label map.
     pub fn regions(&self) -> &Regions {
         &self.regions
     }
 
-    /// How long the stages of the last frame took.
+    /// Times of the stages of the last frame.
     pub fn times(&self) -> &StageTimes {
         &self.times
     }

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 
 use crate::image::{FrameInfo, Geometry};
 
-/// What can go wrong below the GStreamer elements. Every message says what to do.
+/// Errors below the GStreamer elements. Every message says how to avoid it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter is outside its range or not finite.
     #[error("{name} must be {allowed}, got {}", shortest(*value))]
     Param {
-        /// Name of the parameter, as the element's property is called.
+        /// Name of the parameter, equal to the element's property.
         name: &'static str,
         /// The refused value.
         value: f64,
-        /// The values that are taken, in words.
+        /// Allowed values, in words.
         allowed: Cow<'static, str>,
     },
     /// A parameter got something that is no value of its kind.
@@ -26,13 +26,13 @@ pub enum Error {
         name: &'static str,
         /// The refused value, as it was written.
         got: String,
-        /// The values that are taken, in words.
+        /// Allowed values, in words.
         allowed: String,
     },
     /// A plane of a frame, or a label plane, is too short.
     #[error("{what}: needs {needed} bytes or labels, got {got}; pass the whole plane with its stride")]
     Plane {
-        /// Which plane.
+        /// Name of the plane.
         what: &'static str,
         /// Least length.
         needed: usize,
@@ -44,7 +44,7 @@ pub enum Error {
         "{what}: rows take {least} bytes or labels, got a stride of {got}; pass the distance from row to row"
     )]
     Stride {
-        /// Which plane.
+        /// Name of the plane.
         what: &'static str,
         /// Length of a row.
         least: usize,
@@ -54,9 +54,9 @@ pub enum Error {
     /// A frame is not of the plan's kind.
     #[error("the plan is for frames of {planned}, got one of {got}; make a plan and an engine for it")]
     Frame {
-        /// What the plan is for.
+        /// Kind of frame that the plan is for.
         planned: FrameInfo,
-        /// What came.
+        /// Kind of the given frame.
         got: FrameInfo,
     },
     /// A frame has a mask, and the plan has none.
@@ -70,12 +70,12 @@ pub enum Error {
         /// Size of the label plane.
         got: Geometry,
     },
-    /// The host has no memory.
+    /// The host is out of memory.
     #[error("no memory for {what}: {bytes} bytes; take smaller frames, or end other programs")]
     Memory {
-        /// What it was for.
+        /// Purpose of the memory.
         what: &'static str,
-        /// Bytes that were asked for.
+        /// Bytes that were requested.
         bytes: usize,
     },
     /// There is no label map to draw.
@@ -89,25 +89,25 @@ pub enum Error {
         /// Height in px.
         height: u32,
     },
-    /// The backend that was asked for cannot be had.
+    /// The requested backend is not available.
     #[error("{backend} backend: {reason}")]
     Backend {
         /// Nick of the backend.
         backend: &'static str,
-        /// Why not, and what to do.
+        /// Cause and remedy.
         reason: String,
     },
     /// The device refused or failed.
     #[error("CUDA failed in {stage}: {reason}")]
     Cuda {
-        /// What was being done.
+        /// Stage or operation that failed.
         stage: &'static str,
-        /// What the driver says, and what to do.
+        /// Message of the driver and remedy.
         reason: String,
     },
 }
 
-/// A number that was one of 32 bits, or not, in as few digits as tell it from others.
+/// Prints a number that may have been 32 bits wide with the fewest digits that identify it.
 fn shortest(value: f64) -> String {
     let single = value as f32;
     if f64::from(single) == value { single.to_string() } else { value.to_string() }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Memory of GStreamer whose bytes are made when somebody maps it: what few readers of the metadata want costs the others nothing.
+//! Memory of GStreamer whose bytes are made on the first map, so that metadata which few readers want costs the others
+//! nothing.
 
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, LazyLock};
@@ -12,27 +13,27 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new("superpixelresults", gst::DebugColorFlags::empty(), Some("Results of superpixel"))
 });
 
-/// Bytes that are there once they are asked for.
+/// A source of bytes that are made on demand.
 ///
 /// # Safety
 /// `address` returns one place of at least `len` bytes, which stays as long as the source, and which may be written to where the
 /// source is not read-only: threads may do all this at once.
-pub(crate) unsafe trait Source: Send + Sync {
+pub(crate) unsafe trait LazyBytes: Send + Sync {
     /// Number of bytes.
     fn len(&self) -> usize;
 
-    /// Whether writers have to take a copy.
+    /// Returns true if writers have to copy.
     fn is_read_only(&self) -> bool;
 
-    /// Where the bytes are; makes them first, where they are not there.
+    /// Address of the bytes, which the first call makes.
     fn address(&self) -> Result<*mut u8, String>;
 }
 
-/// What the allocator hands out; the rest of a `GstMemory`.
+/// The allocator's memory: a `GstMemory` and its source.
 #[repr(C)]
 struct LazyMemory {
     memory: gst::ffi::GstMemory,
-    source: ManuallyDrop<Arc<dyn Source>>,
+    source: ManuallyDrop<Arc<dyn LazyBytes>>,
 }
 
 mod imp {
@@ -71,7 +72,7 @@ mod imp {
     // SAFETY: `free` releases what `make` made, once: GStreamer calls it with the last reference.
     unsafe impl AllocatorImpl for LazyAllocator {
         unsafe fn alloc(&self, _: usize, _: &gst::AllocationParams) -> *mut gst::ffi::GstMemory {
-            // There are no bytes without a source.
+            // The allocator cannot make memory without a source.
             std::ptr::null_mut()
         }
 
@@ -90,7 +91,7 @@ glib::wrapper! {
         @extends gst::Allocator, gst::Object;
 }
 
-/// Makes the bytes where they are not there yet.
+/// Makes the bytes, if this is the first map.
 ///
 /// # Safety
 /// As GStreamer calls it, with a memory of this allocator.
@@ -114,7 +115,7 @@ unsafe extern "C" fn map(
 /// As GStreamer calls it.
 unsafe extern "C" fn unmap(_: *mut gst::ffi::GstMemory) {}
 
-/// A part of the memory by itself.
+/// Makes a memory of a part of another.
 ///
 /// # Safety
 /// As GStreamer calls it, with a memory of this allocator.
@@ -139,7 +140,7 @@ unsafe extern "C" fn share(
 /// `allocator` is a [`LazyAllocator`]; `parent` is null or a memory of it.
 unsafe fn make(
     allocator: *mut gst::ffi::GstAllocator,
-    source: &Arc<dyn Source>,
+    source: &Arc<dyn LazyBytes>,
     parent: *mut gst::ffi::GstMemory,
     offset: usize,
     size: usize,
@@ -148,7 +149,7 @@ unsafe fn make(
     let memory = unsafe { std::mem::zeroed() };
     let made = Box::new(LazyMemory { memory, source: ManuallyDrop::new(source.clone()) });
     let raw = Box::into_raw(made).cast::<gst::ffi::GstMemory>();
-    // What shares the bytes of another must not write them: who asks to gets a copy.
+    // A part shares its parent's bytes and must not write them: writers get a copy.
     let read_only = source.is_read_only() || !parent.is_null();
     let flags = if read_only { gst::ffi::GST_MINI_OBJECT_FLAG_LOCK_READONLY } else { 0 };
     // SAFETY: `raw` is ours; the call takes references to allocator and parent.
@@ -158,11 +159,11 @@ unsafe fn make(
     raw
 }
 
-/// A buffer that shows a source's bytes to whoever maps it; empty where there are none.
-pub(crate) fn buffer(source: &Arc<dyn Source>) -> gst::Buffer {
+/// A buffer that maps to a source's bytes; empty if the source is.
+pub(crate) fn buffer(source: &Arc<dyn LazyBytes>) -> gst::Buffer {
     static ALLOCATOR: LazyLock<LazyAllocator> = LazyLock::new(|| {
         let allocator: LazyAllocator = glib::Object::new();
-        // It lives as long as the process, which the leak tracer is told.
+        // Tells the leak tracer that the allocator lives as long as the process.
         allocator.set_object_flags(gst::ObjectFlags::MAY_BE_LEAKED);
         allocator
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! `GstSuperpixelMeta`: the label map and what belongs to it, attached to a video buffer.
+//! `GstSuperpixelMeta`: the label map and data that belong to it, attached to a video buffer.
 //!
 //! It is a `GstCustomMeta`, so that C, Python and Rust read it without this library; [`SuperpixelMeta`] is the
 //! comfortable way from Rust. It follows a frame through copies and through converters that keep the size, and is
@@ -37,11 +37,11 @@ const C_NAME: &CStr = c"GstSuperpixelMeta";
 /// Layout of the fields that this library writes and reads.
 pub const VERSION: u32 = 1;
 
-/// Field of a type that GStreamer cannot serialize.
+/// Name of a field whose type GStreamer cannot serialize.
 const LOCAL: &str = "local";
 
-/// Keeps the metadata in its process. From 1.24 on elements such as `unixfdsink` serialize custom metadata as text, label
-/// map and all, which fills the socket; a field that has no text makes them leave it out.
+/// Keeps the metadata in its process. From 1.24 on elements such as `unixfdsink` serialize custom metadata as text,
+/// label map and all, which fills the socket; a field that has no text makes them leave it out.
 // Not empty: GObject takes the address of its copies.
 #[derive(Debug, Clone, Copy, glib::Boxed)]
 #[boxed_type(name = "GstSuperpixelLocal")]
@@ -71,8 +71,8 @@ pub fn register() {
     });
 }
 
-/// Decides whether the metadata follows from `source` to `dest`: into copies of whole buffers and through scalers that
-/// do not scale. Everything else, such as a matrix, is refused: callers then try the scale, or drop the metadata.
+/// Decides if the metadata follows from `source` to `dest`: into copies of whole buffers, and through scalers that do
+/// not scale. Every other transform, such as a matrix, is refused: callers then try the scale, or drop the metadata.
 ///
 /// # Safety
 /// As GStreamer calls it: valid buffers, `meta` of this kind on `source`, `data` as `kind` says.
@@ -100,7 +100,7 @@ unsafe extern "C" fn transform(
                 let scale = &*data.cast::<gst_video::ffi::GstVideoMetaTransform>();
                 (&*scale.in_info, &*scale.out_info)
             };
-            // Pixels of another shape: the scaler moves them, or puts borders around.
+            // Between different shapes the scaler moves pixels, or puts borders around.
             let shape = |info: &gst_video::ffi::GstVideoInfo, other: &gst_video::ffi::GstVideoInfo| {
                 i64::from(info.par_n) * i64::from(other.par_d)
             };
@@ -145,7 +145,7 @@ unsafe extern "C" fn set_field(
     glib::ffi::GTRUE
 }
 
-/// What the element attaches to a frame.
+/// Metadata that the element attaches to a frame.
 pub(crate) struct Attachment<'a> {
     /// GRAY16_LE with a video meta.
     pub labels: gst::Buffer,
@@ -154,13 +154,13 @@ pub(crate) struct Attachment<'a> {
     pub algo: &'a str,
     /// Number of labels.
     pub regions: u32,
-    /// [`Region`]s, where they were asked for.
+    /// [`Region`]s, if they were asked for.
     pub table: Option<gst::Buffer>,
-    /// [`Motion`]s, where identities last.
+    /// [`Motion`]s, in temporal mode.
     pub motion: Option<gst::Buffer>,
-    /// [`Neighbor`]s, where they were asked for.
+    /// [`Neighbor`]s, if they were asked for.
     pub neighbors: Option<gst::Buffer>,
-    /// [`MergeStep`]s, where they were asked for.
+    /// [`MergeStep`]s, if they were asked for.
     pub hierarchy: Option<gst::Buffer>,
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn records<T: bytemuck::NoUninit>(records: &[T]) -> gst::Buffer {
     gst::Buffer::from_slice(bytemuck::cast_slice::<_, u8>(records).to_vec())
 }
 
-/// Attaches the metadata, in the place of what an earlier element attached.
+/// Attaches the metadata, and replaces that of an earlier element.
 pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) -> Result<(), glib::BoolError> {
     let Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy } = attachment;
     if let Ok(earlier) = CustomMeta::from_mut_buffer(buffer, NAME) {
@@ -177,7 +177,7 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     }
     let mut meta = CustomMeta::add(buffer, NAME)?;
     let fields = meta.mut_structure();
-    // The first field, so that a serializer stops before it has turned the label map into text.
+    // Must be the first field, so that a serializer stops before it has turned the label map into text.
     fields.set(LOCAL, Local(0));
     fields.set("version", VERSION);
     fields.set("labels", labels);
@@ -206,7 +206,7 @@ pub struct SuperpixelMeta<'a> {
 }
 
 impl<'a> SuperpixelMeta<'a> {
-    /// Finds the metadata; `None` where there is none or its layout is not [`VERSION`].
+    /// Finds the metadata. `None` if there is none or its layout is not [`VERSION`].
     pub fn from_buffer(buffer: &'a gst::BufferRef) -> Option<Self> {
         register();
         // SAFETY: the buffer is valid; the meta and its structure live and stay as they are while the buffer is borrowed.
@@ -249,7 +249,7 @@ impl<'a> SuperpixelMeta<'a> {
         self.geometry.height
     }
 
-    /// The label map as it is attached: one GRAY16_LE plane with a video meta; for readers that want no copy.
+    /// The label map as it is attached: one GRAY16_LE plane with a video meta. Avoids a copy.
     pub fn label_buffer(&self) -> &gst::Buffer {
         &self.labels
     }
@@ -261,7 +261,7 @@ impl<'a> SuperpixelMeta<'a> {
     pub fn labels(&self) -> Result<LabelMap, glib::BoolError> {
         let Geometry { width, height } = self.geometry;
         let mut labels: Vec<u16> = Vec::new();
-        // No larger than the plane, which is in memory already.
+        // Bounds the allocation: the map is no larger than the plane, which is in memory already.
         self.plane()?;
         labels
             .try_reserve_exact(self.geometry.pixels())
@@ -276,8 +276,8 @@ impl<'a> SuperpixelMeta<'a> {
         Ok(LabelMap { width, height, labels })
     }
 
-    /// Where the label plane lies in its buffer: by the video meta, or as GStreamer lays out GRAY16_LE where a copy or a
-    /// socket has lost that.
+    /// Layout of the label plane: by the video meta or, if a copy or a socket has lost that, GStreamer's default for
+    /// GRAY16_LE.
     fn plane(&self) -> Result<PlaneLayout, glib::BoolError> {
         let Geometry { width, height } = self.geometry;
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, width, height).build()?;
@@ -287,7 +287,7 @@ impl<'a> SuperpixelMeta<'a> {
             .planes()[0])
     }
 
-    /// Shows the rows of the label map from top to bottom: 2 * width bytes each, little endian.
+    /// Calls `show` with each row of the label map from top to bottom: 2 * width bytes, little endian.
     pub(crate) fn for_each_row(&self, mut show: impl FnMut(&[u8])) -> Result<(), glib::BoolError> {
         let Geometry { width, height } = self.geometry;
         let plane = self.plane()?;
@@ -303,11 +303,11 @@ impl<'a> SuperpixelMeta<'a> {
         Ok(())
     }
 
-    /// The region table in label order; empty where none is attached (`region-table=false`).
+    /// The region table in label order; empty if none is attached (`region-table=false`).
     ///
     /// # Errors
     ///
-    /// A table buffer that cannot be mapped or does not hold one record a region.
+    /// If the table buffer cannot be mapped or does not hold one record per region.
     pub fn table(&self) -> Result<Vec<Region>, glib::BoolError> {
         let table: Vec<Region> = self.records("table")?;
         if !table.is_empty() && table.len() != self.regions as usize {
@@ -316,12 +316,12 @@ impl<'a> SuperpixelMeta<'a> {
         Ok(table)
     }
 
-    /// Velocity and age of the regions in label order; empty where identities do not last (`temporal=false`) or no table
-    /// is attached.
+    /// Velocity and age of the regions in label order; empty without temporal mode (`temporal=false`) or without a
+    /// table.
     ///
     /// # Errors
     ///
-    /// A buffer that cannot be mapped or does not hold one record a region.
+    /// If the buffer cannot be mapped or does not hold one record per region.
     pub fn motion(&self) -> Result<Vec<Motion>, glib::BoolError> {
         let motion: Vec<Motion> = self.records("motion")?;
         if !motion.is_empty() && motion.len() != self.regions as usize {
@@ -330,21 +330,21 @@ impl<'a> SuperpixelMeta<'a> {
         Ok(motion)
     }
 
-    /// The touching pairs of regions, sorted; empty where none is attached (`neighbors=true` attaches them).
+    /// The touching pairs of regions, sorted; empty if none are attached (`neighbors=true` attaches them).
     ///
     /// # Errors
     ///
-    /// A buffer that cannot be mapped or does not hold whole records.
+    /// If the buffer cannot be mapped or does not hold whole records.
     pub fn neighbors(&self) -> Result<Vec<Neighbor>, glib::BoolError> {
         self.records("neighbors")
     }
 
-    /// What would be merged next, in order, for [`cut`](crate::regions::cut); empty where none is attached (`hierarchy=true` attaches
-    /// it).
+    /// The merges that would come next, in order, for [`cut`](crate::regions::cut); empty if none are attached
+    /// (`hierarchy=true` attaches them).
     ///
     /// # Errors
     ///
-    /// A buffer that cannot be mapped or does not hold whole records.
+    /// If the buffer cannot be mapped or does not hold whole records.
     pub fn merges(&self) -> Result<Vec<MergeStep>, glib::BoolError> {
         self.records("hierarchy")
     }
@@ -394,7 +394,7 @@ impl LabelMap {
         &self.labels
     }
 
-    /// The same, to be rewritten to a coarser level by [`cut`](crate::regions::cut).
+    /// All labels in row order, to be rewritten to a coarser level by [`cut`](crate::regions::cut).
     pub fn as_mut_slice(&mut self) -> &mut [u16] {
         &mut self.labels
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! All that follows from what is wanted and the frame: computed once, the same for every backend.
+//! The plan: all constants that follow from the parameters and the frame, computed once, the same for every backend.
 
 use crate::algo::AlgorithmPlan;
 use crate::algo::grid::Grid;
@@ -12,8 +12,8 @@ use crate::post::connectivity::MAX_REGIONS;
 use crate::post::{hierarchy, merge, refine};
 use crate::temporal;
 
-/// Everything about the frames of one stream that does not depend on their pixels. Only [`Plan::new`] makes one, and nobody
-/// edits it: sizes of memory and what kernels are told follow from it.
+/// All properties of a stream's frames that do not depend on their pixels. Only [`Plan::new`] makes one, and it is
+/// read-only: memory sizes and kernel arguments follow from it.
 ///
 /// ```compile_fail,E0616
 /// use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat};
@@ -40,13 +40,13 @@ pub struct Plan {
     pub(crate) hierarchy: Option<hierarchy::Plan>,
     pub(crate) refine: Option<refine::Plan>,
     pub(crate) masked: bool,
-    /// Whether the range of gray is found before colors are packed.
+    /// True if the range of gray is found before colors are packed.
     pub(crate) stretches: bool,
     pub(crate) raised_from: Option<u32>,
 }
 
 impl Plan {
-    /// Decides everything.
+    /// Derives the plan.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Plan {
         let Capabilities { labels, warm_start, .. } = params.algorithm.algorithm().capabilities();
         let in_cells = labels == ClusterLabels::Cells;
         let wanted = match params.superpixels {
-            // Only for the sample lattice.
+            // The grid serves only as the sample lattice.
             _ if !in_cells && params.temporal => temporal::LATTICE_STEP,
             0 => params.hierarchy.finer_step(geometry, params.superpixel_size),
             count => Grid::step_for_count(geometry, count),
@@ -94,12 +94,12 @@ impl Plan {
         self.frame
     }
 
-    /// Home cells.
+    /// The grid of home cells.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
 
-    /// What ingest packs.
+    /// Color space of the packed colors.
     pub fn color_space(&self) -> ColorSpace {
         self.color_space
     }
@@ -109,12 +109,12 @@ impl Plan {
         &self.algorithm
     }
 
-    /// What lasts from frame to frame, where wanted.
+    /// State from frame to frame; `None` without temporal mode.
     pub fn temporal(&self) -> Option<&temporal::Plan> {
         self.temporal.as_ref()
     }
 
-    /// Whether labels are made connected.
+    /// Returns true if labels are made connected.
     pub fn connectivity(&self) -> bool {
         self.connectivity
     }
@@ -124,61 +124,64 @@ impl Plan {
         self.min_region
     }
 
-    /// How regions are merged, where wanted.
+    /// The rule for merging regions, if any.
     pub fn merge(&self) -> Option<&merge::Plan> {
         self.merge.as_ref()
     }
 
-    /// How many regions superpixels are merged to, where wanted.
+    /// The plan for merging superpixels to a number of regions, if any.
     pub fn hierarchy(&self) -> Option<&hierarchy::Plan> {
         self.hierarchy.as_ref()
     }
 
-    /// Whether what a reader sees are merged superpixels.
+    /// Returns true if the final regions are merged superpixels.
     pub(crate) fn merges(&self) -> bool {
         self.merge.is_some() || self.hierarchy.is_some_and(|own| own.regions > 0)
     }
 
-    /// Whether stage `hierarchy` comes before boundaries are refined: it merges, or nothing moves a pixel behind its list.
+    /// Returns true if stage `hierarchy` runs before boundaries are refined: it merges, or no pixel moves after its
+    /// list.
     pub(crate) fn has_hierarchy_before_refine(&self) -> bool {
         self.hierarchy.is_some_and(|own| own.regions > 0 || self.refine.is_none())
     }
 
-    /// Whether stage `hierarchy` lists merges behind `refine`: a list from before would be of regions that nobody sees.
+    /// Returns true if stage `hierarchy` lists merges behind `refine`: an earlier list would be of regions that are not
+    /// in the final map.
     pub(crate) fn lists_refined(&self) -> bool {
         self.refine.is_some() && self.hierarchy.is_some_and(|own| own.levels)
     }
 
-    /// Whether pixels and colors are still with the components when all other stages are done, on a device: connectivity, and every
-    /// stage behind it, brings them to the regions.
+    /// Returns true if, on a device, pixels and colors are still with the components after all other stages:
+    /// connectivity and every stage behind it move them to the regions.
     #[cfg(feature = "cuda")]
     pub(crate) fn components_hold(&self) -> bool {
         !self.connectivity && self.merge.is_none() && self.hierarchy.is_none() && self.refine.is_none()
     }
 
-    /// Whether the merges that are not made are listed.
+    /// Returns true if the merges that are not made are listed.
     #[cfg(feature = "cuda")]
     pub(crate) fn lists_merges(&self) -> bool {
         self.hierarchy.is_some_and(|own| own.levels)
     }
 
-    /// How boundaries are refined, where wanted.
+    /// The rule for refining boundaries, if any.
     pub fn refine(&self) -> Option<&refine::Plan> {
         self.refine.as_ref()
     }
 
-    /// Whether frames may have masks.
+    /// Returns true if frames may have masks.
     pub fn masked(&self) -> bool {
         self.masked
     }
 
-    /// The grid step that was asked for, where it had to be raised to keep labels in 16 bits.
+    /// The requested grid step, if it had to be raised to keep labels in 16 bits.
     pub fn raised_from(&self) -> Option<u32> {
         self.raised_from
     }
 
-    /// Whether what was made for `last` can serve this plan, see [`Engine::change`](crate::engine::Engine::change): only how
-    /// pixels are compared, how often, how regions are merged, refined and kept may differ.
+    /// Returns true if an engine made for `last` can continue with this plan, see
+    /// [`Engine::change`](crate::engine::Engine::change): the plans may differ in how pixels are compared, how often,
+    /// and how regions are merged, refined and kept.
     pub fn follows(&self, last: &Self) -> bool {
         self.frame == last.frame
             && self.grid == last.grid
@@ -194,7 +197,7 @@ impl Plan {
             && self.stretches == last.stretches
     }
 
-    /// Whether clusters are named by one of their pixels instead of a cell: more names than 16 bits hold.
+    /// Returns true if clusters are named by one of their pixels instead of a cell, which takes more than 16 bits.
     pub fn clusters_are_pixels(&self) -> bool {
         self.algorithm.algorithm().capabilities().labels == ClusterLabels::Pixels
     }
@@ -202,7 +205,7 @@ impl Plan {
     /// Most regions that a frame can have.
     pub fn max_regions(&self) -> usize {
         let most = if self.masked {
-            // What has no neighbor stays, however small it is.
+            // A region without neighbors stays, however small it is.
             self.frame.geometry.pixels()
         } else if self.connectivity {
             self.frame.geometry.pixels() / self.min_region.max(1) as usize
@@ -212,7 +215,7 @@ impl Plan {
         most.clamp(1, MAX_REGIONS)
     }
 
-    /// Whether a map of the smallest regions could have more than labels can name.
+    /// Returns true if a map of the smallest regions could have more regions than labels can name.
     pub(crate) fn may_overflow(&self) -> bool {
         self.connectivity && self.frame.geometry.pixels() / self.min_region as usize > MAX_REGIONS
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MPL-2.0
-//! GStreamer's libraries that are opened at run time: one build serves machines with and without them.
+//! Opens GStreamer's optional libraries at run time, so that one build serves machines with and without them.
 
 use std::ffi::CStr;
 
-/// Opens a library by its name. Types that it registers with GObject cannot be unloaded, so that whoever uses it forgets it.
+/// Opens a library by its name. The caller must never unload it, because types that it registers with GObject cannot be
+/// unloaded.
 pub(crate) fn open(name: &str) -> Result<libloading::Library, String> {
     // SAFETY: a library of GStreamer, whose initialisers are those of any program that links it.
     unsafe { libloading::Library::new(name) }.map_err(|e| e.to_string())
 }
 
-/// Finds a function.
+/// Looks up a function.
 ///
 /// # Safety
 /// `F` is its signature; the library stays loaded while it is called.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Video buffers of other elements, mapped after one check: nothing that a buffer says of itself is believed.
+//! Video buffers of other elements, mapped after checking every claim that the buffer makes about its planes.
 //!
 //! Every plane has to lie in memory that the buffer holds, by its offset, stride and size in 64 bits: before the buffer
 //! is mapped by its own description, afterwards by the addresses that GStreamer gives.
@@ -11,7 +11,7 @@ use gst::glib::translate::{ToGlibPtr, from_glib};
 
 use crate::image::{Geometry, MOST_PLANES};
 
-/// Why a buffer cannot be used, in words that say what to do.
+/// Cause, in words that say how to avoid it.
 pub(crate) type Reason = String;
 
 /// Bytes of a row without padding, and number of rows.
@@ -22,7 +22,7 @@ pub(crate) fn label_shape(geometry: Geometry) -> Shape {
     (size_of::<u16>() * geometry.width() as usize, geometry.height() as usize)
 }
 
-/// A [`gst_video::VideoMeta`] as it is, contradictions included.
+/// A [`gst_video::VideoMeta`] as it is, even if it contradicts itself.
 struct Description {
     format: gst_video::VideoFormat,
     width: u32,
@@ -50,7 +50,7 @@ impl Description {
         })
     }
 
-    /// Refuses what contradicts the caps, which GStreamer treats as a programming error when it maps.
+    /// Returns an error if the meta contradicts the caps, which GStreamer treats as a programming error when it maps.
     fn check(&self, info: &gst_video::VideoInfo) -> Result<(), Reason> {
         if self.format != info.format() || self.width < info.width() || self.height < info.height() {
             return Err(format!(
@@ -73,18 +73,18 @@ impl Description {
     }
 }
 
-/// Where a plane lies in its buffer.
+/// Layout of a plane in its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PlaneLayout {
     /// Bytes from the start of the buffer to the first row.
     pub offset: usize,
     /// Bytes from one row to the next.
     pub stride: usize,
-    /// From the first byte of the first row to the last byte of the last.
+    /// Bytes from the first of the first row to the last of the last row.
     pub len: usize,
 }
 
-/// Where the planes of a buffer lie, checked against its size.
+/// Layout of a buffer's planes, checked against its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     planes: [PlaneLayout; MOST_PLANES],
@@ -92,13 +92,13 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Finds the planes by the buffer's video meta, or by the caps where it has none.
+    /// Derives the layout from the buffer's video meta, or from the caps if it has none.
     ///
     /// Shapes: one for each plane of the caps.
     ///
     /// # Errors
     ///
-    /// A meta that contradicts the caps, a stride shorter than a row, a plane that the buffer does not hold.
+    /// If the meta contradicts the caps, a stride is shorter than a row, or the buffer does not hold a plane.
     pub fn of(
         buffer: &gst::BufferRef,
         info: &gst_video::VideoInfo,
@@ -130,13 +130,13 @@ impl Layout {
     }
 }
 
-/// Places a plane in a buffer of `size` bytes.
+/// Checks that a plane fits a buffer of `size` bytes.
 fn plane(offset: usize, stride: i32, row: usize, rows: usize, size: usize) -> Result<PlaneLayout, Reason> {
     let stride = usize::try_from(stride)
         .ok()
         .filter(|stride| *stride >= row)
         .ok_or_else(|| format!("has a stride of {stride} bytes for rows of {row}"))?;
-    // 64 bits everywhere: 32 would wrap.
+    // Computed in 64 bits, because 32 bits would wrap.
     let len = (stride as u64).saturating_mul(rows.saturating_sub(1) as u64).saturating_add(row as u64);
     let end = len.saturating_add(offset as u64);
     if end > size as u64 {
@@ -145,7 +145,7 @@ fn plane(offset: usize, stride: i32, row: usize, rows: usize, size: usize) -> Re
     Ok(PlaneLayout { offset, stride, len: len as usize })
 }
 
-/// What is wrong with a buffer without a video meta that is shorter than the caps want.
+/// The reason why a buffer without a video meta is shorter than the caps want.
 fn too_short(size: usize, info: &gst_video::VideoInfo, shapes: impl Iterator<Item = Shape>) -> Reason {
     let (mut tight, mut padded, mut rows) = (0u64, Vec::new(), Vec::new());
     for ((row, count), stride) in shapes.zip(info.stride()) {
@@ -174,7 +174,7 @@ fn too_short(size: usize, info: &gst_video::VideoInfo, shapes: impl Iterator<Ite
 /// A mapped plane.
 #[derive(Clone, Copy)]
 pub(crate) struct Plane {
-    /// First byte of the first row; an address of the device where the buffer is mapped there.
+    /// First byte of the first row; a device address if the buffer is mapped on the device.
     pub data: *mut u8,
     /// Bytes to the end of the last row.
     pub len: usize,
@@ -191,11 +191,11 @@ impl Plane {
     }
 }
 
-/// What a buffer is mapped for.
+/// Access that a buffer is mapped for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
-    /// Reads, too: who draws leaves most bytes as they are.
+    /// Reads as well, because drawing leaves most bytes as they are.
     Write,
 }
 
@@ -208,7 +208,7 @@ pub(crate) struct VideoMap<'a> {
 }
 
 impl<'a> VideoMap<'a> {
-    /// Maps for reading; shared memory stays shared.
+    /// Maps for reading. Shared memory stays shared.
     pub fn read(
         buffer: &'a gst::BufferRef,
         info: &gst_video::VideoInfo,
@@ -218,11 +218,11 @@ impl<'a> VideoMap<'a> {
         unsafe { Self::map(buffer.as_mut_ptr(), info, shapes, Access::Read, 0) }
     }
 
-    /// Maps for writing; GStreamer copies memory first where that is shared.
+    /// Maps for writing. GStreamer first copies memory that is shared.
     ///
     /// # Errors
     ///
-    /// Planes that overlap, too: what is written to one must not change another.
+    /// Also if planes overlap, since writing to one would change another.
     pub fn write(
         buffer: &'a mut gst::BufferRef,
         info: &gst_video::VideoInfo,
@@ -232,7 +232,7 @@ impl<'a> VideoMap<'a> {
         unsafe { Self::map(buffer.as_mut_ptr(), info, shapes, Access::Write, 0) }
     }
 
-    /// Maps with further flags.
+    /// Maps with additional flags.
     ///
     /// # Safety
     /// `buffer` is valid and stays borrowed for `'a`, mutably with [`Access::Write`].
@@ -293,18 +293,18 @@ impl<'a> VideoMap<'a> {
         let map = &self.mapped.map[if self.mapped.meta.is_null() { 0 } else { i }];
         let data = self.mapped.data[i].cast::<u8>();
         let rest = map.size.checked_sub((data as usize).checked_sub(map.data as usize)?)?;
-        // A plane by itself has the padding of its last row too, where that is in the map.
+        // The last row of a plane that has a map of its own includes its padding, if that is mapped.
         let len = if single { len.max(rest.min(stride.checked_mul(rows)?)) } else { len };
         (!data.is_null() && len <= rest).then_some(Plane { data, len, stride })
     }
 
-    /// The planes; those that the format does not have are empty.
+    /// The planes; those that the format lacks are empty.
     #[cfg(feature = "cuda")]
     pub fn planes(&self) -> &[Plane; MOST_PLANES] {
         &self.planes
     }
 
-    /// The memories that the planes were mapped from, which need not be those that the buffer had before.
+    /// The memories that the planes were mapped from, which may not be those that the buffer had before.
     #[cfg(feature = "cuda")]
     pub fn memories(&self) -> impl Iterator<Item = *mut gst::ffi::GstMemory> {
         let maps =
@@ -324,7 +324,7 @@ impl<'a> VideoMap<'a> {
         self.planes.map(|p| unsafe { std::slice::from_raw_parts(p.data, p.len) })
     }
 
-    /// The same for writing; empty where the buffer is mapped for reading.
+    /// The bytes of the planes for writing; empty if the buffer is mapped for reading.
     pub fn slices_mut(&mut self) -> [&mut [u8]; MOST_PLANES] {
         let planes = if self.access == Access::Write { self.planes } else { [Plane::NONE; MOST_PLANES] };
         // SAFETY: `map` checked that the bytes lie in memory that stays mapped for writing while `self` lives and that no

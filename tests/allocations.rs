@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What frames take from the allocator once a clip has been through: next to nothing. A program of one test, since it counts
-//! for the whole process.
+//! Allocations of later frames in a clip: next to none. A program of one test, since it counts for the whole process.
 
 mod pictures;
 
@@ -77,7 +76,7 @@ fn frames_allocate_next_to_nothing() {
                 ..Params::default()
             };
             let count = allocations(&params, &clip);
-            // What the pool's queue takes for the calls of many frames.
+            // The thread pool's queue allocates once in many calls.
             assert!(count <= 2, "{count} allocations in {} frames: {params:?}", clip.len());
         }
     }

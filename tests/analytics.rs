@@ -174,7 +174,7 @@ impl Reader {
         }
     }
 
-    /// What an earlier analyzer would have attached.
+    /// Adds an entry as an earlier analyzer would.
     fn add_a_fish(&self, buffer: &mut gst::BufferRef) {
         // SAFETY: signatures as in GStreamer's headers; metadata and entries live while their buffer is borrowed.
         unsafe {

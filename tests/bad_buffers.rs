@@ -15,7 +15,7 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const WIDTH: u32 = 64;
 const HEIGHT: u32 = 48;
 
-/// What a video meta says; by default the truth about an I420 frame.
+/// Fields of a video meta; by default those of a correct I420 frame.
 struct Said {
     format: &'static str,
     size: (u32, u32),
@@ -184,7 +184,7 @@ fn ten_bad_buffers_in_a_row_are_an_error_that_names_the_cause() {
     assert!(warnings <= 3, "{warnings} warnings within a second or two");
 }
 
-/// What a user sees who pushes frames of odd width without padding.
+/// A common mistake of users: frames of odd width without padding.
 #[test]
 fn a_stream_without_any_frame_ends_with_an_error_that_gives_sizes_and_advice() {
     let (mut h, bus) = harness(&superpixel());
@@ -390,7 +390,7 @@ fn into_pool(
     (result, error_on(&bus))
 }
 
-/// What stands behind the part of a memory that a buffer shows.
+/// Bytes behind the part of a memory that a buffer shows.
 const CANARY: u8 = 0x5a;
 
 /// Bytes of which a buffer shows the first `shown`; says at the end whether others were written.
@@ -464,7 +464,7 @@ fn a_pool_that_promises_more_than_it_holds_is_an_error_and_nothing_is_written_ou
     }
 }
 
-/// What downstream's memory held before does not leave between the rows.
+/// Old contents of downstream's memory must not leave between the rows.
 #[test]
 fn all_bytes_of_a_label_frame_are_written() {
     let info = info("GRAY16_LE", 61, 35);

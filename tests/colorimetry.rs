@@ -16,7 +16,7 @@ use gstsuperpixel::meta::SuperpixelMeta;
 /// which makes colors up to 4 codes darker. A range that is taken for another shifts most colors by more, and so does a
 /// matrix.
 const MEASURED: u8 = 4;
-/// The same for a color that was drawn, as it is rounded to codes of YCbCr before.
+/// Tolerance for a color that was drawn, since it was rounded to codes of YCbCr before.
 const DRAWN: u8 = 5;
 /// Frames are large enough for four superpixels and for lines of 8 px between them.
 const SIDE: u32 = 32;

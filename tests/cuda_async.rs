@@ -21,7 +21,7 @@ fn element(backend: &str, depth: u32) -> (gst::Element, gst_check::Harness, Test
     (element, harness, bus)
 }
 
-/// All that a frame carries: time, pixels, metadata.
+/// Content of a frame: time, pixels, metadata.
 type Content = (Option<gst::ClockTime>, Vec<u8>, Option<Vec<u8>>);
 
 fn content(buffer: &gst::BufferRef) -> Content {
@@ -142,7 +142,7 @@ fn numbers_of_regions_come_and_go_at_every_depth() {
     compare_depths(18, "numbers of regions", run_with_numbers);
 }
 
-/// What a frame was made with, not what is set when it leaves.
+/// A frame's metadata names the settings that it was made with, not those at the time it leaves.
 #[test]
 fn missing_regions_are_those_of_the_frame_that_leaves() {
     if device("missing_regions_are_those_of_the_frame_that_leaves").is_none() {
@@ -310,7 +310,7 @@ fn no_order_of_events_loses_or_reorders_a_frame() {
     }
 }
 
-/// All that goes downstream, in its order: frames by number and size, events by name.
+/// Records the output of an element in order: frames by number and size, events by name.
 fn watch(element: &gst::Element) -> std::sync::Arc<std::sync::Mutex<Vec<String>>> {
     let seen = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
     let to = seen.clone();
@@ -357,7 +357,7 @@ fn events_and_queries_do_not_overtake_frames() {
         assert!(h.push_event(event));
         assert_eq!(*seen.lock().unwrap(), expected);
     }
-    // What is not in order with frames does not wait for them.
+    // Events out of band do not wait for frames.
     let oob = gst::event::CustomDownstreamOob::new(gst::Structure::new_empty("now"));
     assert!(h.push_event(oob));
     assert_eq!(seen.lock().unwrap().len(), expected.len());

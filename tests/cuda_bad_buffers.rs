@@ -18,7 +18,7 @@ const ON_DEVICE: &str = "video/x-raw(memory:CUDAMemory)";
 const WIDTH: u32 = 96;
 const HEIGHT: u32 = 64;
 
-/// Whether frames can stay on a device here.
+/// Returns true if frames can stay on a device here.
 fn device(test: &str) -> bool {
     common::init();
     let found = Cuda::new(-1).map_err(|e| e.to_string()).and_then(|_| {

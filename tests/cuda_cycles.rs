@@ -12,7 +12,7 @@ use common::{launch, play_to_end};
 use device::{device, or_skip, short};
 use gstsuperpixel::cuda::Cuda;
 
-/// What the process holds, and what it leaves of the device.
+/// Resources of the process, and free memory of the device.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     free_on_device: usize,

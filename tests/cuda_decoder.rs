@@ -22,7 +22,7 @@ use gstsuperpixel::regions::{Neighbor, Region};
 
 const ON_DEVICE: &str = "video/x-raw(memory:CUDAMemory)";
 
-/// Whether frames can stay on a device here.
+/// Returns true if frames can stay on a device here.
 fn device(test: &str) -> bool {
     common::init();
     let found = Cuda::new(-1).map_err(|e| e.to_string()).and_then(|_| {
@@ -32,7 +32,7 @@ fn device(test: &str) -> bool {
     or_skip(test, found).is_some()
 }
 
-/// What makes frames on the device of a clip.
+/// A decoder that makes frames of a clip on the device.
 struct Source {
     name: String,
     line: String,
@@ -71,7 +71,7 @@ fn sources() -> Vec<Source> {
             println!("skipped: {shown} through {decoder}: no such file or decoder here");
             continue;
         }
-        // What the device writes in another layout is not brought into one by anything that moves it.
+        // Decoders may use a layout on the device that no element can convert.
         let line = format!("filesrc location=\"{}\" ! {parser} ! {decoder} ! {ON_DEVICE}", file.display());
         found.push(Source { name: format!("{shown} through {decoder}"), line });
     }
@@ -100,7 +100,7 @@ fn clips_of_a_folder() -> Vec<(PathBuf, &'static str, &'static str)> {
     files.into_iter().map(with_decoder).collect()
 }
 
-/// Whether a parser gives a frame of a file.
+/// Returns true if a parser gets a frame out of a file.
 fn is_parsed(file: &Path, parser: &str) -> bool {
     let pipeline =
         launch(&format!("filesrc location=\"{}\" ! {parser} ! fakesink num-buffers=1", file.display()));
@@ -111,7 +111,7 @@ fn is_parsed(file: &Path, parser: &str) -> bool {
     end.unwrap_or_else(|| panic!("{}: nothing comes of it", file.display())).type_() == gst::MessageType::Eos
 }
 
-/// All that a frame is and carries.
+/// Content of a frame: pixels, time and metadata.
 #[derive(PartialEq)]
 struct Frame {
     pts: Option<gst::ClockTime>,

@@ -19,7 +19,7 @@ use gstsuperpixel::regions::{MergeStep, Neighbor, Region};
 
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 
-/// What the metadata says of a frame.
+/// Metadata of a frame.
 #[derive(PartialEq)]
 struct Attached {
     regions: u32,
@@ -29,7 +29,7 @@ struct Attached {
     merges: Vec<MergeStep>,
 }
 
-/// All that leaves the element for a frame: every byte, padding too, and the metadata.
+/// Output of the element for a frame: every byte, padding too, and the metadata.
 #[derive(PartialEq)]
 struct Outcome {
     bytes: Vec<u8>,
@@ -89,7 +89,7 @@ impl Side {
     }
 }
 
-/// The same element on both backends.
+/// The element on both backends.
 struct Pair {
     cpu: Side,
     cuda: Side,
@@ -447,7 +447,7 @@ fn current() -> Option<sys::CUcontext> {
     cudarc::driver::result::ctx::get_current().unwrap()
 }
 
-/// What a careless neighbor on this thread leaves current has ended by the time that the element puts contexts back.
+/// A careless neighbor may leave a context current that is destroyed before the element restores it.
 #[test]
 fn a_current_context_that_has_ended_does_no_harm() {
     if device("a_current_context_that_has_ended_does_no_harm").is_none() {
@@ -652,7 +652,7 @@ fn an_algorithm_of_the_cpu_takes_the_cpu_or_says_so() {
     element.set_property_from_str("algo", "slic");
     assert_eq!(h.push_and_pull(frame(3)).unwrap().pts(), Some(gst::ClockTime::from_mseconds(120)));
 
-    // Where a device is asked for, nothing else is taken.
+    // A backend that is set explicitly has no replacement.
     let element = superpixel();
     element.set_property_from_str("backend", "cuda");
     element.set_property_from_str("algo", "snic");

@@ -170,7 +170,7 @@ fn a_device_that_breaks_under_frames_of_its_own() {
 #[test]
 #[ignore = "a case of its own process"]
 fn broken_under_its_frames() {
-    // The same each time: GStreamer keeps a pipeline's context from start to start, and has to be made to forget it.
+    // Succeeds again and again only if GStreamer forgets the pipeline's context, which it keeps from start to start.
     breaks_once(&launch(&on_device(10)));
 }
 
@@ -219,7 +219,7 @@ fn unreadable_results() {
 fn a_machine_without_gstreamers_cuda_library() {
     let folder = std::env::temp_dir().join(format!("superpixel-no-library-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // What stands first in the path and is no library hides the one behind it.
+    // A file of that name that is no library hides the one behind it in the path.
     std::fs::write(folder.join("libgstcuda-1.0.so.0"), "").unwrap();
     let path = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
     with_fault("no_library", "LD_LIBRARY_PATH", &format!("{}:{path}", folder.display()));

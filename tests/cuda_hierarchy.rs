@@ -148,7 +148,7 @@ fn lists_match_cpu() {
                 both.compare(&frame, &DRAWINGS[0]);
                 let left = both.cuda.regions();
                 assert_eq!(left.merges.len(), left.count as usize - 1, "{what}: {regions}");
-                // What is merged first is the same list's beginning.
+                // Merges made first are the beginning of the same list.
                 let heights = |merges: &[MergeStep]| merges.iter().map(|m| m.height).collect::<Vec<_>>();
                 let rest = &all.merges[all.merges.len() - left.merges.len()..];
                 assert_eq!(heights(&left.merges), heights(rest), "{what}: {regions}");
@@ -285,7 +285,7 @@ fn clips_match_cpu() {
         let geometry = Geometry::new(1 + pick(1, side) as u32, 1 + pick(2, side) as u32).unwrap();
         let motion = [pick(3, 9) as i32 - 4, pick(4, 9) as i32 - 4];
         let clip = clip(geometry, PixelFormat::Rgb, seed, 7, motion, (pick(5, 2) == 0).then_some(4));
-        // Where the number of superpixels is not asked for, it follows that of regions.
+        // Unless it is set, the number of superpixels follows that of regions.
         let drawn = drawn_params(seed);
         let params = with_regions(
             drawn.hierarchy.regions.max(1),

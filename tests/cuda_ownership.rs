@@ -79,7 +79,7 @@ fn streams_access_a_frame_in_the_order_of_the_calls() {
         }
         engines[0].draw(&mut frame, &(), &MEANS).unwrap();
         let pixels = download(&mut staging, &buffer);
-        // What the other one has read is the frame as it was before.
+        // The other engine has read the frame as it was before.
         let (map, drawn) = expected(&mut cpu, &buffer);
         assert!(pixels == drawn, "pixels of frame {seed}");
         for engine in &engines {
@@ -148,7 +148,7 @@ fn results_are_no_longer_than_what_there_is() {
     let mut staging = Staging::new(&cuda, info()).unwrap();
     let buffer = buffer(1);
     let most = Counts { regions: u32::MAX, pairs: u32::MAX, merges: u32::MAX };
-    // Nothing has been submitted yet; then, neighbors have not been asked for.
+    // First without a submitted frame, then without neighbors.
     drop(engine.buffers().keep(Some(most), ALL).unwrap());
     let frame = staging.upload(&buffer.frame()).unwrap();
     engine.submit(&frame, &mut (), Outputs { neighbors: false, ..ALL }).unwrap();

@@ -25,7 +25,7 @@ use pictures::{Buffer, PICTURES, clip, hash};
 const OUTPUTS: Outputs = Outputs { table: true, neighbors: false, mean_color: false, linear_light: false };
 const LABELS: Drawing = Drawing { fill: Fill::Labels, boundaries: None };
 
-/// The same clip on both, frame by frame.
+/// Engines of both backends for one clip, compared frame by frame.
 struct Pair {
     cpu: Engine<Cpu>,
     cuda: Engine<Cuda>,
@@ -290,7 +290,7 @@ fn drawn_clips_match_cpu() {
         let motion = [pick(3, 19) as i32 - 9, pick(4, 19) as i32 - 9];
         let mut frames =
             clip(geometry, PixelFormat::Rgb, seed, 6, motion, [None, Some(3)][pick(5, 2) as usize]);
-        // What no clip does: anything may follow anything.
+        // No clip is like this: any picture may follow any other.
         let strange = Buffer::new(frames[0].info, PICTURES[pick(6, 6) as usize], seed, 3);
         frames.insert(pick(7, 6) as usize, strange);
         let mut pair = Pair::new(&cuda, &drawn_params(seed), frames[0].info, &format!("seed {seed}"));

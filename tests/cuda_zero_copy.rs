@@ -23,7 +23,7 @@ use gstsuperpixel::regions::{Motion, Neighbor, Region};
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 const ON_DEVICE: &str = "video/x-raw(memory:CUDAMemory)";
 
-/// Whether frames can stay on a device here.
+/// Returns true if frames can stay on a device here.
 fn device(test: &str) -> bool {
     common::init();
     let found = Cuda::new(-1).map_err(|e| e.to_string()).and_then(|_| {
@@ -52,7 +52,7 @@ fn on_device() -> Vec<&'static str> {
     names
 }
 
-/// What the metadata says of a frame.
+/// Metadata of a frame.
 #[derive(PartialEq)]
 struct Attached {
     labels: Vec<u16>,
@@ -77,7 +77,7 @@ struct Zero {
     element: gst::Element,
     bin: gst::Bin,
     bus: common::TestBus,
-    /// What left the element.
+    /// Buffers that left the element.
     seen: Arc<Mutex<Vec<gst::Buffer>>>,
 }
 
@@ -276,7 +276,7 @@ fn nothing_is_paid_for_what_nobody_reads() {
             // Two numbers: of labels, of pairs.
             assert_eq!(zero.bytes("result-bytes-from-device"), 8 * frame);
         }
-        // What is read comes down, once, and by itself.
+        // Each part is downloaded once, on the first read, and without the others.
         let buffer = last.unwrap();
         let meta = SuperpixelMeta::from_buffer(&buffer).unwrap();
         let before = 8 * 5;
@@ -374,14 +374,14 @@ fn parts_and_copies_of_result_buffers_hold_the_right_bytes() {
     assert!(common::bytes(&part) == whole[100..1000]);
     assert!(common::bytes(&part_of_part) == whole[110..120]);
     assert!(common::bytes(&deep) == whole);
-    // Who writes into a part has one of its own: all holders of the metadata share the buffer.
+    // A writer gets a part of its own, since all holders of the metadata share the buffer.
     let mut part = part;
     part.get_mut().unwrap().map_writable().unwrap().fill(0xee);
     assert!(common::bytes(&part).iter().all(|&byte| byte == 0xee));
     assert!(common::bytes(labels) == whole, "a part wrote into the label map");
 }
 
-/// What `backend` is set to counts from the next start on, also where caps are asked about again.
+/// `backend` takes effect at the next start, even if caps are queried again.
 #[test]
 fn a_backend_wanted_for_the_next_start_leaves_the_stream_alone() {
     if !device("a_backend_wanted_for_the_next_start_leaves_the_stream_alone") {
@@ -536,7 +536,7 @@ fn an_algorithm_of_the_cpu_takes_over_frames_in_device_memory() {
     if !device("an_algorithm_of_the_cpu_takes_over_frames_in_device_memory") {
         return;
     }
-    /// What each frame leaves: the algorithm, the labels and the drawn pixels.
+    /// Results of each frame: the algorithm, the labels and the drawn pixels.
     fn run(upload: &str, download: &str, backend: &str) -> Vec<(String, Vec<u16>, Vec<u8>)> {
         let pipeline = launch(&format!(
             "videotestsrc num-buffers=12 pattern=ball ! video/x-raw,format=NV12,width=96,height=64 ! {upload} \

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use gst::glib::{self, ParamFlags};
 use gst::prelude::*;
 
-/// What a row of the table says of a property: name, type, default, range, change in, meaning.
+/// A row of the table of properties: name, type, default, range, change in, meaning.
 type Row = [String; 6];
 
 fn value_text(spec: &glib::ParamSpec) -> String {
@@ -268,7 +268,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// What `[text](target)` and `![text](target)` lead to.
+/// Targets of `[text](target)` and `![text](target)`.
 fn links(text: &str) -> Vec<&str> {
     let targets = |line| str::split(line, "](").skip(1).filter_map(|rest| rest.split_once(')'));
     prose(text).flat_map(targets).map(|(target, _)| target).collect()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What is drawn, against the definition written down once more, byte by byte: fills and lines on every format, chroma
-//! that pixels share too, means of codes and of light, colors of identities.
+//! Drawing against a second implementation of its definition, byte by byte: fills and lines on every format, also on
+//! shared chroma, means of codes and of light, colors of identities.
 
 mod oracle;
 mod pictures;

@@ -574,7 +574,7 @@ fn cropped_pictures_arrive_cropped() {
     assert!(query.find_allocation_meta::<gst_video::VideoMeta>().is_some());
     assert!(query.find_allocation_meta::<gst_video::VideoCropMeta>().is_none());
 
-    // The same in a pipeline whose sink takes such frames.
+    // Also in a pipeline whose sink accepts crop metas.
     let found = |crop: &str| {
         let pipeline = launch(&format!(
             "videotestsrc num-buffers=1 pattern=smpte ! video/x-raw,format=RGB,width=320,height=240 ! videocrop {crop} ! \
@@ -795,7 +795,7 @@ fn only_a_build_with_cuda_has_a_device_property() {
     }
 }
 
-/// What `active-backend` says of the CPU with so many threads, 0 for one a core, of which there are no more than cores.
+/// Value of `active-backend` on the CPU with `threads` threads; 0 is one per core, and there are never more.
 fn cpu_of(threads: u32) -> String {
     let cores = std::thread::available_parallelism().unwrap().get();
     match if threads == 0 { cores } else { cores.min(threads as usize) } {

@@ -32,7 +32,7 @@ fn with(regions: u32, ratio: f32) -> Params {
     }
 }
 
-/// What the library gives for the picture of a frame.
+/// The library's label map for the picture of a frame.
 fn expected(params: &Params, seed: u32) -> Vec<u16> {
     let info = info("RGB", WIDTH, HEIGHT);
     library(&picture(&info, seed, 0), &info, frame_info(&info), params, None).labels
@@ -64,7 +64,7 @@ fn a_write_while_running_keeps_the_old_value_and_says_why() {
         h.set_src_caps(caps("RGB", WIDTH, HEIGHT));
         let own = if first == "regions" { with(20, 0.0) } else { with(0, 2.0) };
         assert!(labels(&h.push_and_pull(picture(&info, 3, 0)).unwrap()) == expected(&own, 3));
-        // Whoever is notified sees the value that counts.
+        // A handler of `notify` sees the final value.
         let seen = Arc::new(Mutex::new(Vec::new()));
         let notified = seen.clone();
         element.connect_notify(Some(second), move |element, property| {
@@ -98,7 +98,7 @@ fn before_start_any_order_goes_and_a_contradiction_is_an_error_there() {
     assert!(element.set_state(gst::State::Paused).is_err());
     let said = error_on(&bus).expect("an error");
     assert!(said.contains("regions must be 0 while merge is above 0"), "{said}");
-    // Nothing of that start is left.
+    // The failed start leaves no state behind.
     element.set_state(gst::State::Null).unwrap();
     element.set_property("regions", 30u32);
     element.set_property("merge", 0f32);

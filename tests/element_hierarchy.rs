@@ -95,7 +95,7 @@ fn numbers_that_come_and_go_reuse_no_track_id() {
         // One is switched off before the other is switched on.
         element.set_property("merge", 0f32);
         element.set_property("regions", regions);
-        // Where there is no number, the first time without merging and then with it.
+        // Frames without a number of regions run without merging first, and then with it.
         element.set_property("merge", if regions == 0 && i > 5 { 2f32 } else { 0.0 });
         element.set_property("hierarchy", i % 4 > 1);
         let output = h.push_and_pull(picture(&info, 3, 0)).unwrap();

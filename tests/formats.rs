@@ -107,7 +107,7 @@ fn converted(rgba: gst::Buffer, from: &gst_video::VideoInfo, format: &str) -> gs
     frame.into_buffer()
 }
 
-/// What GStreamer makes of a color is that color to us.
+/// GStreamer's conversion of a color and the library's reading of it agree.
 #[test]
 fn colors_are_those_that_gstreamer_converts() {
     for (name, format) in formats() {

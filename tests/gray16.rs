@@ -96,7 +96,7 @@ fn a_range_stays_until_the_scene_leaves_it() {
     }
 }
 
-/// What is drawn are the frame's own codes.
+/// Drawing uses the frame's own codes.
 #[test]
 fn means_are_drawn_in_the_codes_of_the_frame() {
     let (codes, _) = thermal(0.0);

@@ -56,7 +56,7 @@ const EXPECTED: [(&str, [u64; 3]); 20] = [
     ("snic, temporal", [0x41d343ffa1269c24, 0x03d3571ecaa3c68d, 0x3946091080f07051]),
 ];
 
-/// What is hashed: settings that reach every algorithm, both fills of rows and every stage.
+/// Settings that are hashed: they reach every algorithm, both fills of rows and every stage.
 fn settings() -> Vec<(&'static str, Params)> {
     let with = |superpixel_size, algorithm| Params { superpixel_size, algorithm, ..Params::default() };
     let slic = |params| AlgorithmParams::Slic(params);

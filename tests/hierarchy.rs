@@ -53,12 +53,12 @@ fn segment(cpu: &Cpu, params: &Params, buffer: &Buffer) -> (Vec<u16>, Regions) {
     first
 }
 
-/// The same superpixels with any number of regions.
+/// Changes the number of regions; the superpixels stay.
 fn with_regions(params: &Params, regions: u32) -> Params {
     Params { hierarchy: hierarchy::Params { regions, ..params.hierarchy.clone() }, ..params.clone() }
 }
 
-/// Whether every region of `fine` lies in one of `coarse`.
+/// Returns true if every region of `fine` lies in one of `coarse`.
 fn refines(fine: &[u16], coarse: &[u16]) -> bool {
     let mut of: BTreeMap<u16, u16> = BTreeMap::new();
     fine.iter().zip(coarse).all(|(f, c)| of.entry(*f).or_insert(*c) == c)
@@ -68,7 +68,7 @@ fn quanta(params: &Params) -> f64 {
     if params.algorithm.color_space() == ColorSpace::Rgb { 4.0 } else { 8.0 }
 }
 
-/// What is left of regions that touch when they all are merged: one for each piece of the picture.
+/// Number of regions left when all that touch are merged: one for each piece of the picture.
 fn pieces(map: &[u16], regions: &Regions) -> usize {
     let mut of: Vec<usize> = (0..regions.count as usize).collect();
     for pair in &regions.neighbors {
@@ -387,7 +387,7 @@ fn bytes(labels: &[u16]) -> Vec<u8> {
     labels.iter().flat_map(|label| label.to_le_bytes()).collect()
 }
 
-/// What a program writes when it is given that.
+/// Output of a program for an input.
 fn output_of(command: &mut Command, input: &[u8]) -> Vec<u8> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();

@@ -117,7 +117,7 @@ fn params() -> impl Strategy<Value = Params> {
     )
 }
 
-/// Whether every number of some parameters is in its range.
+/// Returns true if every number of some parameters is in its range.
 fn is_valid(params: &Params) -> bool {
     fn within<T: Copy + PartialOrd>(range: Range<T>, value: T) -> bool {
         value >= range.min && value <= range.max

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What must hold for every frame: equality with the specification, and the properties users rely on.
+//! Invariants of every frame: equality with the specification, and the properties that users rely on.
 
 mod oracle;
 mod pictures;
@@ -471,7 +471,7 @@ fn frames_of_8k_work_and_stay_within_16_bits() {
     let (map, regions, plan) = segment(&CPU[1], &slic, &buffer);
     assert_eq!(plan.raised_from(), Some(16));
     check_invariants(&map, &regions, &plan, &buffer);
-    // What follows the clusters is the same for LSC: it is enough that nothing overflowed and regions have their size.
+    // Stages behind the clusters are the same for LSC: it is enough that no sum overflowed and regions have their size.
     let (map, regions, plan) = segment(&CPU[1], &lsc, &buffer);
     assert!(map.iter().all(|&label| u32::from(label) < regions.count));
     assert!(
@@ -544,7 +544,7 @@ fn a_wrong_frame_or_plane_is_an_error() {
         error.to_string(),
         "the plan is for frames of 20x10, got a label plane of 21x10; pass one of the frame's size"
     );
-    // What RGB does not use does not count.
+    // Fields that RGB does not use make no difference.
     let unused = FrameInfo { matrix: YuvMatrix::Bt709, full_range: false, ..info };
     let mut labels = Labels::new(geometry, &mut map, 20).unwrap();
     engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What `Engine::keep` keeps of a frame stays while later frames are segmented, and is the same on both backends.
+//! Results that `Engine::keep` keeps stay while later frames are segmented, and are the same on both backends.
 //!
 //! Without a device the half of CUDA prints that it was skipped; `SUPERPIXEL_REQUIRE_CUDA=1` makes that a failure.
 

@@ -194,14 +194,14 @@ fn imports(files: &Files) -> BTreeMap<&str, BTreeSet<&str>> {
                 }
             }
         }
-        // What stands at the root is a macro, wherever its file is.
+        // A path to the root names a macro, whichever file defines it.
         found.remove(&Vec::new());
         all.insert(&name[..], found.iter().map(|at| modules[at]).filter(|other| other != name).collect());
     }
     all
 }
 
-/// What of `from` can be reached.
+/// Files that `from` imports, directly or not.
 fn reached<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
     let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(name) = next.pop() {
@@ -214,7 +214,7 @@ fn reached<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) ->
     seen
 }
 
-/// All that breaks the rule.
+/// Violations of the rule.
 fn faults(files: &Files) -> Vec<String> {
     let imports = imports(files);
     let mut faults: Vec<_> = files
@@ -304,7 +304,7 @@ fn an_import_upward_or_a_circle_is_found() {
     );
     let homeless = planted("helpers.rs", "");
     assert!(homeless.starts_with("helpers.rs is in no layer"), "{homeless}");
-    // What is not code is no import.
+    // Comments contain no imports.
     assert_eq!(planted("image/mod.rs", "// use crate::plan::Plan;\n"), "");
 }
 

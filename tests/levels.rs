@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The same label maps, tables and identities at every level of the processor's instructions that the hot loops are compiled
-//! for. A program of one test, since the level is the whole process's. In a build with debug assertions it also looks at which
+//! Label maps, tables and identities are equal at every instruction level that the hot loops are compiled for. A
+//! program of one test, since the level is the whole process's. In a build with debug assertions it also checks which
 //! functions ran at which level.
 
 mod pictures;

@@ -35,7 +35,7 @@ fn segment(threads: u32, params: &Params, frames: &[&Buffer]) -> Vec<(Vec<u16>, 
     frames.iter().map(one).collect()
 }
 
-/// What must hold for any mask, told from the map and the mask alone.
+/// Checks the invariants of any mask, from the map and the mask alone.
 fn check(map: &[u16], regions: &Regions, params: &Params, buffer: &Buffer) {
     let g = buffer.info.geometry;
     let (w, n) = (g.width() as usize, g.pixels());

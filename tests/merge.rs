@@ -43,7 +43,7 @@ fn merging(ratio: f32, rule: Rule) -> merge::Params {
     merge::Params { ratio, rule, ..Default::default() }
 }
 
-/// Whether every region of `fine` lies in one of `coarse`.
+/// Returns true if every region of `fine` lies in one of `coarse`.
 fn refines(fine: &[u16], coarse: &[u16]) -> bool {
     let mut of: BTreeMap<u16, u16> = BTreeMap::new();
     fine.iter().zip(coarse).all(|(f, c)| of.entry(*f).or_insert(*c) == c)

@@ -39,7 +39,7 @@ const DRAWINGS: [(&str, Drawing); 3] = [
     ),
 ];
 
-/// All that a plan gives for a frame.
+/// Results of a plan for a frame.
 struct Outcome {
     features: Vec<u32>,
     map: Vec<u16>,
@@ -53,7 +53,7 @@ type Segmenter<'a> = Box<dyn FnMut(&Buffer) -> Outcome + 'a>;
 /// A backend: from parameters to that.
 type Backend<'a> = &'a dyn Fn(&Params, FrameInfo) -> Segmenter<'a>;
 
-/// What two outcomes are compared by.
+/// The part of two outcomes that is compared.
 #[derive(Clone, Copy)]
 enum Part {
     Features,
@@ -299,7 +299,7 @@ fn settings() -> Vec<Params> {
         merged(with(12, AlgorithmParams::Lsc(lsc::Params::default()))),
         Params { connectivity: false, ..refined(with(10, AlgorithmParams::Lsc(lsc::Params::default()))) },
         with(16, AlgorithmParams::QuickShift(small)),
-        // The same superpixels as without: their number does not follow from that of regions.
+        // The superpixels are as many as without: their number does not follow from that of regions.
         Params {
             superpixels: 90,
             hierarchy: hierarchy::Params { regions: 12, ..Default::default() },

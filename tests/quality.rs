@@ -22,7 +22,8 @@ const WIDTH: usize = 240;
 const HEIGHT: usize = 160;
 /// Distance in px within which a boundary counts as found.
 const TOLERANCE: usize = 2;
-/// What a measure may be worse than measured. Results are the same on every machine, so this is for changes that are meant.
+/// Amount by which a measure may be worse than measured. Results are equal on all machines, so this is for intended
+/// changes.
 const MARGIN: f64 = 0.004;
 
 /// A picture in R, G, B and the number of each pixel's area.

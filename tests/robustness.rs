@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What must never end in a panic, an abort, a leak or a hang.
+//! Inputs that must not cause a panic, an abort, a leak or a hang.
 #![cfg(feature = "gst")]
 
 mod common;
@@ -214,7 +214,7 @@ fn a_truncated_png_upstream_ends_the_pipeline() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let line =
             format!("filesrc location={} ! pngdec ! videoconvert ! superpixel ! fakesink", path.display());
-        // Whether the decoder ends with an error or with what it has is its own affair; a hang fails.
+        // The decoder may end with an error or with the frames it has; only a hang fails.
         let _ = play_to_end(&launch(&line));
     }
     std::fs::remove_file(path).unwrap();

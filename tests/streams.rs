@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What cameras and decoders give reaches the element with nothing in between: tiny files of each kind are made here, by the
-//! encoders that there are, or kept in tests/streams, and played.
+//! Streams of cameras and decoders reach the element without conversion: tiny files of each kind are encoded here, or
+//! kept in tests/streams, and played.
 #![cfg(feature = "gst")]
 
 mod common;
@@ -98,7 +98,7 @@ fn missing(description: &str) -> Vec<&str> {
     names.filter(|name| gst::ElementFactory::find(name).is_none()).collect()
 }
 
-/// Whether the encoder of this version takes the frames.
+/// Returns true if this version's encoder takes the frames.
 fn takes(kind: &Kind) -> bool {
     let encoder = kind.encode.split_whitespace().next().unwrap();
     let caps: gst::Caps = format!("video/x-raw,framerate=25/1,{}", kind.caps).parse().unwrap();

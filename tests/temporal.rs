@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What must hold from frame to frame: identities, threads, resets, cuts, and the first frame of all.
+//! Invariants from frame to frame: identities, threads, resets, cuts, and the first frame of all.
 
 mod oracle;
 mod pictures;
@@ -217,7 +217,7 @@ fn identities_go_with_a_pan() {
     assert!(f64::from(kept) > 0.8 * f64::from(all), "{kept} of {all} pixels keep their identity");
 }
 
-/// The same scene, with the same motion, of which each px is four by four.
+/// A scene with its motion, also with each px enlarged to four by four.
 #[test]
 fn a_fast_pan_of_many_pixels_is_no_cut() {
     for scale in [1, 4] {
@@ -398,7 +398,7 @@ fn cuts_are_found_while_parameters_change() {
     }
 }
 
-/// Nothing is left of the former parameters: what follows a reset is what they give from the start.
+/// A reset discards the former parameters: later frames are those that the new ones give from the start.
 #[test]
 fn a_changed_engine_is_one_of_the_new_plan() {
     let geometry = Geometry::new(160, 120).unwrap();
@@ -437,7 +437,7 @@ fn changes_of_grid_or_memory_are_left_to_a_new_engine() {
         assert!(!engine.change(&Plan::new(&params, info).unwrap()).unwrap(), "{params:?}");
         assert_eq!(*engine.plan(), before);
     }
-    // What is of no use as things stand makes no other plan.
+    // Parameters without effect make an equal plan.
     let unused = Params { merge: merge::Params { max_distance: 5.0, ..Default::default() }, ..temporal(12) };
     assert!(engine.change(&Plan::new(&unused, info).unwrap()).unwrap());
     assert_eq!(*engine.plan(), before);

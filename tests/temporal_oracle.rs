@@ -244,7 +244,7 @@ fn masked(clip: Vec<Buffer>, shape: Shape, seed: u64, motion: [i32; 2]) -> Vec<B
     clip.into_iter().enumerate().map(mask).collect()
 }
 
-/// What is inside of a mask, where that moves, grows, vanishes and comes again.
+/// Masks that move, grow, vanish and come again.
 #[test]
 fn moving_masks_equal_the_specification() {
     let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use superpixel_output::parts::Parts;
 use superpixel_output::{Folder, Request, clip};
 
-use crate::decode::{Decoding, Passage, Source};
+use crate::decode::{ClipSource, Decoding, Passage};
 use crate::fault::{Failure, Result};
 use crate::properties::Property;
 use crate::recorder::{self, Recorder};
@@ -23,7 +23,7 @@ use crate::watch::{self, Watch};
 /// Label maps that may wait for the encoder.
 const WAITING: u64 = 4;
 
-/// What is to be done.
+/// A conversion of one clip.
 pub struct Job<'a> {
     /// The video file.
     pub input: &'a Path,
@@ -31,7 +31,7 @@ pub struct Job<'a> {
     pub output: &'a Path,
     /// The list that the parts come from.
     pub cuts: Option<&'a Path>,
-    /// Whether files of the same names may be replaced that this program did not make.
+    /// True if files of the same names may be replaced even if this program did not make them.
     pub force: bool,
     /// The element, and the properties that it was given.
     pub superpixel: (gst::Element, Vec<Property>),
@@ -39,11 +39,11 @@ pub struct Job<'a> {
     pub decoding: Decoding,
     /// Longest time without a frame.
     pub stall: Duration,
-    /// What the caller calls this piece of work.
+    /// The caller's name of this job.
     pub key: Option<&'a str>,
-    /// What the tables call the video.
+    /// Name of the video in the tables.
     pub source: String,
-    /// Where to start anew, and which part alone to do.
+    /// Starts of the parts, and the one part to convert, if not all.
     pub parts: Option<(Parts, Option<usize>)>,
 }
 
@@ -84,7 +84,7 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let head = add_segmentation(&pipeline, &superpixel)?;
     let labels = add_encoder(&pipeline, &folder.path(clip::LABELS))?;
     recorder::attach(&superpixel, &recorder, &labels, &watch)?;
-    let source = Source::add(&pipeline, input, &head, decoding, passage, &watch)?;
+    let source = ClipSource::add(&pipeline, input, &head, decoding, passage, &watch)?;
     let mut backend = String::new();
     watch::run(pipeline, &watch, stall, session, |message| {
         if backend.is_empty() {
@@ -155,7 +155,8 @@ fn add_segmentation(pipeline: &gst::Pipeline, superpixel: &gst::Element) -> Resu
         .build()?;
     // Takes no part where `superpixel` takes the format.
     let convert = gst::ElementFactory::make("videoconvert").build()?;
-    // Where a clip begins with a gap, a sink that waits for the state would hold frames back that the other one waits for.
+    // If a clip begins with a gap, a sink that waits for its state would hold back frames that the other sink waits
+    // for.
     let sink =
         gst::ElementFactory::make("fakesink").property("sync", false).property("async", false).build()?;
     pipeline.add_many([&queue, &convert, superpixel, &sink])?;

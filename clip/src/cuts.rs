@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where the picture of a clip cuts, and the parts that follow from it.
+//! Cuts in the picture of a clip, and the parts between them.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 use superpixel_output::parts::{self, Part, Parts};
 
-use crate::decode::{Decoding, Passage, Source, stream_time};
+use crate::decode::{ClipSource, Decoding, Passage, stream_time};
 use crate::fault::{Failure, Result};
 use crate::session::Session;
 use crate::watch::{self, Watch};
@@ -61,7 +61,7 @@ pub fn read(path: &Path) -> Result<Parts> {
         .ok_or_else(|| Failure::machine(format!("{name} is no list of parts of superpixel-clip cuts")))
 }
 
-/// Whether a file is a list of parts.
+/// Returns true if a file is a list of parts.
 pub fn is_list(file: &mut File) -> std::io::Result<bool> {
     let mut text = Vec::new();
     file.take(parts::MOST).read_to_end(&mut text)?;
@@ -99,7 +99,7 @@ pub fn find(
     gst::Element::link_many(all)?;
     let frames = Arc::new(Mutex::new(Vec::new()));
     look(&superpixel, &frames, &watch)?;
-    let source = Source::add(&pipeline, input, &head, decoding, Passage::default(), &watch)?;
+    let source = ClipSource::add(&pipeline, input, &head, decoding, Passage::default(), &watch)?;
     watch::run(pipeline, &watch, stall, session, |message| source.on_turn(message))?;
     let frames = std::mem::take(&mut *frames.lock().unwrap());
     if frames.is_empty() {

@@ -24,7 +24,7 @@ const DECODERS: gst::ElementFactoryType = gst::ElementFactoryType::DECODER
 /// Turns without a message, of a tenth of a second, after which a demuxer that has stopped will not go on.
 const PATIENCE: u32 = 20;
 
-/// What is known of the source once frames come.
+/// Facts about the source that are known once frames arrive.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// The length that the container states, and how far its streams went.
@@ -44,8 +44,8 @@ pub struct Passage {
     pub restarts: Vec<u64>,
 }
 
-/// Where a run's frames come from.
-pub struct Source {
+/// Source of a run's frames.
+pub struct ClipSource {
     passage: Passage,
     /// The pad that frames come from. It holds this source itself.
     pad: gst::glib::WeakRef<gst::Pad>,
@@ -54,9 +54,9 @@ pub struct Source {
     unknown: Mutex<Option<String>>,
     /// Turns without a message in which a demuxer had given up.
     given_up: AtomicU32,
-    /// Whether the seek to the part has been asked for.
+    /// True once the seek to the part has been requested.
     asked: AtomicBool,
-    /// Whether the part's last frame has passed.
+    /// True once the part's last frame has passed.
     ended: AtomicBool,
     facts: Mutex<Facts>,
 }
@@ -66,13 +66,13 @@ pub struct Source {
 pub struct Decoding {
     /// Threads of the decoder; 0 lets it choose.
     pub threads: u32,
-    /// Whether a decoder of the hardware comes first.
+    /// True if hardware decoders are preferred.
     pub hardware: bool,
-    /// Whether frames are turned as their tag says.
+    /// True if frames are rotated as their tag says.
     pub upright: bool,
 }
 
-impl Source {
+impl ClipSource {
     /// Puts a source into the pipeline whose frames go to `next`.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ impl Source {
         Ok(source)
     }
 
-    /// What is known of the source.
+    /// Facts about the source so far.
     pub fn facts(&self) -> std::sync::MutexGuard<'_, Facts> {
         self.facts.lock().unwrap()
     }
@@ -299,7 +299,7 @@ impl Source {
         gst::PadProbeReturn::Ok
     }
 
-    /// Whether a frame goes on.
+    /// Decides if a frame passes.
     fn pass(&self, pad: &gst::Pad, buffer: &gst::Buffer) -> gst::PadProbeReturn {
         let is_known = self.facts().length.stated.is_some();
         if !is_known {
@@ -319,7 +319,7 @@ impl Source {
                 return gst::PadProbeReturn::Drop;
             }
         }
-        // The same segment once more: the documented way to make `superpixel` forget what was before.
+        // Repeating the segment is the documented way to make `superpixel` start anew.
         if time.is_some_and(|time| self.passage.restarts.contains(&time))
             && let Some(segment) = pad.sticky_event::<gst::event::Segment>(0)
         {
@@ -329,7 +329,7 @@ impl Source {
     }
 }
 
-/// Whether a pad has sound, text or the like, which is no container any more.
+/// Returns true for a pad with sound, text or the like that has left the container.
 fn is_beside_video(pad: &gst::Pad, caps: &gst::CapsRef) -> bool {
     let inner = pad.downcast_ref::<gst::GhostPad>().and_then(GhostPadExt::target);
     let element = inner.as_ref().unwrap_or(pad).parent_element().and_then(|element| element.factory());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Whose fault a failure is: the command line's, the clip's, which stays, or the machine's, which another try may not have.
+//! Causes of a failure: the command line or the clip, which fail again, or the machine, where another try may succeed.
 
 use gst::glib;
 use gst::prelude::*;
 
-/// Whose fault it is; decides the exit status.
+/// Cause of a failure; decides the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Exit status 2: the command line asks for something that cannot be.
@@ -15,14 +15,14 @@ pub enum Fault {
     Machine,
 }
 
-/// What went wrong, for the last line of the output.
+/// A failure, for the last line of the output.
 #[derive(Debug)]
 pub struct Failure {
-    /// Whose fault it is.
+    /// Cause of the failure.
     pub fault: Fault,
-    /// Whether no frame came for as long as the stall limit.
+    /// True if no frame arrived within the stall limit.
     pub stalled: bool,
-    /// What happened, in words.
+    /// Description of the failure.
     pub message: String,
 }
 
@@ -88,12 +88,12 @@ impl Failure {
     }
 }
 
-/// Whether a decoder is missing, which elements may also report in the domain STREAM.
+/// Returns true if a decoder is missing, which elements may also report in the domain STREAM.
 fn is_missing(error: &glib::Error) -> bool {
     error.matches(gst::StreamError::CodecNotFound)
 }
 
-/// What an element adds in words; the first line only says where in its code.
+/// An element's own explanation. The first line of its debug text only names a place in its source.
 fn details(debug: &str) -> Option<&str> {
     debug.trim_end().lines().skip(1).last().map(str::trim)
 }

@@ -74,7 +74,7 @@ fn summary_of(part: &Path) -> Result<Value> {
     summary.ok_or_else(|| Failure::machine(format!("{} is of no clip that is whole", path.display())))
 }
 
-/// Whether these are all parts of one clip in their order.
+/// Checks that these are all parts of one clip, in order.
 fn check(summaries: &[Value]) -> Result<()> {
     for (number, summary) in summaries.iter().enumerate() {
         let same = ["key", "source", "properties", "version", "orientation", "upright"]

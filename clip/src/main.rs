@@ -85,7 +85,7 @@ enum Tool {
     },
 }
 
-/// What there is to know of `serve`.
+/// Help text of `serve`.
 const SERVE: &str = "\
 The arguments are those of one run of this program, with or without cuts, join or check. Every line of the output has the job's id.
 A job that fails is the last: the process ends with its exit status, and another one has to do the rest.

@@ -7,7 +7,7 @@ use gstsuperpixel::algo::Algorithm;
 
 use crate::fault::Failure;
 
-/// What this program sets itself, and to what: the tables need it, and nobody sees what is drawn.
+/// Properties that this program sets itself: the tables need these values, and nobody sees drawn frames.
 const OWN: [(&str, &str); 5] = [
     ("overlay", "none"),
     ("labels", "true"),

@@ -14,7 +14,7 @@ use crate::summary::Totals;
 use crate::tables::{self, Cell, Table};
 use crate::watch::Watch;
 
-/// What stands where a frame has no time.
+/// Value for a frame without a timestamp.
 const NO_TIME: i64 = -1;
 
 /// The tables of a clip, frame by frame.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the runs of one process have in common: who is told of them, and contexts of devices, which take long to make.
+//! State that all runs of one process share: the receiver of progress reports, and contexts of devices, which are slow
+//! to make.
 
 use std::io::Write;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use crate::summary;
 
 /// The process, and the run that it is at.
 pub struct Session {
-    /// What the job is called by who gave it.
+    /// The caller's id of the job.
     id: Option<Value>,
     began: Instant,
     contexts: Vec<gst::Context>,

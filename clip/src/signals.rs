@@ -14,7 +14,7 @@ use crate::fault::Result;
 /// No handler can be set.
 pub fn watch() -> Result<()> {
     let ignored = ignored();
-    // Whoever starts the program with one of them ignored, as nohup does, wants that to stay.
+    // A signal that is ignored at start, as under nohup, stays ignored.
     let ending = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(ending)?;
     std::thread::spawn(move || {

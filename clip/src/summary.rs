@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What is said of a clip as a whole: `clip.json`, the last file of its folder.
+//! The summary of a whole clip: `clip.json`, the last file of its folder.
 
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ impl Totals {
 /// The length of a clip: what its container says, and how far its streams went, in ns of stream time.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Length {
-    /// What the container states.
+    /// Number of frames that the container states.
     pub stated: Option<u64>,
     /// When the last buffer of any stream ends. A picture that begins late or ends before the sound is no gap.
     pub reached: u64,
@@ -163,7 +163,7 @@ mod tests {
         // Matroska that begins at 5 s: whole, and cut in the middle.
         assert_eq!(of(150, 100, 50), 1.0);
         assert!(of(150, 50, 50) < WHOLE);
-        // The same with a muxer that leaves the start out of the length.
+        // A muxer may leave the start out of the length.
         assert_eq!(of(100, 100, 50), 1.0);
         // A transport stream at 1000 s whose last clock stands before the end of the last frame.
         assert_eq!(of(31, 40, 10_000), 1.0);

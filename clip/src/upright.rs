@@ -21,7 +21,7 @@ const TURNS: [(&str, &str); 8] = [
 /// Orientation of frames that are upright as they are stored.
 pub const STORED: &str = "rotate-0";
 
-/// What the tags on a pad say of the orientation.
+/// Orientation by the tags on a pad.
 pub fn orientation(pad: &gst::Pad) -> &'static str {
     let mut found = STORED;
     pad.sticky_events_foreach(|event| {

@@ -17,7 +17,7 @@ const REPORT: Duration = Duration::from_secs(1);
 /// Longest time that a pipeline may take to stop.
 const STOP: Duration = Duration::from_secs(10);
 
-/// What streaming threads tell the one that watches.
+/// Messages of streaming threads to the thread that watches.
 #[derive(Debug, Default)]
 pub struct Watch {
     frames: AtomicU64,
@@ -67,7 +67,7 @@ impl Watch {
 ///
 /// # Errors
 ///
-/// What the pipeline or a streaming thread reports; a stall; a pipeline that does not stop.
+/// Waits for a report of the pipeline or a streaming thread, a stall, or a pipeline that does not stop.
 pub fn run(
     pipeline: gst::Pipeline,
     watch: &Watch,

@@ -86,7 +86,7 @@ fn outputs_that_overlap_inputs_are_refused_by_every_tool() {
     }
     assert_eq!(all(&folder.path("")), before);
 
-    // The same from a line of `serve`.
+    // A line of `serve` is refused like a command line.
     let said = serve(&json!({"id": 1, "arguments": [input, text("link"), "--force"]}).to_string());
     assert_eq!((&said["fault"], &said["id"]), (&"usage".into(), &1.into()), "{said}");
     assert_eq!(all(&folder.path("")), before);

@@ -117,7 +117,7 @@ fn a_file_without_a_stream_is_the_clips_fault() {
     let folder = Folder::new("serve-no-stream");
     let (input, half, out) = (folder.text("clip.mp4"), folder.text("half.mp4"), folder.text("out"));
     scenes(&input, "mp4mux");
-    // What the file holds stands at its end.
+    // `whole` includes the end of the file, where the index is.
     let whole = std::fs::read(&input).unwrap();
     std::fs::write(&half, &whole[..whole.len() / 2]).unwrap();
     for attempt in 0..20 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What has to hold for the results of any frame, worked out the plain way.
+//! Invariants of any frame's results, checked in the plainest way.
 
 use std::collections::{BTreeMap, HashSet};
 

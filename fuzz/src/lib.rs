@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the fuzz targets share: values drawn from the fuzzer's bytes, and the checks of a frame's results.
+//! Code that all fuzz targets share: values drawn from the fuzzer's bytes, and checks of a frame's results.
 
 pub mod check;
 pub mod draw;

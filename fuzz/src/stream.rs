@@ -142,7 +142,7 @@ pub fn bytes(u: &mut Unstructured<'_>, length: usize) -> Result<gst::Buffer> {
         let share = if piece + 1 == pieces { length - length / pieces * piece } else { length / pieces };
         let mut memory = memory(u, share)?;
         if rarely(u, 6)? && share > 0 {
-            // What is cut off stays behind and in front.
+            // The bytes before and behind the share stay in the memory.
             let start = u.int_in_range(0..=share - 1)?;
             let rest = u.int_in_range(0..=share - start)?;
             memory = memory.share(start..start + rest);
@@ -199,7 +199,7 @@ pub fn add_video_meta(
             &strides,
         );
         if !meta.is_null() {
-            // What that function would not take.
+            // GStreamer's own function would refuse such values.
             (*meta).width = width;
             (*meta).height = height;
         }
@@ -289,7 +289,8 @@ pub fn add_superpixel_meta(
     Ok(())
 }
 
-/// Whether two structures say the same; buffers by their address, as a copy of the metadata has them.
+/// Returns true if two structures have equal fields; buffers are compared by address, as copies of the metadata share
+/// them.
 pub fn same_fields(a: &gst::StructureRef, b: &gst::StructureRef) -> bool {
     let text = |structure: &gst::StructureRef| {
         let field = |(name, value): (&gst::glib::GStr, &gst::glib::SendValue)| match value

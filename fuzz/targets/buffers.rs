@@ -16,19 +16,19 @@ use superpixel_fuzz::draw::rarely;
 use superpixel_fuzz::pool::Pool;
 use superpixel_fuzz::stream;
 
-/// What the element should make of the frame that is under way.
+/// Expected results of the frame that is in the element.
 #[derive(Default)]
 struct Expected {
     /// Label map of a frame whose metadata can be read, with its width.
     labels: Option<(u32, Vec<u16>)>,
 }
 
-/// What downstream has been told and expects.
+/// Events that downstream has got, and expectations about the next.
 #[derive(Default)]
 struct Downstream {
     info: Option<gst_video::VideoInfo>,
     expected: Expected,
-    /// What it answers a push.
+    /// Return value of the next push.
     answer: Option<gst::FlowError>,
     pool: Option<Pool>,
     frames: u32,
@@ -109,7 +109,7 @@ impl Fixture {
         let properties = self.element.list_properties();
         let property = u.choose(&properties)?;
         let name = property.name();
-        // Where and how, not what; the parent's own.
+        // These say where and how frames are segmented, not into which regions; the last two are the parent class's.
         let fixed = ["backend", "threads", "cuda-device-id", "async-depth", "name", "parent"].contains(&name);
         if fixed || !property.flags().contains(glib::ParamFlags::WRITABLE) {
             return Ok(());
@@ -138,7 +138,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Whether no property excludes another.
+    /// Returns true if no property excludes another.
     fn goes_together(&self) -> bool {
         if self.labels {
             return true;
@@ -389,7 +389,7 @@ fn receive(
         && (meta.width(), meta.height()) == (info.width(), info.height())
         && meta.algo() != "fuzz"
     {
-        // What was put on the buffers before has another name.
+        // Metadata that was attached to the buffers earlier has another name.
         let map = meta.labels().expect("the element's own labels");
         assert!(map.as_slice().iter().all(|&label| u32::from(label) < meta.regions()));
         meta.table().expect("the element's own table");

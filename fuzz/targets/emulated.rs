@@ -17,7 +17,7 @@ use superpixel_fuzz::{draw, stream};
 /// Most pixels of a frame: the device is slow.
 const MOST_PIXELS: u32 = 1500;
 
-/// All that leaves for a frame.
+/// Output of the element for one frame.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     pts: Option<gst::ClockTime>,
@@ -136,7 +136,7 @@ fn configure(elements: &[&gst::Element; 2], params: &Params) {
     set("temporal-inertia", params.temporal_inertia.to_value());
 }
 
-/// What is drawn and attached.
+/// Sets what is drawn and attached.
 fn show(u: &mut Unstructured<'_>, elements: &[&gst::Element; 2]) -> Result<()> {
     let overlay = *u.choose(&["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"])?;
     let (labels, table, neighbors, light) =
@@ -176,7 +176,7 @@ fn caps(u: &mut Unstructured<'_>) -> Result<(gst_video::VideoInfo, gstsuperpixel
     let frame = draw::frame_info(u, MOST_PIXELS)?;
     let format = gst_video::VideoFormat::from_string(frame.format.name());
     if format == gst_video::VideoFormat::Unknown {
-        // What the element does not offer.
+        // The element does not offer the format.
         return Err(arbitrary::Error::IncorrectFormat);
     }
     let (width, height) = (frame.geometry.width(), frame.geometry.height());
@@ -220,7 +220,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
             0 => {
                 (info, kind) = caps(u)?;
                 picture = draw::picture(u, kind, padding)?;
-                // What the parameters cost depends on the size.
+                // The cost of the parameters depends on the size.
                 params = on_both(draw::params(u, kind.geometry.pixels())?);
                 configure(&[&sides[0].element, &sides[1].element], &params);
                 set_caps(&mut sides, &info);

@@ -64,7 +64,7 @@ fn shapes(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The same picture in rows of another length.
+/// Copies the picture to rows of another length.
 fn with_padding(buffer: &Buffer, padding: usize) -> Buffer {
     let info = buffer.info;
     let (mut planes, mut strides) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ fn refuse(u: &mut Unstructured<'_>, engine: &mut Engine<Cpu>, planned: FrameInfo
     Ok(())
 }
 
-/// What is known of the identities.
+/// Identities so far.
 struct Names {
     next: u64,
     certain: bool,
@@ -196,7 +196,7 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What happens between two frames.
+/// Changes the state between two frames.
 fn step(
     u: &mut Unstructured<'_>,
     sides: &mut [Side; 2],
@@ -263,6 +263,6 @@ fn identities(sides: &mut [Side; 2], names: &mut Names, params: &Params) {
 
 fuzz_target!(|data: &[u8]| {
     let mut u = Unstructured::new(data);
-    // What is missing of the bytes ends a run early.
+    // A run ends early when the bytes are used up.
     let _ = if u.ratio(1, 16).unwrap_or(false) { shapes(&mut u) } else { sequence(&mut u) };
 });

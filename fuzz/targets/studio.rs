@@ -98,7 +98,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     <[_; 1]>::try_from(all).ok()?[0].to_str().ok()
 }
 
-/// Whether a name leads to this machine, as the parser of addresses in `http` takes it apart.
+/// Returns true if a host name leads to this machine, by the rules of `http`.
 fn leads_here(host: &str, listen: IpAddr) -> bool {
     let Ok(uri) = format!("http://{host}/").parse::<Uri>() else { return false };
     let name = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();

@@ -32,7 +32,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What `main` of a small program prints.
+/// Prints the message alone, because `main` of a small program prints errors with `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -11,7 +11,7 @@ use crate::place::{self, Target};
 use crate::publish;
 use crate::stage::Stage;
 
-/// Whether a file was written by the program, by its content.
+/// Decides by its content if the program wrote a file.
 type IsOwn = fn(&mut File) -> io::Result<bool>;
 
 /// A file that is being written under another name. Where it is dropped, it goes.
@@ -44,7 +44,7 @@ impl NewFile {
         Ok(Self { stage, replaces })
     }
 
-    /// Where it is to be written: a name that is free, with the ending that the file gets.
+    /// The path to write to: a free name, with the file's extension.
     pub fn path(&self) -> &Path {
         &self.stage.paths.new
     }
@@ -84,7 +84,7 @@ impl NewFile {
     }
 }
 
-/// Whether there is a file that may be replaced.
+/// Checks the target. Returns true if there is a file that may be replaced.
 fn look(target: &Target, request: &Request<'_>, is_own: IsOwn) -> Result<bool> {
     for input in request.inputs {
         place::keep_target_apart(input, target)?;

@@ -15,7 +15,7 @@ use crate::stage::{Paths, Stage};
 /// Longest file that may be a marker.
 const MOST: u64 = 1 << 20;
 
-/// Whether a file is a marker, by its content.
+/// Decides by its content if a file is a marker.
 pub type IsMarker = fn(&[u8]) -> bool;
 
 /// The files of an output folder.
@@ -23,7 +23,7 @@ pub type IsMarker = fn(&[u8]) -> bool;
 pub struct Layout {
     /// The program, for words to its user.
     pub program: &'static str,
-    /// Whether it gives files such a name. No other file is ever removed or replaced.
+    /// Decides if a name is one that the layout gives. No other file is ever removed or replaced.
     pub names: fn(&OsStr) -> bool,
     /// The file that says that the folder is whole and made by the program, and whether this is one by its content.
     pub marker: Option<(&'static str, IsMarker)>,
@@ -32,7 +32,7 @@ pub struct Layout {
 /// The output before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Earlier {
-    /// Nothing, or an empty folder.
+    /// The path is free, or an empty folder.
     Free,
     /// Made by the program, and nothing else in it.
     Own,
@@ -82,7 +82,7 @@ impl Folder {
         Ok(Self { stage, earlier, layout })
     }
 
-    /// Where a file of that name is to be written; the name is one of the layout's.
+    /// The path to write a file to; `name` is one of the layout's.
     pub fn path(&self, name: &str) -> PathBuf {
         debug_assert!((self.layout.names)(OsStr::new(name)), "{name}");
         self.stage.paths.new.join(name)
@@ -106,7 +106,7 @@ impl Folder {
 }
 
 impl Layout {
-    /// What there is at a path, and whether it may be replaced.
+    /// Finds what is at a path, and checks that it may be replaced.
     fn look(&self, path: &Path, force: bool) -> Result<Earlier> {
         let name = path.display();
         match fs::symlink_metadata(path) {
@@ -174,7 +174,7 @@ fn replace(paths: &Paths) -> Result<()> {
     }
     publish::exchange(&paths.new, &paths.target, &paths.old).map_err(failed)?;
     let earlier = if paths.old.exists() { &paths.old } else { &paths.new };
-    // What somebody has put into it meanwhile goes to where it was.
+    // Files that others have put into the folder meanwhile go back to it.
     for entry in fs::read_dir(earlier).map_err(failed)?.flatten() {
         if !paths.is_own(&entry.file_name()) {
             publish::to_free_name(&entry.path(), &paths.target.join(entry.file_name())).map_err(failed)?;

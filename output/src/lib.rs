@@ -30,6 +30,6 @@ pub struct Request<'a> {
     pub path: &'a std::path::Path,
     /// Everything that the run reads.
     pub inputs: &'a [&'a std::path::Path],
-    /// Whether files of the same names may be replaced although this program did not write them.
+    /// True if files of the same names may be replaced even if this program did not write them.
     pub force: bool,
 }

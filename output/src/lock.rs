@@ -82,7 +82,7 @@ fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Whether a path still names the file that was opened there.
+/// Returns true if a path still names the file that was opened there.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -95,7 +95,7 @@ fn is_at(_file: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Whether a folder of that name is a partial output: it is empty, or has the file of the lock.
+/// Checks that a folder of that name is a partial output: it is empty, or has the file of the lock.
 fn check_owner(folder: &Path) -> Result<()> {
     let refuse = || {
         let folder = folder.display();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where a path really leads, and whether an output overlaps an input.
+//! Resolves paths, and checks that an output does not overlap an input.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,14 +13,14 @@ const MOST_LINKS: u32 = 40;
 
 /// A path with all links followed. Its last components need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ResolvedPath {
     /// Absolute, without links and without `..`.
     pub real: PathBuf,
     /// The links on the way, each at its own real path.
     pub links: Vec<PathBuf>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Follows a path.
     ///
     /// # Errors
@@ -29,33 +29,33 @@ impl Place {
     pub fn of(path: &Path) -> Result<Self> {
         let absolute = std::path::absolute(path).map_err(|error| Error::of(path, &error))?;
         let mut waiting = reversed(&absolute);
-        let mut place = Self { real: PathBuf::new(), links: Vec::new() };
+        let mut resolved = Self { real: PathBuf::new(), links: Vec::new() };
         let mut exists = true;
         while let Some(component) = waiting.pop() {
             if component == ".." {
                 if !exists {
                     return Err(Error::Refused(format!("{}: no folder before ..", path.display())));
                 }
-                place.real.pop();
+                resolved.real.pop();
                 continue;
             }
-            let next = place.real.join(&component);
+            let next = resolved.real.join(&component);
             match fs::symlink_metadata(&next) {
                 Ok(found) if found.is_symlink() => {
-                    place.links.push(next.clone());
-                    if place.links.len() > MOST_LINKS as usize {
+                    resolved.links.push(next.clone());
+                    if resolved.links.len() > MOST_LINKS as usize {
                         return Err(Error::Refused(format!("{}: too many links", path.display())));
                     }
                     let target = fs::read_link(&next).map_err(|error| Error::of(&next, &error))?;
                     // `join` forgets all before an absolute target.
                     waiting.extend(reversed(&target));
                 }
-                Ok(_) => place.real = next,
-                Err(error) if is_absence(&error) => (place.real, exists) = (next, false),
+                Ok(_) => resolved.real = next,
+                Err(error) if is_absence(&error) => (resolved.real, exists) = (next, false),
                 Err(error) => return Err(Error::of(&next, &error)),
             }
         }
-        Ok(place)
+        Ok(resolved)
     }
 }
 
@@ -65,7 +65,7 @@ fn reversed(path: &Path) -> Vec<OsString> {
     all.rev().map(|component| component.as_os_str().to_owned()).collect()
 }
 
-/// Whether there is nothing at a path, be it below something that is no folder.
+/// Returns true if nothing exists at a path, even if one of its parents is no folder.
 pub(crate) fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -93,7 +93,7 @@ impl Target {
             None => (path, None),
         };
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-        let Place { real, links } = Place::of(above)?;
+        let ResolvedPath { real, links } = ResolvedPath::of(above)?;
         let target = match name {
             Some(name) => Self { parent: real, name, links },
             // `..` and the like: what they stand for has a name of its own.
@@ -116,7 +116,7 @@ impl Target {
         self.parent.join(&self.name)
     }
 
-    /// Where it is written first.
+    /// Path of the partial output.
     pub fn partial(&self) -> PathBuf {
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -139,7 +139,7 @@ pub(crate) fn keep_target_apart(input: &Path, target: &Target) -> Result<()> {
         let (output, input) = (target.path(), input.display());
         Err(Error::Refused(format!("output {} {how} input {input}: name another output", output.display())))
     };
-    let from = Place::of(input)?;
+    let from = ResolvedPath::of(input)?;
     for output in [target.path(), target.partial()] {
         if is_same(&from.real, &output) || from.links.contains(&output) {
             return refuse("is the same as");
@@ -150,7 +150,7 @@ pub(crate) fn keep_target_apart(input: &Path, target: &Target) -> Result<()> {
         if std::iter::once(&from.real).chain(&from.links).any(|entry| lies_in(entry, &output)) {
             return refuse("holds");
         }
-        // The same file by another name, of which one lies in the output.
+        // An input in the output's folder may have another name for the same file.
         let twin = |name: &OsStr| is_same(&from.real, &output.join(name));
         if fs::read_dir(&output).is_ok_and(|entries| entries.flatten().any(|entry| twin(&entry.file_name())))
         {
@@ -163,18 +163,18 @@ pub(crate) fn keep_target_apart(input: &Path, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// Whether two paths are one file, by whatever names.
+/// Returns true if two paths lead to one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || id(one).is_some_and(|one| Some(one) == id(other))
 }
 
-/// Whether `inner` lies below `outer`, at whatever depth.
+/// Returns true if `inner` lies below `outer`, at any depth.
 fn lies_in(inner: &Path, outer: &Path) -> bool {
     let outer_id = id(outer);
     inner.ancestors().skip(1).any(|above| above == outer || (outer_id.is_some() && id(above) == outer_id))
 }
 
-/// What tells files of a machine apart, by whatever name.
+/// Identity of a file on this machine, whatever its name.
 #[cfg(unix)]
 fn id(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;

@@ -11,7 +11,7 @@ fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Re
     rustix::fs::renameat_with(CWD, from, CWD, to, flags).map_err(Into::into)
 }
 
-/// Whether the file system refuses the kind of rename, not this one.
+/// Returns true if the file system does not support this kind of rename at all.
 #[cfg(target_os = "linux")]
 fn is_unknown(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -58,7 +58,7 @@ fn taken() -> io::Error {
 ///
 /// # Errors
 ///
-/// What the file system says; both are where they were then.
+/// Exchanges two paths. After an error both are unchanged.
 pub(crate) fn exchange(new: &Path, target: &Path, aside: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     match rename_with(new, target, rustix::fs::RenameFlags::EXCHANGE) {

@@ -14,10 +14,10 @@ use crate::place::Target;
 /// Name of an earlier output that waits beside the new one for its removal.
 pub(crate) const OLD: &str = ".superpixel-old";
 
-/// Whether a file in an output folder has a name that this program gives.
+/// Decides if a file in an output folder has a name that this program gives.
 pub(crate) type Names = fn(&OsStr) -> bool;
 
-/// What this process is writing.
+/// An output that this process is writing.
 struct Live {
     abandoned: bool,
     stages: Vec<Arc<Paths>>,
@@ -39,7 +39,7 @@ pub fn abandon() {
     }
 }
 
-/// Where things are while an output is written.
+/// Paths of an output that is being written.
 #[derive(Debug)]
 pub(crate) struct Paths {
     /// The output.
@@ -99,7 +99,7 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// What `last` says; a signal has come already.
+    /// The error of `last`, or that a signal has already ended the output.
     pub fn finish(self, last: impl FnOnce(&Paths) -> Result<()>) -> Result<()> {
         let live = live();
         if live.abandoned {
@@ -123,7 +123,7 @@ impl Drop for Stage {
 }
 
 impl Paths {
-    /// Whether a file of that name in the output is the program's.
+    /// Returns true if a file of that name in the output belongs to the program.
     pub fn is_own(&self, name: &OsStr) -> bool {
         (self.names)(name)
     }
@@ -146,7 +146,7 @@ impl Paths {
         self.clear(&self.new).and_then(|()| self.clear(&self.old))
     }
 
-    /// Whether a file, or each file in a folder, is one of ours by its name.
+    /// Returns true if a file, or each file in a folder, has a name that this program gives.
     fn has_own_files(&self, path: &Path) -> bool {
         let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
         match fs::read_dir(path) {

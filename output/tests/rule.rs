@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Nothing that the program did not write is lost, whatever stands where it writes.
+//! The rule of outputs: a file that the program did not write is never lost, whatever is at the output's path.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -308,7 +308,7 @@ fn leftovers_of_dead_processes_are_swept_and_nothing_else() {
         refused(make(&out, true, "new"), "move it away");
         let mut after = scratch.all();
         let path = scratch.path(".out.partial/.superpixel-lock");
-        // Who looks notes itself there.
+        // An attempt to lock writes itself into the lock file.
         if let (Some(old), Some(new)) = (before.get(&path), after.get_mut(&path)) {
             new.clone_from(old);
         }

@@ -84,14 +84,14 @@ impl<'py> Held<'py> {
 }
 
 /// An image of the caller as the library takes it, or as it can be converted.
-pub enum Source<'a> {
+pub enum PixelSource<'a> {
     /// Read where it is.
     Frame(Frame<'a>),
     /// Values in [0, 1].
     Floats(Floats<'a>),
 }
 
-impl Source<'_> {
+impl PixelSource<'_> {
     /// Calls `take` with the frame; one that is converted lies in `codes` then, and threads of `cpu` have done that.
     pub fn with<R>(
         &self,
@@ -138,7 +138,7 @@ impl<'py> Images<'py> {
             _ => return Err(shape_error(shape)),
         };
         let geometry = geometry(height, width)?;
-        // What an array of nothing has there means nothing.
+        // An empty array's address has no meaning.
         let of_nothing =
             [(width * channels) as isize, channels as isize, 1].map(|items| items * array.sample() as isize);
         let strides =
@@ -177,7 +177,7 @@ impl<'py> Images<'py> {
         (self.batch.map_or(1, |(count, _)| count), self.batch.is_some())
     }
 
-    /// Whether some byte is in this memory, too.
+    /// Returns true if a byte of the range is in this memory as well.
     fn is_within(&self, start: usize, end: usize) -> bool {
         let (count, apart) = self.batch.unwrap_or((1, 0));
         if count == 0 {
@@ -190,7 +190,7 @@ impl<'py> Images<'py> {
     }
 
     /// The images as the library takes them.
-    pub fn sources(&self) -> PyResult<Vec<Source<'_>>> {
+    pub fn sources(&self) -> PyResult<Vec<PixelSource<'_>>> {
         let (count, apart) = self.batch.unwrap_or((1, 0));
         let first = self.layout.span().start;
         let source = |i: usize| {
@@ -205,10 +205,10 @@ impl<'py> Images<'py> {
                 )
             };
             Ok(match self.array {
-                Held::Floats(_) => Source::Floats(Floats::new(self.info, self.layout, bytes)),
-                _ => {
-                    Source::Frame(Frame::new(self.info, &[bytes], &[self.layout.stride]).map_err(exception)?)
-                }
+                Held::Floats(_) => PixelSource::Floats(Floats::new(self.info, self.layout, bytes)),
+                _ => PixelSource::Frame(
+                    Frame::new(self.info, &[bytes], &[self.layout.stride]).map_err(exception)?,
+                ),
             })
         };
         (0..count).map(source).collect()

@@ -11,10 +11,10 @@ use gstsuperpixel::image::{Frame, Labels, NO_LABEL};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 
-use crate::arrays::Source;
+use crate::arrays::PixelSource;
 use crate::error::Failure;
 
-/// Where the labels of an image go, rows of the stride of its [`Job`].
+/// Target for the labels of an image, in rows of the stride of its [`Job`].
 pub enum Plane<'a> {
     /// As they are.
     Words(&'a mut [u16]),
@@ -24,7 +24,7 @@ pub enum Plane<'a> {
 
 /// An image and the place for its labels.
 pub struct Job<'a> {
-    pub source: &'a Source<'a>,
+    pub source: &'a PixelSource<'a>,
     /// One byte a pixel, where there is a mask.
     pub mask: Option<&'a [u8]>,
     pub plane: Plane<'a>,

@@ -65,20 +65,20 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether a stretch along an upper side begins at this pixel.
+    /// Returns true if a stretch along an upper side begins at this pixel.
     fn begins(&self, pixel: usize) -> bool {
         let (labels, above) = (self.labels, pixel - self.width);
         let own = labels[pixel];
         own != labels[above] && (own != labels[pixel - 1] || own == labels[above - 1])
     }
 
-    /// Where a stretch begins: the upper left one of the pixels around that corner.
+    /// The corner where a stretch begins, named by the upper left one of the pixels around it.
     fn corner(&self, Stretch { pixel, direction }: Stretch) -> usize {
         let from = [self.width + 1, self.width, 0, 1][usize::from(direction)];
         pixel as usize - from
     }
 
-    /// Whether two pixels of a region meet at a corner alone.
+    /// Returns true if two pixels of a region touch at this corner alone.
     fn is_crossing(&self, corner: usize) -> bool {
         let [a, b] = [self.labels[corner], self.labels[corner + 1]];
         let [c, d] = [self.labels[corner + self.width], self.labels[corner + self.width + 1]];

@@ -14,13 +14,13 @@ use crate::foreign::{Foreign, is_on_device};
 use crate::library::{Dtype, Library};
 use crate::streams;
 
-/// What a call was given beside the image.
+/// Arguments of a call besides the image.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a, 'py> {
     pub out: Option<&'a Bound<'py, PyAny>>,
     pub mask: Option<&'a Bound<'py, PyAny>>,
     pub stream: Option<&'a Bound<'py, PyAny>>,
-    /// Whether floats are looked at before they are used, which the host waits for.
+    /// True if floats are checked before they are used, which the host waits for.
     pub check: bool,
 }
 
@@ -220,12 +220,12 @@ impl<'py> Call<'py> {
         self.images.info
     }
 
-    /// Whether it is a batch or clip.
+    /// Returns true for a batch or clip.
     pub fn is_batch(&self) -> bool {
         self.images.is_batch
     }
 
-    /// Whether there are masks.
+    /// Returns true if there are masks.
     pub fn is_masked(&self) -> bool {
         self.mask.is_some()
     }
@@ -237,7 +237,7 @@ impl<'py> Call<'py> {
         self.out.iter().chain(mask).chain([&self.image]).try_for_each(|array| array.check_context(context))
     }
 
-    /// What an engine does.
+    /// The task for an engine.
     pub fn task(&self) -> Task<'_> {
         let masks = self.mask.as_ref();
         let frames = (0..self.images.count).map(|i| RawFrame {
@@ -254,7 +254,7 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// Whose the image is.
+    /// The library of the image.
     pub fn library(&self, py: Python<'_>) -> Library {
         self.image.library.clone_ref(py)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where the samples of an array on a device lie: read where they are, or packed first.
+//! Layout of an array on a device: its samples are read in place, or packed first.
 
 use gstsuperpixel::cuda::SampleType;
 use gstsuperpixel::image::{FrameInfo, PixelFormat};
@@ -11,14 +11,14 @@ use crate::foreign::Foreign;
 use crate::layout::{Layout, Shape};
 use crate::library::Dtype;
 
-/// What images may be of.
+/// Types that images may have.
 pub const DTYPES: &str = "uint8, uint16 or float32";
 
 /// One image on a device, or a batch of them.
 pub struct DeviceImages {
     pub info: FrameInfo,
     pub count: usize,
-    /// Whether that is an axis of its own.
+    /// True if the batch is an axis of its own.
     pub is_batch: bool,
     first: u64,
     /// Bytes from one image to the next.
@@ -77,7 +77,7 @@ fn direct(
     order: Order,
     wholes: [u64; 2],
 ) -> Option<(PixelFormat, u64, u32)> {
-    // What is around an array in memory is not known.
+    // The memory around the array is unknown.
     let layout = Layout::new(shape, order, || None)?;
     let format = match samples {
         SampleType::U8 => layout.format_of_bytes(),

@@ -14,22 +14,22 @@ use crate::kept_engines;
 
 struct Opened {
     process: u32,
-    /// Whether it was opened as the first that works.
+    /// True if it was opened as the first that works.
     is_first: bool,
     cuda: Cuda,
 }
 
 static DEVICES: Mutex<Vec<Opened>> = Mutex::new(Vec::new());
 
-/// Where a Segmenter works.
+/// Device that a Segmenter works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum WorkDevice {
     Cpu,
     /// The device of this number.
     Cuda(i32),
 }
 
-impl Place {
+impl WorkDevice {
     /// From "cpu", "cuda" or "cuda:1", or an object that prints as one of these; nothing from `None`. A device is opened, so that what
     /// is wrong with it is found here.
     pub fn new(py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {

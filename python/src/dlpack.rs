@@ -24,7 +24,7 @@ const NAME_VERSIONED: &CStr = c"dltensor_versioned";
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Device {
-    /// What kind of memory.
+    /// Kind of memory.
     pub kind: i32,
     /// Number of the device.
     pub id: i32,
@@ -73,7 +73,7 @@ struct Versioned {
     tensor: Tensor,
 }
 
-/// What another library says of an array.
+/// Another library's description of an array.
 pub struct Imported<'py> {
     /// Address of the first item; 0 where there is none.
     pub address: u64,
@@ -125,7 +125,7 @@ pub fn import<'py>(array: &Bound<'py, PyAny>, stream: i64) -> PyResult<Imported<
     }
 }
 
-/// What a capsule of this name holds.
+/// Contents of a capsule of this name.
 fn contents(capsule: &Bound<'_, PyAny>, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: `capsule` is an object that is held, and `name` ends with a zero; the interpreter's lock is held.
     unsafe {
@@ -173,7 +173,7 @@ pub struct Exported {
     pub strides: Vec<i64>,
 }
 
-/// What a capsule's contents point into.
+/// Memory that a capsule's contents point into.
 struct Holder<M, K> {
     managed: M,
     _exported: Exported,

@@ -62,7 +62,7 @@ impl AnyEngine {
         }
     }
 
-    /// What the last frame of the host gave.
+    /// Results of the last frame of the host.
     pub fn regions(&self) -> &Regions {
         match self {
             Self::Cpu(engine) => engine.regions(),
@@ -107,7 +107,7 @@ pub enum Form {
     Strided(SampleType, [i64; 3]),
 }
 
-/// Where labels go, in device memory that has been checked in the same way.
+/// Target for labels, in device memory that has been checked in the same way.
 #[derive(Clone, Copy)]
 pub enum Target {
     /// Memory of the caller: bytes from row to row, and from plane to plane.
@@ -123,18 +123,18 @@ pub struct Task<'a> {
     pub target: Target,
     pub kind: LabelType,
     pub streams: &'a Streams,
-    /// Whether floats are looked at before they are used.
+    /// True if floats are checked before they are used.
     pub check: bool,
 }
 
 /// Streams of the caller.
 #[derive(Default)]
 pub struct Streams {
-    /// Those to wait for.
+    /// Streams to wait for.
     before: Vec<usize>,
-    /// Those that wait.
+    /// Streams that wait.
     after: Vec<usize>,
-    /// Whether one of the latter orders what becomes of the frame's memory; else the host waits until it has been read.
+    /// True if one of `after` orders later uses of the frame's memory; else the host waits until it has been read.
     pub is_ordered: bool,
 }
 
@@ -196,7 +196,7 @@ impl DeviceEngine {
         self.0.get().engine.backend().context_handle()
     }
 
-    /// Whether the last frame was on the device.
+    /// Returns true if the last frame was on the device.
     pub fn is_last_on_device(&self) -> bool {
         self.0.get().on_device.is_some()
     }
@@ -240,7 +240,7 @@ fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<Dev
     mask.map_or(Ok(frame), |(address, stride)| unsafe { frame.with_mask(address, stride) })
 }
 
-/// What is copied after a frame.
+/// Results that are copied after a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     Records(Part),
@@ -289,7 +289,7 @@ impl Frames {
         let cuda = self.engine.backend().clone();
         let done = self.put(&cuda, task, outputs);
         if done.is_err() {
-            // What is on our stream may still use the caller's memory.
+            // Work on our stream may still use the caller's memory.
             let _ = cuda.synchronize();
         }
         done

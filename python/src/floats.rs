@@ -72,7 +72,7 @@ impl<'a> Floats<'a> {
         &self.bytes[y * self.layout.stride..][..row]
     }
 
-    /// What is wrong with the first bad value, and what to do.
+    /// Describes the first bad value, and how to avoid it.
     fn complaint(&self) -> String {
         let values = (0..self.info.geometry.height() as usize).flat_map(|y| {
             let samples = self.row(y).as_chunks::<SAMPLE>().0.iter().enumerate();
@@ -106,7 +106,7 @@ impl<'a> Floats<'a> {
     }
 }
 
-/// Whether a value is one of [0, 1]; NaN is not.
+/// Returns true if a value is in [0, 1], which NaN is not.
 #[inline(always)]
 fn is_good(value: f32) -> bool {
     (0.0..=1.0).contains(&value)

@@ -17,7 +17,7 @@ use crate::streams;
 
 /// An array in device memory.
 pub struct Foreign<'py> {
-    /// What it is for, and the types that it may have, in errors.
+    /// Name and allowed types of the array, for errors.
     what: &'static str,
     wanted: &'static str,
     pub address: u64,
@@ -38,7 +38,7 @@ pub struct Foreign<'py> {
     _holder: Bound<'py, PyAny>,
 }
 
-/// Whether an object is an array on a device, by what it says.
+/// Returns true if an object declares itself an array on a device.
 pub fn is_on_device(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     if array.cast::<PyUntypedArray>().is_ok() {
         return Ok(false);
@@ -250,7 +250,7 @@ impl<'py> Foreign<'py> {
         let [down, right] = *self.strides.get(axes..)? else { return None };
         let item = self.dtype.bytes();
         let row = item.checked_mul(width)?;
-        // What there is one of has no distance to the next.
+        // The stride of an axis of length 1 has no meaning.
         if width > 1 && right != item as i64 {
             return None;
         }

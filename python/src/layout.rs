@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where the samples of an image lie in memory, from shape and strides, and which format of the library that is.
+//! Layout of an image in memory, from shape and strides, and the matching format of the library.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ pub struct Layout {
     /// Samples of a pixel in memory, and the first of the one or three that count.
     pub samples: usize,
     pub first: usize,
-    /// Whether red comes before blue.
+    /// True if red comes before blue.
     pub is_red_first: bool,
     /// Bytes from the first one that is read to the last.
     pub len: usize,
@@ -49,7 +49,7 @@ impl Layout {
         if channels > 1 && !is_backward && shape.channels_apart != item {
             return None;
         }
-        // What there is one of has no distance to the next.
+        // The stride of an axis of length 1 has no meaning.
         let is_padded = channels == 3 && width > 1 && shape.pixels_apart == 4 * item;
         let samples = if is_padded { 4 } else { channels };
         if width > 1 && shape.pixels_apart != (samples * sample) as isize {

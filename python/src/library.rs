@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// Whose array it is.
+/// Library of an array.
 pub enum Library {
     /// torch, and its module.
     Torch(Py<PyAny>),
@@ -66,7 +66,7 @@ impl Dtype {
 }
 
 impl Library {
-    /// Whose array this is.
+    /// Finds the library of an array.
     pub fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = array.py();
         let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
@@ -86,7 +86,7 @@ impl Library {
         Ok(Self::Other)
     }
 
-    /// The same once more.
+    /// Clones the reference.
     pub fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
             Self::Torch(module) => Self::Torch(module.clone_ref(py)),

@@ -30,7 +30,7 @@ pub fn pool(py: Python<'_>, threads: u32) -> PyResult<Cpu> {
         return Ok(found.cpu.clone());
     }
     let cpu = Cpu::within_machine(threads).map_err(exception)?;
-    // Those of a parent process stay: their threads are not here to be ended.
+    // Pools of a parent process are kept: their threads are not here, and dropping them would wait for these.
     if pools.iter().filter(|pool| pool.process == process).count() >= MOST
         && let Some(oldest) = pools.iter().position(|pool| pool.process == process)
     {

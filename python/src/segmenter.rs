@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Images, LabelArray, Order};
 use crate::device::{Arguments, Call};
-use crate::devices::{self, Place};
+use crate::devices::{self, WorkDevice};
 use crate::engines::AnyEngine;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
@@ -182,13 +182,13 @@ impl Segmenter {
             parameters::change(&mut params, values)?;
         }
         let threads = threads.map_or(Ok(0), parameters::threads)?;
-        // What the system refuses is found here, not at the first frame.
+        // Starts the threads now, so that a refusal of the system does not wait for the first frame.
         pool(py, threads)?;
         Ok(Self {
             state: Mutex::new(State {
                 params,
                 engine: None,
-                place: Place::new(py, device)?,
+                place: WorkDevice::new(py, device)?,
                 library: Library::Other,
                 is_outdated: false,
                 is_segmented: false,
@@ -263,10 +263,10 @@ impl Segmenter {
         if masks.is_some() {
             state.expect_masks();
         }
-        let place = *state.place.get_or_insert(Place::Cpu);
+        let place = *state.place.get_or_insert(WorkDevice::Cpu);
         let cuda = match place {
-            Place::Cpu => None,
-            Place::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
+            WorkDevice::Cpu => None,
+            WorkDevice::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
         };
         let cpu = pool(py, self.threads)?;
         let make = |plan| match &cuda {
@@ -288,7 +288,7 @@ impl Segmenter {
             Ok::<_, Failure>(())
         });
         done.map_err(|failure| match (place, failure) {
-            (Place::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
+            (WorkDevice::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
             (_, failure) => failure.into(),
         })?;
         Ok(array.into_array())
@@ -344,7 +344,7 @@ impl Segmenter {
     /// str or None: where frames are segmented, "cpu", "cuda:0" and so on; None until the first frame settles it.
     #[getter]
     fn device(&self) -> PyResult<Option<String>> {
-        Ok(self.lock()?.place.map(Place::name))
+        Ok(self.lock()?.place.map(WorkDevice::name))
     }
 
     /// str: order of the channels, "rgb" or "bgr".

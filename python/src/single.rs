@@ -22,7 +22,7 @@ use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
 
-/// What all images of a call are segmented with.
+/// Arguments that all images of a call share.
 struct Call {
     params: Params,
     cpu: Cpu,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a Segmenter keeps from frame to frame.
+//! State of a Segmenter from frame to frame.
 
 use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::image::FrameInfo;
@@ -9,7 +9,7 @@ use gstsuperpixel::regions::Regions;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::devices::Place;
+use crate::devices::WorkDevice;
 use crate::engines::AnyEngine;
 use crate::library::Library;
 use crate::parameters::with_enough_superpixels;
@@ -20,16 +20,16 @@ pub struct State {
     /// As they are set.
     pub params: Params,
     pub engine: Option<AnyEngine>,
-    /// Where engines are; until the first frame it may be open.
-    pub place: Option<Place>,
-    /// Whose the last frame on a device was.
+    /// Device of the engines; `None` until the first frame decides, if the user left it open.
+    pub place: Option<WorkDevice>,
+    /// Library of the last frame on a device.
     pub library: Library,
-    /// Whether `params` need another engine than the one that is there.
+    /// True if `params` need another engine than the present one.
     pub is_outdated: bool,
     pub is_segmented: bool,
     /// The next identity, where the engine that knew it is gone.
     pub next_id: u32,
-    /// Where frames of floats are converted.
+    /// Codes of a frame that was given as floats.
     pub codes: Vec<u16>,
 }
 
@@ -105,11 +105,14 @@ impl State {
         self.segmented().map(|engine| engine.regions())
     }
 
-    /// Where tables come from if the last frame was on a device.
+    /// Source of tables, if the last frame was on a device.
     pub fn on_device(&mut self) -> PyResult<Option<Source<'_>>> {
         self.segmented()?;
         let Self {
-            engine: Some(AnyEngine::Device(engine)), library, place: Some(Place::Cuda(ordinal)), ..
+            engine: Some(AnyEngine::Device(engine)),
+            library,
+            place: Some(WorkDevice::Cuda(ordinal)),
+            ..
         } = self
         else {
             return Ok(None);
@@ -119,8 +122,8 @@ impl State {
 
     /// Settles where a frame on the device of this number is segmented.
     pub fn settle(&mut self, ordinal: i32) -> PyResult<()> {
-        match *self.place.get_or_insert(Place::Cuda(ordinal)) {
-            Place::Cuda(own) if own == ordinal => Ok(()),
+        match *self.place.get_or_insert(WorkDevice::Cuda(ordinal)) {
+            WorkDevice::Cuda(own) if own == ordinal => Ok(()),
             place => Err(PyValueError::new_err(format!(
                 "the frame is on cuda:{ordinal} and this Segmenter on {}; make one with device='cuda:{ordinal}', or copy the \
                  frame there first",

@@ -58,7 +58,7 @@ def contours(labels: _np.ndarray) -> dict[int, list[list[_np.ndarray]]]:
         else:
             values, inverse = _np.unique(labels, return_inverse=True)
             labels, low = inverse.reshape(labels.shape), 0
-    # What is around the picture is no region.
+    # The area around the picture is no region.
     bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), outside, _np.int32)
     bordered[1:-1, 1:-1] = labels
     polygons = _native.contours(bordered)

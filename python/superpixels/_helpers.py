@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""What users of label maps need next: drawings, graphs, masks and files, in numpy."""
+"""Uses of label maps, in numpy: drawings, graphs, masks and files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""What all tests use."""
+"""Fixtures of all tests."""
 
 import driver as drivers
 import pytest

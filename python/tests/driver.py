@@ -237,7 +237,7 @@ class Unversioned(Dlpack):
 
 
 def taken(array, driver, stream=None, versioned=True):
-    """What a consumer of DLPack on a stream finds in an array, and a function that gives the array back."""
+    """Returns the content of an array as a consumer of DLPack on a stream reads it, and a function that gives the array back."""
     arguments = {"max_version": (1, 0)} if versioned else {}
     capsule = array.__dlpack__(stream=stream or 1, **arguments)
     name, kind = (VERSIONED, Versioned) if versioned else (UNVERSIONED, Managed)

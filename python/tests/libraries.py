@@ -83,7 +83,7 @@ def module(driver, name):
         assert name == "torch" and device == "cuda:0" or name == "cupy" and library.device == 0
         library.made += 1
         array = show(np.empty(shape, dtype))
-        # What had the memory before may still be at work on the library's stream.
+        # Work of an earlier owner of the memory may still be in flight on the library's stream.
         array.memory.fill(0xEE, library.current)
         return array
 

@@ -104,7 +104,7 @@ def test_clips(algorithm, temporal):
         for name in ("regions", "neighbors") + (("motion",) if temporal else ()):
             assert np.array_equal(getattr(segmenter, name), getattr(one, name)), name
     if temporal and algorithm == "slic":
-        # What came before counts.
+        # Results depend on the frames before.
         assert not np.array_equal(want, sp.Segmenter(algorithm, temporal=True).segment(BATCH[::-1])[::-1])
 
 

@@ -184,7 +184,7 @@ def test_streams_are_in_order(name, kind, driver, picture, lazy):
         array.memory.write(frame, own)
         labels = device.segment(array, stream=stream)
         assert device.segment(array, out=out, stream=stream) is out if i == 4 else True
-        # What follows on the stream follows our reading.
+        # Later work on the stream waits until the array has been read.
         array.memory.fill(0, own)
         want = host.segment(frame)
         assert np.array_equal(taken(labels, driver, own)[0], want)
@@ -316,7 +316,7 @@ def test_memory_is_given_back(driver, picture):
 
 
 def test_a_result_is_a_frame(driver, picture):
-    """What we hand out is taken like any other."""
+    """Our own arrays are accepted like any other."""
     labels = sp.slic(Interface(driver, picture))
     segmenter = sp.Segmenter(temporal=True)
     segmenter.segment(Interface(driver, picture))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""What is refused of arrays on a device, and with which words."""
+"""Arrays on a device that are refused, and the messages."""
 
 import types
 

@@ -193,7 +193,7 @@ def test_floats_out_of_range(value, kind, driver, picture):
     assert np.array_equal(labels.numpy(), sp.slic(cut))
     with pytest.raises(ValueError, match="0, 1"):
         sp.slic(kind(driver, image), check=True)
-    # What an earlier call met is of that call.
+    # An error that an earlier call met must not show up in a later one.
     assert np.array_equal(sp.slic(kind(driver, cut), check=True).numpy(), sp.slic(cut))
     segmenter = sp.Segmenter(n_segments=100)
     segmenter.segment(kind(driver, image))
@@ -220,7 +220,7 @@ def test_streams_are_in_order(dtype, kind, driver, picture, lazy):
         array.memory.write(batch, own)
         there.memory.write(mask, own)
         labels = call(array, mask=there, stream=own)
-        # What follows on the stream follows our reading.
+        # Later work on the stream waits until the image has been read.
         array.memory.fill(0, own)
         there.memory.fill(0, own)
         assert np.array_equal(taken(labels, driver, own)[0], sp.slic(batch, mask=mask))

@@ -49,7 +49,7 @@ def test_a_fork(driver, picture):
 
 
 def run(code, **environment):
-    """What a new interpreter prints."""
+    """Returns the output of a new interpreter."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **environment},

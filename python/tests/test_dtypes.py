@@ -8,7 +8,7 @@ from test_arrays import ALGORITHMS
 
 
 def views(picture):
-    """The same pixels in every layout that is taken, with the order to name."""
+    """Returns a picture in every accepted layout, with the name of its order."""
     height, width, _ = picture.shape
     bgr = picture[..., ::-1].copy()
     alpha = np.dstack([picture, np.full((height, width), picture.max() // 3, picture.dtype)])
@@ -67,7 +67,7 @@ def test_nothing_beyond_the_memory_is_read():
         else:
             with pytest.raises(ValueError, match="ascontiguousarray"):
                 sp.slic(image)
-    # Nothing is known about memory that is not an array's.
+    # The memory behind the strides is no array's, so its size is unknown.
     image = np.lib.stride_tricks.as_strided(np.zeros(200, np.uint8), (5, 6, 3), (24, 4, 1))
     with pytest.raises(ValueError, match="ascontiguousarray"):
         sp.slic(image)

@@ -298,7 +298,7 @@ def test_helpers():
     @given(calls())
     def check(drawn):
         name, named = drawn
-        # What numpy warns of is no failure: values that are no numbers, comparisons of unlike things.
+        # Warnings of numpy are no failures: values that are no numbers, comparisons of unlike things.
         with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")
             if "path" in inspect.signature(getattr(sp, name)).parameters:

@@ -9,7 +9,7 @@ GRIDS = [sp.slic, sp.lsc, sp.snic]
 
 
 def is_nested(fine, coarse):
-    """Whether every region of the fine map lies in one of the coarse map."""
+    """Returns True if every region of the fine map lies in one of the coarse map."""
     pairs = np.unique(fine.astype(np.int64) << 16 | coarse)
     return len(pairs) == len(np.unique(fine))
 
@@ -78,7 +78,7 @@ def test_functions_and_segmenters_are_equal(algorithm, picture):
 
 
 def test_numbers_come_and_go(picture):
-    # What is set stays, whatever a number of regions makes of it.
+    # A parameter that is set stays, even if a number of regions would change its default.
     segmenter = sp.Segmenter(n_segments=50, n_regions=20)
     assert np.array_equal(segmenter.segment(picture), sp.slic(picture, n_segments=50, n_regions=20))
     assert segmenter.parameters["n_segments"] == 50
@@ -89,7 +89,7 @@ def test_numbers_come_and_go(picture):
 
 
 def is_list_of(labels, merges):
-    """Whether every step joins two regions that touch, and says the area of both."""
+    """Returns True if every step joins two regions that touch, and has the area of both."""
     of, area = np.arange(labels.max() + 1), np.bincount(labels.ravel())
     for a, b, _, both in merges.tolist():
         a, b, now = of[a], of[b], of[labels]

@@ -54,7 +54,7 @@ def test_ranges(algorithm):
 
 @pytest.mark.parametrize("algorithm", FUNCTIONS)
 def test_documented_ranges(algorithm):
-    """What docstrings say of ranges."""
+    """Docstrings give the ranges of the library."""
     said = {}
     for text in (FUNCTIONS[algorithm].__doc__, sp.Segmenter.__doc__):
         for name, body in re.findall(r"^ {4}(\w+) : [^\n]*\n((?: {8}[^\n]*\n)+)", text, re.M):

@@ -16,7 +16,7 @@ own = None
 
 
 def make(algorithm):
-    """What worker_init_fn does: each worker makes its own."""
+    """Stands for worker_init_fn: each worker makes its own."""
     global own
     own = sp.Segmenter(algorithm, n_segments=60, threads=2)
 

@@ -170,7 +170,7 @@ def test_sizes_change(clip, picture):
         ids = segmenter.regions["track_id"]
         assert ids.min() > seen
         seen = ids.max()
-    # What is refused leaves the last frame's results.
+    # A refused frame leaves the last frame's results.
     with pytest.raises(ValueError):
         segmenter.segment(clip[0][:, ::-1])
     assert np.array_equal(segmenter.regions["track_id"], ids)

@@ -21,14 +21,14 @@ pub const ITERATIONS: parameter::Range<u32> = parameter::Range {
     default: 5,
 };
 
-/// Most cells a frame may have: labels are u16 and 65535 stays free.
+/// Most cells of a frame: labels are u16, and 65535 means no label.
 pub const MAX_CELLS: u32 = 65_535;
 
-/// Most clusters a pixel can choose from.
+/// Most clusters that a pixel chooses from.
 pub(crate) const CANDIDATES: usize = 9;
 
-/// A frame cut into `nx` by `ny` cells of side `step`. The last column and row hold what is left and are between
-/// half a step and one and a half steps wide, so no sliver exists and no frame is without a cell.
+/// A frame cut into `nx` by `ny` cells of side `step`. The last column and row take the remainder and are between half
+/// a step and one and a half steps wide, so no sliver exists and no frame is without a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     pub(crate) geometry: Geometry,
@@ -40,7 +40,7 @@ pub struct Grid {
 impl Grid {
     /// Cuts a frame with the smallest step from `step` on that needs at most [`MAX_CELLS`] cells.
     pub fn with_step(geometry: Geometry, step: u32) -> Self {
-        // With longer ones all frames are one cell.
+        // A step of twice the longest side makes any frame one cell.
         let mut step = step.clamp(1, 2 * MAX_SIDE);
         loop {
             let [nx, ny] = cells_along(geometry, step);
@@ -60,7 +60,7 @@ impl Grid {
         let has_enough = |&step: &u32| 5 * cells(geometry, step) >= 4 * count;
         let far = |&step: &u32| (9 * cells(geometry, step)).abs_diff(8 * count);
         let longest = geometry.width.max(geometry.height);
-        // Cells grow as steps fall, so none below the first that is farther than the one before is nearer.
+        // Cells grow as steps fall: once a step is farther from `count` than the one before, so are all that follow.
         let mut steps = (1..=longest).rev().filter(has_enough);
         let Some(mut best) = steps.next() else { return 1 };
         for step in steps {
@@ -98,11 +98,11 @@ impl Grid {
         self.nx as usize * self.ny as usize
     }
 
-    /// Rounds visit pixels whose x and y are multiples of this: in large cells fewer samples change nothing.
+    /// Distance in px of the sampled columns and rows. In large cells fewer samples change nothing.
     #[inline]
     pub fn sample_step(&self) -> u32 {
         match self.step {
-            // Above the largest step that can be set, so that 32 bits hold any sum over samples.
+            // Such steps are longer than any that a user can set. Fewer samples keep sums within 32 bits.
             1025.. => 16,
             16.. => 4,
             8.. => 2,
@@ -110,7 +110,7 @@ impl Grid {
         }
     }
 
-    /// Those of some columns or rows that rounds visit.
+    /// Sampled columns or rows within a range.
     #[inline]
     pub fn samples(&self, range: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
         let step = self.sample_step() as usize;
@@ -139,8 +139,8 @@ impl Grid {
         )
     }
 
-    /// Where the cluster of a cell starts: the pixel at its center, or if that is outside of a mask, the one inside that is nearest to
-    /// it, of equally near ones the first in raster order. Without any it is the center.
+    /// The pixel where the cluster of a cell starts: its center or, if the mask excludes that, the nearest pixel
+    /// inside, of equally near ones the first in raster order. A cell without pixels inside keeps its center.
     #[inline]
     pub(crate) fn seed_inside(&self, features: &[u32], gx: usize, gy: usize) -> (usize, usize) {
         let (center, width) = (self.seed(gx, gy), self.geometry.width as usize);
@@ -153,7 +153,8 @@ impl Grid {
         pixels.filter(|&at| inside(at)).min_by_key(distance).unwrap_or(center)
     }
 
-    /// Clusters that a pixel of a cell may join: the 3x3 cells around it, in raster order, without those outside.
+    /// Clusters that a pixel of a cell may join: the 3x3 cells around it, as far as they are in the frame, in raster
+    /// order.
     #[inline]
     pub fn candidates(&self, gx: usize, gy: usize) -> impl Iterator<Item = usize> + use<> {
         let (nx, ny) = (self.nx as usize, self.ny as usize);
@@ -164,8 +165,8 @@ impl Grid {
 
 #[cfg(feature = "cuda")]
 impl Grid {
-    /// Most cells that a square tile of `tile` px can reach: those that it lies in and one more all around. None where
-    /// nothing is clustered.
+    /// Most cells that a square tile of `tile` px can reach: the cells that it overlaps and a ring of one around them.
+    /// 0 if every pixel is a cell.
     pub(crate) fn reach(&self, tile: u32) -> usize {
         if self.step == 1 {
             return 0;
@@ -175,7 +176,7 @@ impl Grid {
     }
 }
 
-/// Cells in a row and rows of cells.
+/// Number of cell columns and of cell rows.
 fn cells_along(geometry: Geometry, step: u32) -> [u32; 2] {
     [geometry.width, geometry.height].map(|side| ((2 * side + step) / (2 * step)).max(1))
 }
@@ -229,7 +230,7 @@ mod tests {
                     nearest.unwrap_or((9 * has(1)).abs_diff(8 * wanted))
                 );
                 assert!(nearest.is_some() || step == 1, "{w}x{h} {count}");
-                // As far as single pixels reach.
+                // A frame has no more cells than pixels.
                 assert!(wanted > geometry.pixels() as u64 || 10 * has(step) >= 8 * wanted, "{w}x{h} {count}");
                 if (w, h) >= (320, 180) && (20..=2300).contains(&count) {
                     let regions = 9.0 * has(step) as f64 / 8.0;
@@ -246,7 +247,8 @@ mod tests {
         let reach = |step| Grid::with_step(geometry, step).reach(32);
         assert_eq!((reach(2), reach(16), reach(32), reach(320)), (19 * 19, 25, 16, 9));
         assert_eq!(Grid::with_step(Geometry::new(64, 48).unwrap(), 1).reach(32), 0);
-        // With what kernels declare themselves, blocks have 48 KiB; a cell takes up to 48 bytes.
+        // Blocks have 48 KiB of shared memory, of which kernels declare up to 20 KiB themselves; a cell takes up to 48
+        // bytes.
         assert!((2..320).all(|step| 48 * reach(step) <= 28 << 10));
     }
 

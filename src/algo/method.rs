@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What an algorithm says of itself: what it can do, and what follows from its parameters.
+//! The trait of an algorithm's parameters: its capabilities, and the plan that follows from the parameters.
 
 use crate::algo::grid::Grid;
 use crate::color::ColorSpace;
 use crate::image::Geometry;
 use crate::parameter::Parameters;
 
-/// What the cluster labels of an algorithm name, before connectivity.
+/// Numbering of an algorithm's clusters before connectivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClusterLabels {
     /// Cells of the grid, in raster order: they fit the label plane.
@@ -15,23 +15,23 @@ pub enum ClusterLabels {
     Pixels,
 }
 
-/// What an algorithm can do.
+/// Capabilities of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What its cluster labels name.
+    /// Numbering of its clusters.
     pub labels: ClusterLabels,
-    /// Whether clusters continue from the last frame in temporal mode; else only identities do.
+    /// True if clusters continue from the last frame in temporal mode; else only track ids do.
     pub warm_start: bool,
-    /// Whether it runs on a CUDA device, too.
+    /// True if it runs on a CUDA device as well.
     pub cuda: bool,
 }
 
 /// The parameters of an algorithm.
 pub trait Method: Parameters {
-    /// What follows from them and the frame size.
+    /// Tables and constants that follow from the parameters and the frame size.
     type Plan;
 
-    /// What the algorithm can do, whatever its parameters.
+    /// Capabilities of the algorithm, whatever its parameters.
     const CAPABILITIES: Capabilities;
 
     /// The color space that ingest has to deliver.
@@ -42,16 +42,16 @@ pub trait Method: Parameters {
         grid.step() as f32
     }
 
-    /// Farthest, along each axis and in 1/16 px, that a cluster may be from the center of the cell that has it.
+    /// Farthest that a cluster may be from the center of its cell, along each axis and in 1/16 px.
     fn claim_reach(&self, grid: &Grid) -> u32 {
         let _ = grid;
         u32::MAX
     }
 
-    /// What follows for frames of that size.
+    /// Derives the plan for frames of that size.
     fn plan(&self, geometry: Geometry, grid: &Grid, temporal: bool) -> Self::Plan;
 
-    /// By which factor distances of the same pixels are larger with one plan than with another, at most. Nothing where they do not
-    /// compare.
+    /// Largest factor by which distances of the same pixels are longer with one plan than with another. `None` if the
+    /// two do not compare.
     fn growth(plan: &Self::Plan, from: &Self::Plan) -> Option<f64>;
 }

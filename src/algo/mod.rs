@@ -35,21 +35,21 @@ pub(crate) use algorithms;
 
 macro_rules! define {
     ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
-        /// Which algorithm.
+        /// An algorithm.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Algorithm {
             $(#[doc = $about] $variant,)*
         }
 
-        /// Which algorithm, with the parameters that are its own.
+        /// An algorithm with its own parameters.
         #[derive(Debug, Clone, PartialEq)]
         pub enum AlgorithmParams {
             $(#[doc = $about] $variant($module::Params),)*
         }
 
-        /// What follows from an algorithm's parameters and the frame size. To be read: nothing takes one but inside a
-        /// [`Plan`](crate::plan::Plan), which nobody edits.
+        /// Tables and constants that follow from an algorithm's parameters and the frame size. Read-only: the library
+        /// takes one only as a part of a [`Plan`](crate::plan::Plan), which nobody can edit.
         #[derive(Debug, Clone, PartialEq)]
         pub enum AlgorithmPlan {
             $(#[doc = $about] $variant($module::Plan),)*
@@ -69,7 +69,7 @@ macro_rules! define {
         }
 
         impl Algorithm {
-            /// Each once, in the order of the list.
+            /// All algorithms, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// Name in properties, metadata and programs.
@@ -79,7 +79,7 @@ macro_rules! define {
                 }
             }
 
-            /// What it can do.
+            /// Capabilities of the algorithm.
             pub fn capabilities(self) -> Capabilities {
                 match self {
                     $(Self::$variant => <$module::Params as Method>::CAPABILITIES,)*
@@ -116,14 +116,14 @@ macro_rules! define {
                 results.into_iter().flatten().next()
             }
 
-            /// Replaces those of one algorithm.
+            /// Replaces the parameters of one algorithm.
             pub fn replace(&mut self, params: AlgorithmParams) {
                 match params {
                     $(AlgorithmParams::$variant(params) => self.$module = params,)*
                 }
             }
 
-            /// Those of one algorithm.
+            /// The parameters of one algorithm.
             pub fn of(&self, algorithm: Algorithm) -> AlgorithmParams {
                 match algorithm {
                     $(Algorithm::$variant => AlgorithmParams::$variant(self.$module.clone()),)*
@@ -132,7 +132,7 @@ macro_rules! define {
         }
 
         impl AlgorithmParams {
-            /// Which algorithm.
+            /// The algorithm that the parameters are for.
             pub fn algorithm(&self) -> Algorithm {
                 match self {
                     $(Self::$variant(_) => Algorithm::$variant,)*
@@ -210,14 +210,14 @@ macro_rules! define {
         }
 
         impl AlgorithmPlan {
-            /// Which algorithm.
+            /// The algorithm that the plan is for.
             pub fn algorithm(&self) -> Algorithm {
                 match self {
                     $(Self::$variant(_) => Algorithm::$variant,)*
                 }
             }
 
-            /// See [`Method::growth`]; nothing between two algorithms.
+            /// See [`Method::growth`]; `None` between two algorithms.
             pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
                 match (self, from) {
                     $((Self::$variant(plan), Self::$variant(from)) => <$module::Params as Method>::growth(plan, from),)*
@@ -248,7 +248,7 @@ impl Algorithm {
 }
 
 impl AlgorithmParams {
-    /// Name of the algorithm, as property and metadata show it.
+    /// Name of the algorithm in properties and metadata.
     pub fn nick(&self) -> &'static str {
         self.algorithm().nick()
     }
@@ -257,7 +257,7 @@ impl AlgorithmParams {
 impl FromStr for Algorithm {
     type Err = String;
 
-    /// The algorithm of that nick.
+    /// Parses a nick.
     fn from_str(nick: &str) -> Result<Self, String> {
         Self::ALL.iter().copied().find(|algorithm| algorithm.nick() == nick).ok_or_else(|| {
             let nicks: Vec<_> = Self::ALL.iter().map(|algorithm| algorithm.nick()).collect();

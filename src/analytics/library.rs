@@ -17,7 +17,7 @@ const LIBRARY: &str = "libgstanalytics-1.0.so.0";
 /// `GST_SEGMENTATION_TYPE_INSTANCE`: every region is an object of its own.
 const INSTANCE: c_int = 1;
 
-/// `GstAnalyticsRelationMeta`, of which nothing is looked at.
+/// `GstAnalyticsRelationMeta`, used as an opaque pointer.
 #[repr(C)]
 struct RelationMeta {
     _private: [u8; 0],
@@ -39,15 +39,15 @@ struct InitParams {
     bytes: usize,
 }
 
-/// How one entry relates to another; values of `GstAnalyticsRelTypes`.
+/// Relation between two entries; values of `GstAnalyticsRelTypes`.
 #[derive(Debug, Clone, Copy)]
 #[repr(i32)]
 pub(super) enum Relation {
-    /// It is part of the other.
+    /// The first entry is part of the second.
     IsPartOf = 1 << 1,
-    /// It contains the other.
+    /// The first entry contains the second.
     Contains = 1 << 2,
-    /// It belongs with the other.
+    /// The first entry belongs with the second.
     RelatesTo = 1 << 3,
 }
 
@@ -112,14 +112,14 @@ impl Library {
         Ok(opened)
     }
 
-    /// The library, or why there is none; looked for once.
+    /// The library, opened once, or the reason why it cannot be.
     pub(super) fn get() -> Result<&'static Self, &'static str> {
         static LIBRARY: LazyLock<Result<Library, String>> = LazyLock::new(Library::open);
         LIBRARY.as_ref().map_err(String::as_str)
     }
 }
 
-/// The analytics metadata of a buffer, to add to.
+/// The analytics metadata of a buffer, for adding entries.
 pub(super) struct Relations<'a> {
     library: &'static Library,
     meta: NonNull<RelationMeta>,
@@ -127,13 +127,13 @@ pub(super) struct Relations<'a> {
 }
 
 impl<'a> Relations<'a> {
-    /// The metadata that earlier analyzers have attached, or new with room for so many entries.
+    /// Returns the metadata of earlier analyzers, or adds metadata with memory for `entries`.
     pub(super) fn of(
         library: &'static Library,
         buffer: &'a mut gst::BufferRef,
         entries: usize,
     ) -> Option<Self> {
-        // Entries are of a few dozen bytes; it grows where they are not.
+        // Entries take a few dozen bytes; the metadata grows if they take more.
         let room = InitParams { entries, bytes: 64 * entries };
         // SAFETY: the buffer is valid and writable, `room` is read during the call.
         let meta = unsafe {
@@ -149,7 +149,7 @@ impl<'a> Relations<'a> {
         added.then_some(entry)
     }
 
-    /// Adds a mask with a video meta, whose values are `ids`; returns the number of the entry.
+    /// Adds a mask with a video meta and the values `ids`. Returns the index of the entry.
     pub(super) fn add_segmentation(
         &mut self,
         mask: gst::Buffer,
@@ -176,7 +176,7 @@ impl<'a> Relations<'a> {
         Some(added.id)
     }
 
-    /// Adds an object of a kind with its bounding box; returns the number of the entry.
+    /// Adds an object of a kind with its bounding box. Returns the index of the entry.
     pub(super) fn add_object(&mut self, kind: glib::Quark, place: Rectangle) -> Option<u32> {
         let [x, y, width, height] = [place.x, place.y, place.width, place.height].map(|n| n as c_int);
         // SAFETY: the metadata lives while its buffer is borrowed; the entry is written.
@@ -186,7 +186,7 @@ impl<'a> Relations<'a> {
         Some(added.id)
     }
 
-    /// Adds an identity that lasts; returns the number of the entry.
+    /// Adds a track id. Returns the index of the entry.
     pub(super) fn add_tracking(
         &mut self,
         identity: u32,
@@ -202,7 +202,7 @@ impl<'a> Relations<'a> {
         seen.then_some(added.id)
     }
 
-    /// Says how one entry relates to another.
+    /// Relates two entries.
     pub(super) fn relate(&mut self, one: u32, relation: Relation, other: u32) -> Option<()> {
         // SAFETY: the metadata lives while its buffer is borrowed; entries that are not there are refused.
         let done: bool =

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The mask of a segmentation: the label map, or a copy in 8 bits that is made when somebody maps it.
+//! The mask of a segmentation: the label map, or a copy in 8 bits that is made on the first map.
 
 use std::sync::{Arc, OnceLock};
 
 use gst::glib;
 
 use crate::image::Geometry;
-use crate::lazy_memory::{self, Source};
+use crate::lazy_memory::{self, LazyBytes};
 use crate::video_map::{Reason, VideoMap, label_shape};
 
-/// Most regions that a mask of 8 bits holds, as 0 is none.
+/// Most regions that a mask of 8 bits holds, since 0 means none.
 const MOST_IN_8_BITS: u32 = u8::MAX as u32;
 
-/// A label map in 8 bits, each label one higher.
+/// A label map in 8 bits, with each label plus one.
 struct Mask {
     labels: gst::Buffer,
     geometry: Geometry,
@@ -20,7 +20,7 @@ struct Mask {
 }
 
 // SAFETY: the bytes are made once, as many as `len` says, and stay in their box; nobody may write to them.
-unsafe impl Source for Mask {
+unsafe impl LazyBytes for Mask {
     fn len(&self) -> usize {
         self.geometry.pixels()
     }
@@ -37,7 +37,7 @@ unsafe impl Source for Mask {
     }
 }
 
-/// Labels of less than 8 bits as bytes, each one higher.
+/// Converts labels below 255 to bytes, each plus one.
 fn narrow(labels: &gst::BufferRef, geometry: Geometry) -> Result<Box<[u8]>, Reason> {
     let info =
         gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, geometry.width, geometry.height);
@@ -45,11 +45,11 @@ fn narrow(labels: &gst::BufferRef, geometry: Geometry) -> Result<Box<[u8]>, Reas
     let map = VideoMap::read(labels, &info, std::iter::once(label_shape(geometry)))?;
     let (row, stride) = (label_shape(geometry).0, map.strides()[0]);
     let rows = map.slices()[0].chunks(stride).take(geometry.height as usize);
-    // The upper byte is 0.
+    // The upper byte is 0; with `NO_LABEL` it is 255, and the lower one wraps to 0, no region.
     Ok(rows.flat_map(|bytes| bytes[..row].chunks_exact(2)).map(|label| label[0].wrapping_add(1)).collect())
 }
 
-/// The mask of a label buffer with so many regions, and the value that label 0 has in it.
+/// Makes the mask of a label buffer with `regions` regions. Also returns the value that label 0 has in it.
 pub(super) fn of(
     labels: &gst::Buffer,
     geometry: Geometry,
@@ -58,7 +58,8 @@ pub(super) fn of(
     if regions > MOST_IN_8_BITS {
         return Ok((labels.clone(), 0));
     }
-    let source: Arc<dyn Source> = Arc::new(Mask { labels: labels.clone(), geometry, bytes: OnceLock::new() });
+    let source: Arc<dyn LazyBytes> =
+        Arc::new(Mask { labels: labels.clone(), geometry, bytes: OnceLock::new() });
     let mut mask = lazy_memory::buffer(&source);
     let (Geometry { width, height }, flags) = (geometry, gst_video::VideoFrameFlags::empty());
     let writable = mask.get_mut().ok_or_else(|| glib::bool_error!("a new buffer is shared"))?;

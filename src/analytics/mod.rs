@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Regions as standard analytics metadata, which readers know that know nothing of this plugin: from GStreamer 1.26 on.
+//! Regions as GStreamer's standard analytics metadata, from 1.26 on, for readers that know nothing of this plugin.
 //!
-//! The label map is an instance segmentation. Its mask is GRAY8 with values 1 to n where these fit, and 0 stands for no region,
-//! as drawing elements expect; else it is the label map itself, GRAY16_LE with values 0 to n-1. Regions are listed in label order.
-//! On request every region is an object with its bounding box, and an identity that lasts, first and last seen.
+//! The label map is an instance segmentation. Its mask is GRAY8 with values 1 to n if these fit, and 0 means no region,
+//! as drawing elements expect; else it is the label map itself, GRAY16_LE with values 0 to n-1. Regions are listed in
+//! label order. On request every region is an object with its bounding box, and a tracking entry with its track id,
+//! first and last seen.
 
 mod library;
 mod mask;
@@ -16,54 +17,54 @@ use crate::image::Geometry;
 use crate::regions::Region;
 use library::{Library, Rectangle, Relation, Relations};
 
-/// What is attached.
+/// Extent of the metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// The mask.
     Segmentation,
-    /// The mask, and an object and an identity for every region.
+    /// The mask, and an object and a tracking entry for every region.
     Objects,
 }
 
-/// Most regions that are described one by one: the library keeps a square table of how entries relate.
+/// Most regions that are described one by one: the library keeps a square table of relations.
 pub(crate) const MOST_OBJECTS: u32 = 1000;
 
-/// Why nothing can be attached, if so.
+/// The reason why no metadata can be attached, if there is one.
 pub(crate) fn unavailable() -> Option<&'static str> {
     Library::get().err()
 }
 
-/// What a frame gave.
-pub(crate) struct Found<'a> {
+/// Results of a frame that the metadata describes.
+pub(crate) struct FrameRegions<'a> {
     /// GRAY16_LE with a video meta.
     pub labels: &'a gst::Buffer,
     pub geometry: Geometry,
     /// Number of labels.
     pub regions: u32,
-    /// [`Region`]s, where they were asked for.
+    /// [`Region`]s, if they were asked for.
     pub table: Option<&'a gst::Buffer>,
 }
 
 /// Attaches the metadata to the frames of a stream.
 #[derive(Default)]
 pub(crate) struct Writer {
-    /// When the regions of the last frame were first seen, by identity.
+    /// Time at which the last frame's regions were first seen, by track id.
     seen: HashMap<u32, Option<gst::ClockTime>>,
     next_seen: HashMap<u32, Option<gst::ClockTime>>,
     ids: Vec<u32>,
 }
 
 impl Writer {
-    /// Describes a frame, as far as that can be: returns whether every region is described that was to be. Where the library
-    /// is missing, nothing is attached.
+    /// Describes a frame. Returns true if every region is described that should be. Attaches no metadata if the library
+    /// is missing.
     ///
     /// # Errors
     ///
-    /// No memory, a label map or table that cannot be read, a refusal of the library.
+    /// If there is no memory, the label map or the table cannot be read, or the library refuses.
     pub(crate) fn attach(
         &mut self,
         buffer: &mut gst::BufferRef,
-        found: &Found<'_>,
+        found: &FrameRegions<'_>,
         detail: Detail,
     ) -> Result<bool, glib::BoolError> {
         let is_complete = |described| detail == Detail::Segmentation || described;
@@ -95,7 +96,7 @@ impl Writer {
     }
 }
 
-/// Adds a region as an object and an identity, both related to the mask and to each other.
+/// Adds a region as an object and a tracking entry, both related to the mask and to each other.
 fn describe(
     relations: &mut Relations<'_>,
     mask: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the stages of a frame share on the CPU.
+//! Memory that the stages of a frame share on the CPU.
 
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
@@ -11,17 +11,17 @@ use crate::temporal::state::State;
 /// Cluster of pixels outside of a mask, where clusters are named by pixels.
 pub(crate) const NO_CLUSTER: u32 = u32::MAX;
 
-/// What the pixels of a region add up to.
+/// Sums over the pixels of a region.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RegionSums {
     pub area: u32,
     /// Columns and rows.
     pub position: [u64; 2],
-    /// Left, top, and behind right and bottom.
+    /// Left, top, and one past right and bottom.
     pub bounds: [u16; 4],
     /// Features.
     pub color: [u64; 3],
-    /// The frame's own samples: R, G, B or Y, Cb, Cr; or the light of R, G, B.
+    /// Sums of the frame's own samples: R, G, B or Y, Cb, Cr; or of linear R, G, B.
     pub samples: [u64; 3],
 }
 
@@ -48,30 +48,31 @@ impl RegionSums {
     }
 }
 
-/// What the stages of a frame hand on.
+/// Memory that one stage of a frame hands to the next.
 pub struct FrameBuffers {
-    /// The packed color plane, see [`crate::color`], `OUTSIDE` of a mask; rows without padding.
+    /// The packed color plane, see [`crate::color`]; `OUTSIDE` outside of a mask; rows without padding.
     pub(crate) features: Array<u32>,
-    /// The cluster of each pixel where clusters are named by one of their pixels, which is in it; rows without padding.
-    /// Empty where clusters are cells of the grid: then the label plane holds them.
+    /// The cluster of each pixel, named by one of its pixels; rows without padding. Empty where clusters are cells of
+    /// the grid, which the label plane holds.
     pub(crate) clusters: Array<u32>,
-    /// What lasts from frame to frame.
+    /// State from frame to frame, in temporal mode.
     pub(crate) temporal: Option<Box<State>>,
     /// Number of regions.
     pub(crate) count: u32,
-    /// Of each region, once measured; empty before that, and where labels have changed since.
+    /// Sums of each region. Empty before they are measured, and after labels have changed.
     pub(crate) sums: Array<RegionSums>,
-    /// Whether samples and bounds are to be among them, and whether they are. Only stage `statistics` measures these.
+    /// True if samples and bounds are wanted in `sums`, and true if they are there. Only stage `statistics` measures
+    /// them.
     pub(crate) wants_samples: bool,
     pub(crate) has_samples: bool,
-    /// What would be merged next, where that was asked for.
+    /// The merges that would come next, if they were asked for.
     pub(crate) merges: Array<MergeStep>,
-    /// Mean samples of each region in the frame's own channels, where mean colors were asked for.
+    /// Mean samples of each region in the frame's own channels, if mean colors were asked for.
     pub(crate) means: Array<[u16; 3]>,
 }
 
 impl FrameBuffers {
-    /// Memory for the frames of a plan.
+    /// Allocates memory for the frames of a plan.
     pub(crate) fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let pixels = plan.frame.geometry.pixels();
         let features = memory::zeroed("packed colors", pixels)?;
@@ -83,13 +84,13 @@ impl FrameBuffers {
         Ok(Self { features, clusters, temporal, count: 0, sums, wants_samples, has_samples, merges, means })
     }
 
-    /// Forgets what regions add up to.
+    /// Discards the sums of regions, whose labels have changed.
     pub(crate) fn clear_sums(&mut self) {
         self.sums.clear();
         self.has_samples = false;
     }
 
-    /// Name of a region over time; its label where nothing lasts.
+    /// Track id of a region; without temporal mode, its label.
     pub(crate) fn track_id(&self, label: usize) -> u32 {
         self.temporal
             .as_ref()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the stages of a frame share on a CUDA device: memory of a plan, taken once, and the graph that replays a frame's stages.
+//! Memory that the stages of a frame share on a CUDA device, allocated with the plan, and the graph that replays a
+//! frame's stages.
 
 use std::sync::Mutex;
 
@@ -17,7 +18,7 @@ use crate::cuda::launch::check;
 use crate::cuda::memory::Memory;
 use crate::cuda::pinned::Pinned;
 use crate::cuda::queue::Queue;
-use crate::cuda::results::{PARTS, ResultPool, Sources};
+use crate::cuda::results::{PARTS, ResultAddresses, ResultPool};
 use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::cuda::tuning::{SMALL_TILES, TILE};
 use crate::cuda::{Counts, Cuda, DeviceFrame, Results, Traffic};
@@ -28,7 +29,7 @@ use crate::plan::Plan;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 use crate::temporal::device::State;
 
-/// Memory of the adjacency list, taken when it is first asked for.
+/// Memory of the adjacency list, allocated on first use.
 pub(crate) struct NeighborMemory {
     pub slots: u32,
     pub keys: Memory<u32>,
@@ -45,7 +46,7 @@ pub(crate) struct MergeMemory {
 }
 
 impl MergeMemory {
-    /// For a plan of at most so many regions; none where it lists nothing.
+    /// Allocates memory for at most `max_regions` regions; `None` if the plan lists no merges.
     fn of(cuda: &Cuda, plan: &Plan, max_regions: usize) -> Result<Option<Self>> {
         if !plan.lists_merges() {
             return Ok(None);
@@ -69,19 +70,19 @@ pub struct FrameBuffers {
     /// Most regions that a frame can have.
     pub(crate) max_regions: usize,
     pub(crate) tables: Memory<u32>,
-    /// The packed color plane where nothing lasts.
+    /// The packed color plane without temporal mode.
     features: Option<Memory<u32>>,
-    /// What lasts from frame to frame, with the color planes of the last frame and this.
+    /// State from frame to frame in temporal mode, which includes the color planes of this frame and the last.
     pub(crate) temporal: Option<State>,
     pub(crate) samples: Memory<u32>,
-    /// Where the clusters of cells start, where frames may have masks.
+    /// Seeds of the cells, for plans with masks.
     pub(crate) seeds: Option<Memory<u32>>,
-    /// SLIC's accumulators in the first round, or quick shift's densities, with the counters behind them, all of which
+    /// SLIC's accumulators of the first round, or quick shift's densities, followed by the counters, all of which
     /// ingest clears; then SLIC's two more sets.
     pub(crate) sums: [Memory<u32>; 3],
-    /// The label plane; where something lasts, frames take turns between this and another.
+    /// The label plane; in temporal mode, frames alternate between this and a second one.
     pub(crate) first_labels: Memory<u16>,
-    /// The lengths of a frame's results, as `fetch_counts` brings them.
+    /// Pinned memory for the lengths of a frame's results, filled by `fetch_counts`.
     counts: Mutex<Pinned>,
     results: ResultPool,
     pub(crate) component_labels: Memory<u16>,
@@ -94,7 +95,7 @@ pub struct FrameBuffers {
     pub(crate) components_hold: bool,
     /// Most touching pairs that a frame can have.
     pub(crate) max_pairs: usize,
-    /// Pixels from which on a component never joins another.
+    /// Pixels from which a component never joins another.
     large: u32,
     local: Memory<u16>,
     tile_first: Memory<u32>,
@@ -106,7 +107,7 @@ pub struct FrameBuffers {
     graphs: Vec<Recorded>,
     buffer: Mutex<Option<StagingBuffer>>,
     pub(super) exports: OnceCell<Exports>,
-    /// Last: it may hold the context.
+    /// Dropped last, because it may hold the context.
     pub(crate) queue: Queue,
 }
 
@@ -115,8 +116,8 @@ pub struct FrameBuffers {
 unsafe impl Send for FrameBuffers {}
 
 impl FrameBuffers {
-    /// Memory for the frames of a plan. `sums_words`: words that its algorithm adds up in, of which there are three sets; the first is
-    /// zero when a frame starts.
+    /// Allocates memory for the frames of a plan. Its algorithm adds up in three sets of `sums_words` words, the first
+    /// of which is zero when a frame starts.
     pub(crate) fn new(cuda: &Cuda, plan: &Plan, sums_words: usize) -> Result<Self> {
         let geometry = plan.frame.geometry;
         let n = geometry.pixels();
@@ -165,15 +166,15 @@ impl FrameBuffers {
             neighbors: None,
             merges: MergeMemory::of(cuda, plan, max_regions)?,
             components_hold: plan.components_hold(),
-            // Connected regions form a planar graph; without connectivity a pixel's neighbor is of a cluster at most
-            // three cells away, which leaves half of 7x7 - 1 pairs a cluster; no pixel begins more than two pairs.
-            // Refining takes pixels further.
+            // Connected regions form a planar graph. Without connectivity a pixel's neighbor belongs to a cluster at
+            // most three cells away, which gives half of 7x7 - 1 pairs a cluster. No pixel begins more than two pairs.
+            // Refining moves pixels further.
             max_pairs: match plan.refine {
                 _ if plan.connectivity => 3 * max_regions,
                 None => (24 * clusters).min(2 * n),
                 Some(_) => 2 * n,
             },
-            // Merging goes over pairs of any size, and so does what makes regions fewer.
+            // Merging needs pairs of any size, and so does doubling the smallest region.
             large: match plan.merge {
                 None if !plan.may_overflow() => plan.min_region,
                 _ => u32::MAX,
@@ -190,13 +191,13 @@ impl FrameBuffers {
         })
     }
 
-    /// The packed color plane.
+    /// Address of the packed color plane.
     pub(crate) fn features(&self) -> Address<u32> {
         let plane = self.temporal.as_ref().map(State::features).or(self.features.as_ref());
         plane.map_or(Address::NULL, Memory::address)
     }
 
-    /// Where the clusters of cells start; null where that is their middle.
+    /// Address of the cells' seeds; null if these are the cells' centers.
     pub(crate) fn seeds(&self) -> Address<u32> {
         self.seeds.as_ref().map_or(Address::NULL, Memory::address)
     }
@@ -206,12 +207,12 @@ impl FrameBuffers {
         self.temporal.as_ref().and_then(State::labels).unwrap_or(&self.first_labels)
     }
 
-    /// Where the identities of regions stand; null where nothing lasts.
+    /// Address of the tracks of regions; null without temporal mode.
     pub(crate) fn tracks(&self) -> Address<Track> {
         self.temporal.as_ref().map_or(Address::NULL, State::tracks)
     }
 
-    /// Whether the rows of a tile are what a frame's labels wait for, not the number of tiles.
+    /// Returns true if labeling takes as long as one tile's rows, because the tiles are too few to fill the device.
     pub(crate) fn has_few_tiles(&self) -> bool {
         self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.queue.cuda.device.multiprocessors
     }
@@ -253,7 +254,7 @@ impl FrameBuffers {
 
     /// Serves another plan; see [`Backend::change`](crate::backend::Backend::change).
     pub(crate) fn change(&mut self, plan: &Plan, growth: Option<f64>) -> Result<()> {
-        // Graphs and what they use may still be at work.
+        // Graphs, and the memory that they use, may still be in use.
         self.queue.cuda.synchronize()?;
         self.graphs.clear();
         self.components_hold = plan.components_hold();
@@ -266,15 +267,15 @@ impl FrameBuffers {
         }
     }
 
-    /// Replays the stages of an equal frame, or records them first.
+    /// Replays the graph of an equal frame, or records it first.
     pub(crate) fn replay(
         &mut self,
         frame: &DeviceFrame<'_>,
         outputs: Outputs,
         stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
-        /// Frames come from small pools; more addresses than this are not a pool. What lasts takes turns, so that there
-        /// are two graphs for an address.
+        /// Most graphs that are kept: frames come from small pools, so more addresses are no pool. In temporal mode
+        /// planes alternate, which makes two graphs per address.
         const KEPT: usize = 128;
         let stage = "graph";
         check(stage, self.queue.cuda.device.context.bind_to_thread())?;
@@ -292,7 +293,7 @@ impl FrameBuffers {
         std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
         let recorded = stages(self);
         std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
-        // Launches keep the urgency of the stream that they were put on.
+        // Launches keep the priority of the stream that they were recorded on.
         let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         let graph = check(stage, stream.end_capture(flags));
         recorded?;
@@ -308,7 +309,7 @@ impl FrameBuffers {
         Ok(())
     }
 
-    /// Puts recorded stages on the stream.
+    /// Launches the recorded stages on the stream.
     fn launch_graph(&self, graph: &CudaGraph) -> Result<()> {
         // SAFETY: the graph is whole and of this context. What it works on is `self`'s memory, which `drop` waits for, and
         // the frame that it was found by or recorded for, which the caller of `replay` borrows.
@@ -317,7 +318,8 @@ impl FrameBuffers {
         })
     }
 
-    /// Puts launches beside those that follow, until [`Queue::join`]. While profiling, stages come one after the other.
+    /// Runs launches on a branch, parallel to those that follow, until [`Queue::join`]. While profiling, stages run one
+    /// after the other.
     pub(crate) fn fork(&mut self, launches: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         if !self.queue.begin_beside()? {
             return launches(self);
@@ -327,7 +329,7 @@ impl FrameBuffers {
         launched
     }
 
-    /// Copies the label map down; waits for it.
+    /// Copies the label map to the host and waits for it.
     pub fn download_labels(&self, labels: &mut Labels<'_>) -> Result<()> {
         labels.check(self.geometry)?;
         let (row, stride) = (2 * self.geometry.width as usize, 2 * labels.stride());
@@ -341,7 +343,7 @@ impl FrameBuffers {
         let mut buffer = self.buffer.lock().unwrap();
         let buffer = match &mut *buffer {
             Some(buffer) => buffer,
-            // Who reads labels in other ways never needs it.
+            // Allocated on first use: results read in other ways do not need it.
             none => none.insert(StagingBuffer::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
         };
         // SAFETY: `FrameBuffers::new` has made the label plane for this geometry, without padding.
@@ -350,17 +352,17 @@ impl FrameBuffers {
         Ok(())
     }
 
-    /// Numbers of labels and, where `outputs` or the plan asks for them, of touching pairs and merges of the frame that was submitted
-    /// last; waits for them and so for all that was put on the stream before.
+    /// Number of labels and, if `outputs` or the plan asks for them, of touching pairs and merges of the frame that was
+    /// submitted last. Waits for them, and so for all earlier work on the stream.
     pub fn counts(&self, outputs: Outputs) -> Result<Counts> {
         let mut pinned = self.counts.lock().unwrap();
         let fetched = self.fetch_counts(outputs, &mut pinned);
-        // After an error, too: a copy may be on its way.
+        // Waits after an error as well, since a copy may be in flight.
         self.queue.cuda.synchronize().and(fetched)?;
         Ok(Counts::read(outputs, &pinned))
     }
 
-    /// Puts the numbers' way down on the stream, to where none is in flight.
+    /// Starts to copy the numbers to `to`, which no other copy in flight may use.
     pub(crate) fn fetch_counts(&self, outputs: Outputs, to: &mut Pinned) -> Result<()> {
         let stage = "collect";
         let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
@@ -373,26 +375,26 @@ impl FrameBuffers {
         match &self.merges {
             Some(memory) => memory.count.fetch(&self.queue.cuda, stage, 0, to, 8, 1),
             None => {
-                // A plan before this one may have had some.
+                // An earlier plan may have left numbers there.
                 to.writable()[8..Counts::BYTES].fill(0);
                 Ok(())
             }
         }
     }
 
-    /// Keeps what the frame that was submitted last gave, on the device, until somebody reads it: the stages of the
-    /// next frames may then run. `counts` are that frame's; without them all that there could be is kept, and
-    /// [`Results::finalize`] says later what there is. Nothing is waited for.
+    /// Keeps the results of the frame that was submitted last on the device until they are read, so that the stages of
+    /// later frames may run. `counts` are that frame's; without them the largest possible results are kept, and
+    /// [`Results::finalize`] sets the numbers later. Does not wait.
     pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
-        // As GStreamer lays out a plane of 16-bit gray by default.
+        // GStreamer's default stride for a plane of 16-bit gray.
         let label_stride = (2 * self.geometry.width as usize).next_multiple_of(4);
         let sources = self.sources(outputs, label_stride);
         self.results.keep(&self.queue.cuda, &sources, counts, outputs)
     }
 
-    /// Where the results of the frame that was submitted last stand.
-    pub(super) fn sources(&self, outputs: Outputs, label_stride: usize) -> Sources {
-        Sources {
+    /// Addresses of the results of the frame that was submitted last.
+    pub(super) fn sources(&self, outputs: Outputs, label_stride: usize) -> ResultAddresses {
+        ResultAddresses {
             parts: [
                 self.labels().address().raw(),
                 self.records.address().raw(),
@@ -407,19 +409,19 @@ impl FrameBuffers {
         }
     }
 
-    /// Keeps results in the slots of `other`, which is of the same plan.
+    /// Keeps results in the slots of `other`, which has the same plan.
     #[cfg(feature = "gst")]
     pub(crate) fn share_results(&mut self, other: &FrameBuffers) {
         self.results = other.results.clone();
     }
 
-    /// Most bytes that [`FrameBuffers::keep`] keeps of a frame.
+    /// Most bytes that [`FrameBuffers::keep`] copies per frame.
     pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; PARTS] {
         let motion = outputs.table && self.temporal.is_some();
         [
             label_stride * self.geometry.height as usize,
             if outputs.table { self.max_regions * size_of::<Region>() } else { 0 },
-            // Of a frame that was not asked for them there are none.
+            // A frame that was not asked for pairs has none.
             if outputs.neighbors && self.neighbors.is_some() {
                 self.max_pairs * size_of::<Neighbor>()
             } else {
@@ -430,7 +432,7 @@ impl FrameBuffers {
         ]
     }
 
-    /// The packed colors, for comparisons.
+    /// Copies the packed colors to the host, for comparisons.
     pub fn read_features(&self) -> Result<Vec<u32>> {
         let mut out = vec![0; self.geometry.pixels()];
         if let Some(plane) = self.temporal.as_ref().map(State::features).or(self.features.as_ref()) {
@@ -439,7 +441,7 @@ impl FrameBuffers {
         Ok(out)
     }
 
-    /// Tables of `lab`, which mean colors need where features are of another space.
+    /// Tables of `lab`, which mean colors need if features are of another space.
     pub(crate) fn lab_tables(cuda: &Cuda) -> Result<Memory<u32>> {
         Memory::with(cuda, "device memory", &ColorTables::shared(ColorSpace::Lab, 8)?.device_words())
     }
@@ -447,7 +449,7 @@ impl FrameBuffers {
 
 impl Drop for FrameBuffers {
     fn drop(&mut self) {
-        // Before memory, graphs and kernels go that may be in use. A broken context runs nothing any more.
+        // Waits before memory, graphs and kernels in use are freed. In a broken context none of them runs any more.
         let _ = self.queue.cuda.synchronize();
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a frame gave, written to device memory outside of the engine on the frame's stream. No host synchronization.
+//! Copies of a frame's results to device memory outside of the engine, on the frame's stream. No host synchronization.
 
 use cudarc::driver::sys;
 
@@ -19,7 +19,7 @@ const MODULE: ModuleCode = module_code!("export");
 
 const STAGE: &str = "export";
 
-/// Kernels that bring results into other forms, loaded with the first that is asked for.
+/// Kernels that convert results to other forms, loaded on first use.
 pub(super) struct Exports {
     widen: Kernel,
     edges: Kernel,
@@ -33,11 +33,11 @@ impl Exports {
 }
 
 impl FrameBuffers {
-    /// Puts a copy of the label map of the frame that was submitted last on the frame's stream.
+    /// Starts to copy the label map of the frame that was submitted last, on the frame's stream.
     ///
     /// # Errors
     ///
-    /// [`Error::Labels`] for a plane of another size; what the driver says.
+    /// [`Error::Labels`] for a plane of another size, [`Error::Cuda`] from the driver.
     pub fn export_labels(&self, to: &mut DeviceLabels<'_>) -> Result<()> {
         let (planned, cuda) = (self.geometry, &self.queue.cuda);
         if to.geometry != planned {
@@ -69,12 +69,12 @@ impl FrameBuffers {
         }
     }
 
-    /// Puts a copy of a part of what the frame gave that was submitted last on the frame's stream, without gaps, and says how many bytes
-    /// it is of. `counts` and `outputs` are that frame's.
+    /// Starts to copy a part of the results of the frame that was submitted last, on the frame's stream and without
+    /// gaps. Returns the number of bytes. `counts` and `outputs` are that frame's.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where there is too little room; what the driver says.
+    /// [`Error::Plane`] if `to` is too small, [`Error::Cuda`] from the driver.
     pub fn export(
         &self,
         part: Part,
@@ -96,8 +96,8 @@ impl FrameBuffers {
         Ok(bytes)
     }
 
-    /// Puts the pairs of the frame that was submitted last on the frame's stream as 64-bit numbers [2][2 pairs]: each from the lower to
-    /// the higher label, then each from the higher to the lower.
+    /// Starts to write the pairs of the frame that was submitted last, on the frame's stream, as 64-bit numbers [2][2
+    /// pairs]: each pair from the lower to the higher label, then each from the higher to the lower.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What several threads add up or agree on, in any order. One thread `alone` needs no atomic operations, which take several times as
-//! long as plain ones.
+//! Minima, maxima and sums that several threads update in any order. One thread `alone` uses plain operations, because
+//! atomic ones take several times as long.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Lowers a value to another, if that is less.
+/// Lowers a value to another, if that is lower.
 #[inline(always)]
 pub(crate) fn lower(value: &AtomicU64, to: u64, alone: bool) {
     let now = value.load(Relaxed);
@@ -15,7 +15,7 @@ pub(crate) fn lower(value: &AtomicU64, to: u64, alone: bool) {
     }
 }
 
-/// Raises a value to another, if that is more.
+/// Raises a value to another, if that is higher.
 #[inline(always)]
 pub(crate) fn raise(value: &AtomicU64, to: u64, alone: bool) {
     let now = value.load(Relaxed);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Fixed numbers of values from and to slices that may be shorter at their ends.
+//! Moves fixed numbers of values from and to slices that may be shorter at their ends.
 //!
-//! Where there are enough, a vector is moved. What does the rest is not inlined: as one function the compiler would make a call of
-//! `memcpy` with either length.
+//! A full chunk is one vector move. The path for shorter slices is not inlined: in one function the compiler would
+//! merge both into a call of `memcpy`.
 
-/// The first N values; behind fewer, `fill`.
+/// The first N values, padded with `fill` if there are fewer.
 #[inline(always)]
 pub(crate) fn first<T: Copy, const N: usize>(values: &[T], fill: T) -> [T; N] {
     match values.first_chunk() {
@@ -20,7 +20,7 @@ fn few<T: Copy, const N: usize>(values: &[T], fill: T) -> [T; N] {
     all
 }
 
-/// Writes as many of the values as there is room for.
+/// Writes as many of the values as fit.
 #[inline(always)]
 pub(crate) fn write<T: Copy, const N: usize>(values: &[T; N], out: &mut [T]) {
     match out.first_chunk_mut() {

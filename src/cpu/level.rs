@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Instruction sets of the processor: one source of the hot loops, compiled for each level, of which the best that there is runs.
-//! Results are equal at all levels; `tests/levels.rs` compares them.
+//! Instruction levels of the processor: one source of the hot loops is compiled for each, and the best available one
+//! runs. Results are equal at all levels; `tests/levels.rs` compares them.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Pixels that are worked on together, at every level.
 pub(crate) const LANES: usize = 8;
 
-/// What the hot loops are compiled for, from the least on.
+/// A set of instructions that the hot loops are compiled for, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
-    /// Whatever the build is for: SSE2 on x86-64.
+    /// The build's target features: SSE2 on x86-64.
     Baseline = 1,
     /// AVX2 and FMA.
     Avx2,
-    /// AVX-512 F, BW, DQ and VL besides.
+    /// AVX-512 F, BW, DQ and VL, and all of the level below.
     Avx512,
 }
 
 impl Level {
-    /// From the least on.
+    /// All levels, in ascending order.
     pub const ALL: [Self; 3] = [Self::Baseline, Self::Avx2, Self::Avx512];
 
-    /// Whether this processor, with this build, can run it.
+    /// Returns true if this processor can run the level in this build.
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         let [avx2, avx512] = {
@@ -41,10 +41,10 @@ impl Level {
     }
 }
 
-/// The level in use; 0 before anybody has asked. Holds no level that is not available.
+/// The level in use; 0 before the first call of [`current`]. Only available levels are stored here.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The level in use: the best that is available, or what [`set`] has chosen.
+/// Returns the level in use: the best available one, or the choice of [`set`].
 #[inline]
 pub fn current() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
@@ -62,7 +62,7 @@ fn detect() -> Level {
     best
 }
 
-/// Chooses a level for the whole process, for tests; says whether it is available, without which nothing changes.
+/// Chooses a level for the whole process, for tests. Returns false and changes nothing if it is not available.
 pub fn set(level: Level) -> bool {
     let available = level.is_available();
     if available {
@@ -75,13 +75,13 @@ pub fn set(level: Level) -> bool {
 static TAKEN: std::sync::Mutex<std::collections::BTreeSet<(&str, Level)>> =
     std::sync::Mutex::new(std::collections::BTreeSet::new());
 
-/// Notes that a function ran at a level; in a build for tests only.
+/// Records that a function ran at a level; in builds with debug assertions only.
 #[cfg(debug_assertions)]
 pub(crate) fn note(function: &'static str, level: Level) {
     TAKEN.lock().unwrap().insert((function, level));
 }
 
-/// Which functions have run at which levels since the last call. Nothing in a build without debug assertions.
+/// Takes the record of functions and their levels since the last call. Empty in builds without debug assertions.
 pub fn taken() -> Vec<(&'static str, Level)> {
     #[cfg(debug_assertions)]
     return std::mem::take(&mut *TAKEN.lock().unwrap()).into_iter().collect();
@@ -89,7 +89,7 @@ pub fn taken() -> Vec<(&'static str, Level)> {
     Vec::new()
 }
 
-/// A function that is compiled for every level, from an `#[inline(always)]` one that does the work.
+/// Defines a function that is compiled for every level, from an `#[inline(always)]` body.
 macro_rules! by_level {
     ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $work:ident) => {
         $(#[$attribute])*

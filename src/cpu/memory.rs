@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Memory whose size follows from the stream or the plan: an error where there is none, not the end of the process; large arrays go
-//! back to the system when they are dropped.
+//! Arrays whose size follows from the stream or the plan. Failing to allocate one is an error instead of the end of the
+//! process, and large ones return to the system when they are dropped.
 
 use std::alloc::Layout;
 use std::mem::MaybeUninit;
@@ -61,7 +61,7 @@ impl<T> AsMut<[T]> for Array<T> {
 }
 
 impl<T> Array<T> {
-    /// As [`Vec::push`], with so little code for what is not rare that it is part of any loop.
+    /// Like [`Vec::push`], with the growing path out of line, so that loops stay small.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: T) {
         let len = self.0.len();
@@ -83,7 +83,7 @@ impl<T> Array<T> {
 }
 
 impl<T: Copy> Array<T> {
-    /// As [`Vec::extend_from_slice`], in one copy: the vector below takes item by item.
+    /// Like [`Vec::extend_from_slice`], but as one copy: the vector below copies item by item.
     pub(crate) fn extend_from_slice(&mut self, others: &[T]) {
         self.0.reserve(others.len());
         let len = self.0.len();
@@ -97,7 +97,7 @@ impl<T: Copy> Array<T> {
 }
 
 impl<T> Extend<T> for Array<T> {
-    /// Without a look at the capacity for each item that there is room for.
+    /// Checks the capacity once instead of once per item.
     #[inline]
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         let mut items = items.into_iter();
@@ -112,21 +112,21 @@ impl<T> Extend<T> for Array<T> {
     }
 }
 
-/// Room behind the items of an array, to be written in order. Its length is a variable of the loop that writes, where that of an
-/// array would be stored with every item.
+/// Uninitialized space behind the items of an array, written in order. Its length is a local of the writing loop, while
+/// an array's own length would be stored to memory with every item.
 pub(crate) struct Room<'a, T> {
     places: &'a mut [MaybeUninit<T>],
     written: usize,
 }
 
 impl<T> Room<'_, T> {
-    /// Puts an item behind those that there are.
+    /// Appends an item.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: T) {
         self.push_if(true, item);
     }
 
-    /// The same on a condition, without a branch.
+    /// Appends an item if the condition holds, without a branch.
     #[inline(always)]
     pub(crate) fn push_if(&mut self, condition: bool, item: T) {
         self.places[self.written].write(item);
@@ -154,22 +154,24 @@ impl<'a, T> IntoIterator for &'a mut Array<T> {
     }
 }
 
-/// Takes what is small from the heap and what is large from the system. glibc keeps freed blocks in the arena of the thread that took
-/// them, and there are eight arenas a core: in a process that changes its streams for hours, each ends up with an engine's size.
+/// Allocates small blocks on the heap and large ones as mappings of their own. glibc keeps freed blocks in the arena of
+/// the thread that took them, and there are eight arenas a core: in a process that changes its streams for hours, each
+/// would grow to an engine's size.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pages;
 
-/// Bytes from which on an array is a mapping of its own; none under a fuzzer, whose address sanitizer guards the heap only.
+/// Bytes from which an array is a mapping of its own. Fuzzers get none, because their address sanitizer guards the heap
+/// only.
 const LARGE: usize = if cfg!(all(unix, not(fuzzing))) { 64 << 10 } else { usize::MAX };
-/// Mappings begin at a page, which is no smaller anywhere.
+/// Least page size of any supported system; mappings begin at a page.
 const LEAST_PAGE: usize = 4096;
 
-/// Bytes from which on a mapping is worth huge pages, if the system has some: rows of a plane are far apart, and a processor remembers
-/// only so many pages.
+/// Bytes from which a mapping asks for huge pages: rows of a plane are far apart, and the processor caches few page
+/// translations.
 #[cfg(target_os = "linux")]
 const HUGE: usize = 4 << 20;
 
-/// Bytes that a cache holds together, nearly everywhere.
+/// Bytes of a cache line on nearly all processors.
 const LINE: usize = 64;
 
 impl Pages {
@@ -200,11 +202,11 @@ unsafe impl Allocator for Pages {
     }
 }
 
-/// Bytes that may still be mapped. Tests lower it to see what happens without memory.
+/// Bytes that may still be mapped. Tests lower it to make allocations fail.
 #[doc(hidden)]
 pub static ROOM: AtomicI64 = AtomicI64::new(i64::MAX / 2);
 
-/// Zeroed pages.
+/// Maps zeroed pages.
 #[cfg(unix)]
 fn map(bytes: usize) -> Result<NonNull<[u8]>, AllocError> {
     if ROOM.fetch_sub(bytes as i64, Ordering::Relaxed) < bytes as i64 {
@@ -247,7 +249,7 @@ fn refused<T>(what: &'static str, count: usize) -> Error {
     Error::Memory { what, bytes: count.saturating_mul(size_of::<T>()) }
 }
 
-/// Items that are all zero bytes; the system gives pages as they are touched.
+/// Allocates items of zero bytes. The system provides pages as they are first touched.
 pub(crate) fn zeroed<T: Zeroable>(what: &'static str, count: usize) -> Result<Array<T>> {
     let refused = |_| refused::<T>(what, count);
     const { assert!(size_of::<T>() > 0) };
@@ -260,14 +262,14 @@ pub(crate) fn zeroed<T: Zeroable>(what: &'static str, count: usize) -> Result<Ar
     Ok(Array(unsafe { vec::Vec::from_raw_parts_in(block.as_ptr().cast(), count, count, Pages) }))
 }
 
-/// As many of one value.
+/// Allocates `count` copies of a value.
 pub(crate) fn filled<T: Clone>(what: &'static str, count: usize, value: T) -> Result<Array<T>> {
     let mut values = Array::default();
     refill(&mut values, what, count, value)?;
     Ok(values)
 }
 
-/// The same in the memory that is there, as far as it goes.
+/// Sets an array to `count` copies of a value, reusing its memory.
 pub(crate) fn refill<T: Clone>(
     values: &mut Array<T>,
     what: &'static str,
@@ -278,7 +280,7 @@ pub(crate) fn refill<T: Clone>(
     resize(values, what, count, value)
 }
 
-/// Makes an array as long as that, if it is shorter.
+/// Extends an array to `count` items, if it is shorter.
 pub(crate) fn lengthen<T: Default>(values: &mut Array<T>, what: &'static str, count: usize) -> Result<()> {
     let more = count.saturating_sub(values.len());
     reserve(values, what, more)?;
@@ -286,7 +288,7 @@ pub(crate) fn lengthen<T: Default>(values: &mut Array<T>, what: &'static str, co
     Ok(())
 }
 
-/// As [`Vec::resize`].
+/// Like [`Vec::resize`].
 pub(crate) fn resize<T: Clone>(
     values: &mut Array<T>,
     what: &'static str,
@@ -300,15 +302,15 @@ pub(crate) fn resize<T: Clone>(
     Ok(())
 }
 
-/// An array whose capacity can grow.
+/// A collection whose capacity can grow.
 pub(crate) trait Grow {
-    /// What is in it.
+    /// Type of the items.
     type Item;
 
-    /// Items that there are, and how many there is room for.
+    /// Number of items, and capacity.
     fn extent(&self) -> (usize, usize);
 
-    /// Takes room for so many more, if there is memory: with some to spare, or just that.
+    /// Tries to reserve memory for `more` items: with spare capacity, else exactly.
     fn try_grow(&mut self, more: usize) -> bool;
 }
 
@@ -338,7 +340,7 @@ impl<T> Grow for Vec<T> {
     }
 }
 
-/// Makes room for so many more, with some to spare where there is memory: what follows takes none.
+/// Reserves memory for `more` items, with spare capacity if there is memory. Pushing them then does not allocate.
 #[inline]
 pub(crate) fn reserve<A: Grow>(values: &mut A, what: &'static str, more: usize) -> Result<()> {
     let (len, capacity) = values.extent();
@@ -356,7 +358,7 @@ fn grow<A: Grow>(values: &mut A, what: &'static str, more: usize) -> Result<()> 
     Err(refused::<A::Item>(what, values.extent().0.saturating_add(more)))
 }
 
-/// Lets `write` put up to `most` items behind those that there are.
+/// Lets `write` append up to `most` items.
 #[inline(always)]
 pub(crate) fn write<T>(
     values: &mut Array<T>,
@@ -373,7 +375,7 @@ pub(crate) fn write<T>(
     Ok(())
 }
 
-/// Asks for the memory of some items, which are about to be read here and there.
+/// Prefetches the cache lines of some items, which are about to be read in random order.
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T]) {
     const { assert!(size_of::<T>() > 0) };
@@ -385,7 +387,7 @@ pub(crate) fn prefetch<T>(items: &[T]) {
     }
 }
 
-/// As [`Vec::extend_from_slice`].
+/// Like [`Vec::extend_from_slice`].
 pub(crate) fn append<T: Copy>(values: &mut Array<T>, what: &'static str, others: &[T]) -> Result<()> {
     reserve(values, what, others.len())?;
     values.extend_from_slice(others);
@@ -413,7 +415,7 @@ mod tests {
     #[test]
     fn arrays_keep_their_items_as_they_grow_into_pages_of_their_own() {
         let large = LARGE.min(1 << 20);
-        // Numbers of 4 bytes. Under Miri, which is slow, no more than it takes.
+        // Numbers of 4 bytes; Miri is slow and gets the fewest that are a mapping.
         let many = if cfg!(miri) { large / 4 + 100 } else { 3 * large } as u32;
         let mut values = Array::default();
         for i in 0..many {
@@ -423,7 +425,7 @@ mod tests {
         values.truncate(10);
         values.shrink_to_fit();
         assert_eq!(values[..], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        // In part where there is room, in part where there is none yet.
+        // Extends within the capacity, and past it.
         reserve(&mut values, "tests", 3).unwrap();
         values.extend(10..many);
         values.extend_from_slice(&[7, 7]);

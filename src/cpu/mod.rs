@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The CPU backend: a pool of threads and memory of the host. It defines every result; no result depends on its threads.
+//! The CPU backend: a thread pool and host memory. It defines every result, and none depends on the number of threads.
 
 pub(crate) mod atomic;
 pub(crate) mod chunk;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::params::THREADS;
 
-/// Host memory, rows in parallel.
+/// The backend: host memory, and a pool that works on rows in parallel.
 #[derive(Clone)]
 pub struct Cpu {
     pool: Arc<rayon::ThreadPool>,
-    /// The process that the threads of the pool are in.
+    /// Process id of the threads in the pool.
     process: u32,
 }
 
 impl Cpu {
-    /// Starts a pool of `threads` threads, whatever the machine has; 0 takes one for each core.
+    /// Starts a pool of exactly `threads` threads; 0 starts one per core.
     ///
     /// # Errors
     ///
-    /// A number out of range, or threads that the system refuses.
+    /// [`Error::Param`] if the number is out of range, another error if the system refuses to start threads.
     pub fn new(threads: u32) -> Result<Self> {
         let threads = THREADS.check(threads)? as usize;
         let pool = rayon::ThreadPoolBuilder::new()
@@ -37,12 +37,12 @@ impl Cpu {
         Ok(Self { pool: Arc::new(pool), process: std::process::id() })
     }
 
-    /// As [`Cpu::new`], with at most one thread for each core that this process may use: more of them gain nothing, and a number that
-    /// comes from outside must not be able to slow a machine down.
+    /// Like [`Cpu::new`], with at most one thread per core that this process may use. More gain nothing, and a number
+    /// from an untrusted source must not slow a machine down.
     ///
     /// # Errors
     ///
-    /// Those of [`Cpu::new`].
+    /// As for [`Cpu::new`].
     pub fn within_machine(threads: u32) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Self::new(THREADS.check(threads)?.min(u32::try_from(cores).unwrap_or(u32::MAX)))
@@ -53,13 +53,13 @@ impl Cpu {
         self.pool.current_num_threads()
     }
 
-    /// Runs work on the pool: what is parallel in it, by rayon, runs on these threads.
+    /// Runs work on the pool: rayon's parallel iterators inside of `work` use its threads.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pool.install(work)
     }
 
-    /// Whether this process is the one that the threads are in. One that is forked inherits the pool without its threads, and would
-    /// wait for them for ever.
+    /// Returns true in the process that started the threads. A forked process inherits the pool without its threads,
+    /// and would wait for them forever.
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.process == std::process::id()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The order in which streams access the memory of a frame: whoever reads waits for the last write, whoever writes for
-//! all accesses before, on the device. Accesses of one stream are in order anyway and cost one event.
+//! Order of the streams that access a frame's memory: on the device, a reader waits for the last write, and a writer
+//! for all earlier accesses. Accesses of one stream are in order anyway and cost one event.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 
 const STAGE: &str = "order accesses";
 
-/// Streams that are remembered although nothing has to wait for them any more, so that their events serve again.
+/// Finished accesses that are kept, so that their events are reused.
 const IDLE: usize = 8;
 
-/// What a stream does with the memory.
+/// Kind of access to the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Read,
@@ -30,10 +30,10 @@ struct Access {
     kind: Option<Kind>,
 }
 
-/// The accesses that a later one may have to wait for.
+/// Accesses that a later one may have to wait for.
 pub(crate) struct Accesses {
     list: Mutex<Vec<Access>>,
-    /// The context of the memory, to tell it from others.
+    /// The `CUcontext` of the memory.
     context: usize,
 }
 
@@ -53,15 +53,15 @@ impl Accesses {
         self.context
     }
 
-    /// Lets a stream wait for what has to come first. What is put on it until the guard is dropped is one access; other
-    /// threads wait that long to begin theirs.
+    /// Makes a stream wait for the accesses that have to come first. All work launched on it until the guard is dropped
+    /// is one access; other threads that begin one block until then.
     pub fn begin(&self, cuda: &Cuda, kind: Kind) -> Result<Guard<'_>> {
         let stream = &cuda.stream;
         let mut list = self.list.lock().unwrap();
         for other in list.iter_mut().filter(|other| !Arc::ptr_eq(&other.stream, stream)) {
             if other.kind.is_some_and(|earlier| kind == Kind::Write || earlier == Kind::Write) {
                 check(STAGE, stream.wait(&other.done))?;
-                // Whoever waits for this write waits for that one, too.
+                // A later access that waits for this write thereby waits for that one as well.
                 if kind == Kind::Write {
                     other.kind = None;
                 }
@@ -81,17 +81,17 @@ impl Accesses {
         Ok(Guard { list, own })
     }
 
-    /// Lets a stream wait for all accesses: the memory may then be freed in its order.
+    /// Makes a stream wait for all accesses, so that the memory can be freed in its order.
     pub fn synchronize(&mut self, stream: &CudaStream) {
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
         for access in list.drain(..).filter(|access| access.kind.is_some()) {
-            // A context that is broken runs nothing any more.
+            // Fails only in a broken context, which runs no work any more.
             let _ = stream.wait(&access.done);
         }
     }
 }
 
-/// An access that is being put on its stream.
+/// An access while its work is being launched.
 pub(crate) struct Guard<'a> {
     list: MutexGuard<'a, Vec<Access>>,
     own: usize,
@@ -101,7 +101,8 @@ impl Drop for Guard<'_> {
     fn drop(&mut self) {
         let Access { stream, done, .. } = &self.list[self.own];
         if done.record(stream).is_err() {
-            // Without a mark, later accesses find the stream idle instead; a broken context runs nothing any more.
+            // Without an event, later accesses need an idle stream. Fails only in a broken context, which runs no work
+            // any more.
             let _ = stream.synchronize();
         }
     }

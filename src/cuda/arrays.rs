@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Device memory that results are written to: another library's, or ours that leaves the library.
+//! Device memory that results are written to: another library's, or our own that leaves the library.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -14,12 +14,13 @@ use super::pool::{Lent, Pool};
 use crate::error::{Error, Result};
 use crate::image::Geometry;
 
-/// What a label is written as.
+/// Integer type of the labels that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelType {
-    /// 16 bits, from 0.
+    /// 16 bits, from 0 on.
     U16,
-    /// 32 bits, from this number on. Outside of a mask it is [`NO_LABEL`](crate::image::NO_LABEL) if that is 0, else one less.
+    /// 32 bits, from `first` on. Pixels outside of a mask get [`NO_LABEL`](crate::image::NO_LABEL) if that is 0, else
+    /// `first - 1`.
     I32 {
         /// The lowest label.
         first: i32,
@@ -36,7 +37,7 @@ impl LabelType {
     }
 }
 
-/// A label plane in device memory, borrowed from whoever holds that, to be written.
+/// A borrowed label plane in device memory, for writing.
 #[derive(Debug)]
 pub struct DeviceLabels<'a> {
     pub(crate) address: u64,
@@ -49,11 +50,11 @@ pub struct DeviceLabels<'a> {
 }
 
 impl DeviceLabels<'_> {
-    /// Wraps rows of labels, `stride` bytes apart, for any lifetime that the caller names.
+    /// Wraps rows of labels, `stride` bytes apart. The caller chooses the lifetime.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where rows overlap, or where they do not start at whole labels.
+    /// [`Error::Plane`] if rows overlap or do not start at whole labels.
     ///
     /// # Safety
     /// - The rows lie in memory that kernels of the context reach which labels are written in.
@@ -71,7 +72,7 @@ impl DeviceLabels<'_> {
         Ok(Self { address, stride, geometry, kind, context: None, memory: PhantomData })
     }
 
-    /// Refuses a plane of another context than `cuda`'s: its address means nothing there.
+    /// Returns an error for a plane of another context than `cuda`'s, where its address is not valid.
     pub(crate) fn check_context(&self, cuda: &Cuda) -> Result<()> {
         check_context(self.context, cuda)
     }
@@ -86,7 +87,7 @@ fn check_context(context: Option<usize>, cuda: &Cuda) -> Result<()> {
     Err(Error::Backend { backend: "cuda", reason: reason.into() })
 }
 
-/// Bytes in device memory, borrowed from whoever holds them, to be written.
+/// Borrowed bytes in device memory, for writing.
 #[derive(Debug)]
 pub struct DeviceBytes<'a> {
     address: u64,
@@ -96,11 +97,11 @@ pub struct DeviceBytes<'a> {
 }
 
 impl DeviceBytes<'_> {
-    /// Wraps bytes for any lifetime that the caller names.
+    /// Wraps bytes. The caller chooses the lifetime.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where they do not start at whole words of eight bytes.
+    /// [`Error::Plane`] if they do not start at whole words of eight bytes.
     ///
     /// # Safety
     /// As [`DeviceLabels::from_raw`].
@@ -112,7 +113,7 @@ impl DeviceBytes<'_> {
         Ok(Self { address, len, context: None, memory: PhantomData })
     }
 
-    /// Where the first `len` of them stand, to be written on the stream of `cuda`.
+    /// Address for `len` bytes to be written on the stream of `cuda`; an error if there are fewer.
     pub(crate) fn room(&mut self, cuda: &Cuda, len: usize) -> Result<u64> {
         check_context(self.context, cuda)?;
         if self.len < len {
@@ -122,7 +123,7 @@ impl DeviceBytes<'_> {
     }
 }
 
-/// Device memory for results that leave the library; used again when their holders let go.
+/// A pool of device memory for results that leave the library; reused once their holders drop it.
 #[derive(Clone)]
 pub struct DevicePool {
     free: Pool<Memory<u8>>,
@@ -135,11 +136,11 @@ impl DevicePool {
         Self { free: Pool::default(), cuda: cuda.clone() }
     }
 
-    /// Memory for so many bytes, of any value.
+    /// Returns memory for `bytes` bytes of any value.
     ///
     /// # Errors
     ///
-    /// What the driver says, for instance of memory.
+    /// Errors of the driver, for instance of memory.
     pub fn take(&self, bytes: usize) -> Result<DeviceMemory> {
         let Self { free, cuda } = self;
         let memory = free.take(|memory| memory.len() >= bytes);
@@ -152,13 +153,13 @@ impl DevicePool {
     }
 }
 
-/// Device memory that holds what a frame gave. It may outlive engine and pool; its end waits for all that is on the device, since nobody
-/// knows which streams have read it.
+/// Device memory with a frame's results. It may outlive engine and pool. Dropping it waits for all work on the device,
+/// since the streams that have read it are not known.
 pub struct DeviceMemory {
     memory: ManuallyDrop<Lent<Memory<u8>>>,
-    /// When it has been written.
+    /// Recorded once the memory has been written.
     ready: ManuallyDrop<CudaEvent>,
-    /// May be the last of its context; dropped by hand.
+    /// Dropped by hand, because it may be the last to hold its context.
     cuda: ManuallyDrop<Cuda>,
 }
 
@@ -168,7 +169,7 @@ impl DeviceMemory {
         self.memory.address().raw()
     }
 
-    /// Whose stream writes it.
+    /// The handle on whose stream it is written.
     pub fn cuda(&self) -> &Cuda {
         &self.cuda
     }
@@ -183,7 +184,7 @@ impl DeviceMemory {
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where it is too small.
+    /// [`Error::Plane`] if it is too small.
     pub fn labels(&mut self, geometry: Geometry, kind: LabelType) -> Result<DeviceLabels<'_>> {
         let stride = geometry.width() as usize * kind.bytes();
         let needed = stride * geometry.height() as usize;
@@ -194,11 +195,11 @@ impl DeviceMemory {
         Ok(DeviceLabels { address, stride, geometry, kind, context, memory })
     }
 
-    /// Copies the bytes from `first` on into `out`; waits for them.
+    /// Copies the bytes from `first` on into `out`, and waits for them.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where there are fewer; what the driver says.
+    /// [`Error::Plane`] if there are fewer; errors of the driver.
     pub fn read(&self, first: usize, out: &mut [u8]) -> Result<()> {
         let (needed, got) = (first.saturating_add(out.len()), self.memory.len());
         if got < needed {
@@ -208,21 +209,22 @@ impl DeviceMemory {
         self.memory.read(&self.cuda, "results", first, out)
     }
 
-    /// Notes that all has been put on the stream which writes it.
+    /// Records that all writes have been launched on its stream.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// Errors of the driver.
     pub fn mark(&mut self) -> Result<()> {
         let _current = CurrentContext::keep();
         self.cuda.mark(&self.ready)
     }
 
-    /// Lets another library's stream wait until it has been written; the host does not wait. 0 is the context's default stream.
+    /// Makes another library's stream wait until the memory has been written. The host does not wait. 0 is the
+    /// context's default stream.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// Errors of the driver.
     ///
     /// # Safety
     /// `stream` is a `CUstream` of the same context, or 0.
@@ -238,7 +240,7 @@ impl DeviceMemory {
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         let _current = CurrentContext::keep();
-        // A broken context runs nothing any more.
+        // Fails only in a broken context, which runs no work any more.
         let _ = self.cuda.device.context.synchronize();
         // SAFETY: each is dropped once, here, and nothing uses them after; the context last, in which they may end.
         unsafe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Devices of this process: opened once each, with all kernels loaded; shared by every element.
+//! Devices of this process: each is opened once, and shared by every element.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(crate) struct ModuleCode {
 impl ModuleCode {
     fn for_capability(&self, capability: (i32, i32)) -> Image {
         let text = if capability >= (9, 0) { self.sm90 } else { self.base };
-        // Code runs on the later ones of its generation, and on no other generation.
+        // Machine code runs on its own and later devices of the same generation only.
         let [sm75, sm80, sm90] = self.cubins;
         let code = match capability.0 {
             7 => Some(sm75),
@@ -68,10 +68,11 @@ macro_rules! built {
 }
 pub(crate) use built;
 
-/// Loaded when a device is opened, so that one which cannot run our kernels is not chosen. All files are compiled for the same devices.
+/// Loaded when a device is opened, so that a device which cannot run our kernels is not chosen. All files are compiled
+/// for the same devices.
 const PROBE: ModuleCode = module_code!("color");
 
-/// What a device can load of a file of kernels.
+/// Code of a file of kernels that a device can load.
 #[derive(Debug, Clone, Copy)]
 struct Image {
     /// PTX, which the driver compiles.
@@ -80,7 +81,7 @@ struct Image {
     code: Option<&'static [u8]>,
 }
 
-/// A file of kernels, loaded by the first plan that needs it: the driver's compiler, where it is asked, takes its time.
+/// A file of kernels, loaded by the first plan that needs it, because compiling PTX takes the driver long.
 type Module = Arc<OnceCell<Arc<CudaModule>>>;
 
 pub(crate) struct Device {
@@ -89,27 +90,27 @@ pub(crate) struct Device {
     pub name: String,
     pub multiprocessors: u32,
     capability: (i32, i32),
-    /// Whether a grid may be set up while the one before it runs.
+    /// True if a grid may be set up while the one before it runs.
     overlaps: bool,
-    /// Whether the driver is to compile PTX even where there is machine code.
+    /// True if the driver compiles PTX even if there is machine code.
     compiles: bool,
     modules: Mutex<HashMap<&'static str, Module>>,
-    /// Holds a context that somebody else made; the last to be dropped.
+    /// Keeps a foreign context alive. Must be dropped last.
     _keeper: Option<Keeper>,
 }
 
-/// What keeps a context alive that is not ours.
+/// Keeps a context alive that another library made.
 pub(crate) type Keeper = Box<dyn Any + Send + Sync>;
 
-/// Puts the thread's current context back where it was: others on this thread may rely on theirs.
+/// Restores the thread's current context, because other code on this thread may rely on it.
 pub(crate) struct CurrentContext {
     context: Option<sys::CUcontext>,
-    /// Whether it was one that we had adopted.
+    /// True for a context that this library had adopted.
     ours: bool,
 }
 
 impl CurrentContext {
-    /// Notes the current context, where there is a driver to ask.
+    /// Remembers the current context, if there is a driver.
     pub fn keep() -> Self {
         static PRESENT: LazyLock<bool> = LazyLock::new(driver_present);
         let context = PRESENT.then(current).flatten();
@@ -119,7 +120,8 @@ impl CurrentContext {
 
 impl Drop for CurrentContext {
     fn drop(&mut self) {
-        // One that was ours may have been destroyed with what was dropped in between, and a driver takes a destroyed one for a live one.
+        // An adopted context may have been destroyed with a value that was dropped in between, and a driver takes a
+        // destroyed context for a live one.
         let Some(context) = self.context.filter(|&context| !self.ours || is_adopted(context)) else { return };
         // SAFETY: it was current on this thread when `self` was made, or is none at all, and has not been destroyed since: one that
         // is not ours belongs to the caller, who waits for us; ours lives as long as its device.
@@ -127,9 +129,9 @@ impl Drop for CurrentContext {
     }
 }
 
-/// The context that is current on this thread, null if none is, as before the driver has been set up. Nothing where that has
-/// destroyed, since it must not be made current again: GStreamer's plugin nvcodec leaves such a one behind when it is loaded without an
-/// encoder.
+/// The context that is current on this thread; null if there is none, for instance before the driver is initialized.
+/// `None` for a destroyed one, which must not be made current again: GStreamer's plugin nvcodec leaves such a context
+/// behind if it is loaded without an encoder.
 fn current() -> Option<sys::CUcontext> {
     let Ok(Some(context)) = result::ctx::get_current() else { return Some(std::ptr::null_mut()) };
     let mut version = 0;
@@ -139,26 +141,26 @@ fn current() -> Option<sys::CUcontext> {
     (lives != sys::CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED).then_some(context)
 }
 
-/// Whether a context is of a device that was adopted and lives.
+/// Returns true if a context belongs to an adopted device that is alive.
 fn is_adopted(context: sys::CUcontext) -> bool {
     ADOPTED.lock().unwrap().get(&(context as usize)).is_some_and(|device| device.strong_count() > 0)
 }
 
 type Slot = Arc<OnceCell<Arc<Device>>>;
 static DEVICES: LazyLock<Mutex<HashMap<usize, Slot>>> = LazyLock::new(Default::default);
-/// By the address of their context; a device that lives keeps its context from being another.
+/// Adopted devices by the address of their context. A live device keeps the address from being reused.
 static ADOPTED: LazyLock<Mutex<HashMap<usize, Weak<Device>>>> = LazyLock::new(Default::default);
-/// Held while kernels are loaded into a context that is being adopted, so that nobody loads them twice. Apart from the list, which
-/// every frame asks: the driver's compiler may take seconds.
+/// Held while kernels are loaded into a context that is being adopted, so that they are loaded once. Separate from the
+/// list, which every frame locks: compiling may take the driver seconds.
 static ADOPTING: Mutex<()> = Mutex::new(());
-/// A reference to each context that was adopted, since the bindings destroy a context with its last.
+/// A reference to each adopted context, since the bindings destroy a context with its last reference.
 static BORROWED: Mutex<Vec<Arc<CudaContext>>> = Mutex::new(Vec::new());
 
-/// The process that first asked for a device. The driver serves no process that is forked from it afterwards: its calls fail there, or
-/// crash where they free what is inherited.
+/// The process that first asked for a device. The driver does not serve a process that is forked from it later: its
+/// calls fail there, or crash when they free inherited objects.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// Refuses a process that was forked from one which the driver serves, before anything inherited is touched.
+/// Returns an error in a process that was forked from one which the driver serves, before it touches inherited objects.
 fn check_process() -> Result<()> {
     let forked = || {
         unavailable(
@@ -170,7 +172,7 @@ fn check_process() -> Result<()> {
     if *PROCESS.get_or_init(|| process) != process {
         return Err(forked());
     }
-    // Other libraries may have used the driver before the fork.
+    // Another library may have used the driver before the fork.
     let serves = guarded("initialize", || match result::init() {
         Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_INITIALIZED)) => Ok(false),
         other => other.map(|()| true),
@@ -182,13 +184,13 @@ fn unavailable(reason: impl Into<String>) -> Error {
     Error::Backend { backend: "cuda", reason: reason.into() }
 }
 
-/// Whether the driver's library can be loaded at all; asked first, because the bindings panic without it.
+/// Returns true if the driver's library can be loaded. Checked first, because the bindings panic without it.
 fn driver_present() -> bool {
     // SAFETY: loads libcuda by name and looks up no symbol; the library has no unsound initialiser.
     catch_unwind(|| unsafe { cudarc::driver::sys::is_culib_present() }).unwrap_or(false)
 }
 
-/// The first driver whose graphs keep what launches say of overlapping: CUDA 12.3.
+/// First driver whose graphs keep the attribute for overlapping launches: CUDA 12.3.
 const OVERLAPPING_GRAPHS: i32 = 12_030;
 
 fn driver_version() -> Result<i32> {
@@ -200,16 +202,16 @@ fn driver_version() -> Result<i32> {
     Ok(version)
 }
 
-/// Where memory is that another library gives an address of.
+/// Owner of memory whose address another library gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Number of the device.
+    /// Index of the device.
     pub ordinal: usize,
-    /// The `CUcontext` that it was taken in; 0 where it is of no single one, as memory of the driver's pools.
+    /// The `CUcontext` that allocated it; 0 for memory of no single context, such as the driver's pools.
     pub context: usize,
 }
 
-/// Who holds the memory at an address; nothing where the driver does not know it, as ordinary memory of the host.
+/// Looks up the owner of the memory at an address. `None` if the driver does not know it, as for ordinary host memory.
 ///
 /// # Errors
 ///
@@ -233,9 +235,9 @@ pub fn owner_of(address: u64) -> Result<Option<Owner>> {
     })
 }
 
-/// Refuses a machine without a driver, and a process that it does not serve.
+/// Returns an error without a driver, and in a process that it does not serve.
 fn check_driver() -> Result<()> {
-    // Every frame of another library asks, and the driver is looked for in many places.
+    // Remembers a success, because every frame of another library checks, and the driver is looked for in many places.
     static PASSED: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id();
     if PASSED.load(Ordering::Relaxed) == process {
@@ -252,7 +254,7 @@ fn check_driver() -> Result<()> {
 }
 
 impl Device {
-    /// The device, opened by the first who asks.
+    /// Opens a device, or returns the one that this process has opened.
     pub fn open(ordinal: i32) -> Result<Arc<Self>> {
         check_driver()?;
         let count = guarded("device count", CudaContext::device_count)?;
@@ -275,21 +277,22 @@ impl Device {
         Err(last)
     }
 
-    /// The one that this process has open, or a new one.
+    /// Returns this process's device of that index, or opens it.
     fn shared(ordinal: usize) -> Result<Arc<Self>> {
         let slot = DEVICES.lock().unwrap().entry(ordinal).or_default().clone();
         let device = slot.get_or_try_init(|| Self::load(ordinal).map(Arc::new))?.clone();
         if device.works() {
             return Ok(device);
         }
-        // An error that a context does not recover from: the driver makes another once all have let go of this one.
+        // A context does not recover from an error; the driver makes another one after the last reference to this one
+        // is dropped.
         DEVICES.lock().unwrap().retain(|_, kept| !Arc::ptr_eq(kept, &slot));
         drop((slot, device));
         let slot = DEVICES.lock().unwrap().entry(ordinal).or_default().clone();
         slot.get_or_try_init(|| Self::load(ordinal).map(Arc::new)).cloned()
     }
 
-    /// Whether the driver still takes orders for this context.
+    /// Returns true if the context has not failed for good.
     pub fn works(&self) -> bool {
         self.context.bind_to_thread().and_then(|()| self.context.mem_get_info()).is_ok()
     }
@@ -299,7 +302,7 @@ impl Device {
         Self::with_context(context, ordinal, None)
     }
 
-    /// A device in a context that somebody else made, with kernels of its own.
+    /// Opens a device in a context that another library made. It loads its own kernels.
     ///
     /// # Safety
     /// `handle` is a context of device `ordinal` that lives as long as `keeper`.
@@ -342,7 +345,7 @@ impl Device {
         let multiprocessors = guarded("device size", || context.attribute(attribute))? as u32;
         let name = guarded("device name", || context.name())?;
         let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
-        // The driver's own switch, for programs in its format.
+        // The driver honors this variable for its own program format, and so does this library.
         let compiles = std::env::var_os("CUDA_FORCE_PTX_JIT").is_some_and(|value| value != "0");
         let modules = Mutex::default();
         let device = Self {
@@ -360,7 +363,7 @@ impl Device {
         Ok(device)
     }
 
-    /// A file of kernels, loaded by the first who asks.
+    /// Loads a file of kernels on first use.
     fn module(&self, code: &ModuleCode) -> Result<Arc<CudaModule>> {
         let module = self.modules.lock().unwrap().entry(code.name).or_default().clone();
         let image = code.for_capability(self.capability);
@@ -368,7 +371,7 @@ impl Device {
         module.get_or_try_init(|| load_module(&self.context, image)).cloned()
     }
 
-    /// A kernel by its file and name; errors call it by its stage.
+    /// Looks up a kernel by its file and name. Errors name its stage.
     pub fn kernel(&self, code: &ModuleCode, name: &'static str, stage: &'static str) -> Result<Kernel> {
         let module = self.module(code)?;
         let function: CudaFunction = guarded(stage, || module.load_function(name))?;
@@ -381,12 +384,12 @@ impl Device {
     }
 }
 
-/// Keeps the bindings from destroying a context that is not theirs, and forgets those that nobody else refers to now.
+/// Keeps the bindings from destroying a foreign context, and releases those that nothing else refers to.
 fn borrow_for_good(context: Arc<CudaContext>) {
     let mut borrowed = BORROWED.lock().unwrap();
     for unused in std::mem::take(&mut *borrowed) {
         match Arc::try_unwrap(unused) {
-            // Plain numbers; there is nothing but the context to give back.
+            // Skips the bindings' destructor. The rest of the value are plain numbers.
             Ok(context) => std::mem::forget(context),
             Err(in_use) => borrowed.push(in_use),
         }
@@ -394,12 +397,12 @@ fn borrow_for_good(context: Arc<CudaContext>) {
     borrowed.push(context);
 }
 
-/// Loads machine code, or PTX where there is none that the driver takes.
+/// Loads machine code, or PTX if the driver takes no machine code.
 fn load_module(context: &Arc<CudaContext>, image: Image) -> Result<Arc<CudaModule>> {
     guarded("load kernels", || {
         if let Some(code) = image.code {
             match context.load_module(Ptx::from_binary(code.to_vec())) {
-                // A format that this driver does not know, or a device that is not what its number says.
+                // The driver does not know the format, or the device is not of the generation that its number says.
                 Err(DriverError(
                     sys::CUresult::CUDA_ERROR_INVALID_IMAGE | sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
                 )) => {}

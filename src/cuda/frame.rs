@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Frames in device memory, and the way there and back for frames of the host.
+//! Frames in device memory, and transfers of host frames to it and back.
 
 use std::marker::PhantomData;
 
@@ -18,7 +18,7 @@ use crate::color::Yuv;
 use crate::error::{Error, Result};
 use crate::image::{Family, Frame, FrameInfo, FrameMut, Geometry, Layout, MOST_PLANES, PixelFormat};
 
-/// A frame in device memory, borrowed from whoever holds that. Reading and drawing are told apart by the call.
+/// A borrowed frame in device memory. The call decides if it is read or drawn on.
 ///
 /// A frame does not outlive its [`Staging`]:
 ///
@@ -54,24 +54,24 @@ use crate::image::{Family, Frame, FrameInfo, FrameMut, Geometry, Layout, MOST_PL
 pub struct DeviceFrame<'a> {
     pub(crate) planes: Planes,
     yuv: Yuv,
-    /// The order of accesses, where the memory is a [`Staging`]'s.
+    /// The order of accesses, if the memory is a [`Staging`]'s.
     accesses: Option<&'a Accesses>,
     /// Borrows the memory.
     memory: PhantomData<&'a ()>,
 }
 
-/// Where the planes of a frame stand. A graph that was recorded for them fits every frame that has equal ones.
+/// Layout of a frame's planes in device memory. A recorded graph fits every frame with an equal one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Planes {
     pub info: FrameInfo,
     pub addresses: [u64; MOST_PLANES],
     pub strides: [u32; MOST_PLANES],
-    /// Address and distance of rows of the mask, where there is one.
+    /// Address and row stride of the mask, if there is one.
     pub mask: Option<(u64, u32)>,
 }
 
 impl Planes {
-    /// Rows of a plane, and where they pass through pinned memory that is laid out alike.
+    /// Rows of a plane, and their offset in pinned memory of the same layout.
     fn rows(&self, plane: usize, row: usize, rows: usize) -> DeviceRows {
         DeviceRows {
             address: self.addresses[plane],
@@ -84,13 +84,13 @@ impl Planes {
 }
 
 impl<'a> DeviceFrame<'a> {
-    /// Wraps planes in device memory, with the distance of their rows in bytes, for any lifetime that the caller names. Planes that
-    /// the format does not have are not looked at.
+    /// Wraps planes in device memory, with their row strides in bytes. The caller chooses the lifetime. Planes that the
+    /// format does not have are ignored.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where a plane is missing, where rows overlap, or where planes or rows do not start at whole words (RGB pixels
-    /// of four or eight bytes) or samples (of two or four).
+    /// [`Error::Plane`] if a plane is missing, if rows overlap, or if planes or rows do not start at whole words (RGB
+    /// pixels of four or eight bytes) or samples (of two or four).
     ///
     /// # Safety
     /// - The planes lie in memory that kernels of every context reach which the frame is used in: with [`Engine`] that is
@@ -126,12 +126,12 @@ impl<'a> DeviceFrame<'a> {
         Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, memory: PhantomData })
     }
 
-    /// The same frame of which only some pixels are segmented: one byte a pixel, not 0 inside, in rows of `stride` bytes; see
-    /// [`Params::masked`](crate::params::Params::masked).
+    /// Adds a mask, outside of which no pixel is segmented: one byte per pixel, nonzero inside, in rows of `stride`
+    /// bytes; see [`Params::masked`](crate::params::Params::masked).
     ///
     /// # Errors
     ///
-    /// [`Error::Stride`] where rows would overlap.
+    /// [`Error::Stride`] if rows would overlap.
     ///
     /// # Safety
     /// The mask is memory like that of the planes of [`DeviceFrame::from_planes`], which nobody draws on.
@@ -148,12 +148,12 @@ impl<'a> DeviceFrame<'a> {
         &self.planes.info
     }
 
-    /// The `CUcontext` that the planes lie in, where the library knows it.
+    /// The `CUcontext` of the planes, if the library knows it.
     pub(crate) fn context(&self) -> Option<usize> {
         self.accesses.map(Accesses::context)
     }
 
-    /// Refuses a frame of another context than `cuda`'s: its addresses mean nothing there.
+    /// Returns an error for a frame of another context than `cuda`'s, where its addresses are not valid.
     pub(crate) fn check_context(&self, cuda: &Cuda) -> Result<()> {
         if self.context().is_none_or(|context| context == cuda.context_handle()) {
             return Ok(());
@@ -163,8 +163,8 @@ impl<'a> DeviceFrame<'a> {
         Err(Error::Backend { backend: "cuda", reason: reason.into() })
     }
 
-    /// Orders what is put on the stream, until the guard is dropped, behind earlier accesses and before later ones. Where the
-    /// memory is not ours, its owner sees to that.
+    /// Orders all work launched on the stream until the guard is dropped behind earlier accesses and before later ones.
+    /// `None` for memory of others, which order their accesses themselves.
     pub(crate) fn access(&self, cuda: &Cuda, kind: Kind) -> Result<Option<Guard<'a>>> {
         self.accesses.map(|accesses| accesses.begin(cuda, kind)).transpose()
     }
@@ -197,18 +197,18 @@ impl<'a> DeviceFrame<'a> {
     }
 }
 
-/// From which on kernels read a frame as its description says.
+/// First number of a layout that kernels read by the format's description.
 const LAYOUT_ANY: u32 = 5;
 
-/// Whether kernels have no code of its own for a format.
+/// Returns true if kernels have no code of its own for a format.
 pub(crate) fn has_any_layout(format: PixelFormat) -> bool {
     kernel_layout(format) >= LAYOUT_ANY
 }
 
-/// The code that reads a format, as kernels/frame.cuh numbers it.
+/// The layout of a format, as kernels/frame.cuh numbers it.
 fn kernel_layout(format: PixelFormat) -> u32 {
     let own = format.layout();
-    // Channels have pointers of their own, so that it does not matter which plane they are in.
+    // Channels have pointers of their own, so it does not matter which plane they are in.
     let reads_like = |other: PixelFormat| {
         let other = other.layout();
         let same = own.channels.iter().zip(&other.channels).all(|(a, b)| {
@@ -226,31 +226,31 @@ fn kernel_layout(format: PixelFormat) -> u32 {
     }
 }
 
-/// A frame's place in device memory. Streams access it in the order of the calls, whichever they are: engines with a stream
-/// each may share one.
+/// Device memory for a frame. Streams access it in the order of the calls, even those of several engines that share
+/// one.
 pub struct Staging {
     planes: Planes,
     yuv: Yuv,
     accesses: Accesses,
     traffic: std::sync::Arc<Traffic>,
-    /// Taken when the first mask comes.
+    /// Allocated with the first mask.
     mask: Option<Memory<u8>>,
-    /// What `planes` point to.
+    /// Memory that `planes` points to.
     memory: Memory<u8>,
-    /// For frames and masks of the host, taken with the first.
+    /// For frames and masks of the host; allocated with the first.
     buffer: Option<StagingBuffer>,
-    /// Last: it may hold the context.
+    /// Dropped last, because it may hold the context.
     cuda: Cuda,
 }
 
 impl Staging {
-    /// Takes memory for frames of one kind.
+    /// Allocates memory for frames of one kind.
     pub fn new(cuda: &Cuda, info: FrameInfo) -> Result<Self> {
         let mut offsets = [0u64; MOST_PLANES];
         let mut strides = [0u32; MOST_PLANES];
         let mut end = 0usize;
         for (i, (row, rows)) in info.format.planes(info.geometry).enumerate() {
-            // Rows begin where whole sectors do.
+            // Rows begin at whole sectors of memory.
             let stride = row.next_multiple_of(128);
             (offsets[i], strides[i]) = (end as u64, stride as u32);
             end += stride * rows;
@@ -275,7 +275,7 @@ impl Staging {
         DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), memory: PhantomData }
     }
 
-    /// Takes room for a mask, here and on the way.
+    /// Allocates memory for a mask, here and in the staging buffer.
     fn prepare_mask(&mut self) -> Result<()> {
         if self.mask.is_none() {
             let pixels = self.planes.info.geometry.pixels();
@@ -285,8 +285,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies a frame that is in device memory already, with its mask, on the stream of `cuda`: once that has passed, the frame's owner
-    /// may do with it what he likes.
+    /// Copies a frame in device memory, with its mask, on the stream of `cuda`. Once that has passed, the frame's owner
+    /// may reuse its memory.
     pub(crate) fn copy(&mut self, cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<DeviceFrame<'_>> {
         let stage = "copy of a frame";
         self.planes.info.check(frame.info())?;
@@ -317,7 +317,7 @@ impl Staging {
         Ok(self.frame())
     }
 
-    /// Copies a frame of the host up; returns once the host's memory is free again.
+    /// Uploads a frame of the host. Returns once the host's memory may be reused.
     pub fn upload(&mut self, frame: &Frame<'_>) -> Result<DeviceFrame<'_>> {
         self.planes.info.check(frame.info())?;
         if frame.mask().is_some() {
@@ -346,13 +346,18 @@ impl Staging {
         Ok(self.frame())
     }
 
-    /// Puts the frame's way back, into memory that it may keep, on the stream of `way`.
+    /// Starts to download the frame on the stream of `way`, into memory that may leave with it.
     ///
     /// # Safety
     /// That stream waits for what wrote the frame, and is waited for before any other use of `self` and `to`, their ends
     /// included.
     #[cfg(feature = "gst")]
-    pub(crate) unsafe fn land(&self, way: &Cuda, to: &mut HostFrame, layout: &HostLayout) -> Result<()> {
+    pub(crate) unsafe fn start_download(
+        &self,
+        way: &Cuda,
+        to: &mut HostFrame,
+        layout: &HostLayout,
+    ) -> Result<()> {
         let stage = "download";
         check(stage, way.device.context.bind_to_thread())?;
         let Planes { info, addresses, strides, .. } = self.planes;
@@ -385,7 +390,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies the frame back; waits for it.
+    /// Downloads the frame and waits for it.
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
         let Self { planes, accesses, mask, buffer, memory, traffic, cuda, .. } = self;
         planes.info.check(frame.info())?;
@@ -404,7 +409,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // The stream that the memory is freed on, in its order.
+        // The memory is freed in the order of this stream.
         self.accesses.synchronize(&self.cuda.stream);
     }
 }

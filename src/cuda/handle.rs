@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! A device with streams of our own on it, and what went over its bus.
+//! A handle of a device, with streams of its own, and the count of bytes over its bus.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ pub struct Traffic {
     pub(crate) results_down: AtomicU64,
 }
 
-/// What [`Traffic`] has counted.
+/// Bytes that [`Traffic`] has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficCount {
     /// Frames of the host to the device.
     pub pixels_up: u64,
-    /// Drawn frames back.
+    /// Drawn frames to the host.
     pub pixels_down: u64,
     /// Label maps, tables, adjacency lists and their lengths.
     pub results_down: u64,
@@ -48,24 +48,24 @@ impl Traffic {
 pub struct ForeignContext {
     /// Its `CUcontext`.
     pub handle: usize,
-    /// Number of its device.
+    /// Index of its device.
     pub ordinal: usize,
-    /// Keeps it alive; dropped when nothing uses the context any more.
+    /// Keeps the context alive; dropped after the last use of it.
     pub keeper: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// A device and streams of our own on it.
+/// A device with streams of its own.
 #[derive(Clone)]
 pub struct Cuda {
     pub(crate) stream: Arc<CudaStream>,
-    /// For results that are read while the next frames are worked on.
+    /// Stream for results that are read while the next frames are worked on.
     pub(crate) reader: Arc<CudaStream>,
-    /// What [`Cuda::wait_for`] notes on another library's stream.
+    /// Event that [`Cuda::wait_for`] records on another library's stream.
     produced: Arc<Mutex<CudaEvent>>,
     pub(crate) traffic: Arc<Traffic>,
-    /// Copies between the host's frames and pinned memory.
+    /// Threads that copy between the host's frames and pinned memory.
     pub(crate) pool: Arc<rayon::ThreadPool>,
-    /// Last, since it may hold the context that the streams are of.
+    /// Dropped last, because it may hold the context of the streams.
     pub(crate) device: Arc<Device>,
 }
 
@@ -74,10 +74,10 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`] without driver or device, with what to do.
+    /// [`Error::Backend`] without driver or device; the message says what to do.
     pub fn new(ordinal: i32) -> Result<Self> {
         let device = Device::open(ordinal)?;
-        /// More threads than this do not copy faster.
+        /// More threads do not copy faster.
         const COPIERS: usize = 8;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(std::thread::available_parallelism().map_or(1, |n| n.get().min(COPIERS)))
@@ -94,19 +94,20 @@ impl Cuda {
         Ok(Self { stream, reader, produced, traffic, pool, device })
     }
 
-    /// The same device with a stream of its own, on which work overlaps with that on the others.
+    /// Makes a handle of the same device with a stream of its own, whose work overlaps with that of the others.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// Errors of the driver.
     pub fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
         self.on_stream(stream)
     }
 
-    /// The same device with a stream of its own, whose blocks go first wherever one of them and one of another stream could.
+    /// Makes a handle of the same device with a stream of the highest priority, whose blocks are scheduled before those
+    /// of others.
     pub(crate) fn urgent_lane(&self) -> Result<Self> {
-        /// Far beyond the greatest that there is, which the driver takes instead.
+        /// Beyond the highest priority, to which the driver clamps it.
         const URGENT: i32 = -100;
         let stream = check("stream", self.device.context.new_stream_with_priority(URGENT))?;
         self.on_stream(stream)
@@ -117,7 +118,7 @@ impl Cuda {
         Ok(Self { stream, produced, ..self.clone() })
     }
 
-    /// The same in a context that another library made, whose memory then can be read and written.
+    /// Makes a handle of the same device in a context that another library made, whose memory can then be accessed.
     ///
     /// # Errors
     ///
@@ -133,36 +134,37 @@ impl Cuda {
         Self::on(device, self.pool.clone(), self.traffic.clone())
     }
 
-    /// Number of the device, as the driver counts.
+    /// Index of the device, as the driver counts.
     pub fn ordinal(&self) -> usize {
         self.device.ordinal
     }
 
-    /// Our `CUstream`, for other libraries to wait for. It lives as long as `self` and what was made with it.
+    /// The `CUstream` of this handle, for other libraries to wait for. It lives as long as `self` and all values made
+    /// with it.
     pub fn stream_handle(&self) -> usize {
         self.stream.cu_stream() as usize
     }
 
-    /// The `CUcontext` in use, to tell it from others.
+    /// The `CUcontext` in use.
     pub fn context_handle(&self) -> usize {
         self.device.context.cu_ctx() as usize
     }
 
-    /// Whether the driver still takes orders for this context.
+    /// Returns true if the context has not failed for good.
     #[cfg(feature = "gst")]
     pub(crate) fn works(&self) -> bool {
         self.device.works()
     }
 
-    /// Lets our stream wait for what is on another library's stream by now; the host does not wait. 0 is the context's
-    /// default stream, and with it all streams that the driver orders by it.
+    /// Makes our stream wait for all earlier work on another library's stream. The host does not wait. 0 is the
+    /// context's default stream, and with it all streams that the driver orders by it.
     ///
     /// # Safety
     /// `stream` is a `CUstream` of the same context, or 0.
     pub unsafe fn wait_for(&self, stream: usize) -> Result<()> {
         let stage = "wait for the producer";
         check(stage, self.device.context.bind_to_thread())?;
-        // Clones share the event: nobody else notes another stream with it before ours waits.
+        // Clones share the event: locked until our stream waits for it.
         let produced = self.produced.lock().unwrap();
         // SAFETY: `stream` is one of this context, or 0, says the caller, who keeps it while this call lasts.
         let recorded = unsafe { sys::cuEventRecord(produced.cu_event(), stream as sys::CUstream) };
@@ -170,56 +172,56 @@ impl Cuda {
         check(stage, self.stream.wait(&produced))
     }
 
-    /// Lets what comes on another library's stream from now on wait for what is on ours by now; the host does not wait. 0 is
-    /// the context's default stream.
+    /// Makes later work on another library's stream wait for all earlier work on ours. The host does not wait. 0 is the
+    /// context's default stream.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// Errors of the driver.
     ///
     /// # Safety
     /// `stream` is a `CUstream` of the same context, or 0.
     pub unsafe fn precede(&self, stream: usize) -> Result<()> {
         let stage = "let the consumer wait";
         check(stage, self.device.context.bind_to_thread())?;
-        // Clones share the event; who waits for it waits for what it notes now.
+        // Clones share the event; a wait refers to its state at the time of the call.
         let produced = self.produced.lock().unwrap();
         check(stage, produced.record(&self.stream))?;
         // SAFETY: `stream` is one of this context, or 0, says the caller, who keeps it while this call lasts.
         check(stage, unsafe { wait_on(stream, &produced) })
     }
 
-    /// Counter of the bytes that went over the bus; shared by all that came from one [`Cuda::new`].
+    /// Counts the bytes over the bus for all handles that come from one [`Cuda::new`].
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Waits until the device has done everything that was asked of it.
+    /// Waits until the device has finished all work of this handle.
     pub fn synchronize(&self) -> Result<()> {
         check("synchronize", self.stream.synchronize())
     }
 
-    /// An event that nothing has been noted with yet.
+    /// Makes an event that has not been recorded.
     pub(crate) fn event(&self) -> Result<CudaEvent> {
         check("mark", self.device.context.new_event(None))
     }
 
-    /// Notes what is on the stream by now.
+    /// Records all earlier work on the stream.
     pub(crate) fn mark(&self, event: &CudaEvent) -> Result<()> {
         check("mark", event.record(&self.stream))
     }
 
-    /// Lets the stream wait for what was noted on another of ours.
+    /// Makes the stream wait for an event of another one of ours.
     pub(crate) fn follow(&self, event: &CudaEvent) -> Result<()> {
         check("mark", self.stream.wait(event))
     }
 
-    /// The host waits for what was noted.
+    /// Makes the host wait for an event.
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         check("synchronize", event.synchronize())
     }
 
-    /// Device time between what `work` puts on the stream first and last; waits for it.
+    /// Measures the device time of the work that `work` launches on the stream. Waits for it.
     pub fn device_time<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(R, std::time::Duration)> {
         let stage = "clock";
         let flags = cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
@@ -236,13 +238,13 @@ impl Cuda {
         check("memory", self.device.context.mem_get_info()).map(|(free, _)| free)
     }
 
-    /// The device's driver and size in words, for reports.
+    /// Driver and size of the device in words, for reports.
     pub fn details(&self) -> String {
         self.device.details()
     }
 }
 
-/// Lets another library's stream wait for an event of ours.
+/// Makes another library's stream wait for an event of ours.
 ///
 /// # Safety
 /// `stream` is a `CUstream` of the current context, or 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Drawn frames on their way to the host: pinned memory that leaves as the frame's own, so that nobody copies it again.
+//! Pinned memory for drawn frames on the host: it leaves as the frame's own memory, which saves a copy.
 
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use super::pool::{Lent, Pool};
 use crate::error::{Error, Result};
 use crate::image::{FrameInfo, MOST_PLANES};
 
-/// Host frames that may be lent; one beyond leaves in ordinary memory, so that a reader who keeps many does not pin the
-/// machine's memory.
+/// Most host frames that are lent at a time. Further frames leave in ordinary memory, so that a reader who keeps many
+/// does not pin the machine's memory.
 const MOST_LENT: usize = 16;
 
-/// Where the planes of a frame lie in one piece of the host's memory.
+/// Layout of a frame's planes in one piece of host memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostLayout {
     info: FrameInfo,
@@ -25,11 +25,11 @@ pub(crate) struct HostLayout {
 }
 
 impl HostLayout {
-    /// Describes planes by the offsets of their first rows and the distances of their rows.
+    /// Describes planes by the offsets of their first rows and by their row strides.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] where one ends outside of the memory or overlaps another.
+    /// [`Error::Plane`] if one ends outside of the memory or overlaps another.
     pub fn new(
         info: FrameInfo,
         bytes: usize,
@@ -65,18 +65,18 @@ impl HostLayout {
         self.bytes
     }
 
-    /// Offset of a plane and the distance of its rows.
+    /// Offset of a plane and its row stride.
     pub fn plane(&self, plane: usize) -> (usize, usize) {
         (self.offsets[plane], self.strides[plane])
     }
 
-    /// Whether some bytes are of no plane.
+    /// Returns true if some bytes belong to no plane.
     pub fn has_gaps(&self) -> bool {
         let shapes = self.info.format.planes(self.info.geometry);
         shapes.map(|(row, rows)| row * rows).sum::<usize>() < self.bytes
     }
 
-    /// Copies what stands between rows and planes.
+    /// Copies the bytes between rows and planes.
     pub fn fill_gaps(&self, from: &[u8], to: &mut [u8]) {
         let mut copy = |gap: Range<usize>| {
             if gap.start < gap.end {
@@ -98,12 +98,12 @@ impl HostLayout {
     }
 }
 
-/// Host frames of an engine.
+/// Pool of an engine's host frames.
 #[derive(Default)]
 pub(crate) struct HostFrames(Pool<Pinned>);
 
 impl HostFrames {
-    /// A host frame of `bytes`, from those that are free if one is as large.
+    /// Returns a host frame of `bytes`, a free one if it has the size.
     pub fn take(&self, cuda: &Cuda, bytes: usize) -> Result<HostFrame> {
         let free = self.0.take(|pinned| pinned.len() == bytes);
         let pinned = free.map_or_else(|| Pinned::new(cuda, "pinned memory", bytes), Ok)?;
@@ -113,7 +113,7 @@ impl HostFrames {
         })
     }
 
-    /// Whether one that is full had better be emptied at once.
+    /// Returns true if so many are lent that a filled one should be copied to ordinary memory.
     pub fn crowded(&self) -> bool {
         self.0.lent() > MOST_LENT
     }
@@ -122,12 +122,12 @@ impl HostFrames {
 /// Pinned memory of one frame. It may outlive its engine.
 pub(crate) struct HostFrame {
     pinned: ManuallyDrop<Lent<Pinned>>,
-    /// May be the last of its context; dropped by hand.
+    /// Dropped by hand, because it may be the last to hold its context.
     cuda: ManuallyDrop<Cuda>,
 }
 
 impl HostFrame {
-    /// For copies from the device; whoever puts them on a stream waits for it before the bytes are read.
+    /// Target for copies from the device. Its bytes must not be read before such a copy has been waited for.
     pub fn pinned(&mut self) -> &mut Pinned {
         &mut self.pinned
     }

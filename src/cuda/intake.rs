@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Frames of another library's device memory: taken where they are, or through a copy where no two come from one place.
+//! Frames in another library's device memory: read in place, or through a copy if their addresses vary.
 //!
-//! The stages of a frame are replayed from a graph, and a graph is recorded for addresses. Recording takes the host longer than the
-//! device takes for a frame, and a graph that is not the last one is slower to launch: frames of 1920x1080 from 240 places in turn took
-//! 0.216 ms where they were and 0.163 through a copy, from 6 places 0.175 and 0.185 (H100). A copy costs less than that is worth
-//! wherever places vary, so only a place that frames have kept coming from is read directly.
+//! The stages of a frame are replayed from a graph, which is recorded for fixed addresses. Recording takes the host
+//! longer than the device takes for a frame, and launching another graph than the last one is slower: frames of
+//! 1920x1080 from 240 addresses in turn took 0.216 ms in place and 0.163 through a copy, from 6 addresses 0.175 and
+//! 0.185 (H100). So a copy pays wherever addresses vary, and only those that frames keep coming from are read in place.
 
 use super::frame::{DeviceFrame, Planes, Staging};
 use super::handle::Cuda;
@@ -12,15 +12,15 @@ use super::strided::{Packing, StridedImage};
 use crate::error::Result;
 use crate::image::FrameInfo;
 
-/// Places that are remembered: those of a pool of frames, not of a data set.
+/// Addresses that are remembered: enough for a pool of frames, not for a data set.
 const REMEMBERED: usize = 8;
-/// Frames of a place that are copied before others are read there.
+/// Frames at one address that are copied before later ones are read in place.
 const COPIED: u32 = 2;
 
-/// The way in for frames that are in device memory already.
+/// Decides for each frame between reading in place and copying.
 #[derive(Default)]
 pub struct Intake {
-    /// Places of the last frames, the latest last, and how often each has come.
+    /// Layouts of the last frames, the latest last, and the number of frames with each.
     recent: Vec<(Planes, u32)>,
     staging: Option<Staging>,
     packing: Option<Packing>,
@@ -32,16 +32,16 @@ impl Intake {
         Self::default()
     }
 
-    /// The frame as an engine on `cuda` had better take it: itself, or a copy that is made on the stream of `cuda`.
+    /// Returns the frame for an engine on `cuda`: itself, or a copy that is made on the stream of `cuda`.
     ///
     /// # Errors
     ///
-    /// No memory for the copy; what the driver says.
+    /// No memory for the copy; errors of the driver.
     pub fn take<'a>(&'a mut self, cuda: &Cuda, frame: &DeviceFrame<'a>) -> Result<DeviceFrame<'a>> {
         if self.keeps_coming(frame.planes) { Ok(*frame) } else { self.copy(cuda, frame) }
     }
 
-    /// A copy of the frame, made on the stream of `cuda`: once that has passed, the frame itself is not needed.
+    /// Copies the frame on the stream of `cuda`. Once that has passed, the frame itself is not needed.
     ///
     /// # Errors
     ///
@@ -51,8 +51,8 @@ impl Intake {
         Self::fitting(&mut self.staging, cuda, *frame.info())?.copy(cuda, frame)
     }
 
-    /// The image as a frame of packed pixels, made on the stream of `cuda`: once that has passed, the image itself is not needed.
-    /// `check` waits, and gives nothing where floats are not in [0, 1].
+    /// Packs the image to a frame on the stream of `cuda`. Once that has passed, the image itself is not needed.
+    /// `check` waits, and returns `None` if floats are not in [0, 1].
     ///
     /// # Errors
     ///
@@ -76,16 +76,17 @@ impl Intake {
         Ok(if check && packing.was_cut_off()? { None } else { Some(frame) })
     }
 
-    /// Whether floats of an image that was packed since this was asked last were not in [0, 1], and have been cut off. Waits for it.
+    /// Returns true if an image packed since the last call had floats outside of [0, 1], which were clamped. Waits for
+    /// it.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// Errors of the driver.
     pub fn was_cut_off(&mut self) -> Result<bool> {
         self.packing.as_mut().map_or(Ok(false), Packing::was_cut_off)
     }
 
-    /// Staging for such frames.
+    /// Staging for frames of that kind.
     fn fitting<'a>(own: &'a mut Option<Staging>, cuda: &Cuda, info: FrameInfo) -> Result<&'a mut Staging> {
         let fits = |staging: &Staging| {
             let own = staging.frame();

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Leaves the current CUDA context of a thread as it was: others on the thread, such as the elements before and after ours, may
-//! have made one current.
+//! Restores the current CUDA context of a thread: other code on it, such as the neighboring elements, may have made one
+//! current.
 
 use std::mem::{self, ManuallyDrop};
 
 use super::device::CurrentContext;
 
-/// A value whose use and end may make another context current on the thread. Each method puts back what was current.
+/// A value that may make another context current on the thread when it is used or dropped. Each method restores the
+/// thread's context.
 pub struct KeepsContext<T>(ManuallyDrop<T>);
 
 impl<T> KeepsContext<T> {
-    /// Makes a value.
+    /// Wraps the value that `make` returns.
     pub fn make<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let _current = CurrentContext::keep();
         make().map(Self::of)
     }
 
-    /// Takes a value.
+    /// Wraps a value.
     pub fn of(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
 
-    /// The value, for what touches no context.
+    /// Borrows the value, for uses that touch no context.
     pub fn get(&self) -> &T {
         &self.0
     }
 
-    /// The same, to change it.
+    /// Borrows the value mutably, for uses that touch no context.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.0
     }
@@ -43,7 +44,7 @@ impl<T> KeepsContext<T> {
         work(&mut self.0)
     }
 
-    /// Ends the value with what is left of it.
+    /// Consumes the value.
     pub fn end<R>(mut self, work: impl FnOnce(T) -> R) -> R {
         let _current = CurrentContext::keep();
         // SAFETY: `self` is forgotten at once, so that nobody uses or drops the value again.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What one frame gave, on its way from the device: how many regions there are, and copies of the results for readers.
+//! Results of one frame on their way from the device: the number of regions, and copies for readers.
 
 use cudarc::driver::CudaEvent;
 
@@ -9,14 +9,14 @@ use super::results::{Counts, Results};
 use crate::error::{Error, Result};
 use crate::params::Outputs;
 
-/// What [`Engine::keep`](crate::engine::Engine::keep) keeps of a frame. Used again, it waits for the frame before.
+/// Results that [`Engine::keep`](crate::engine::Engine::keep) keeps of a frame. Reusing it waits for the frame before.
 pub struct Kept {
     counts: Pinned,
     /// Recorded behind the copy of the counts.
     counted: CudaEvent,
     outputs: Outputs,
     results: Option<Results>,
-    /// Last: it may hold the context.
+    /// Dropped last, because it may hold the context.
     cuda: Cuda,
 }
 
@@ -27,7 +27,7 @@ impl Kept {
         Ok(Self { counts, counted: cuda.event()?, outputs, results: None, cuda: cuda.clone() })
     }
 
-    /// Takes the counts of a frame of `outputs`, which `fetch` puts on the stream of `cuda`.
+    /// Starts to fetch the counts of a frame of `outputs`, by `fetch` on the stream of `cuda`.
     pub(crate) fn begin(
         &mut self,
         cuda: &Cuda,
@@ -38,13 +38,13 @@ impl Kept {
             let reason = "the memory is of another context; make it with the engine that keeps in it";
             return Err(Error::Backend { backend: "cuda", reason: reason.into() });
         }
-        // The counts of the frame before may be in flight, on another stream even.
+        // The counts of the frame before may be in flight, even on another stream.
         self.wait()?;
         self.outputs = outputs;
         self.results = None;
         let fetched = fetch(&mut self.counts).and_then(|()| cuda.mark(&self.counted));
         if fetched.is_err() {
-            // Nothing marks a copy that may be in flight.
+            // A copy may be in flight that no event covers.
             let _ = cuda.synchronize();
         }
         fetched
@@ -54,7 +54,8 @@ impl Kept {
         self.results = Some(results);
     }
 
-    /// Makes a stream wait for the frame: for its stages, its drawing and its counts, not for the copies of its results.
+    /// Makes a stream wait for the frame: for its stages, its drawing and its counts, not for the copies of its
+    /// results.
     #[cfg(feature = "gst")]
     pub(crate) fn precede(&self, stream: &Cuda) -> Result<()> {
         stream.follow(&self.counted)
@@ -65,7 +66,7 @@ impl Kept {
         self.cuda.wait(&self.counted)
     }
 
-    /// Waits for the frame and hands out its numbers and, if they were kept, its results.
+    /// Waits for the frame, and returns its counts and, if they were kept, its results.
     pub fn take(&mut self) -> Result<(Counts, Option<Results>)> {
         self.wait()?;
         let counts = Counts::read(self.outputs, &self.counts);

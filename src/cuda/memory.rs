@@ -17,7 +17,7 @@ pub(crate) struct Memory<T> {
 }
 
 impl<T> Memory<T> {
-    /// Takes zeroed memory for `len` items, at least one.
+    /// Allocates zeroed memory for `len` items, at least one.
     pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
         check(what, cuda.device.context.bind_to_thread())?;
         let bytes = len.max(1) * size_of::<T>();
@@ -26,7 +26,7 @@ impl<T> Memory<T> {
         Ok(Self { slice, address, len })
     }
 
-    /// Takes memory with the host's items in it.
+    /// Allocates memory with a copy of the host's items.
     pub fn with(cuda: &Cuda, what: &'static str, items: &[T]) -> Result<Self>
     where
         T: bytemuck::Pod,
@@ -37,7 +37,7 @@ impl<T> Memory<T> {
         Ok(memory)
     }
 
-    /// Where the items stand; null is nobody's.
+    /// Address of the items; [`Address::NULL`] is no array's.
     pub fn address(&self) -> Address<T> {
         self.address
     }
@@ -46,7 +46,7 @@ impl<T> Memory<T> {
         self.len
     }
 
-    /// Puts a copy of `bytes` from item `first` on into pinned memory on the stream.
+    /// Starts to copy `bytes` from item `first` on into pinned memory, on the stream.
     pub fn fetch(
         &self,
         cuda: &Cuda,
@@ -67,7 +67,7 @@ impl<T> Memory<T> {
         unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
     }
 
-    /// Puts items in the place of those from `first` on; the host's may go at once.
+    /// Replaces the items from `first` on. The host's may be dropped after the call.
     pub fn write(&mut self, cuda: &Cuda, what: &'static str, first: usize, items: &[T]) -> Result<()>
     where
         T: bytemuck::Pod,
@@ -100,14 +100,14 @@ impl<T> Memory<T> {
     }
 }
 
-/// Rows in device memory: the address of the first, and the bytes from one to the next.
+/// Rows in device memory: the address of the first, and their stride in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rows {
     pub address: u64,
     pub stride: usize,
 }
 
-/// Puts a copy of `rows` rows of `bytes` from one place in device memory to another on a stream.
+/// Starts to copy `rows` rows of `bytes` within device memory, on a stream.
 ///
 /// # Safety
 /// The context is current. `from` holds the rows and `to` has room for them; both stay until the stream has passed, and nobody

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The CUDA backend: devices, their memory and streams. It equals the CPU backend in every bit.
 //!
-//! A frame is one graph with everything up to the region table, and one launch of the overlay.
-//! Nothing of a frame waits for the host; the host waits once, when it asks for results.
+//! A frame is one graph with all stages up to the region table, and one launch of the overlay. No stage waits for the
+//! host, and the host waits once, when it asks for results.
 
 pub(crate) mod abi;
 pub(crate) mod access;
@@ -13,7 +13,7 @@ mod handle;
 mod intake;
 mod keeps_context;
 mod kept;
-// Only the element sends frames back in memory that they keep.
+// Only the element lets drawn frames leave in their own memory.
 #[cfg(feature = "gst")]
 pub(crate) mod host_frames;
 pub(crate) mod launch;

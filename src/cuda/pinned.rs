@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Pinned memory of the host, which copies of the device go to while the host works on.
+//! Pinned host memory, which the device copies to while the host works on.
 
 use cudarc::driver::{CudaStream, PinnedHostSlice, sys};
 
@@ -7,7 +7,7 @@ use super::handle::{Cuda, Traffic};
 use super::launch::check;
 use crate::error::Result;
 
-/// Pinned memory of the host, zero at first.
+/// Pinned host memory, zero at first.
 pub(crate) struct Pinned {
     memory: PinnedHostSlice<u8>,
     start: *mut u8,
@@ -18,7 +18,7 @@ pub(crate) struct Pinned {
 unsafe impl Send for Pinned {}
 
 impl Pinned {
-    /// Takes memory for `len` bytes, at least one.
+    /// Allocates memory for `len` bytes, at least one.
     pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
         let len = len.max(1);
         check(what, cuda.device.context.bind_to_thread())?;
@@ -35,14 +35,14 @@ impl Pinned {
         self.len
     }
 
-    /// All bytes; whoever put a copy into them on a stream has waited for it.
+    /// All bytes. Copies into them on a stream have been waited for.
     pub fn bytes(&self) -> &[u8] {
         debug_assert!(self.len <= self.memory.len());
         // SAFETY: `memory` holds `len` bytes, written by `new` at the latest.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 
-    /// Puts a copy of device memory at `at` on a stream.
+    /// Starts to copy device memory to offset `at`, on a stream.
     ///
     /// # Safety
     /// The device holds `bytes` at `from`; nobody reads or frees this memory before the stream has passed the copy.
@@ -63,7 +63,8 @@ impl Pinned {
         Ok(())
     }
 
-    /// Where `bytes` from `at` on stand. No reference to others of these bytes is made, which readers of another part may have.
+    /// Address of `bytes` from `at` on. Makes no reference to the other bytes, because readers of another part may hold
+    /// one.
     pub(super) fn address(&self, at: usize, bytes: usize) -> *mut u8 {
         assert!(at <= self.len && bytes <= self.len - at, "inside the pinned memory");
         self.start.wrapping_add(at)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Items that are used again when their last holder lets go, on whichever thread and however late that is.
+//! Items that return to their pool when the last holder drops them, on any thread and at any time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ struct Shared<T> {
     lent: AtomicUsize,
 }
 
-/// Free items. Clones are the same pool. Items that come back after the last of them has ended are dropped.
+/// A pool of free items. Clones share it. Items that return after the last clone was dropped are dropped.
 pub(crate) struct Pool<T>(Arc<Shared<T>>);
 
 impl<T> Default for Pool<T> {
@@ -26,7 +26,7 @@ impl<T> Clone for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// A free item, if there is one that fits; one that does not is dropped.
+    /// Takes a free item if it fits; drops one that does not.
     pub fn take(&self, fits: impl FnOnce(&T) -> bool) -> Option<T> {
         self.0.free.lock().unwrap().pop().filter(fits)
     }
@@ -37,15 +37,15 @@ impl<T> Pool<T> {
         Lent { item: Some(item), pool: Arc::downgrade(&self.0) }
     }
 
-    /// How many items are lent.
+    /// Number of lent items.
     pub fn lent(&self) -> usize {
         self.0.lent.load(Ordering::Relaxed)
     }
 }
 
-/// An item of a pool, which gets it back in the end.
+/// An item that returns to its pool when it is dropped.
 pub(crate) struct Lent<T> {
-    /// There until `drop` takes it.
+    /// `None` only in `drop`.
     item: Option<T>,
     pool: Weak<Shared<T>>,
 }

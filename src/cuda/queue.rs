@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where a frame's launches go: its stream, one beside it for small launches, one that only records; with clocks for profiles.
+//! Streams for a frame's launches: the frame's own, a branch for small launches, and one that only records; with timers
+//! for profiles.
 
 use std::sync::Mutex;
 
@@ -14,20 +15,21 @@ use crate::error::Result;
 pub(crate) struct Queue {
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
     beside: Beside,
-    /// A stream that only records: others may put work on the frames' stream at the same time, which must not get into a graph.
+    /// A stream that only records. Other threads may launch on the frame's stream at the same time, and that work must
+    /// not get into a graph.
     pub recorder: Cuda,
-    /// Last: it may hold the context.
+    /// Dropped last, because it may hold the context.
     pub cuda: Cuda,
 }
 
-/// A stream for launches beside those of the frame's stages, and what both note for each other. Its launches are small and wait for
-/// each other, so they go first: behind the blocks of a large one they would end after that.
+/// The branch: a stream parallel to the frame's, and the events between both. Its launches are small and depend on each
+/// other, so they have priority: behind the blocks of a large launch they would finish after it.
 struct Beside {
     begin: CudaEvent,
     end: CudaEvent,
-    /// Whether the frame's stream has yet to wait for the end.
+    /// True if the frame's stream has yet to wait for the branch.
     in_flight: bool,
-    /// Last: it may hold the context.
+    /// Dropped last, because it may hold the context.
     cuda: Cuda,
 }
 
@@ -42,12 +44,13 @@ impl Queue {
         Ok(Self { profile: None, beside: Beside::new(cuda)?, recorder: cuda.lane()?, cuda: cuda.clone() })
     }
 
-    /// Whether stages are timed one by one.
+    /// Returns true if stages are timed one by one.
     pub fn is_profiling(&self) -> bool {
         self.profile.is_some()
     }
 
-    /// Sends what follows beside the frame's stream until [`Queue::end_beside`]; not while profiling.
+    /// Sends further launches to the branch until [`Queue::end_beside`]. Returns false and does nothing while
+    /// profiling.
     pub fn begin_beside(&mut self) -> Result<bool> {
         if self.is_profiling() {
             return Ok(false);
@@ -58,7 +61,7 @@ impl Queue {
         Ok(true)
     }
 
-    /// What follows goes to the frame's stream again; [`Queue::join`] waits for what went beside.
+    /// Sends further launches to the frame's stream again; [`Queue::join`] waits for the branch.
     pub fn end_beside(&mut self) -> Result<()> {
         std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
         self.beside.cuda.mark(&self.beside.end)?;
@@ -66,7 +69,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a launch on the stream.
+    /// Launches a kernel on the stream.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
@@ -83,8 +86,8 @@ impl Queue {
         self.mark(kernel.stage)
     }
 
-    /// The same for a grid whose blocks wait for each other. None may be behind another that went beside: each could have some of the
-    /// multiprocessors that the other waits for.
+    /// Launches a grid whose blocks wait for each other. The branch must not be in flight: two such grids could each
+    /// hold multiprocessors that the other waits for.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
@@ -101,7 +104,7 @@ impl Queue {
         self.mark(kernel.stage)
     }
 
-    /// What follows waits for the launches of `begin_beside`.
+    /// Makes the frame's stream wait for the branch.
     pub fn join(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.beside.in_flight) {
             return Ok(());
@@ -109,7 +112,7 @@ impl Queue {
         self.cuda.follow(&self.beside.end)
     }
 
-    /// Notes on the stream that a stage ends here, while profiling.
+    /// Records the end of a stage on the stream, while profiling.
     pub fn mark(&self, stage: &'static str) -> Result<()> {
         if let Some(marks) = &self.profile {
             let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
@@ -119,7 +122,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
+    /// Switches the device timers of stages on or off. While they are on, frames are not replayed from a graph.
     pub fn set_profiling(&mut self, on: bool) {
         self.profile = on.then(Mutex::default);
     }

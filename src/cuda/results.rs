@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a frame gave, kept on the device until somebody reads it: then it comes down once, into pinned memory.
+//! Results of a frame, kept on the device until the first read, which downloads them into pinned memory.
 //!
-//! The stages of the next frame write the same device memory again, so a frame's results are copied on the device: a few
-//! microseconds, against the bus's hundreds. The copies stand in slots that are used again when readers let go.
+//! The stages of the next frame overwrite the same device memory, so a frame's results are copied on the device: a few
+//! microseconds, against hundreds over the bus. The copies are in slots, which are reused once readers drop them.
 
 use std::mem::ManuallyDrop;
 use std::sync::Mutex;
@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::params::Outputs;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
-/// Frames whose results stay on the device; those of more come down at once, so that a reader who keeps many frames
-/// does not fill the device.
+/// Most frames whose results stay on the device. Those of further frames are downloaded at once, so that a reader who
+/// keeps many does not fill the device.
 const MOST_KEPT: usize = 16;
 
 /// Number of [`Part`]s.
@@ -29,28 +29,28 @@ pub(crate) const PARTS: usize = 5;
 
 const STAGE: &str = "keep results";
 
-/// How much a frame gave.
+/// Numbers of a frame's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Number of labels, as in [`Regions`](crate::regions::Regions).
     pub regions: u32,
     /// Number of touching pairs.
     pub pairs: u32,
-    /// Number of merges that are listed.
+    /// Number of listed merges.
     pub merges: u32,
 }
 
 impl Counts {
-    /// Bytes of the numbers on their way down.
+    /// Bytes of the numbers in pinned memory.
     pub(crate) const BYTES: usize = 12;
 
-    /// The numbers as `FrameBuffers::fetch_counts` brought them.
+    /// Decodes the numbers that `FrameBuffers::fetch_counts` has copied.
     pub(crate) fn read(outputs: Outputs, from: &Pinned) -> Self {
         let words: &[u32] = bytemuck::cast_slice(from.bytes());
         Self { regions: words[0], pairs: if outputs.neighbors { words[1] } else { 0 }, merges: words[2] }
     }
 
-    /// Bytes of each [`Part`], where `most` have room.
+    /// Bytes of each [`Part`], at most `most`.
     pub(crate) fn lengths(self, most: [usize; PARTS], outputs: Outputs) -> [usize; PARTS] {
         let found = [
             most[0],
@@ -59,12 +59,12 @@ impl Counts {
             self.regions as usize * size_of::<Motion>(),
             self.merges as usize * size_of::<MergeStep>(),
         ];
-        // Numbers may come from anybody.
+        // Numbers may come from any caller.
         std::array::from_fn(|part| found[part].min(most[part]))
     }
 }
 
-/// What can be read of a frame by itself.
+/// A part of a frame's results that can be read by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// One u16 a pixel, rows of [`Results::label_stride`] bytes.
@@ -73,35 +73,35 @@ pub enum Part {
     Table,
     /// One [`Neighbor`] for each touching pair.
     Neighbors,
-    /// One [`Motion`] a label, where identities last.
+    /// One [`Motion`] per label, in temporal mode.
     Motion,
-    /// One [`MergeStep`] a merge that is listed.
+    /// One [`MergeStep`] per listed merge.
     Merges,
 }
 
-/// Where a frame's results stand until the next frame's take their place.
-pub(crate) struct Sources {
+/// Addresses of a frame's results, valid until the next frame overwrites them.
+pub(crate) struct ResultAddresses {
     /// Address of each [`Part`].
     pub parts: [u64; PARTS],
-    /// Most bytes of each.
+    /// Most bytes of each part.
     pub most: [usize; PARTS],
-    /// Bytes of a row of labels, here and where they are kept, and number of rows.
+    /// Bytes of a row of labels, its stride here and in the slot, and number of rows.
     pub row: usize,
     pub label_stride: usize,
     pub rows: usize,
 }
 
-/// Device memory of one frame's results, and where they come down.
+/// Device memory of one frame's results, and pinned memory for downloading them.
 struct Slot {
     memory: Memory<u8>,
     pinned: Option<Pinned>,
-    /// When the copies on the device are done.
+    /// Recorded behind the copies on the device.
     ready: CudaEvent,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // The copies may be on another stream than the one that frees the memory in its order.
+        // The copies may be on another stream than the one in whose order the memory is freed.
         let _ = self.ready.synchronize();
     }
 }
@@ -111,11 +111,12 @@ impl Drop for Slot {
 pub(crate) struct ResultPool(Pool<Slot>);
 
 impl ResultPool {
-    /// Copies results to where they last, on the stream. `counts` are the frame's; without them all that there could be is copied.
+    /// Copies results to a slot, on the stream. `counts` are the frame's; without them the largest possible results are
+    /// copied.
     pub fn keep(
         &self,
         cuda: &Cuda,
-        sources: &Sources,
+        sources: &ResultAddresses,
         counts: Option<Counts>,
         outputs: Outputs,
     ) -> Result<Results> {
@@ -130,20 +131,21 @@ impl ResultPool {
         // SAFETY: the slot holds `most` bytes of each part, and `lengths` are no more.
         unsafe { slot.copy(cuda, sources, &starts, &lengths)? };
         let crowded = self.0.lent() >= MOST_KEPT;
-        let place = Place { slot: Some(self.0.lend(slot)), host: memory::Array::new(), here: [false; PARTS] };
+        let storage =
+            Storage { slot: Some(self.0.lend(slot)), host: memory::Array::new(), here: [false; PARTS] };
         let label_stride = sources.label_stride;
         let cuda = ManuallyDrop::new(cuda.clone());
-        let kept = Results { place: Mutex::new(place), starts, lengths, label_stride, crowded, cuda };
+        let kept = Results { storage: Mutex::new(storage), starts, lengths, label_stride, crowded, cuda };
         if counts.is_some() {
             kept.make_room()?;
         }
         Ok(kept)
     }
 
-    /// A slot of at least so many bytes, which the stream may write to.
+    /// A slot of at least `bytes` bytes, which the stream may write to.
     fn slot(&self, cuda: &Cuda, bytes: usize) -> Result<Slot> {
         if let Some(slot) = self.0.take(|slot| slot.memory.len() >= bytes) {
-            // Whoever had it last may have filled it on another stream.
+            // The last holder may have filled it on another stream.
             check(STAGE, cuda.stream.wait(&slot.ready))?;
             return Ok(slot);
         }
@@ -153,18 +155,18 @@ impl ResultPool {
 }
 
 impl Slot {
-    /// Puts copies of all parts on the stream.
+    /// Starts to copy all parts on the stream.
     ///
     /// # Safety
     /// The slot has room for `lengths` bytes of each part from `starts` on, and for the rows of labels.
     unsafe fn copy(
         &self,
         cuda: &Cuda,
-        sources: &Sources,
+        sources: &ResultAddresses,
         starts: &[usize; PARTS],
         lengths: &[usize; PARTS],
     ) -> Result<()> {
-        let Sources { parts, row, label_stride, rows, .. } = *sources;
+        let ResultAddresses { parts, row, label_stride, rows, .. } = *sources;
         let to = |part: usize| self.memory.address().byte(starts[part]).raw();
         let stream = cuda.stream.cu_stream();
         let (from, here) =
@@ -184,24 +186,24 @@ impl Slot {
     }
 }
 
-/// Where a frame's results are.
-struct Place {
+/// Location of a frame's results.
+struct Storage {
     /// `None` once they have been moved to `host`.
     slot: Option<Lent<Slot>>,
     host: memory::Array<u8>,
-    /// Parts that are in the slot's pinned memory.
+    /// Flags of the parts that are in the slot's pinned memory.
     here: [bool; PARTS],
 }
 
-/// What one frame gave; on the device until it is read. May be read from any thread and outlive its engine.
+/// Results of one frame, on the device until they are read. They may be read from any thread and outlive their engine.
 pub struct Results {
-    place: Mutex<Place>,
+    storage: Mutex<Storage>,
     starts: [usize; PARTS],
     lengths: [usize; PARTS],
     label_stride: usize,
-    /// Whether enough others are on the device.
+    /// True if enough other frames are on the device.
     crowded: bool,
-    /// May be the last of its context; dropped by hand.
+    /// Dropped by hand, because it may be the last to hold its context.
     cuda: ManuallyDrop<Cuda>,
 }
 
@@ -211,35 +213,34 @@ impl Results {
         self.label_stride
     }
 
-    /// Says what there is, where that was not known when it was kept.
+    /// Sets the numbers, if they were not known when the results were kept.
     pub fn finalize(&mut self, counts: Counts, outputs: Outputs) -> Result<()> {
         self.lengths = counts.lengths(self.lengths, outputs);
         self.make_room()
     }
 
-    /// Bytes of a part; 0 where it was not asked for.
+    /// Bytes of a part; 0 if it was not asked for.
     pub fn bytes(&self, part: Part) -> usize {
         self.lengths[part as usize]
     }
 
-    /// Address of a part in the host's memory, where it stays as long as `self`; the first call waits for it to come
-    /// down.
+    /// Host address of a part, valid as long as `self`. The first call waits for the download.
     pub fn address(&self, part: Part) -> Result<*mut u8> {
         let part = part as usize;
-        let mut place = self.place.lock().unwrap();
-        if place.slot.is_none() {
-            return Ok(place.host.as_mut_ptr().wrapping_add(self.starts[part]));
+        let mut storage = self.storage.lock().unwrap();
+        if storage.slot.is_none() {
+            return Ok(storage.host.as_mut_ptr().wrapping_add(self.starts[part]));
         }
-        self.bring(&mut place, part)?;
-        let pinned = place.slot.as_ref().and_then(|slot| slot.pinned.as_ref());
+        self.bring(&mut storage, part)?;
+        let pinned = storage.slot.as_ref().and_then(|slot| slot.pinned.as_ref());
         let pinned = pinned.ok_or_else(|| Error::Cuda { stage: STAGE, reason: "no pinned memory".into() })?;
         Ok(pinned.address(self.starts[part], self.lengths[part]))
     }
 
     /// Waits until a part is in pinned memory.
-    fn bring(&self, place: &mut Place, part: usize) -> Result<()> {
+    fn bring(&self, storage: &mut Storage, part: usize) -> Result<()> {
         let stage = "read results";
-        let Place { slot: Some(slot), here, .. } = place else { return Ok(()) };
+        let Storage { slot: Some(slot), here, .. } = storage else { return Ok(()) };
         if here[part] {
             return Ok(());
         }
@@ -266,20 +267,20 @@ impl Results {
         Ok(())
     }
 
-    /// Where too many are on the device: brings all parts down into ordinary memory and gives the slot back.
+    /// If too many frames are on the device, downloads all parts into ordinary memory and returns the slot.
     fn make_room(&self) -> Result<()> {
         if !self.crowded {
             return Ok(());
         }
-        let mut place = self.place.lock().unwrap();
+        let mut storage = self.storage.lock().unwrap();
         for part in 0..PARTS {
-            self.bring(&mut place, part)?;
+            self.bring(&mut storage, part)?;
         }
-        if let Some(slot) = place.slot.take()
+        if let Some(slot) = storage.slot.take()
             && let Some(pinned) = &slot.pinned
-            && let Err(error) = memory::append(&mut place.host, "kept results", pinned.bytes())
+            && let Err(error) = memory::append(&mut storage.host, "kept results", pinned.bytes())
         {
-            place.slot = Some(slot);
+            storage.slot = Some(slot);
             return Err(error);
         }
         Ok(())
@@ -289,8 +290,8 @@ impl Results {
 impl Drop for Results {
     fn drop(&mut self) {
         let _current = CurrentContext::keep();
-        // Before the context that it is in.
-        drop(self.place.get_mut().ok().and_then(|place| place.slot.take()));
+        // Dropped before the context that it is in.
+        drop(self.storage.get_mut().ok().and_then(|storage| storage.slot.take()));
         // SAFETY: once, and nothing uses it after.
         unsafe { ManuallyDrop::drop(&mut self.cuda) };
     }

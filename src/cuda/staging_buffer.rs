@@ -10,12 +10,12 @@ use super::launch::check;
 use super::pinned::Pinned;
 use crate::error::Result;
 
-/// Bytes that go over the bus at once: large enough for its full speed, small enough to overlap.
+/// Bytes of one transfer: large enough for the bus's full speed, small enough to overlap.
 const PIECE: usize = 1 << 20;
-/// Bytes that one thread copies at least.
+/// Fewest bytes that a thread copies.
 const COPY: usize = 64 << 10;
 
-/// Rows of the device: their address, distance, number of bytes that count, number; and where they pass through.
+/// Rows of the device: address, stride, used bytes, number; and their offset in the pinned memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceRows {
     pub address: u64,
@@ -27,13 +27,13 @@ pub(crate) struct DeviceRows {
 }
 
 impl DeviceRows {
-    /// Rows of a piece that one of so many threads copies up: all of them get one where the frame is large enough.
+    /// Rows per copy if `threads` threads share the upload of a plane.
     fn rows_of_a_copy(self, threads: usize) -> usize {
         let bytes = (self.stride * self.rows / threads).clamp(COPY, PIECE);
         (bytes / self.stride.max(1)).max(1)
     }
 
-    /// First row and number of rows of each piece on the way down.
+    /// First row and number of rows of each piece of a download.
     fn pieces(self) -> impl Iterator<Item = (usize, usize)> {
         let step = (PIECE / self.stride.max(1)).max(1);
         (0..self.rows).step_by(step).map(move |first| (first, step.min(self.rows - first)))
@@ -47,13 +47,13 @@ impl DeviceRows {
 /// Pinned memory as large as all planes together.
 pub(crate) struct StagingBuffer {
     memory: Pinned,
-    /// When the device has read what was put up last.
+    /// Recorded once the device has read the last upload.
     read: CudaEvent,
-    /// Whether `read` has been recorded and not been waited for.
+    /// True if `read` has been recorded and not been waited for.
     busy: bool,
-    /// When each piece of a plane has come down.
+    /// Recorded once each piece of a plane has been downloaded.
     arrived: Vec<CudaEvent>,
-    /// Last: it may hold the context.
+    /// Dropped last, because it may hold the context.
     cuda: Cuda,
 }
 
@@ -63,7 +63,7 @@ impl StagingBuffer {
         Ok(Self { memory, read: cuda.event()?, busy: false, arrived: Vec::new(), cuda: cuda.clone() })
     }
 
-    /// Waits until the device has read what was put up before.
+    /// Waits until the device has read the last upload.
     pub fn ready(&mut self) -> Result<()> {
         if std::mem::take(&mut self.busy) { check("upload", self.read.synchronize()) } else { Ok(()) }
     }
@@ -73,12 +73,12 @@ impl StagingBuffer {
         self.memory.len()
     }
 
-    /// Whose stream the copies are on.
+    /// The handle on whose stream the copies are.
     pub fn cuda(&self) -> &Cuda {
         &self.cuda
     }
 
-    /// Copies rows up, `host` with its own stride; returns once `host` is free again.
+    /// Uploads rows; `host` has its own stride. Returns once `host` may be reused.
     ///
     /// # Safety
     /// The device holds `to.rows` rows at `to.address`. [`StagingBuffer::ready`] has been called since the last frame.
@@ -88,7 +88,7 @@ impl StagingBuffer {
         let step = to.rows_of_a_copy(cuda.pool.current_num_threads());
         self.busy = true;
         let plane = &mut self.memory.writable()[to.offset..][..(to.rows - 1) * to.stride + to.row];
-        // Whoever has copied a piece sends it off: nobody waits for the others before the end.
+        // The thread that has copied a piece also launches its transfer, so none waits for others before the end.
         let sent = cuda.pool.install(|| {
             plane.par_chunks_mut(step * to.stride).enumerate().try_for_each(|(i, piece)| {
                 check(stage, cuda.device.context.bind_to_thread())?;
@@ -108,11 +108,11 @@ impl StagingBuffer {
                 Ok(())
             })
         });
-        // Where one piece failed, others are on their way all the same.
+        // If one piece has failed, others may still be in flight.
         sent.and(check(stage, self.read.record(&cuda.stream)))
     }
 
-    /// Puts a piece's way down on the stream; returns its bytes.
+    /// Starts to download a piece on the stream. Returns its bytes.
     ///
     /// # Safety
     /// The device holds `from.rows` rows at `from.address`; nobody reads the pinned bytes before the stream has passed.
@@ -133,7 +133,7 @@ impl StagingBuffer {
         Ok(bytes)
     }
 
-    /// Copies a piece that is down to where it is wanted.
+    /// Copies a downloaded piece to the host's rows.
     fn copy_out(
         &mut self,
         host: &mut [u8],
@@ -156,7 +156,7 @@ impl StagingBuffer {
         });
     }
 
-    /// Copies rows down into `host` with its own stride; waits for them and returns how many bytes came.
+    /// Downloads rows into `host` with its own stride, and waits for them. Returns the number of bytes.
     ///
     /// # Safety
     /// The device holds `from.rows` rows at `from.address`.
@@ -164,7 +164,7 @@ impl StagingBuffer {
         check("download", self.cuda.device.context.bind_to_thread())?;
         // SAFETY: the caller keeps `from.rows` rows on the device; after an error the stream is waited for here.
         unsafe { self.bring_down(host, host_stride, from) }.inspect_err(|_| {
-            // Other pieces may still be on their way into the pinned memory.
+            // Other pieces may still be in flight into the pinned memory.
             let _ = self.cuda.stream.synchronize();
         })
     }
@@ -193,7 +193,7 @@ impl StagingBuffer {
 
 impl Drop for StagingBuffer {
     fn drop(&mut self) {
-        // Nothing to tell anybody: the device is done with the memory, or gone.
+        // Ignores errors: the device has finished with the memory, or is gone.
         let _ = self.ready();
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Arrays of another library in device memory whose samples lie in any order, or are floats: packed before they are segmented.
+//! Arrays in another library's device memory with any order of samples, or of floats, which are packed before they are
+//! segmented.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -21,14 +22,14 @@ const MODULE: ModuleCode = module_code!("intake");
 
 const STAGE: &str = "packing of an array";
 
-/// What the samples of an array are.
+/// Type of an array's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleType {
     /// Bytes.
     U8,
     /// 16 bits, little endian.
     U16,
-    /// Floats of 32 bits in [0, 1], which become round(65535 x), halves up. Those outside are cut off, and NaN is 0.
+    /// Floats of 32 bits in [0, 1], which become round(65535 x), halves up. Others are clamped, and NaN is 0.
     F32,
 }
 
@@ -43,7 +44,7 @@ impl SampleType {
     }
 }
 
-/// An image in device memory, borrowed from whoever holds that.
+/// A borrowed image in device memory.
 #[derive(Debug, Clone, Copy)]
 pub struct StridedImage<'a> {
     info: FrameInfo,
@@ -54,13 +55,13 @@ pub struct StridedImage<'a> {
 }
 
 impl StridedImage<'_> {
-    /// Wraps the samples of an image for any lifetime that the caller names. `address` is that of the first sample, `strides` are the
-    /// bytes from one row, one pixel, one channel to the next. `info` says size and number of channels: its format is the packed one
-    /// that they become, channels in their order.
+    /// Wraps the samples of an image. The caller chooses the lifetime. `address` is that of the first sample, `strides`
+    /// are the bytes from one row, one pixel, one channel to the next. `info` has size and number of channels: its
+    /// format is the packed one that they become, channels in their order.
     ///
     /// # Errors
     ///
-    /// [`Error::Plane`] for a format of several planes or of other samples, and where samples do not start at whole ones.
+    /// [`Error::Plane`] for a format of several planes or of other samples, and if samples are not aligned.
     ///
     /// # Safety
     /// As [`DeviceFrame::from_planes`], for every sample.
@@ -87,7 +88,7 @@ impl StridedImage<'_> {
     }
 }
 
-/// Kernels that pack, and what they find.
+/// Kernels that pack, and the flag that they set.
 pub(super) struct Packing {
     bytes: Kernel,
     words: Kernel,
@@ -110,12 +111,12 @@ impl Packing {
         })
     }
 
-    /// Whether this is for the stream of `cuda`.
+    /// Returns true if this is for the stream of `cuda`.
     pub fn is_on(&self, cuda: &Cuda) -> bool {
         Arc::ptr_eq(&self.cuda.stream, &cuda.stream)
     }
 
-    /// Puts packed pixels into `staging` on the stream: once that has passed, the image's owner may do with it what he likes.
+    /// Packs pixels into `staging` on the stream. Once that has passed, the image's owner may reuse its memory.
     pub fn pack<'s>(
         &mut self,
         image: &StridedImage<'_>,
@@ -152,7 +153,7 @@ impl Packing {
         Ok(staging.frame())
     }
 
-    /// Forgets what was cut off.
+    /// Clears the flag for clamped floats.
     pub fn forget(&mut self) -> Result<()> {
         check(STAGE, self.cuda.device.context.bind_to_thread())?;
         let (word, stream) = (self.is_bad.address().raw(), self.cuda.stream.cu_stream());
@@ -160,7 +161,7 @@ impl Packing {
         check(STAGE, unsafe { sys::cuMemsetD8Async(word, 0, size_of::<u32>(), stream) }.result())
     }
 
-    /// Whether a float since this was asked last was out of [0, 1] or no number; waits for it.
+    /// Returns true if a float since the last call was outside of [0, 1] or NaN. Waits for it.
     pub fn was_cut_off(&mut self) -> Result<bool> {
         let mut word = [0];
         self.is_bad.read(&self.cuda, STAGE, 0, &mut word)?;

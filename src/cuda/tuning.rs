@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Block and tile sizes, read from kernels/tuning.h when the crate is compiled: each has its one home there.
+//! Block and tile sizes, read from kernels/tuning.h when the crate is compiled, so that each is defined once.
 
 const HEADER: &[u8] = include_bytes!("../../kernels/tuning.h");
 
@@ -7,7 +7,7 @@ const fn value(name: &str) -> u32 {
     defined(HEADER, name)
 }
 
-/// The number that `#define name` gives in a header; a missing one does not compile.
+/// Value of `#define name` in a header; a missing one does not compile.
 pub(super) const fn defined(header: &[u8], name: &str) -> u32 {
     let define = b"#define ";
     let name = name.as_bytes();
@@ -76,7 +76,7 @@ pub(crate) const MATCH_BLOCKS: u32 = value("MATCH_BLOCKS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 pub(crate) const EXPORT_THREADS: u32 = value("EXPORT_THREADS");
 
-// The kernels divide these without a rest.
+// The kernels divide these without remainder.
 const _: () =
     assert!(TILE == 32 && TILE_THREADS * 4 == TILE * TILE && TILE.is_multiple_of(4 * (LABEL_THREADS / 32)));
 const _: () = assert!(ROUND_TILE.0 == 32 && (ROUND_TILE.0 * ROUND_TILE.1).is_multiple_of(ROUND_THREADS));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The backend in use: opened once at start, then the path of a buffer through it. The only place that knows them all.
+//! The backend in use: opened once at start, then the path of a buffer through it. No other file of the element knows
+//! all backends.
 
 use crate::backend::{Backend as _, StageTimes};
 use crate::bad_buffers::Failure;
@@ -10,28 +11,28 @@ use crate::plan::Plan;
 use super::cpu::CpuEngine;
 use super::cuda::{CudaBackend, CudaEngine, DeviceContext, Pending};
 use super::settings::Settings;
-use super::task::{Found, Stream, Task};
+use super::task::{FrameResults, Stream, Task};
 
-/// How far a frame is.
+/// State of a frame after [`ActiveEngine::run`].
 // Moved once or twice a frame; a box would be one more allocation instead.
 #[allow(clippy::large_enum_variant)]
 pub(super) enum Progress {
-    /// What is to be attached.
-    Done(Found),
-    /// [`ActiveEngine::finish`] finishes it.
+    /// Finished, with results to attach.
+    Done(FrameResults),
+    /// In flight; [`ActiveEngine::finish`] finishes it.
     // Never made in a build without a device.
     #[allow(dead_code)]
     Started(Pending),
 }
 
-/// A backend that no engine holds.
+/// A backend without an engine.
 pub(super) enum ActiveBackend {
     Cpu(Cpu),
     Cuda(CudaBackend),
 }
 
 impl ActiveBackend {
-    /// Starts the threads of the CPU backend, at most one a core.
+    /// Starts the threads of the CPU backend, at most one per core.
     pub(super) fn cpu(settings: &Settings) -> Result<Self> {
         Ok(Self::Cpu(Cpu::within_machine(settings.threads)?))
     }
@@ -40,12 +41,12 @@ impl ActiveBackend {
     ///
     /// # Errors
     ///
-    /// No driver, no device or a build without CUDA, with what to do.
+    /// If there is no driver, no device, or no CUDA in this build; the message says what to do.
     pub(super) fn cuda(settings: &Settings) -> Result<Self> {
         Ok(Self::Cuda(CudaBackend::open(&settings.device)?))
     }
 
-    /// Whether it works in the memory of a device.
+    /// Returns true if frames are worked on in device memory.
     pub(super) fn is_device(&self) -> bool {
         matches!(self, Self::Cuda(_))
     }
@@ -58,7 +59,7 @@ impl ActiveBackend {
         }
     }
 
-    /// The same in the device context of a buffer.
+    /// Moves the backend to the device context of a buffer.
     pub(super) fn at(self, context: Option<DeviceContext>) -> Result<Self> {
         match (self, context) {
             (Self::Cuda(cuda), Some(context)) => Ok(Self::Cuda(cuda.at(context)?)),
@@ -66,7 +67,7 @@ impl ActiveBackend {
         }
     }
 
-    /// Makes what the frames of a plan need, `depth` of which may be in flight while the next comes.
+    /// Makes an engine for the frames of a plan, with up to `depth` frames in flight while the next comes.
     pub(super) fn engine(self, plan: Plan, depth: usize) -> Result<ActiveEngine> {
         Ok(match self {
             Self::Cpu(cpu) => ActiveEngine::Cpu(Box::new(CpuEngine::new(cpu, plan)?)),
@@ -75,15 +76,15 @@ impl ActiveBackend {
     }
 }
 
-/// What segments the frames; one variant for each backend.
+/// The engine that segments the frames, by backend.
 pub(super) enum ActiveEngine {
     Cpu(Box<CpuEngine>),
     Cuda(Box<CudaEngine>),
 }
 
 impl ActiveEngine {
-    /// Gives the backend back, to be used with another plan.
-    // No engine of a device exists in a build without.
+    /// Returns the backend, for use with another plan.
+    // A build without CUDA has no engine of a device.
     #[cfg_attr(not(feature = "cuda"), allow(unreachable_code))]
     pub(super) fn into_backend(self) -> ActiveBackend {
         match self {
@@ -92,7 +93,7 @@ impl ActiveEngine {
         }
     }
 
-    /// Whether the device has failed for good, and its context with it.
+    /// Returns true if the device has failed for good, and its context with it.
     pub(super) fn is_broken(&self) -> bool {
         match self {
             Self::Cpu(_) => false,
@@ -107,7 +108,7 @@ impl ActiveEngine {
         }
     }
 
-    /// Continues with another plan where that follows this one, and says whether it does.
+    /// Continues with another plan, if that follows this one. Returns true if it does.
     pub(super) fn change(&mut self, plan: &Plan) -> Result<bool> {
         match self {
             Self::Cpu(on) => on.change(plan),
@@ -115,7 +116,7 @@ impl ActiveEngine {
         }
     }
 
-    /// The next frame has nothing to do with the last.
+    /// Discards the last frame: the next one does not continue it.
     pub(super) fn reset(&mut self) {
         match self {
             Self::Cpu(on) => on.reset(),
@@ -131,7 +132,7 @@ impl ActiveEngine {
         }
     }
 
-    /// Gives identities from `id` on.
+    /// Sets the next identity.
     pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
         match self {
             Self::Cpu(on) => on.set_next_id(id),
@@ -139,7 +140,7 @@ impl ActiveEngine {
         }
     }
 
-    /// Whether frames in the memory of `context` can be worked on.
+    /// Returns true if the engine can access memory of `context`.
     pub(super) fn reaches(&self, context: Option<&DeviceContext>) -> bool {
         match (self, context) {
             (Self::Cuda(on), Some(context)) => on.reaches(context),
@@ -147,7 +148,7 @@ impl ActiveEngine {
         }
     }
 
-    /// Bytes that went over the bus since start, by their name in the property `stats`; nothing where there is no bus.
+    /// Bytes that went over the bus since start, by their names in the property `stats`; `None` on the CPU.
     pub(super) fn traffic(&self) -> Option<[(&'static str, u64); 3]> {
         match self {
             Self::Cpu(_) => None,
@@ -155,7 +156,7 @@ impl ActiveEngine {
         }
     }
 
-    /// How long the stages of the last frame took, where the host can tell: a device only takes orders from it.
+    /// Times of the stages of the last frame; `None` on a device, since the host does not see when its stages run.
     pub(super) fn times(&self) -> Option<&StageTimes> {
         match self {
             Self::Cpu(on) => Some(on.times()),
@@ -163,7 +164,7 @@ impl ActiveEngine {
         }
     }
 
-    /// Waits until nothing that belongs to the engine is in use.
+    /// Waits until memory of the engine is no longer in use.
     pub(super) fn synchronize(&self) {
         match self {
             Self::Cpu(_) => {}
@@ -184,14 +185,14 @@ impl ActiveEngine {
         }
     }
 
-    /// Waits for a frame that was started; a drawn frame of the host takes the buffer's place. `engine` gets the memory back if it is
-    /// of the frame's kind.
+    /// Waits for a frame that was started. A drawn frame of the host replaces the buffer. `engine` gets the frame's
+    /// memory back, if its frames are of the same kind.
     pub(super) fn finish(
         engine: Option<&mut Self>,
         pending: Pending,
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         let engine = engine.and_then(|engine| match engine {
             Self::Cpu(_) => None,
             Self::Cuda(on) => Some(&mut **on),

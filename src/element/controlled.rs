@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Values that GStreamer's controller sets for a frame: one after the other, on the thread of the stream, though they are of one time.
+//! Values that GStreamer's controller sets for a frame: they arrive one by one on the streaming thread, but hold for
+//! the same time.
 
 use std::thread::{self, ThreadId};
 
@@ -9,28 +10,28 @@ use gst::prelude::*;
 /// A property and its value.
 pub(super) type Value = (glib::ParamSpec, glib::SendValue);
 
-/// Collects them until all are there.
+/// Collects the values of one time, so that they can be set together.
 #[derive(Default)]
 pub(super) struct Controlled {
-    /// On which they come; nothing while none do.
+    /// The thread that sets values for a frame; `None` between frames.
     thread: Option<ThreadId>,
     values: Vec<Value>,
-    /// What was refused of the last frame.
+    /// Message about the last frame's refused values.
     refused: Option<String>,
 }
 
 impl Controlled {
-    /// From here on, values that this thread sets are for one frame.
+    /// Starts a frame: from here on, values that this thread sets belong to it.
     pub fn begin(&mut self) {
         self.thread = Some(thread::current().id());
     }
 
-    /// Keeps a value if it is for a frame, and says whether it is. Another thread sets one of its own.
+    /// Stores a value if it belongs to a frame, and returns true if so. Other threads set values of their own.
     pub fn takes(&mut self, pspec: &glib::ParamSpec, value: &glib::Value) -> bool {
         if self.thread != Some(thread::current().id()) {
             return false;
         }
-        // Controllable are numbers of these types.
+        // All controllable properties are of these types.
         let whole = value.get::<u32>().map(|number| number.to_send_value());
         let Ok(number) = whole.or_else(|_| value.get::<f32>().map(|number| number.to_send_value())) else {
             return false;
@@ -39,13 +40,13 @@ impl Controlled {
         true
     }
 
-    /// All that came.
+    /// Ends a frame and returns its values.
     pub fn end(&mut self) -> Vec<Value> {
         self.thread = None;
         std::mem::take(&mut self.values)
     }
 
-    /// Takes note of what was refused of a frame; says whether it differs from that of the last.
+    /// Stores the message about a frame's refused values. Returns true if it differs from the last frame's.
     pub fn note(&mut self, refused: Option<&(&str, String)>) -> bool {
         let refused = refused.map(|(name, reason)| format!("{name}: {reason}"));
         let is_news = refused != self.refused;

@@ -13,18 +13,18 @@ use crate::plan::Plan;
 use crate::regions::Regions;
 
 use super::frame::{DrawMap, ReadMap};
-use super::task::{Found, Stream, Task, library_error};
+use super::task::{FrameResults, Stream, Task, library_error};
 
-/// The frames of one plan.
+/// The engine for the frames of one plan.
 pub(super) struct CpuEngine {
     engine: Engine<Cpu>,
     kept: Regions,
-    /// Label plane where nobody wants one.
+    /// Label plane of frames whose labels are not attached.
     scratch: Array<u16>,
 }
 
 impl CpuEngine {
-    /// Takes what a plan needs.
+    /// Allocates memory for a plan.
     pub(super) fn new(cpu: Cpu, plan: Plan) -> Result<Self> {
         let engine = Engine::new(cpu, plan)?;
         Ok(Self { kept: engine.kept()?, engine, scratch: Array::new() })
@@ -68,7 +68,7 @@ impl CpuEngine {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         let Self { engine, kept, scratch } = self;
         let mut run = |labels: &mut Labels<'_>| segment(engine, kept, buffer, &stream.info, labels, task);
         if !task.labels {
@@ -76,7 +76,7 @@ impl CpuEngine {
             memory::resize(scratch, "label map", geometry.pixels(), 0).map_err(library_error)?;
             let labels = Labels::new(geometry, scratch, geometry.width as usize);
             run(&mut labels.map_err(library_error)?)?;
-            return Ok(Found {
+            return Ok(FrameResults {
                 regions: kept.count,
                 labels: None,
                 table: None,
@@ -86,7 +86,7 @@ impl CpuEngine {
             });
         }
         let (labels, ()) = stream.pool.fill(run)?;
-        Ok(Found {
+        Ok(FrameResults {
             regions: kept.count,
             labels: Some(labels),
             table: task.outputs.table.then(|| meta::records(&kept.table)),
@@ -97,7 +97,7 @@ impl CpuEngine {
     }
 }
 
-/// Maps the frame for what is to be done, and does it.
+/// Maps the frame for reading or for drawing, as the task needs, and segments it.
 fn segment(
     engine: &mut Engine<Cpu>,
     kept: &mut Regions,

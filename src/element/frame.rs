@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! GStreamer buffers to frames and label planes of the library.
+//! Converts GStreamer buffers to frames and label planes of the library.
 
 use gst::glib;
 use gst::prelude::*;
@@ -8,16 +8,16 @@ use crate::bad_buffers::Failure;
 use crate::image::{self, FrameInfo, Geometry, MAX_SIDE, MOST_PLANES, PixelFormat, YuvMatrix};
 use crate::video_map::{Reason, Shape, VideoMap, label_shape};
 
-// Labels are written in place into GRAY16_LE planes, which are native only here.
+// Labels are written in place into GRAY16_LE planes, in native byte order.
 #[cfg(target_endian = "big")]
 compile_error!(
     "the GStreamer elements support little-endian machines only; build with --no-default-features"
 );
 
-/// GStreamer's names of formats in the order of this machine's bytes.
+/// GStreamer's names for formats in this machine's byte order.
 const NATIVE: [(&str, PixelFormat); 1] = [("ARGB64", PixelFormat::Argb64Le)];
 
-/// A format as GStreamer has it; nothing where GStreamer, or this version of it, does not know the name.
+/// GStreamer's formats for one of the library; empty if this version of GStreamer does not know the name.
 pub(super) fn video_formats(format: PixelFormat) -> impl Iterator<Item = gst_video::VideoFormat> {
     let native = NATIVE.into_iter().filter(move |(_, own)| *own == format).map(|(name, _)| name);
     std::iter::once(format.name()).chain(native).filter_map(|name| {
@@ -26,7 +26,7 @@ pub(super) fn video_formats(format: PixelFormat) -> impl Iterator<Item = gst_vid
     })
 }
 
-/// Caps of everything that can be segmented in system memory.
+/// Caps of all formats that can be segmented in system memory.
 pub(crate) fn system_caps() -> gst::Caps {
     caps_of(PixelFormat::ALL.into_iter().flat_map(video_formats))
 }
@@ -41,7 +41,7 @@ pub(crate) fn caps_of(formats: impl IntoIterator<Item = gst_video::VideoFormat>)
         .build()
 }
 
-/// What the samples of a stream mean; `None` for what the caps do not offer.
+/// Meaning of a stream's samples; `None` for formats that the caps do not offer.
 pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     let geometry = Geometry::new(info.width(), info.height()).ok()?;
     let format = PixelFormat::ALL.into_iter().find(|f| video_formats(*f).any(|own| own == info.format()))?;
@@ -54,23 +54,24 @@ pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
         gst_video::VideoColorMatrix::Bt2020 => YuvMatrix::Bt2020,
         gst_video::VideoColorMatrix::Fcc => YuvMatrix::Fcc,
         gst_video::VideoColorMatrix::Smpte240m => YuvMatrix::Smpte240m,
-        // GStreamer gives YCbCr without a matrix its defaults; gray needs none.
+        // GStreamer replaces a missing matrix of YCbCr by its default; gray needs none.
         _ => YuvMatrix::Bt601,
     };
-    // As GStreamer converts: what is not called studio range is full, an unknown range too.
+    // As GStreamer converts: all ranges except studio range are full, the unknown range too.
     let full_range = colorimetry.range() != gst_video::VideoColorRange::Range16_235;
     Some(FrameInfo { geometry, format, matrix, full_range })
 }
 
-/// Why buffers that hold a field each are refused.
+/// The reason why buffers with single fields are refused.
 pub(super) const SINGLE_FIELDS: &str = "Buffers hold single fields (interlace-mode=alternate); put deinterlace in front, which makes frames of them";
 
-/// Whether buffers hold a field each.
+/// Returns true if buffers hold single fields.
 pub(super) fn has_single_fields(caps: &gst::CapsRef) -> bool {
     caps.iter_with_features().any(|(_, features)| features.contains("format:Interlaced"))
 }
 
-/// Why frames are no pictures of one view after another, if so: neighbors in place or time would be of different views.
+/// The reason why frames are not successive pictures of one view, if there is one: neighbors in position or time would
+/// be of different views.
 pub(super) fn mixed_views(info: &gst_video::VideoInfo) -> Option<String> {
     use gst_video::VideoMultiviewMode as Mode;
     let mode = info.multiview_mode();
@@ -93,7 +94,7 @@ pub(super) fn mixed_views(info: &gst_video::VideoInfo) -> Option<String> {
     })
 }
 
-/// Why a frame is not all of the picture, if so.
+/// The reason why a frame is not the whole picture, if there is one.
 pub(super) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Option<Reason> {
     let crop = buffer.meta::<gst_video::VideoCropMeta>()?;
     let (x, y, width, height) = crop.rect();
@@ -159,14 +160,14 @@ impl<'a> DrawMap<'a> {
     }
 }
 
-/// Zeroes what stands between the rows of a plane: fresh memory holds what its last owner left.
+/// Zeroes the bytes between the rows of a plane, because fresh memory holds data of its last owner.
 pub(crate) fn clear_padding(plane: &mut [u8], row: usize, stride: usize) {
     if stride > row {
         plane.chunks_mut(stride).filter_map(|line| line.get_mut(row..)).for_each(|padding| padding.fill(0));
     }
 }
 
-/// Makes label buffers of one size: GRAY16_LE with a video meta. Their memory is used again when readers let go.
+/// Makes label buffers of one size: GRAY16_LE with a video meta. Their memory is reused once readers release them.
 pub(super) struct LabelPool {
     pool: gst_video::VideoBufferPool,
     info: gst_video::VideoInfo,
@@ -174,7 +175,7 @@ pub(super) struct LabelPool {
 }
 
 impl LabelPool {
-    /// Sets up the pool; memory comes with the first frames.
+    /// Sets up the pool; the first frames allocate its memory.
     pub(super) fn new(geometry: Geometry) -> Result<Self, glib::BoolError> {
         let format = gst_video::VideoFormat::Gray16Le;
         let info = gst_video::VideoInfo::builder(format, geometry.width, geometry.height).build()?;
@@ -188,7 +189,7 @@ impl LabelPool {
         Ok(Self { pool, info, geometry })
     }
 
-    /// A label buffer that nobody else holds, filled by `fill`. Bytes between rows are zero.
+    /// Returns a label buffer that nobody else holds, filled by `fill`. Bytes between rows are zero.
     pub(super) fn fill<R>(
         &self,
         fill: impl FnOnce(&mut image::Labels<'_>) -> Result<R, Failure>,
@@ -203,7 +204,7 @@ impl LabelPool {
         let mut buffer = self.pool.acquire_buffer(None).map_err(|e| no_memory(e.to_string()))?;
         let writable = buffer.get_mut().ok_or_else(|| no_memory("a new buffer is shared".into()))?;
         let shape = label_shape(self.geometry);
-        // Who held the buffer before may have changed its video meta.
+        // An earlier holder of the buffer may have changed its video meta.
         let mut map = VideoMap::write(writable, &self.info, std::iter::once(shape)).map_err(&no_memory)?;
         let stride = map.strides()[0];
         let [bytes, ..] = map.slices_mut();
@@ -218,7 +219,7 @@ impl LabelPool {
 
 impl Drop for LabelPool {
     fn drop(&mut self) {
-        // Buffers that are still out come back later and are freed then; a failure here would change nothing.
+        // Buffers still in use are freed when they return; a failure here would change nothing.
         let _ = self.pool.set_active(false);
     }
 }

@@ -7,13 +7,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Shortest time between two walks over the heap while streams run: in a process with 100,000 holes in its heap one takes 40 ms.
+/// Shortest time between two trims while streams run: in a process with 100,000 holes in its heap one takes 40 ms.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// When the heap of this process was last walked.
+/// Time of this process's last trim.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// After an engine was exchanged; does nothing where the last call was less than [`INTERVAL`] ago.
+/// Trims the heap after an engine was replaced, unless the last trim was less than [`INTERVAL`] ago.
 pub(super) fn trim_sometimes() {
     let now = Instant::now();
     {
@@ -26,7 +26,7 @@ pub(super) fn trim_sometimes() {
     release();
 }
 
-/// After a stream was stopped.
+/// Trims the heap after a stream was stopped.
 pub(super) fn trim() {
     *LAST.lock().unwrap() = Some(Instant::now());
     release();
@@ -38,6 +38,6 @@ fn release() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Only glibc has this call.
+/// Other C libraries than glibc lack this call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn release() {}

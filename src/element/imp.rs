@@ -33,24 +33,24 @@ use crate::bad_buffers::BadBuffers;
 #[derive(Default)]
 pub struct Superpixel {
     pub(super) settings: Mutex<Settings>,
-    /// What GStreamer sets of controlled properties for a frame.
+    /// Controlled properties' values for the next frame.
     controlled: Mutex<Controlled>,
     pub(super) state: Mutex<Option<State>>,
-    /// Frames in flight in their order.
+    /// Frames in flight, in order.
     pub(super) queue: Mutex<VecDeque<(gst::Buffer, Started)>>,
-    /// How many may be in flight; as it was at start.
+    /// Most frames in flight; set at start.
     pub(super) depth: AtomicUsize,
-    /// How much later frames leave for it, in ns.
+    /// Latency in ns that frames in flight add.
     pub(super) delay: AtomicU64,
-    /// None while the element is stopped.
+    /// `None` while the element is stopped.
     pub(super) active_backend: Mutex<Option<BackendInfo>>,
     pub(super) stats: Mutex<Stats>,
     pub(super) bad_buffers: BadBuffers,
-    /// Set where the next frame does not follow the last: flush, seek, new caps.
+    /// Set if the next frame does not follow the last: flush, seek, new caps.
     pub(super) discontinuity: AtomicBool,
 }
 
-/// Caps of everything that can be segmented, on the device first: there no pixel has to move.
+/// Caps of all formats that can be segmented. Device memory comes first, because no pixel has to move there.
 fn all_caps() -> gst::Caps {
     let mut caps = cuda::device_caps().unwrap_or_else(gst::Caps::new_empty);
     caps.merge(frame::system_caps());
@@ -96,15 +96,15 @@ impl ObjectImpl for Superpixel {
 }
 
 impl Superpixel {
-    /// Says on the bus that a property keeps its value, and why.
+    /// Posts a warning that a property keeps its value, with the reason.
     fn refuse(&self, name: &str, reason: &str) {
         gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{name} keeps its value: {reason}"));
     }
 
-    /// Sets controlled properties to their values at a stream time, all at once: on the way from one pair of values to another they
-    /// may exclude each other.
+    /// Sets controlled properties to their values at a stream time, all at once, because values on the way from one
+    /// combination to another may be invalid together.
     fn sync_controlled(&self, time: gst::ClockTime) {
-        // Whoever is notified sees the new values.
+        // Notifications are sent once all values are set.
         let _notifications = self.obj().freeze_notify();
         self.controlled.lock().unwrap().begin();
         let synced = self.obj().sync_values(time);
@@ -121,7 +121,7 @@ impl Superpixel {
             .unwrap()
             .take_all(values.iter().map(|(pspec, value)| (pspec.name(), &**value)));
         let refused = taken.err();
-        // Once for all frames that it is true of.
+        // Warns once for all frames in a row with the same message.
         let is_news = self.controlled.lock().unwrap().note(refused.as_ref());
         if let Some((name, reason)) = refused.filter(|_| is_news) {
             self.refuse(name, &reason);
@@ -236,7 +236,7 @@ impl BaseTransformImpl for Superpixel {
         };
         self.queue.lock().unwrap().push_back((generated, started));
         match self.take_finished(self.depth.load(Ordering::Relaxed)) {
-            // What comes after one that fails must not overtake it.
+            // Frames behind one that fails must not overtake it.
             Some(Err(error)) => {
                 self.forget();
                 Err(error)
@@ -255,7 +255,7 @@ impl BaseTransformImpl for Superpixel {
         match event.view() {
             EventView::FlushStop(_) => self.forget(),
             _ if event.is_serialized() => {
-                // The event goes on whatever became of the frames: the next chain call tells.
+                // The event is passed on even if frames in flight failed; the next chain call returns the error.
                 let _ = self.drain();
             }
             _ => {}
@@ -266,21 +266,21 @@ impl BaseTransformImpl for Superpixel {
         self.parent_sink_event(event)
     }
 
-    /// Adds what frames in flight take of a pool, and takes away what is not done for upstream: without this, the base class asks
-    /// downstream as if the element were not there.
+    /// Adds the buffers of frames in flight to a pool's minimum, and removes metas that only downstream could handle:
+    /// by default the base class asks downstream as if the element were not there.
     fn propose_allocation(
         &self,
         decide_query: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
         let held = self.most_held();
-        // A downstream that does not answer knows nothing of what is held.
+        // If downstream does not answer, the pool is still told of the buffers in flight.
         if let Err(unanswered) = self.parent_propose_allocation(decide_query, query)
             && held == 0
         {
             return Err(unanswered);
         }
-        // Sent with the whole picture, a frame would be segmented and drawn on from its first pixel on.
+        // With a crop meta the whole picture would be sent, and segmented and drawn on from its first pixel on.
         while let Some(index) = query.find_allocation_meta::<gst_video::VideoCropMeta>() {
             query.remove_nth_allocation_meta(index);
         }
@@ -304,7 +304,7 @@ impl BaseTransformImpl for Superpixel {
         if self.parent_accept_caps(direction, caps) {
             return true;
         }
-        // Who sends them learns only that they are refused.
+        // Refusing the caps gives upstream no reason, so it is posted.
         if direction == gst::PadDirection::Sink && frame::has_single_fields(caps) {
             gst::element_imp_warning!(self, gst::StreamError::Format, ("{}", frame::SINGLE_FIELDS));
         }
@@ -313,7 +313,7 @@ impl BaseTransformImpl for Superpixel {
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
         if direction == gst::PadDirection::Sink && query.is_serialized() {
-            // Who asks waits for what it has sent.
+            // The query is answered after all earlier buffers have left.
             let _ = self.drain();
         }
         if !BaseTransformImplExt::parent_query(self, direction, query) {
@@ -330,9 +330,9 @@ impl BaseTransformImpl for Superpixel {
     }
 
     fn before_transform(&self, inbuf: &gst::BufferRef) {
-        // The flag belongs to this frame, not to the one that leaves next.
+        // The flag belongs to this frame, not to the oldest one in flight, which leaves next.
         if inbuf.flags().contains(gst::BufferFlags::DISCONT) {
-            // An error shows again when this frame is worked on.
+            // An error is returned again when this frame is worked on.
             let _ = self.drain();
         }
         let segment = self.obj().segment();
@@ -343,8 +343,8 @@ impl BaseTransformImpl for Superpixel {
         }
     }
 
-    // On the raw buffer and not on a mapped frame: the parent would map for writing, which copies shared pixels even
-    // where only labels are wanted, and gives no buffer to attach metadata to.
+    // Overrides the raw-buffer variant rather than the mapped-frame one: the parent would map for writing, which copies
+    // shared pixels even if only labels are wanted, and gives no buffer to attach metadata to.
     fn transform_ip(&self, buffer: &mut gst::BufferRef) -> Result<gst::FlowSuccess, gst::FlowError> {
         let Some(mut state) = self.state.lock().unwrap().take() else {
             self.post_error_message(restart());
@@ -392,7 +392,7 @@ impl VideoFilterImpl for Superpixel {
             None => return Err(gst::loggable_error!(CAT, "caps before start or after an error")),
         }
         if self.delay.swap(delay, Ordering::Relaxed) != delay {
-            // Nobody listens before the element is in a pipeline.
+            // Posting fails before the element is in a pipeline, when there is no listener.
             let _ = self.obj().post_message(gst::message::Latency::builder().src(&*self.obj()).build());
         }
         self.discontinuity.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! In the place of `cuda/` in a build without CUDA: no device opens, so no value of these types exists.
+//! Replaces `cuda/` in builds without CUDA: no device opens, so no value of these types exists.
 
 use crate::bad_buffers::Failure;
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::parameter::parameters;
 use crate::plan::Plan;
 use crate::video_map::Reason;
 
-use super::task::{Found, Stream, Task};
+use super::task::{FrameResults, Stream, Task};
 
 const REASON: &str = "not in this build; build with the cargo feature `cuda` or use the cpu backend";
 
@@ -25,7 +25,7 @@ pub(super) fn unavailable() -> Option<&'static str> {
 
 pub(super) fn forget_context(_: &gst::Element) {}
 
-/// There are no properties of a device.
+/// Builds without CUDA have no properties of a device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct DeviceSettings {}
 
@@ -125,7 +125,7 @@ impl Pending {
         _: &mut gst::Buffer,
         _: &gst_video::VideoInfo,
         _: Option<&mut CudaEngine>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         match self {}
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The path of a frame through `superpixel`: which backend and engine, in flight, finished, attached.
+//! The path of a frame through `superpixel`: backend and engine, queue of frames in flight, results, metadata.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use super::heap;
 use super::imp::Superpixel;
 use super::log::CAT;
 use super::settings::{Settings, cpu_only};
-use super::task::{Found, Made, Stream, Task, library_error};
+use super::task::{FrameResults, Made, Stream, Task, library_error};
 use crate::analytics;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
@@ -26,40 +26,40 @@ use crate::meta;
 use crate::params::Params;
 use crate::plan::Plan;
 
-/// What a stream of no fixed rate counts as, frames a second, where the latency depends on it.
+/// Frame rate that the latency assumes for streams without a fixed rate.
 const VARIABLE_RATE: (u64, u64) = (25, 1);
 
-/// A stream continues where not more than this of it is missing.
+/// Longest gap in timestamps across which a stream continues.
 const LONGEST_GAP: gst::ClockTime = gst::ClockTime::SECOND;
 
-/// A frame that a device works on, and what it takes to finish it.
+/// A frame in flight, with all data that finishing it needs.
 pub(super) struct Started {
     pub pending: Pending,
     pub info: gst_video::VideoInfo,
     pub made: Made,
 }
 
-/// What is known of the backend outside the streaming thread.
+/// Facts about the backend for threads other than the streaming thread.
 #[derive(Debug, Clone)]
 pub(super) struct BackendInfo {
     pub is_device: bool,
     pub description: String,
 }
 
-/// What lives from start to stop.
+/// State from start to stop, used by the streaming thread.
 pub(super) struct State {
-    /// Taken while an engine holds it.
+    /// `None` while an engine holds it.
     pub backend: Option<ActiveBackend>,
-    /// The engine with the parameters that its plan was made from.
+    /// The engine, with the parameters that its plan was made from.
     pub engine: Option<(Params, ActiveEngine)>,
     pub stream: Option<Stream>,
     /// The frame that was started last, until it is in the queue.
     pub started: Option<Started>,
-    /// When the last frame began, and how long it lasts.
+    /// Timestamp and duration of the last frame.
     pub last: Option<(gst::ClockTime, gst::ClockTime)>,
-    /// The identity that the next engine begins with.
+    /// First identity of the next engine.
     pub next_id: u32,
-    /// Standard metadata.
+    /// Writer of standard metadata.
     pub analytics: analytics::Writer,
     pub warned_of_step: bool,
     pub warned_of_objects: bool,
@@ -82,14 +82,14 @@ impl State {
         }
     }
 
-    /// Whether the device has failed for good, as when an engine could not be made.
+    /// Returns true if the device has failed for good, or if no engine could be made.
     pub(super) fn is_broken(&self) -> bool {
         self.engine.as_ref().map_or(self.backend.is_none(), |(_, engine)| engine.is_broken())
     }
 
-    /// Whether a frame that is flagged as a discontinuity continues the stream all the same. Forward, a short gap does: frames were
-    /// left out, as a leaky queue does. In reverse, decoders flag every frame or group of frames, without a gap too. A new scene
-    /// is found as any cut.
+    /// Returns true if a frame flagged as a discontinuity continues the stream nonetheless. Forwards it does after a
+    /// short gap, as a leaky queue leaves by dropping frames. In reverse, decoders flag every frame or group of frames,
+    /// even without a gap. A new scene is detected like any cut.
     fn continues_with(&self, buffer: &gst::BufferRef, reverse: bool) -> bool {
         let (Some((began, duration)), Some(now)) = (self.last, buffer.pts()) else { return false };
         let step = duration.saturating_add(duration / 4);
@@ -109,13 +109,13 @@ impl State {
     }
 }
 
-/// The error of a frame that comes after one that ended the stream.
+/// The error for frames after one that ended the stream.
 pub(super) fn restart() -> gst::ErrorMessage {
     gst::error_msg!(gst::LibraryError::Failed, ("An earlier error ended this stream; restart the pipeline"))
 }
 
 impl Superpixel {
-    /// Opens the backend that is asked for, or the best that opens.
+    /// Opens the requested backend or, for `auto`, the best that opens.
     pub(super) fn open(&self, settings: &Settings) -> Result<ActiveBackend, gst::ErrorMessage> {
         let refuse = |error: Error| gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {error}"));
         let params = settings.params();
@@ -140,23 +140,23 @@ impl Superpixel {
         }
     }
 
-    /// Whether the stream has to move from the device to the CPU for what only that can do.
+    /// Returns true if the stream has to move from the device to the CPU, because only that supports the parameters.
     ///
     /// # Errors
     ///
-    /// It would have to, but the user has asked for the device.
+    /// If the user asked for the device explicitly.
     fn has_to_leave_device(&self, params: &Params) -> Result<bool, gst::ErrorMessage> {
         if params.runs_on_cuda() || !self.is_on_device() {
             return Ok(false);
         }
-        // A write since start counts from the next one on.
+        // A property written since start takes effect at the next start.
         if self.settings.lock().unwrap().started != Some(enums::Backend::Auto) {
             return Err(gst::error_msg!(gst::LibraryError::Failed, ("{}", cpu_only(params))));
         }
         Ok(true)
     }
 
-    /// Takes the CPU in the place of a device until the next start.
+    /// Replaces the device by the CPU until the next start.
     fn leave_device(&self, backend: ActiveBackend) -> Result<ActiveBackend, gst::ErrorMessage> {
         drop(backend);
         let backend = ActiveBackend::cpu(&self.settings.lock().unwrap()).map_err(library_error)?;
@@ -169,8 +169,8 @@ impl Superpixel {
         self.active_backend.lock().unwrap().as_ref().is_some_and(|active| active.is_device)
     }
 
-    /// Whether frames may come in device memory: with the CUDA backend and GStreamer's CUDA library. Before start that is
-    /// not known, and only refused where it was not asked for.
+    /// Returns true if frames may be in device memory: with the CUDA backend and GStreamer's CUDA library. Before start
+    /// the backend is not known; then it is true unless the settings exclude a device.
     pub(super) fn takes_device_memory(&self) -> bool {
         let wanted = self.settings.lock().unwrap().may_use_device();
         let active = self.active_backend.lock().unwrap().clone();
@@ -181,7 +181,7 @@ impl Superpixel {
                 false
             }
         };
-        // What is wanted now counts from the next start on.
+        // A property written now takes effect at the next start.
         match active {
             None => wanted,
             Some(active) => active.is_device && found(),
@@ -197,8 +197,8 @@ impl Superpixel {
         self.obj().notify("active-backend");
     }
 
-    /// Makes a new plan where the last does not fit the properties or the caps any more, and a new engine where the last
-    /// cannot continue with that.
+    /// Makes a new plan if properties or caps have changed, and a new engine if the old one cannot continue with that
+    /// plan.
     fn prepare(
         &self,
         state: &mut State,
@@ -231,15 +231,16 @@ impl Superpixel {
                     return Ok(());
                 }
                 Ok(false) => {}
-                // For instance for want of memory, of which a new engine needs less than two at a time.
+                // Fails for instance for want of memory, of which a new engine needs less, since two never exist at
+                // once.
                 Err(error) => gst::info!(CAT, imp = self, "identities start anew: {error}"),
             }
         }
-        // Before the engine goes: where the algorithm is refused, the backend stays.
+        // Checked before the engine is dropped: if the algorithm is refused, the backend stays usable.
         let leaves = self.has_to_leave_device(&params)?;
         let backend = match state.engine.take() {
             Some((_, mut engine)) => {
-                // Frames in flight may still be in its memory.
+                // Frames in flight may still use its memory.
                 engine.synchronize();
                 state.next_id = engine.next_id().map_err(library_error)?;
                 let backend = engine.into_backend();
@@ -257,7 +258,7 @@ impl Superpixel {
         Ok(())
     }
 
-    /// Segments, draws and attaches, or starts to.
+    /// Segments a frame, draws on it and attaches metadata, or starts to.
     pub(super) fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), Failure> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
@@ -310,7 +311,7 @@ impl Superpixel {
         }
     }
 
-    /// Finishes a frame that was started.
+    /// Finishes a frame in flight.
     fn finish(&self, state: &mut State, buffer: &mut gst::Buffer, started: Started) -> Result<(), Failure> {
         let Started { pending, info, made } = started;
         let found =
@@ -318,7 +319,7 @@ impl Superpixel {
         Ok(self.attach(state, buffer.make_mut(), found, made)?)
     }
 
-    /// Finishes the oldest frame in flight, if more than `depth` are; no buffer comes of a bad one.
+    /// Finishes the oldest frame in flight, if there are more than `depth`. A bad frame gives no buffer.
     pub(super) fn take_finished(&self, depth: usize) -> Option<Result<Option<gst::Buffer>, gst::FlowError>> {
         let (mut buffer, started) = {
             let mut queue = self.queue.lock().unwrap();
@@ -338,8 +339,8 @@ impl Superpixel {
         })
     }
 
-    /// Finishes and sends all frames in flight. Where one fails or is not wanted, the others are forgotten: what comes after
-    /// them must not overtake them.
+    /// Finishes and pushes all frames in flight. If one fails or is refused, the others are discarded, because later
+    /// frames must not overtake it.
     pub(super) fn drain(&self) -> Result<(), gst::FlowError> {
         while let Some(result) = self.take_finished(0) {
             let pushed = match result {
@@ -354,18 +355,18 @@ impl Superpixel {
         Ok(())
     }
 
-    /// Forgets all frames in flight, once the device has let go of them.
+    /// Discards all frames in flight, once the device no longer uses them.
     pub(super) fn forget(&self) {
         let queue = std::mem::take(&mut *self.queue.lock().unwrap());
         queue.iter().for_each(|(_, started)| started.pending.wait());
     }
 
-    /// Most frames that are held back when one is taken.
+    /// Most frames that are in flight while the next one is taken.
     pub(super) fn most_held(&self) -> u32 {
         if self.is_on_device() { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
     }
 
-    /// How much later than in the stream frames leave.
+    /// Latency that frames in flight add.
     pub(super) fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
         let depth = u64::from(self.most_held());
         let rate = stream.info.fps();
@@ -378,12 +379,12 @@ impl Superpixel {
             .unwrap_or(gst::ClockTime::MAX)
     }
 
-    /// Attaches what was found and counts the frame.
+    /// Attaches the results and counts the frame.
     fn attach(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
-        found: Found,
+        found: FrameResults,
         made: Made,
     ) -> Result<(), gst::ErrorMessage> {
         let Made { algo, geometry, regions: wanted, analytics, began } = made;
@@ -393,9 +394,9 @@ impl Superpixel {
                 gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
             };
             let described =
-                analytics::Found { labels: &labels, geometry, regions, table: found.table.as_ref() };
+                analytics::FrameRegions { labels: &labels, geometry, regions, table: found.table.as_ref() };
             self.describe(state, buffer, &described, analytics).map_err(refuse)?;
-            let Found { table, motion, neighbors, hierarchy, .. } = found;
+            let FrameResults { table, motion, neighbors, hierarchy, .. } = found;
             let attachment =
                 meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy };
             meta::attach(buffer, attachment).map_err(refuse)?;
@@ -416,21 +417,21 @@ impl Superpixel {
         stats.missing = (wanted > 0).then(|| wanted.saturating_sub(regions));
         stats.last = began.elapsed();
         stats.total += began.elapsed();
-        // Those of an engine that may be another by now are not this frame's.
+        // Stage times could be of another engine by now.
         stats.stages.clear();
-        // What went over the bus before the CPU took over stays.
+        // After the CPU has replaced the device, the last bytes over the bus stay.
         let traffic = state.engine.as_ref().and_then(|(_, engine)| engine.traffic());
         stats.traffic = traffic.or(stats.traffic);
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
     }
 
-    /// Attaches the standard metadata that is wanted.
+    /// Attaches standard metadata, if it is wanted.
     fn describe(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
-        found: &analytics::Found<'_>,
+        found: &analytics::FrameRegions<'_>,
         detail: Option<analytics::Detail>,
     ) -> Result<(), glib::BoolError> {
         let Some(detail) = detail else { return Ok(()) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the property `stats` shows.
+//! Figures for the property `stats`.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use std::time::Duration;
 pub(super) struct Stats {
     pub frames: u64,
     pub regions: u32,
-    /// By how many they are fewer than were asked for, where a number was.
+    /// Wanted number of regions less the last frame's; `None` if no number is wanted.
     pub missing: Option<u32>,
     pub last: Duration,
     pub total: Duration,
-    /// Empty where only the device could tell.
+    /// Stage times of the last frame; empty on a device.
     pub stages: Vec<(&'static str, Duration)>,
-    /// Bytes over the bus since start, where there is one.
+    /// Bytes over the bus since start; `None` on the CPU.
     pub traffic: Option<[(&'static str, u64); 3]>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What is wanted of a frame, what its stream is like and what it gave.
+//! The task for a frame, the properties of its stream, and its results.
 
 use std::time::Instant;
 
@@ -10,49 +10,49 @@ use crate::params::{Drawing, Outputs};
 
 use super::frame::LabelPool;
 
-/// An error of the library as an element error.
+/// Converts an error of the library to an element error.
 pub(super) fn library_error(error: Error) -> gst::ErrorMessage {
     gst::error_msg!(gst::LibraryError::Failed, ("{error}"))
 }
 
-/// What is wanted of a frame.
+/// Results that a frame has to give.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Task {
     pub outputs: Outputs,
-    /// Whether what was found is to be attached.
+    /// True if results are attached as metadata.
     pub labels: bool,
-    /// Whether what would be merged next is among that.
+    /// True if these include the merges that would come next.
     pub merges: bool,
-    /// `None` leaves the pixels alone.
+    /// `None` leaves the pixels unchanged.
     pub drawing: Option<Drawing>,
 }
 
-/// What a frame was made with. Frames in flight leave when settings, caps and the engine may be others.
+/// Settings that a frame was made with. When a frame in flight leaves, those of the element may have changed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Made {
     pub algo: &'static str,
     pub geometry: Geometry,
     /// Wanted number of regions; 0 is none.
     pub regions: u32,
-    /// Standard metadata, where wanted.
+    /// Standard metadata to attach, if any.
     pub analytics: Option<Detail>,
-    /// When its work began.
+    /// Time at which its work began.
     pub began: Instant,
 }
 
-/// What the caps say.
+/// Properties of a stream that follow from its caps.
 pub(super) struct Stream {
     pub info: gst_video::VideoInfo,
     pub frame: FrameInfo,
-    /// Whether frames are in device memory.
+    /// True if frames are in device memory.
     pub on_device: bool,
     pub pool: LabelPool,
 }
 
-/// What a frame gave.
-pub(super) struct Found {
+/// Results of a frame.
+pub(super) struct FrameResults {
     pub regions: u32,
-    /// GRAY16_LE with a video meta, where it was asked for; so are the others.
+    /// GRAY16_LE with a video meta. This and the buffers below are `None` unless they were asked for.
     pub labels: Option<gst::Buffer>,
     pub table: Option<gst::Buffer>,
     pub motion: Option<gst::Buffer>,

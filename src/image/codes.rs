@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The codes of a row's pixels, gathered as the table of formats says.
+//! Channel codes of a row's pixels, gathered as the format's layout describes.
 
 use super::{Channel, Family, Frame, Layout, Sample};
 
-/// Pixels that are gathered at a time; an even number.
+/// Pixels that are gathered together; an even number.
 pub(crate) const PIECE: usize = 32;
 
 /// A row of a frame as codes of its channels.
 #[derive(Clone, Copy)]
 pub(crate) struct RowCodes<'a> {
     layout: &'static Layout,
-    /// The row of each channel, from its first sample on.
+    /// The row of each channel, starting at its first sample.
     rows: [&'a [u8]; 3],
     width: usize,
 }
@@ -27,9 +27,9 @@ impl<'a> RowCodes<'a> {
         Self { layout, rows: [row(0), row(1), row(2)], width: frame.info().geometry.width as usize }
     }
 
-    /// The codes of up to [`PIECE`] pixels from column `first`, an even one, on; of gray the first channel alone. What is behind the
-    /// row's end stays as it is.
-    // A function of its own: within others, once for each, it would be most of their code and get in the way of their registers.
+    /// Gathers the codes of up to [`PIECE`] pixels from column `first` on, which is even; for gray, only those of the
+    /// first channel. Entries past the row's end do not change.
+    // Not inlined: in every caller it would be most of the code, and take registers from the rest.
     #[inline(never)]
     pub fn gather(&self, first: usize, out: &mut [[u16; PIECE]; 3]) {
         let n = PIECE.min(self.width - first);
@@ -52,7 +52,7 @@ impl<'a> RowCodes<'a> {
         }
     }
 
-    /// Samples of a channel, from one on.
+    /// Samples of a channel, starting at sample `first`.
     #[inline(always)]
     fn channel(&self, channel: usize, first: usize, out: &mut [u16]) {
         let Channel { step, sample, .. } = self.layout.channels[channel];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Pixel formats: one row of a table each, which says where the samples of a pixel stand. What reads and draws is made from it.
+//! Pixel formats: one row of a table per format describes the layout of its samples, and the code that reads and draws
+//! follows it.
 
 use super::Geometry;
 
-/// What the channels of a format are; kernels/frame.cuh counts them alike.
+/// Color family of a format's channels; kernels/frame.cuh numbers them in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// R', G', B'.
@@ -14,21 +15,21 @@ pub enum Family {
     Gray,
 }
 
-/// How a sample stands in memory.
+/// Representation of a sample in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Bytes of the word that holds it: 1, 2 or 4.
     pub bytes: usize,
-    /// Bits that count: 8, 10, 12 or 16.
+    /// Significant bits: 8, 10, 12 or 16.
     pub bits: u32,
-    /// Bits of the word below them.
+    /// Bits of the word below the significant ones.
     pub shift: u32,
-    /// Whether the word's upper byte comes first.
+    /// True if the word's upper byte comes first.
     pub big_endian: bool,
 }
 
 impl Sample {
-    /// The code of the sample at the front of `bytes`.
+    /// Reads the code of the sample at the front of `bytes`.
     #[inline(always)]
     pub fn code(self, bytes: &[u8]) -> u16 {
         let mask = (1u32 << self.bits) - 1;
@@ -41,8 +42,8 @@ impl Sample {
         (word >> self.shift & mask) as u16
     }
 
-    /// Writes a code to the front of `bytes`. What else is in a word of four bytes stays; in one of two there is nothing else, and bits
-    /// that do not count become zero.
+    /// Writes a code to the front of `bytes`. Words of four bytes hold other samples, which do not change; in words of
+    /// two, the bits around the code become zero.
     #[inline(always)]
     pub fn set(self, bytes: &mut [u8], code: u16) {
         match self.bytes {
@@ -59,20 +60,20 @@ impl Sample {
     }
 }
 
-/// Where the samples of a channel stand.
+/// Layout of a channel's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channel {
-    /// The plane that they are in.
+    /// Plane of the samples.
     pub plane: usize,
-    /// Bytes from the start of a row to the first.
+    /// Bytes from the start of a row to the first sample.
     pub offset: usize,
-    /// Bytes from one to the next.
+    /// Bytes from one sample to the next.
     pub step: usize,
-    /// How each stands there.
+    /// Representation of each sample.
     pub sample: Sample,
 }
 
-/// Where the bytes of a packed RGB format stand.
+/// Byte layout of a packed RGB format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedRgb {
     /// Bytes from one pixel to the next.
@@ -81,12 +82,12 @@ pub struct PackedRgb {
     pub offsets: [usize; 3],
 }
 
-/// A row of the table of formats. Alpha and padding are no channel: nothing reads or draws them.
+/// A row of the table of formats. Alpha and padding are no channels: they are neither read nor drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// GStreamer's name; of what GStreamer does not have, one in its manner.
+    /// GStreamer's name; formats that GStreamer lacks have a name in its manner.
     pub name: &'static str,
-    /// What the channels are.
+    /// Color family of the channels.
     pub family: Family,
     /// Number of planes, those of alpha included.
     pub planes: usize,
@@ -103,7 +104,7 @@ impl Layout {
         if channel == 0 { [0, 0] } else { self.subsampling }
     }
 
-    /// Whether every channel has a sample for each pixel.
+    /// Returns true if every channel has a sample for each pixel.
     pub fn is_whole(&self) -> bool {
         self.subsampling == [0, 0]
     }
@@ -121,12 +122,12 @@ impl Layout {
             let [x, y] = self.shared(c);
             (shared(w, x) * self.channels[c].step, shared(h, y))
         });
-        // A plane without a channel holds alpha, a sample a pixel.
+        // A plane without a channel holds alpha, a sample per pixel.
         of.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1))).unwrap_or((w * self.channels[0].sample.bytes, h))
     }
 }
 
-/// Samples in words of `bytes`, little endian, with `bits` that count above `shift` others.
+/// Samples in words of `bytes`, little endian, with `bits` significant bits above `shift` others.
 const fn sample(bytes: usize, bits: u32, shift: u32) -> Sample {
     Sample { bytes, bits, shift, big_endian: false }
 }
@@ -205,7 +206,7 @@ const fn two_planes(name: &'static str, sample: Sample, chroma: [usize; 2], subs
     layout(name, Family::Yuv, 2, channels, subsampling)
 }
 
-/// A plane for each channel: which one.
+/// One plane per channel, given by its number.
 const fn three_planes(
     name: &'static str,
     family: Family,
@@ -316,22 +317,22 @@ impl PixelFormat {
         is_packed.then_some(PackedRgb { bytes: r.step, offsets: [r.offset, g.offset, b.offset] })
     }
 
-    /// Whether the channels are red, green and blue.
+    /// Returns true if the channels are red, green and blue.
     pub fn is_rgb(self) -> bool {
         self.layout().family == Family::Rgb
     }
 
-    /// Whether there is luma alone.
+    /// Returns true if luma is the only channel.
     pub fn is_gray(self) -> bool {
         self.layout().family == Family::Gray
     }
 
-    /// How samples stand in memory: those of the first channel, where channels share a word.
+    /// Representation of samples; of the first channel, where channels share a word.
     pub fn sample(self) -> Sample {
         self.layout().channels[0].sample
     }
 
-    /// Bits of a sample that count: 8, 10, 12 or 16.
+    /// Significant bits of a sample: 8, 10, 12 or 16.
     pub fn bits(self) -> u32 {
         self.sample().bits
     }

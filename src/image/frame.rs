@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Frames: planes that live elsewhere, to read and to draw on.
+//! Frames: borrowed planes of pixels, for reading and for drawing.
 
 use rayon::iter::Either;
 use rayon::prelude::*;
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{FrameInfo, Geometry, MOST_PLANES, check_rows};
 use crate::error::Result;
 
-/// A readable frame: up to four planes, each with its own stride in bytes, and at will a mask.
+/// A readable frame: up to four planes, each with its own stride in bytes, and optionally a mask.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     info: FrameInfo,
@@ -16,7 +16,7 @@ pub struct Frame<'a> {
     mask: Option<Mask<'a>>,
 }
 
-/// One byte a pixel, which is inside where that is not zero.
+/// A mask: one byte per pixel, nonzero inside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mask<'a> {
     pub bytes: &'a [u8],
@@ -61,7 +61,8 @@ impl<'a> Frame<'a> {
         Ok(frame)
     }
 
-    /// The same frame of which only some pixels are segmented, see [`Params::masked`](crate::params::Params::masked).
+    /// Adds a mask to the frame, outside of which no pixel is segmented, see
+    /// [`Params::masked`](crate::params::Params::masked).
     ///
     /// Shapes: `mask`: one byte a pixel, not 0 inside; rows of `stride` bytes, the last row may end at its last pixel.
     ///
@@ -74,7 +75,7 @@ impl<'a> Frame<'a> {
         Ok(Self { mask: Some(Mask { bytes: mask, stride }), ..self })
     }
 
-    /// What says which pixels are inside; without one all are.
+    /// The mask, if there is one; without, all pixels are inside.
     pub(crate) fn mask(&self) -> Option<Mask<'a>> {
         self.mask
     }
@@ -105,7 +106,7 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> FrameMut<'a> {
-    /// Wraps planes that live elsewhere; as [`Frame::new`].
+    /// Wraps borrowed planes, like [`Frame::new`].
     pub fn new(
         info: FrameInfo,
         planes: impl IntoIterator<Item = &'a mut [u8]>,
@@ -114,7 +115,7 @@ impl<'a> FrameMut<'a> {
         let mut frame = Self { info, planes: Default::default(), strides: [0; MOST_PLANES] };
         let rows = info.format.planes(info.geometry);
         for (i, ((plane, &stride), (_, rows))) in planes.into_iter().zip(strides).zip(rows).enumerate() {
-            // Bytes behind the last row are somebody else's, not another row.
+            // Bytes behind the last row belong to the caller, even if they would be another row.
             let len = plane.len().min(stride.saturating_mul(rows));
             (frame.planes[i], frame.strides[i]) = (&mut plane[..len], stride);
         }
@@ -127,7 +128,7 @@ impl<'a> FrameMut<'a> {
         &self.info
     }
 
-    /// The same frame for reading.
+    /// Borrows the frame for reading.
     pub fn as_frame(&self) -> Frame<'_> {
         Frame {
             info: self.info,
@@ -148,7 +149,7 @@ impl<'a> FrameMut<'a> {
     pub(crate) fn row_pairs(&mut self) -> impl IndexedParallelIterator<Item = RowPair<'_>> {
         let layout = self.info.format.layout();
         let pairs = self.info.geometry.height.div_ceil(2) as usize;
-        // A plane has two rows of a pair, or one that both share.
+        // Two rows of pixels have two rows of a plane, or one that both share.
         let rows = |plane: usize| {
             let channel = (0..3).find(|&c| layout.channels[c].plane == plane);
             channel.map_or(2, |c| 2 >> layout.shared(c)[1])
@@ -161,7 +162,7 @@ impl<'a> FrameMut<'a> {
     }
 }
 
-/// The rows of a plane, `rows` at a time, 1 or 2; of one that is not there `count` empty ones.
+/// The rows of a plane, `rows` at a time, 1 or 2; for a missing plane, `count` empty ones.
 fn pairs_or_none(
     plane: &mut [u8],
     stride: usize,
@@ -178,7 +179,8 @@ fn pairs_or_none(
     }
 }
 
-/// The rows of each channel's plane for two rows of pixels: two, or one that both share, and at an odd end one.
+/// The rows of each channel's plane for two rows of pixels: two, or one that both share, or a single one below the last
+/// pair of an odd height.
 pub(crate) struct RowPair<'a> {
     pub planes: [[&'a mut [u8]; 2]; 3],
 }
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
     use crate::image::PixelFormat;
 
-    /// Odd sizes and others, with padding and without. Under Miri, which is slow, some of them.
+    /// Odd and even sizes, with padding and without. Miri is slow and gets a few of them.
     fn shapes() -> impl Iterator<Item = (FrameInfo, usize)> {
         let sizes = [(1, 1), (2, 1), (1, 2), (5, 3), (4, 4), (3, 7)];
         let all = PixelFormat::ALL.into_iter().flat_map(move |format| sizes.map(|size| (format, size)));
@@ -222,7 +224,7 @@ mod tests {
                     assert_eq!(frame.row(plane, y)[..row], want, "{info:?} {plane} {y}");
                 }
             }
-            // One byte less, and the last row is not there.
+            // With one byte less the last row is incomplete.
             let short: Vec<&[u8]> = planes.iter().map(|plane| &plane[..plane.len() - 1]).collect();
             assert!(Frame::new(info, &short, &strides).is_err(), "{info:?}");
         }
@@ -244,7 +246,7 @@ mod tests {
                     }
                 }
             });
-            // Those of alpha are no channel's.
+            // The fourth plane holds alpha, which is no channel.
             for (plane, (row, rows)) in info.format.planes(info.geometry).enumerate().take(3) {
                 for (i, &byte) in planes[plane].iter().enumerate() {
                     let (y, x) = (i / strides[plane], i % strides[plane]);

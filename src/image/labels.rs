@@ -64,7 +64,7 @@ impl<'a> Labels<'a> {
         &mut self.data[y * self.stride..][..self.geometry.width as usize]
     }
 
-    /// Every pixel its own label.
+    /// Gives every pixel its own label.
     pub(crate) fn identity(&mut self) {
         let width = self.geometry.width as usize;
         for y in 0..self.geometry.height as usize {

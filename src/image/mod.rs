@@ -96,7 +96,7 @@ impl YuvMatrix {
     }
 }
 
-/// What the samples of a frame mean.
+/// Meaning of a frame's samples: size, format, matrix and range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameInfo {
     /// Frame size.
@@ -115,12 +115,12 @@ impl FrameInfo {
         Self { geometry, format, matrix: YuvMatrix::Bt601, full_range: true }
     }
 
-    /// Refuses a frame of another kind than this, which was planned.
+    /// Returns an error for a frame of another kind than this planned one.
     pub(crate) fn check(&self, frame: &Self) -> Result<()> {
         if self.is_like(frame) { Ok(()) } else { Err(Error::Frame { planned: *self, got: *frame }) }
     }
 
-    /// Whether frames of both are read and drawn on alike.
+    /// Returns true if frames of both kinds are read and drawn in the same way.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let family = self.format.layout().family;
         self.geometry == other.geometry
@@ -141,10 +141,10 @@ impl fmt::Display for FrameInfo {
     }
 }
 
-/// Refuses a plane of `len` bytes or labels that does not hold `rows` rows of `row`.
+/// Returns an error if a plane of `len` bytes or labels cannot hold `rows` rows of `row`.
 fn check_rows(what: &'static str, len: usize, stride: usize, row: usize, rows: usize) -> Result<()> {
     let needed = stride.saturating_mul(rows - 1).saturating_add(row);
-    // A plane that is not there has no stride either.
+    // A plane without data needs no stride.
     if len > 0 && stride < row {
         return Err(Error::Stride { what, least: row, got: stride });
     }

@@ -15,7 +15,7 @@ use crate::image::{Family, Frame, FrameInfo, Geometry, Mask, PixelFormat, RowCod
 use crate::plan::Plan;
 use crate::temporal::picture::Thumbnail;
 
-/// Rows that one task takes at least.
+/// Fewest rows per task.
 const ROWS: usize = 16;
 
 pub(crate) struct Ingest {
@@ -23,15 +23,15 @@ pub(crate) struct Ingest {
     info: FrameInfo,
     tables: &'static ColorTables,
     yuv: Yuv,
-    /// Of 8 bits.
+    /// Features of the codes of 8-bit gray.
     gray: [u32; 256],
     stretch: Option<Stretch>,
 }
 
-/// Finds the range of gray of 16 bits and keeps it.
+/// Finds the range of 16-bit gray, and keeps it for the next frame.
 struct Stretch {
     last: Option<GrayRange>,
-    /// Pixels in each group of codes, for some rows each.
+    /// Histograms of codes, each of some rows.
     counts: Vec<Box<[u32; BINS]>>,
 }
 
@@ -43,7 +43,7 @@ impl Stretch {
         Ok(Self { last: None, counts: counts.collect::<std::result::Result<_, _>>().map_err(refused)? })
     }
 
-    /// The range of a frame; `follows`: a warm start. Called in the pool.
+    /// Finds the range of a frame. `follows` is true for a warm start. Runs inside of the pool.
     fn find(&mut self, frame: &Frame<'_>, follows: bool) -> GrayRange {
         let height = frame.info().geometry.height as usize;
         let rows = height.div_ceil(self.counts.len());
@@ -63,7 +63,7 @@ impl Stretch {
     }
 }
 
-/// Counts the pixels of a row that are inside of a mask.
+/// Counts the pixels of a row by code, without those outside of the mask.
 fn count_row(counts: &mut [u32; BINS], frame: &Frame<'_>, y: usize) {
     let (row, width) = (RowCodes::new(frame, y), frame.info().geometry.width as usize);
     let mut codes = [[0; COLORS]; 3];
@@ -90,8 +90,8 @@ impl Ingest {
         Ok(Self { cpu: cpu.clone(), info: plan.frame, tables, yuv, gray, stretch })
     }
 
-    /// The features of a row.
-    fn take_row(&self, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
+    /// Computes the features of a row.
+    fn convert_row(&self, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
         ingest_row(self, frame, y, out);
         if let Some(Mask { bytes, stride }) = frame.mask() {
             for (feature, _) in out.iter_mut().zip(&bytes[y * stride..]).filter(|(_, m)| **m == 0) {
@@ -119,11 +119,11 @@ fn rgb_row<const BYTES: usize, const R: usize, const G: usize, const B: usize>(
     }
 }
 
-/// The codes of some pixels, channel by channel.
+/// Codes of some pixels, by channel.
 type Codes = [[u16; COLORS]; 3];
 
-/// Features of pixels of any format whose codes `to_rgb` turns into R', G', B'. It is an argument, because what a format is does not
-/// change from pixel to pixel.
+/// Computes features of pixels of any format. `to_rgb` converts their codes to R', G', B'; it is an argument so that
+/// the choice is made once, not per pixel.
 #[inline(always)]
 fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&Codes) -> Codes, out: &mut [u32]) {
     let mut codes = [[0; COLORS]; 3];
@@ -140,7 +140,7 @@ fn any_row(ingest: &Ingest, row: &RowCodes<'_>, to_rgb: impl Fn(&Codes) -> Codes
     }
 }
 
-/// Codes of Y', Cb, Cr as those of R', G', B'. Into other arrays: in place vectors would not do it.
+/// Converts codes of Y', Cb, Cr to R', G', B'. Not in place, because then it would not be vectorized.
 #[inline(always)]
 fn convert(codes: &Codes, rgb: impl Fn([u16; 3]) -> [u16; 3]) -> Codes {
     let mut converted = [[0; COLORS]; 3];
@@ -157,7 +157,7 @@ by_level! {
 #[inline(always)]
 fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]) {
     let (row, format) = (frame.row(0, y), ingest.info.format);
-    // What most frames are has code of its own.
+    // Packed 8-bit RGB, the most common format, has code of its own.
     match format.packed_rgb().map(|packed| (packed.bytes, packed.offsets)) {
         Some((4, [0, 1, 2])) => return rgb_row::<4, 0, 1, 2>(ingest, row, out),
         Some((4, [2, 1, 0])) => return rgb_row::<4, 2, 1, 0>(ingest, row, out),
@@ -179,7 +179,7 @@ fn ingest_row_body(ingest: &Ingest, frame: &Frame<'_>, y: usize, out: &mut [u32]
             ingest,
             &codes,
             |codes| {
-                // No chroma: all three are alike.
+                // Gray has no chroma, so R', G' and B' are equal.
                 let neutral = yuv.neutral();
                 [codes[0].map(|luma| yuv.rgb_wide([luma, neutral, neutral])[0]); 3]
             },
@@ -209,10 +209,10 @@ impl backend::Ingest<Cpu> for Ingest {
             let bands = features.par_chunks_mut(side * width).zip(thumbnail.rows(height)).enumerate();
             bands.with_min_len(ROWS.div_ceil(side)).for_each(|(i, (features, squares))| {
                 for (y, out) in (i * side..).zip(features.chunks_mut(width)) {
-                    self.take_row(frame, y, out);
+                    self.convert_row(frame, y, out);
                 }
                 if let Some(squares) = squares {
-                    squares.take(features, width);
+                    squares.average(features, width);
                 }
             });
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `ingest` on a CUDA device.
+//! Stage `ingest` on a CUDA device: launches of kernels/color.cu, mask.cu and gray.cu.
 
 use super::BINS;
 use crate::backend;
@@ -20,7 +20,7 @@ const MODULE: ModuleCode = module_code!("color");
 const MASK: ModuleCode = module_code!("mask");
 const GRAY: ModuleCode = module_code!("gray");
 
-/// Launches that take away what is outside of masks.
+/// Kernels that mark pixels and samples outside of masks.
 struct Masking {
     outside: Kernel,
     seeds: Kernel,
@@ -56,13 +56,13 @@ impl Masking {
     }
 }
 
-/// Launches that find the range of gray of 16 bits, which stays on the device.
+/// Kernels that find the range of 16-bit gray, which stays on the device.
 struct Stretch {
     count: Kernel,
     range: Kernel,
-    /// Pixels in each group of codes, zero between frames.
+    /// Histogram of codes, zero between frames.
     counts: Memory<u32>,
-    /// Code of black, factor to white, code of white.
+    /// Code of black, factor to white, and code of white.
     found: Memory<i32>,
     blocks: u32,
 }
@@ -96,7 +96,7 @@ impl Stretch {
 pub(crate) struct Ingest {
     kernel: Kernel,
     stretch: Option<Stretch>,
-    /// Where frames may have masks.
+    /// `None` for plans without masks.
     masking: Option<Masking>,
     args: IngestArgs,
     blocks: u32,
@@ -121,7 +121,7 @@ impl Ingest {
                 space: SpaceArgs::new(ColorTables::shared(plan.color_space, 8)?),
                 sample_shift: step.ilog2(),
                 sample_width: width.div_ceil(step),
-                // All but the two words of the grid's barrier.
+                // All words except the two of the grid's barrier.
                 clear_words: (buffers.sums[0].len() - 2) as u32,
             },
             blocks: resident.min((width.div_ceil(128) * height).div_ceil(INGEST_THREADS / 32)).max(1),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `ingest`: a frame of any format becomes one plane of packed colors, see [`crate::color`]; and the range of gray of 16 bits.
+//! Stage `ingest`: converts a frame of any format to one plane of packed colors, see [`crate::color`], and finds the
+//! range of 16-bit gray.
 //!
 //! Thermal and medical cameras use a small part of 65,536 codes. With [`Params::stretch_gray16`] the codes that a frame uses
 //! become black to white before anything is compared. Its own range leaves out a 1,024th of the pixels at either end, whole groups
@@ -12,16 +13,16 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 
-/// log2 of the codes that are counted as one; kernels/gray.cu has the same numbers.
+/// log2 of the codes per histogram bin; kernels/gray.cu has the same number.
 pub(crate) const BIN_SHIFT: u32 = 4;
-/// Groups of codes.
+/// Bins of the histogram of codes.
 pub(crate) const BINS: usize = 1 << (16 - BIN_SHIFT);
-/// One in so many pixels at either end does not count.
+/// One in so many pixels at either end is an outlier.
 const OUTLIERS: u32 = 1024;
-/// Least difference of the codes of black and white: what 8 bits tell apart is not stretched further.
+/// Least difference of the codes of black and white: a range that 8 bits resolve is not stretched further.
 const LEAST: i32 = 255;
 
-/// Codes that become black and white.
+/// The codes that become black and white.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GrayRange {
     pub low: i32,
@@ -29,10 +30,11 @@ pub(crate) struct GrayRange {
 }
 
 impl GrayRange {
-    /// That of a frame, from the pixels in each group of codes; `last` is that of the frame before, of which this is a warm start.
+    /// Finds the range of a frame from the histogram of its codes. `last` is the range of the frame before, for a warm
+    /// start.
     pub fn find(pixels: &[u32; BINS], last: Option<Self>) -> Self {
         let count: u32 = pixels.iter().sum();
-        // The first group behind which more pixels are than may be left out.
+        // The first bin behind which there are more pixels than outliers.
         fn end<'a>(count: u32, bins: impl Iterator<Item = (usize, &'a u32)>) -> Option<i32> {
             let mut sum = 0;
             let mut beyond = bins.skip_while(|(_, pixels)| {
@@ -43,7 +45,7 @@ impl GrayRange {
         }
         let bins = || pixels.iter().enumerate();
         let (Some(low), Some(high)) = (end(count, bins()), end(count, bins().rev())) else {
-            // All is outside of a mask.
+            // All pixels are outside of the mask.
             return last.unwrap_or(Self { low: 0, high: 65_535 });
         };
         let used = Self { low, high: high + (1 << BIN_SHIFT) - 1 };
@@ -59,12 +61,12 @@ impl GrayRange {
     fn widened(self) -> Self {
         let margin = (self.width() >> 4).max((LEAST - self.width() + 1) >> 1);
         let low = (self.low - margin).max(0);
-        // At the upper end of all codes it goes on below.
+        // A range at the upper end of the codes is extended downwards.
         let high = (self.high + margin).max(low + LEAST).min(65_535);
         Self { low: low.min(high - LEAST), high }
     }
 
-    /// From a code above black to one of 16 bits, in 65536ths.
+    /// Factor from a code above black to 16 bits, in 65536ths.
     pub fn scale(self) -> i32 {
         (65_535 * 65_536 / i64::from(self.width())) as i32
     }
@@ -86,13 +88,13 @@ mod tests {
         let span: Vec<u16> = (29_312..30_320).collect();
         // 1008 codes and a 16th of 1007 at either end.
         assert_eq!(range(&span, None), (29_312 - 62, 30_319 + 62));
-        // Two bad pixels among many do not count; one in a hundred does.
+        // Two bad pixels among many are outliers; one in a hundred is none.
         let mut many = span.repeat(3);
         many.extend([0, 65_535]);
         assert_eq!(range(&many, None), range(&span, None));
         many.extend([0; 30]);
         assert_eq!(range(&many, None).0, 0);
-        // Flat pictures, also at the ends, are 256 codes wide.
+        // Flat pictures have a range of 256 codes, also at the ends.
         for (code, wanted) in [(0, (0, 255)), (65_535, (65_280, 65_535)), (1000, (872, 1127))] {
             assert_eq!(range(&[code; 50], None), wanted, "{code}");
         }

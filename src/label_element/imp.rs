@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! `superpixellabels`: label maps out of the metadata.
+//! `superpixellabels`: converts the metadata's label maps to video.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -35,7 +35,7 @@ pub struct SuperpixelLabels {
 }
 
 impl SuperpixelLabels {
-    /// Writes the label map, or the identities behind it, into the output frame.
+    /// Writes the label map, or the track ids, into the output frame.
     fn write(
         &self,
         meta: &SuperpixelMeta<'_>,
@@ -72,7 +72,7 @@ impl SuperpixelLabels {
         with_rows(info, outbuf, |rows| {
             let mut out = rows.iter_mut();
             let mut beyond = None;
-            // As many rows as the output has: the sizes are equal.
+            // The output has as many rows: the sizes are equal.
             let copied = meta.for_each_row(|row| {
                 let Some(out) = out.next() else { return };
                 if !identity {
@@ -96,12 +96,12 @@ impl SuperpixelLabels {
     }
 }
 
-/// Maps an output frame and lends its rows, without their padding, for little-endian labels; swaps bytes where the
-/// stream wants them so. The padding is zero.
+/// Maps an output frame and passes its rows, without their padding, to `write` for little-endian labels; swaps bytes
+/// for big-endian streams. Sets the padding to zero.
 ///
 /// # Errors
 ///
-/// A buffer of downstream's pool that does not hold all rows, which the next will not do either.
+/// If a buffer of downstream's pool does not hold all rows, since the next ones will not either.
 fn with_rows(
     info: &gst_video::VideoInfo,
     buffer: &mut gst::BufferRef,
@@ -240,7 +240,7 @@ impl BaseTransformImpl for SuperpixelLabels {
         let template = self.obj().pad_template(other_side)?;
         let mut other = caps.clone();
         for structure in other.make_mut().iter_mut() {
-            // What describes samples does not carry over from colors to labels, or back.
+            // Fields that describe samples differ between colors and labels.
             structure.remove_fields(["format", "colorimetry", "chroma-site"]);
         }
         other = other.intersect(template.caps());
@@ -257,7 +257,7 @@ impl BaseTransformImpl for SuperpixelLabels {
         meta: gst::MetaRef<'a, gst::Meta>,
         inbuf: &'a gst::BufferRef,
     ) -> bool {
-        // The map has the size of the frame, so that table and neighbors still describe it.
+        // The output has the size of the frame, so table and neighbors still describe it.
         let ours = meta.try_as_custom_meta().is_some_and(|custom| custom.has_name(meta::NAME));
         ours || self.parent_transform_meta(outbuf, meta, inbuf)
     }

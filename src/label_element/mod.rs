@@ -25,7 +25,7 @@ use gst::prelude::*;
 
 mod imp;
 
-/// What happens to a frame without a label map.
+/// Handling of frames without a label map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[repr(i32)]
 #[enum_type(name = "GstSuperpixelLabelsOnMissing")]
@@ -44,7 +44,7 @@ pub enum OnMissing {
 }
 
 glib::wrapper! {
-    /// Frames to label maps.
+    /// Converts frames to label maps.
     pub struct SuperpixelLabels(ObjectSubclass<imp::SuperpixelLabels>)
         @extends gst_video::VideoFilter, gst_base::BaseTransform, gst::Element, gst::Object;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Pixels and features of every region: what bands of rows add up.
+//! Pixels and feature sums of every region, added up by bands of rows.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::Labels;
 
-/// What the rows of one task add to the labels that occur in them.
+/// Sums of one task's rows for the labels that occur in them.
 #[derive(Default)]
 pub(crate) struct BandSums {
     lowest: u16,
     sums: Array<Sums>,
-    /// Of the features in the row that is worked on.
+    /// Prefix sums of the features of the current row.
     row_sums: RowSums,
 }
 
@@ -28,9 +28,9 @@ impl BandSums {
         memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
         for y in rows {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
-            self.row_sums.take_features(pixels);
+            self.row_sums.sum_features(pixels);
             for_each_run(row, |columns| {
-                // What is outside of a mask has none.
+                // Pixels outside of a mask have no label, and so no sum.
                 let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {
                     return;
                 };
@@ -41,7 +41,7 @@ impl BandSums {
         Ok(())
     }
 
-    /// Adds what was measured to the sums of all labels.
+    /// Adds this task's sums to those of all labels.
     pub fn add_to(&self, sums: &mut [Sums]) {
         sums.iter_mut().skip(usize::from(self.lowest)).zip(&self.sums).for_each(|(sum, part)| sum.add(part));
     }

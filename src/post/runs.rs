@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Runs of equal pixels in a row: where they begin, and what their pixels add up to.
+//! Runs of equal pixels in a row: where they begin, and the sums over their pixels.
 
 use std::ops::Range;
 
@@ -11,24 +11,25 @@ use crate::cpu::memory::Array;
 pub(crate) const WORD: usize = u64::BITS as usize;
 /// Pixels whose differences are listed before any is visited.
 pub(crate) const BLOCK: usize = 8 * WORD;
-/// Differences of a word that are listed without a branch: most words have no more.
+/// Differences of a word that are listed without a branch; few words have more.
 pub(crate) const FEW: usize = 8;
-/// Columns of a block, and room behind them.
+/// Columns of a block, with room for the entries that are written past the last.
 type Columns = [u16; BLOCK + FEW];
 
-/// Calls `visit` with each column whose pixel is not as the one left of it, from left to right.
+/// Calls `visit` with each column whose pixel differs from the one left of it, from left to right.
 ///
-/// Runs are short and end anywhere, so that a branch for each pixel would often be mispredicted; comparing them all first needs
-/// none.
+/// Runs are short and end anywhere, so a branch per pixel would often be mispredicted. All pixels are compared first,
+/// without branches.
 #[inline]
 pub(crate) fn for_each_change<T: Copy + PartialEq>(row: &[T], mut visit: impl FnMut(usize)) {
     let Some((_, rest)) = row.split_first() else { return };
     for_each_difference(rest, row, |x| visit(x + 1));
 }
 
-/// Calls `visit` with each column whose pixels in two rows differ, from left to right, as far as both go.
+/// Calls `visit` with each column whose pixels in two rows differ, from left to right, up to the end of the shorter
+/// row.
 ///
-/// Columns are listed first: a loop over those of a word would end with a mispredicted branch each time.
+/// Columns are listed first: a loop over the bits of a word would end with a mispredicted branch each time.
 #[inline]
 pub(crate) fn for_each_difference<T: Copy + PartialEq>(one: &[T], other: &[T], mut visit: impl FnMut(usize)) {
     let mut columns = [0; BLOCK + FEW];
@@ -40,7 +41,8 @@ pub(crate) fn for_each_difference<T: Copy + PartialEq>(one: &[T], other: &[T], m
     }
 }
 
-/// Lists the columns of a block whose pixels differ, as far as both rows go, with anything behind them; returns how many there are.
+/// Lists the columns of a block whose pixels differ, up to the end of the shorter row. Writes past the last one.
+/// Returns how many there are.
 #[inline(always)]
 fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], columns: &mut Columns) -> usize {
     let mut found = 0;
@@ -66,7 +68,7 @@ fn list_differences<T: Copy + PartialEq>(one: &[T], other: &[T], columns: &mut C
     found
 }
 
-/// A bit for each pixel of a word that differs between two rows, and how many these are.
+/// A bit for each pixel of a word that differs between two rows, and the number of such bits.
 #[inline(always)]
 pub(crate) fn differences(one: &[u16; WORD], other: &[u16; WORD]) -> (u64, usize) {
     let mut differ = [0u8; WORD];
@@ -74,16 +76,16 @@ pub(crate) fn differences(one: &[u16; WORD], other: &[u16; WORD]) -> (u64, usize
         *differ = u8::from(one != other);
     }
     let sums = differ.as_chunks().0.iter().fold(0, |sums, bytes| sums + u64::from_le_bytes(*bytes));
-    // No sum of bytes is above the bits of a word, and the upper byte of the product has that of all.
+    // The number of set bytes is at most 64, so byte sums do not overflow, and the product's upper byte is the total.
     (bits_of(&differ), (sums.wrapping_mul(0x0101_0101_0101_0101) >> 56) as usize)
 }
 
-/// A bit for each byte, which is 0 or 1.
+/// A bit for each byte, all of which are 0 or 1.
 #[inline(always)]
 pub(crate) fn bits_of(bytes: &[u8; WORD]) -> u64 {
     let mut bits = 0;
     for (i, bytes) in bytes.as_chunks().0.iter().enumerate() {
-        // The product's upper byte has the eight bytes' lowest bits in their order.
+        // The product's upper byte collects the eight bytes' lowest bits in their order.
         bits |= u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
     }
     bits
@@ -102,30 +104,31 @@ pub(crate) fn for_each_run<T: Copy + PartialEq>(row: &[T], mut visit: impl FnMut
     }
 }
 
-/// Features that are worked on together.
+/// Features that are summed together.
 const PIECE: usize = 32;
 
-/// Bits of a sum of one channel, and pixels with channels of 11 bits that fit in it.
+/// Bits of a sum of one channel, and the number of pixels with channels of 11 bits that it holds.
 const FIELD: u32 = 21;
 const FIELD_PIXELS: usize = 1024;
 
-/// Channels of at most 11 bits, to be added up as one number.
+/// Packs channels of at most 11 bits into one number, so that a single addition adds all.
 #[inline(always)]
 pub(crate) fn packed([a, b, c]: [u32; 3]) -> u64 {
     u64::from(a) | u64::from(b) << FIELD | u64::from(c) << (2 * FIELD)
 }
 
-/// Sums over any pixels of a row, from those over all pixels before them: runs are short, and a loop over each would take longer.
+/// Prefix sums of a row, which give the sum over any columns by one subtraction: runs are short, and a loop over each
+/// would take longer.
 #[derive(Default)]
 pub(crate) struct RowSums {
-    /// Wraps; differences do not.
+    /// Sums before each column. They wrap; differences do not.
     before: Array<u64>,
 }
 
 impl RowSums {
-    /// Takes a row of at most `width` pixels, see [`packed`].
+    /// Prepares for a row of at most `width` pixels, see [`packed`].
     #[inline(always)]
-    pub fn take(&mut self, width: usize, pixels: impl Iterator<Item = u64>) {
+    pub fn sum_pixels(&mut self, width: usize, pixels: impl Iterator<Item = u64>) {
         self.before.resize(width + 1, 0);
         let mut sum = 0u64;
         for (before, pixel) in self.before[1..].iter_mut().zip(pixels) {
@@ -134,19 +137,15 @@ impl RowSums {
         }
     }
 
-    /// Takes a row of features.
-    pub fn take_features(&mut self, features: &[u32]) {
+    /// Sums a row of features.
+    pub fn sum_features(&mut self, features: &[u32]) {
         self.before.resize(features.len() + 1, 0);
         sum_features(&mut self.before[1..], features);
     }
 
-    /// Takes a row of pixels, N at a time from columns that `pixels` is told; what it writes behind the row's end does not count.
+    /// Sums a row of pixels, N at a time. `pixels` gets the first column and may write past the row's end.
     #[inline(always)]
-    pub fn take_pieces<const N: usize>(
-        &mut self,
-        width: usize,
-        mut pixels: impl FnMut(usize, &mut [u64; N]),
-    ) {
+    pub fn sum_pieces<const N: usize>(&mut self, width: usize, mut pixels: impl FnMut(usize, &mut [u64; N])) {
         self.before.resize(width + 1, 0);
         let (mut sum, mut piece) = (0u64, [0; N]);
         for (i, before) in self.before[1..].chunks_mut(N).enumerate() {
@@ -158,7 +157,7 @@ impl RowSums {
         }
     }
 
-    /// The sums of the channels over some columns.
+    /// Sums of the channels over some columns.
     #[inline(always)]
     pub fn over(&self, columns: Range<usize>) -> [u64; 3] {
         let mut sums = [0; 3];
@@ -176,7 +175,7 @@ impl RowSums {
 }
 
 by_level! {
-    /// Sums of the features up to each, packed.
+    /// Prefix sums of packed features.
     fn sum_features(sums: &mut [u64], features: &[u32]) = sum_features_body
 }
 
@@ -190,7 +189,7 @@ fn sum_features_body(sums: &mut [u64], features: &[u32]) {
         }
     };
     let channels = |&feature: &u32| packed(unpack(feature));
-    // Vectors separate the channels, which one loop with the sums would do pixel by pixel.
+    // Separating the channels is vectorized. In one loop with the sums it would not be.
     let (pieces, rest) = features.as_chunks::<PIECE>();
     let (sum_pieces, sum_rest) = sums.as_chunks_mut::<PIECE>();
     let mut pixels = [0; PIECE];
@@ -225,17 +224,17 @@ mod tests {
         let row: Vec<[u32; 3]> =
             (0..width).map(|x| if x < 2100 { [2047; 3] } else { [x % 2048, 7, x % 5] }).collect();
         let mut sums = RowSums::default();
-        sums.take(row.len(), row.iter().map(|&pixel| packed(pixel)));
+        sums.sum_pixels(row.len(), row.iter().map(|&pixel| packed(pixel)));
         for columns in [0..3000, 0..1, 0..1024, 3..1028, 17..2900, 2999..3000, 5..5] {
             let wanted: [u64; 3] =
                 [0, 1, 2].map(|i| row[columns.clone()].iter().map(|pixel| u64::from(pixel[i])).sum());
             assert_eq!(sums.over(columns.clone()), wanted, "{columns:?}");
         }
         for width in [1, 31, 32, 33, 2999, 3000] {
-            // 11 bits, of which the first channel has 10.
+            // Channels of up to 11 bits, the first of 10.
             let features: Vec<u32> =
                 row[..width].iter().map(|p| p[0] >> 1 | p[1] << 10 | p[2] << 21).collect();
-            sums.take_features(&features);
+            sums.sum_features(&features);
             let wanted: [u64; 3] = [0, 1, 2].map(|i| features.iter().map(|&f| u64::from(unpack(f)[i])).sum());
             assert_eq!(sums.over(0..width), wanted, "{width}");
         }

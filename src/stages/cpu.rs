@@ -36,7 +36,8 @@ impl Backend for Cpu {
         Ok(Regions::default())
     }
 
-    /// The whole frame on the pool: stages that each went there would each wake a thread and wait for it.
+    /// Runs the whole frame inside of the pool: entering it for each stage would wake a thread and wait for it every
+    /// time.
     fn run(
         &mut self,
         buffers: &mut FrameBuffers,
@@ -51,7 +52,7 @@ impl Backend for Cpu {
         }
         let done = Cpu::run(self, || stages(buffers));
         if let (Err(_), Some(state)) = (&done, &mut buffers.temporal) {
-            // Want of memory: half of the state is this frame's.
+            // Allocation failed half way, so a part of the state is already this frame's.
             state.forget();
         }
         done
@@ -160,7 +161,7 @@ impl Backend for Cpu {
         if let (Some(state), Some(temporal)) = (&mut buffers.temporal, &plan.temporal) {
             state.change(temporal, growth);
         }
-        // No stage may be left that does.
+        // The new plan may have no stage that would clear them.
         buffers.merges.clear();
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::post::{connectivity, hierarchy, merge, overlay, refine, statistics};
 use crate::temporal;
 
 impl Engine<Cuda> {
-    /// Switches the device clocks of stages on or off; on, frames are not replayed from a graph.
+    /// Switches the device timers of stages on or off. While they are on, frames are not replayed from a graph.
     pub fn set_profiling(&mut self, on: bool) {
         self.buffers_mut().queue.set_profiling(on);
     }
@@ -25,14 +25,14 @@ impl Engine<Cuda> {
         self.buffers_mut().queue.take_device_times()
     }
 
-    /// Keeps results in the memory that `other`, which has the same plan, uses for it.
+    /// Keeps results in the slots of `other`, which has the same plan.
     #[cfg(feature = "gst")]
     pub(crate) fn share_results(&mut self, other: &Self) {
         self.buffers_mut().share_results(other.buffers());
     }
 }
 
-/// What an algorithm has on a device, or an error where the list says that it has nothing there.
+/// Expands to an algorithm's code for a device, or to an error if the list gives it none there.
 macro_rules! on_cuda {
     (cuda, $nick:literal, $($value:tt)*) => { $($value)* };
     (cpu, $nick:literal, $($value:tt)*) => {
@@ -46,7 +46,7 @@ macro_rules! on_cuda {
 impl Backend for Cuda {
     type Frame<'a> = DeviceFrame<'a>;
     type FrameMut<'a> = DeviceFrame<'a>;
-    /// The label plane stands in [`FrameBuffers`].
+    /// The label plane is a part of [`FrameBuffers`].
     type Labels<'a> = ();
     type Buffers = FrameBuffers;
     type Kept = Kept;
@@ -81,7 +81,7 @@ impl Backend for Cuda {
         Ok(Box::new(ingest::cuda::Ingest::new(self, plan, buffers)?))
     }
 
-    // Those that run on the CPU only have no use for it.
+    // Algorithms on the CPU only do not use it.
     #[allow(unused_variables)]
     fn segmenter(
         &self,
@@ -187,14 +187,14 @@ impl Backend for Cuda {
         }
         let _access = frame.access(&buffers.queue.cuda, Kind::Read)?;
         if let Some(state) = &mut buffers.temporal {
-            state.turn();
+            state.swap();
         }
         let replayed = buffers.replay(frame, outputs, stages);
         if let Some(state) = &mut buffers.temporal {
             match replayed {
                 Ok(()) => state.finalize(),
-                // What was refused leaves the last frame where it is.
-                Err(_) => state.turn(),
+                // A frame that failed leaves the last one's state as it was.
+                Err(_) => state.swap(),
             }
         }
         replayed

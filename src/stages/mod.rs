@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The composition root: which stages a backend makes of a plan. Nothing below knows all stages.
+//! The composition root: makes the stages of a plan on each backend. No module below knows all stages.
 
 mod cpu;
 #[cfg(feature = "cuda")]

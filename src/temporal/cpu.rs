@@ -8,7 +8,7 @@ use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::image::Labels;
 
-/// Stages around the segmentation.
+/// Stages of temporal mode around the segmentation.
 pub(crate) struct Temporal {
     cpu: Cpu,
 }
@@ -27,7 +27,7 @@ impl backend::Temporal<Cpu> for Temporal {
             (state.shift, state.unlike) = ([0; 2], false);
             if state.warm {
                 state.estimate_shift(&self.cpu);
-                // Without clusters there is no residual to ask.
+                // Without clusters there is no residual that would tell of a cut.
                 state.warm = state.plan.in_slots || !state.unlike;
             }
         });

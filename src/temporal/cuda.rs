@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stages of what lasts from frame to frame, on a CUDA device: launches; see kernels/temporal.cu and kernels/identity.cu.
+//! Stages of temporal mode on a CUDA device: launches only, see kernels/temporal.cu and kernels/identity.cu.
 //!
-//! Whether a frame is warm the host knows before it starts, and records one graph for either case. A cut is known on the
-//! device only: every launch after the first warm round looks at the residuals and goes one way or the other.
+//! The host knows before a frame starts whether it is a warm start, and records one graph for either case. Only the
+//! device knows of a cut: every launch after the first warm round reads the residuals and branches on them.
 
 use super::device::{IDENTITY, TEMPORAL};
 use super::{CLAIM_ROUNDS, Plan};
@@ -15,7 +15,7 @@ use crate::cuda::tuning::{
 };
 use crate::error::Result;
 
-/// Stages around the segmentation.
+/// Stages of temporal mode around the segmentation.
 pub(crate) struct Temporal {
     begin: Kernel,
     shift: Kernel,
@@ -40,7 +40,7 @@ impl Temporal {
         let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
         let points = super::track_points(&plan.grid, plan.frame.geometry);
         debug_assert!(points <= TRACK_POINTS as usize);
-        // Two words a sample.
+        // Two words per sample.
         let track_bytes = 8 * points * (TRACK_THREADS / 32) as usize;
         Ok(Self {
             begin: kernel(masked("temporal_begin", "temporal_begin_masked"), "temporal/motion")?,
@@ -60,8 +60,8 @@ impl Temporal {
 }
 
 impl Temporal {
-    /// Puts the launches of the stage on the stream.
-    fn put_identify(&self, buffers: &FrameBuffers) -> Result<()> {
+    /// Launches the stage `temporal/identify`.
+    fn launch_identify(&self, buffers: &FrameBuffers) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
         let (all, grid, shape) = (state.addresses(buffers.first_labels.address()), state.grid, state.args);
         let (components, labels) = (buffers.components(), buffers.component_labels.address());
@@ -138,9 +138,9 @@ impl backend::Temporal<Cuda> for Temporal {
 
     fn identify(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
         match &buffers.temporal {
-            // Merging goes on from what is found here, refining changes components.
-            Some(state) if state.changes_later() => self.put_identify(buffers),
-            Some(_) => buffers.fork(|buffers| self.put_identify(buffers)),
+            // Merging starts from identities, and refining changes components, so both have to wait for this stage.
+            Some(state) if state.changes_later() => self.launch_identify(buffers),
+            Some(_) => buffers.fork(|buffers| self.launch_identify(buffers)),
             None => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::super::*;
     use super::TRACK_POINTS;
 
-    /// The kernels divide by a multiplication that is exact below so many.
+    /// The kernels divide by a multiplication that is exact for numbers below these.
     #[test]
     fn surroundings_of_slots_have_few_samples() {
         for step in (2..200).chain([1000, 8192]) {

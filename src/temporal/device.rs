@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a frame leaves to the next, in the memory of a CUDA device; see kernels/temporal.cu and kernels/identity.cu.
+//! State that a frame passes on to the next, in the memory of a CUDA device; see kernels/temporal.cu and
+//! kernels/identity.cu.
 //!
-//! Planes and tables of the last frame and of this one swap with every frame, see [`State::turn`].
+//! Planes and tables come in pairs, one for this frame and one for the last, which swap with every frame: see
+//! [`State::swap`].
 
 use std::mem::offset_of;
 
@@ -20,17 +22,17 @@ use crate::error::Result;
 use crate::image::NO_LABEL;
 use crate::regions::Motion;
 
-/// Kernels of the motion of pictures and clusters.
+/// Kernels for the motion of pictures and clusters.
 pub(super) const TEMPORAL: ModuleCode = module_code!("temporal");
-/// Kernels of identities.
+/// Kernels for identities.
 pub(super) const IDENTITY: ModuleCode = module_code!("identity");
 
-/// Memory of the names of merged regions.
+/// Memory for the identities of merged regions.
 struct Merged {
     vote: Kernel,
     name: Kernel,
     blocks: u32,
-    /// Of the last frame and of this one.
+    /// Merged label of each superpixel, of the last frame and of this one.
     numbers: [Memory<u32>; 2],
     tracks: [Memory<Track>; 2],
     totals: Memory<[u64; 3]>,
@@ -53,25 +55,25 @@ impl Merged {
     }
 }
 
-/// Words of [`TemporalState`], and of them the first of the last residual and that of the next identity.
+/// Words of [`TemporalState`], and the indices of the last residual's first word and of the next identity's.
 const STATE_WORDS: usize = size_of::<TemporalState>() / size_of::<u32>();
 const RESIDUAL: usize = offset_of!(TemporalState, residual) / size_of::<u32>();
 const NEXT_ID: usize = offset_of!(TemporalState, next_id) / size_of::<u32>();
 const INSIDE: usize = offset_of!(TemporalState, inside) / size_of::<u32>();
 
-/// Device memory of what a frame leaves to the next.
+/// Device memory with the state that a frame passes on to the next.
 pub(crate) struct State {
     pub(super) grid: GridArgs,
     pub(super) args: TemporalArgs,
     pub(super) cells: u32,
-    /// Whether the next frame, or this one once it has begun, is a warm start.
+    /// True if this frame, once it has begun, is a warm start; before, if the next one is.
     pub(super) warm: bool,
-    /// Which of two is this frame's.
-    turn: usize,
+    /// Index of this frame's plane or table in each pair.
+    current: usize,
     find_largest: Kernel,
     matching: Kernel,
     match_blocks: u32,
-    /// One [`TemporalState`], as words, of which the host reads and writes a few.
+    /// One [`TemporalState`] as words, a few of which the host reads and writes.
     state: Memory<u32>,
     slots: [Memory<Slot>; 2],
     sources: Memory<Source>,
@@ -80,9 +82,9 @@ pub(crate) struct State {
     wanted: Memory<u32>,
     region_cells: Memory<u32>,
     features: [Memory<u32>; 2],
-    /// The second label plane: what was seen in the last frame is looked at while this one's labels are written.
+    /// The second label plane: the last frame's labels are read while this one's are written.
     labels: Option<Memory<u16>>,
-    /// In its place, where regions are merged or refined: the last frame's labels before that.
+    /// The last frame's labels before merging or refining; replaces `labels` where a later stage changes them.
     early_labels: Option<Memory<u16>>,
     thumbnails: [Memory<u16>; 2],
     differences: Memory<u64>,
@@ -109,7 +111,7 @@ impl State {
         let what = "device memory";
         let (n, cells) = (plan.frame.geometry.pixels(), plan.grid.cells());
         let squares = (temporal.thumbnail[0] * temporal.thumbnail[1]) as usize;
-        // A sample gives at most one pair, and where regions are merged, a region.
+        // A sample adds at most one pair, and so does a region where regions are merged.
         let votes = if plan.merges() { max_regions } else { 0 };
         let samples = (temporal.samples as usize).max(votes);
         let changes_later = plan.merges() || plan.refine.is_some();
@@ -118,7 +120,7 @@ impl State {
         let mut first = [0; STATE_WORDS];
         (first[NEXT_ID], first[INSIDE]) = (1, temporal.samples as u32);
         let region_cells = if temporal.masked {
-            // What was outside, whose label is above all others, is in none.
+            // Pixels outside of the mask have the highest label, `NO_LABEL`, which names no region.
             Memory::with(cuda, what, &vec![u32::MAX; usize::from(NO_LABEL) + 1])?
         } else {
             Memory::new(cuda, what, max_regions)?
@@ -149,7 +151,7 @@ impl State {
             },
             cells: cells as u32,
             warm: false,
-            turn: 0,
+            current: 0,
             find_largest: cuda.device.kernel(&IDENTITY, "temporal_largest", "temporal/identify")?,
             matching,
             match_blocks: MATCH_BLOCKS.clamp(1, resident.max(1)),
@@ -187,7 +189,7 @@ impl State {
         })
     }
 
-    /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
+    /// Continues with another plan; see [`Backend::change`](crate::backend::Backend::change).
     pub fn change(&mut self, cuda: &Cuda, plan: &Plan, growth: Option<f64>) -> Result<()> {
         (self.args.inertia, self.args.sure) = (plan.inertia, plan.sure);
         (self.args.in_regions, self.args.flat_most) = (u32::from(plan.in_regions), plan.flat_most());
@@ -201,44 +203,44 @@ impl State {
         self.state.write(cuda, "residual", RESIDUAL, &[carried as u32, (carried >> 32) as u32])
     }
 
-    /// Makes the frame that was this one the last one.
-    pub fn turn(&mut self) {
-        self.turn ^= 1;
+    /// Swaps all pairs: this frame's state becomes the last one's.
+    pub fn swap(&mut self) {
+        self.current ^= 1;
     }
 
-    /// The next frame is a warm start from this one.
+    /// Completes a frame, from which the next one warm starts.
     pub fn finalize(&mut self) {
         self.warm = true;
     }
 
-    /// Whether this frame is a warm start.
+    /// Returns true if this frame is a warm start.
     pub fn is_warm(&self) -> bool {
         self.warm
     }
 
-    /// What decides how a frame is worked on and where everything is.
+    /// The two values that select a frame's graph: true for a warm start, and the index in pairs.
     pub fn phase(&self) -> (bool, usize) {
-        (self.warm, self.turn)
+        (self.warm, self.current)
     }
 
     /// This frame's packed colors.
     pub fn features(&self) -> &Memory<u32> {
-        &self.features[self.turn]
+        &self.features[self.current]
     }
 
-    /// Identity, age and velocity of this frame's regions.
+    /// Track id, age and velocity of this frame's regions.
     pub fn tracks(&self) -> Address<Track> {
         let merged = self.merged.as_ref().map(|merged| &merged.tracks);
-        merged.unwrap_or(&self.tracks)[self.turn].address()
+        merged.unwrap_or(&self.tracks)[self.current].address()
     }
 
     pub fn args(&self) -> TemporalArgs {
         self.args
     }
 
-    /// Where everything is in this frame. `first_labels` is the first label plane.
+    /// Addresses for this frame's kernels. `first_labels` is the first label plane.
     pub fn addresses(&self, first_labels: Address<u16>) -> Temporal {
-        let (now, last) = (self.turn, self.turn ^ 1);
+        let (now, last) = (self.current, self.current ^ 1);
         Temporal {
             state: self.state.address().cast(),
             slots_last: self.slots[last].address(),
@@ -273,32 +275,32 @@ impl State {
         }
     }
 
-    /// This frame's labels, if it is the second plane's turn.
+    /// The second label plane, if this frame writes that one.
     pub fn labels(&self) -> Option<&Memory<u16>> {
-        self.labels.as_ref().filter(|_| self.turn == 1)
+        self.labels.as_ref().filter(|_| self.current == 1)
     }
 
-    /// Where labels from before merging and refining stand for the next frame, which alone reads them.
+    /// The plane that keeps labels from before merging and refining for the next frame, which is its only reader.
     pub fn early_labels(&self) -> Option<&Memory<u16>> {
         self.early_labels.as_ref()
     }
 
     /// The last frame's labels, before merging and refining.
     fn last_labels(&self, first_labels: Address<u16>) -> Address<u16> {
-        let second = self.labels.as_ref().filter(|_| self.turn == 0);
+        let second = self.labels.as_ref().filter(|_| self.current == 0);
         self.early_labels().or(second).map_or(first_labels, Memory::address)
     }
 
-    /// Of each superpixel the last frame's that it goes on from, and of those the merged regions that they were in, until this frame's
-    /// are named; null where nothing is merged.
+    /// Each superpixel's predecessor in the last frame, and the merged regions of those until this frame's are named.
+    /// Null where regions are not merged.
     pub fn predecessors(&self) -> [Address<u32>; 2] {
         match &self.merged {
-            Some(merged) => [self.from.address(), merged.numbers[self.turn ^ 1].address()],
+            Some(merged) => [self.from.address(), merged.numbers[self.current ^ 1].address()],
             None => [Address::NULL; 2],
         }
     }
 
-    /// Names merged regions: `forest` says which superpixels they are.
+    /// Derives the track ids of merged regions. `forest` says which superpixels they consist of.
     pub fn name_merged(
         &self,
         queue: &Queue,
@@ -308,7 +310,7 @@ impl State {
         forest: Forest,
     ) -> Result<()> {
         let Some(merged) = &self.merged else { return Ok(()) };
-        let (now, last) = (self.turn, self.turn ^ 1);
+        let (now, last) = (self.current, self.current ^ 1);
         let names = MergedArgs {
             numbers_last: merged.numbers[last].address(),
             numbers: merged.numbers[now].address(),
@@ -329,7 +331,7 @@ impl State {
         }
     }
 
-    /// Lets regions without an identity and free identities choose each other, where there is a frame before.
+    /// Matches regions without an identity to free identities, if there is a frame before.
     pub fn match_regions(&self, queue: &Queue, all: Temporal) -> Result<()> {
         if !self.warm {
             return Ok(());
@@ -341,12 +343,13 @@ impl State {
         unsafe { queue.launch_cooperative(&self.matching, self.match_blocks, IDENTIFY_THREADS, parameters) }
     }
 
-    /// Where the first round of absorption leaves the largest component of every cluster; null if nobody wants them.
+    /// Output of the first round of absorption: the largest component of every cluster. Null if no stage needs them.
     pub fn largest(&self) -> Address<u64> {
         if self.args.in_slots == 0 { Address::NULL } else { self.largest.address() }
     }
 
-    /// Finds the largest component of every cluster where there is no such round. Components are joined by then.
+    /// Finds the largest component of every cluster where no round of absorption does. Components have been joined by
+    /// then.
     pub fn find_largest(
         &self,
         queue: &Queue,
@@ -370,7 +373,7 @@ impl State {
         }
     }
 
-    /// The identity that the next new region gets; waits for the device.
+    /// The identity of the next new region. Waits for the device.
     pub fn next_id(&self, cuda: &Cuda) -> Result<u32> {
         let mut id = [1];
         match &self.merged {
@@ -380,7 +383,7 @@ impl State {
         Ok(id[0])
     }
 
-    /// Gives identities from `id` on, which is not 0.
+    /// Sets the next identity, which is not 0.
     pub fn set_next_id(&mut self, cuda: &Cuda, id: u32) -> Result<()> {
         match &mut self.merged {
             Some(merged) => merged.next_id.write(cuda, "next identity", 0, &[id.max(1)]),
@@ -388,19 +391,19 @@ impl State {
         }
     }
 
-    /// Forgets the frames before.
+    /// Discards the frames before.
     pub fn forget(&mut self) {
         self.warm = false;
     }
 
-    /// Whether later stages go on from the labels that regions were identified by.
+    /// Returns true if later stages change the labels that regions were identified by.
     pub fn changes_later(&self) -> bool {
         self.early_labels.is_some()
     }
 }
 
-/// How the rounds of a warm frame begin, `Begin` of kernels/temporal.cuh, and their numbers. The second runs after a cut
-/// only.
+/// Start of each round of a warm frame, `Begin` of kernels/temporal.cuh, and its number. The second start runs after a
+/// cut only.
 pub(crate) fn warm_rounds() -> impl Iterator<Item = (u32, u32)> {
     [(0, 0), (1, 1)].into_iter().chain((1..WARM_ROUNDS).map(|round| (2, round)))
 }

@@ -15,14 +15,14 @@ use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::{Labels, NO_LABEL};
 
-/// What a region's samples are counted for: it has no cluster, it has no identity.
+/// Kinds of regions that samples are measured for: those without a cluster, and those without an identity.
 const UNOWNED: u8 = 1;
 const UNNAMED: u8 = 2;
 
-/// Regions or slots that a thread takes at a time.
+/// Fewest regions or slots per task.
 const AT_ONCE: usize = 2048;
 
-/// The regions that clusters own, with their owners, on all threads.
+/// Iterates in parallel over the regions that clusters own, with their owners.
 fn owned<'a>(
     tracks: &'a mut [Track],
     owners: &'a [u64],
@@ -31,18 +31,18 @@ fn owned<'a>(
     all.filter(|(_, owner)| **owner != 0).map(|(track, &owner)| (track, index(owner)))
 }
 
-/// What the samples of a region add up to.
+/// Loads the sums over the samples of a region.
 fn loaded(sums: &[AtomicU64; 6]) -> [u64; 6] {
     sums.each_ref().map(|sum| sum.load(Relaxed))
 }
 
-/// Their centroid in 1/16 px, where there are any.
+/// Centroid of a region's samples in 1/16 px; `None` without samples.
 fn centroid(sum: &[u64; 6]) -> Option<[i32; 2]> {
     (sum[0] > 0).then(|| [1, 2].map(|i| ((32 * sum[i] + sum[0]) / (2 * sum[0])) as i32))
 }
 
 impl State {
-    /// Gives every region its identity and leaves what the next frame needs.
+    /// Gives every region its identity, and stores the state for the next frame.
     pub(super) fn identify(
         &mut self,
         cpu: &Cpu,
@@ -78,7 +78,7 @@ impl State {
             });
             tracks.iter().filter_map(|track| track.from).for_each(|region| used[region as usize] = true);
         }
-        self.take_samples(cpu, features, labels)?;
+        self.measure_samples(cpu, features, labels)?;
         let Naming { last, used, overlaps, .. } = &mut self.naming;
         overlaps.unite(&mut self.tracks, last, used)?;
         number_new(&mut self.tracks, &mut self.next_id);
@@ -100,7 +100,7 @@ impl State {
                     });
                 }
             });
-            self.plant()?;
+            self.fill_slots()?;
             if self.warm && self.plan.in_regions {
                 self.find_origins(features);
             }
@@ -116,9 +116,9 @@ impl State {
         Ok(())
     }
 
-    /// Adds up the samples of regions without a cluster, and the overlaps of those without an identity with earlier ones whose
-    /// identities are free.
-    fn take_samples(&mut self, cpu: &Cpu, features: &[u32], labels: &Labels<'_>) -> Result<()> {
+    /// Measures the samples of regions without a cluster, and the overlaps of regions without an identity with earlier
+    /// ones whose identity is free.
+    fn measure_samples(&mut self, cpu: &Cpu, features: &[u32], labels: &Labels<'_>) -> Result<()> {
         let Self { naming: Naming { owners, overlaps, unowned, kinds, sums, .. }, tracks, .. } = self;
         overlaps.clear();
         unowned.clear();
@@ -145,7 +145,10 @@ impl State {
             bands.par_iter_mut().enumerate().try_for_each(|(i, pairs)| {
                 pairs.clear();
                 let rows = i * BAND..height.min((i + 1) * BAND);
-                state.grid.samples(&rows).try_for_each(|y| state.take_row(y, features, labels, pairs, alone))
+                state
+                    .grid
+                    .samples(&rows)
+                    .try_for_each(|y| state.measure_row(y, features, labels, pairs, alone))
             })
         });
         self.naming.bands = bands;
@@ -154,8 +157,8 @@ impl State {
         bands.iter().try_for_each(|pairs| overlaps.append(pairs))
     }
 
-    /// The same of one row.
-    fn take_row(
+    /// Measures the samples of one row.
+    fn measure_row(
         &self,
         y: usize,
         features: &[u32],
@@ -169,7 +172,7 @@ impl State {
         let (row, gy) = (labels.row(y), (y / step).min(grid.ny as usize - 1));
         memory::reserve(pairs, REGIONS, row.len().div_ceil(grid.sample_step() as usize))?;
         for x in grid.samples(&(0..width)) {
-            // What is outside of a mask has neither.
+            // Pixels outside of a mask are of no kind.
             let (label, kind) = (usize::from(row[x]), kinds[usize::from(row[x])]);
             if kind & UNOWNED != 0 {
                 let [a, b, c] = unpack(features[y * width + x]).map(u64::from);
@@ -193,7 +196,7 @@ impl State {
         Ok(())
     }
 
-    /// Regions that are new go on from what was at their centers.
+    /// Sets the predecessor of each new region: the earlier region at its center.
     fn find_origins(&mut self, features: &[u32]) {
         let Self { grid, slots, tracks, naming, moves, labels: before, features: last, .. } = self;
         let (width, height) = (grid.geometry.width as i32, grid.geometry.height as i32);
@@ -215,8 +218,8 @@ impl State {
         }
     }
 
-    /// Regions without a cluster take slots nearby that no region belongs to.
-    fn plant(&mut self) -> Result<()> {
+    /// Assigns regions without a cluster to nearby slots without a region.
+    fn fill_slots(&mut self) -> Result<()> {
         let Self { grid, slots, tracks, naming, .. } = self;
         let Naming { sums, claims, wanted, unowned, .. } = naming;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Regions and earlier regions choose each other, on the CPU: who takes over which identity.
+//! Matching of regions to earlier regions on the CPU: decides which region continues which identity.
 
 use super::{MATCH_ROUNDS, Track};
 use crate::cpu::memory;
 use crate::cpu::memory::Array;
 use crate::error::Result;
 
-/// What memory is for, in errors.
+/// Name of the regions in errors about memory.
 pub(super) const REGIONS: &str = "regions over time";
 
-/// As many of one value as wanted, in the memory that is there.
+/// Sets an array to `count` copies of a value, reusing its memory.
 pub(super) fn refill<T: Clone>(values: &mut Array<T>, count: usize, value: T) -> Result<()> {
     memory::refill(values, REGIONS, count, value)
 }
 
-/// What orders by a number and, where that is equal, prefers the lower index.
+/// A key ordered by a number and, for equal numbers, by descending index, so that maxima prefer the lower index.
 pub(super) fn key(number: u64, index: usize) -> u64 {
     number << 32 | u64::from(u32::MAX - index as u32)
 }
 
-/// The index in a key.
+/// The index of a key.
 pub(super) fn index(key: u64) -> usize {
     (u32::MAX - key as u32) as usize
 }
 
-/// Region, earlier region, and how much speaks for the pair.
+/// Region, earlier region, and the weight of the pair.
 pub(super) type Pair = (u32, u32, u64);
 
-/// Room for the choice; nothing in it lasts from frame to frame.
+/// Pairs and scratch memory of the matching, reused between frames.
 #[derive(Default)]
 pub(super) struct Matching {
     pairs: Array<Pair>,
@@ -37,28 +37,29 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Lets more speak for some pairs.
+    /// Adds pairs with their weights.
     pub fn append(&mut self, pairs: &[Pair]) -> Result<()> {
         memory::append(&mut self.pairs, "overlaps", pairs)
     }
 
-    /// Forgets all pairs.
+    /// Removes all pairs.
     pub fn clear(&mut self) {
         self.pairs.clear();
     }
 
-    /// Makes room for so many more pairs.
+    /// Reserves memory for `more` pairs.
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         memory::reserve(&mut self.pairs, "overlaps", more)
     }
 
-    /// Lets more speak for a pair.
+    /// Adds a pair with its weight.
     pub fn add(&mut self, label: u32, earlier: u32, number: u64) {
         self.pairs.push((label, earlier, number));
     }
 
-    /// Unites, round by round, the pairs that are each other's best (ties: the lower label): the region goes on with
-    /// the earlier one's identity, which is marked in `used`. Regions with an identity and what is used already take no part.
+    /// Unites, round by round, the pairs that are each other's best (ties: the lower label): the region continues the
+    /// earlier one's identity, which is marked in `used`. Regions with an identity and earlier regions in use take no
+    /// part.
     pub fn unite(&mut self, tracks: &mut [Track], last: &[Track], used: &mut [bool]) -> Result<()> {
         let Self { pairs, best_earlier, best_label } = self;
         pairs.sort_unstable();
@@ -92,7 +93,7 @@ impl Matching {
     }
 }
 
-/// Gives those without an identity the next ones, in order; after the last comes 1 again, since 0 is none.
+/// Gives regions without an identity the next ones, in order. Numbers wrap from the last to 1, since 0 means none.
 pub(super) fn number_new(tracks: &mut [Track], next_id: &mut u32) {
     for track in tracks.iter_mut().filter(|track| track.id == 0) {
         track.id = *next_id;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Names of merged regions over time, from the ways of the superpixels in them, which go on by themselves.
+//! Track ids of merged regions over time, which follow from the tracks of their superpixels.
 //!
-//! A superpixel votes, with its pixels, for the merged region that its predecessor was in, or where it is new and an exact number of
-//! regions is wanted, what was at its center. Regions and earlier regions choose each other by these votes in
-//! [`MATCH_ROUNDS`](super::MATCH_ROUNDS) rounds, in which those pairs unite that are each other's best (ties: the lower label). What is
-//! left is new, numbered in label order. The velocity is the mean of the superpixels', each counted by its pixels, rounded half up.
+//! A superpixel votes, with its pixels, for the merged region of its predecessor; a new one, where an exact number of
+//! regions is wanted, for the one that was at its center. Regions and earlier regions are matched by these votes in
+//! [`MATCH_ROUNDS`](super::MATCH_ROUNDS) rounds, in which those pairs unite that are each other's best (ties: the lower
+//! label). The other regions are new, numbered in label order. The velocity is the mean of the superpixels', weighted
+//! by their pixels, rounded half up.
 
 use super::Track;
 use super::matching::{Matching, number_new, refill};
@@ -12,23 +13,23 @@ use crate::cpu::memory;
 use crate::cpu::memory::Array;
 use crate::error::Result;
 
-/// What the next frame has to know of merged regions.
+/// Merged regions and tracks that a frame passes on to the next.
 pub(crate) struct Merged {
     /// The last frame's merged label of each superpixel.
     numbers: Array<u16>,
-    /// One for each merged region.
+    /// Track of each merged region.
     pub tracks: Array<Track>,
     pub next_id: u32,
     votes: Matching,
-    /// The last frame's tracks, and whether somebody has taken them over.
+    /// The last frame's tracks, and a flag for those that are continued.
     last: Array<Track>,
     used: Array<bool>,
-    /// Way and pixels of each region.
+    /// Summed motion and pixels of each region.
     sums: Array<([i64; 2], i64)>,
 }
 
 /// A superpixel with its merged label and its pixels.
-pub(crate) struct Part {
+pub(crate) struct MergedSuperpixel {
     pub label: u16,
     pub size: u32,
 }
@@ -48,16 +49,16 @@ impl Default for Merged {
 }
 
 impl Merged {
-    /// The last frame's merged region of a superpixel's predecessor, before this frame's are named.
+    /// The merged region that a superpixel's predecessor was in. Valid until this frame's regions are named.
     pub fn earlier(&self, superpixel: &Track) -> Option<u16> {
         superpixel.from.map(|from| self.numbers[from as usize])
     }
 
-    /// Names this frame's regions, as many as `count`; `superpixels` are those of `parts`.
+    /// Names this frame's `count` regions. `superpixels` are the tracks of `parts`.
     pub fn name(
         &mut self,
         superpixels: &[Track],
-        parts: impl Iterator<Item = Part> + Clone,
+        parts: impl Iterator<Item = MergedSuperpixel> + Clone,
         count: usize,
     ) -> Result<()> {
         std::mem::swap(&mut self.tracks, &mut self.last);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a frame leaves to the next: clusters, which move with the picture, and identities of regions. Independent of the
-//! algorithm that clusters on the grid.
+//! State that a frame passes on to the next: clusters, which move with the picture, and identities of regions.
+//! Independent of the algorithm that clusters on the grid.
 //!
 //! ```text
 //! motion:   a shift of the whole picture, from thumbnails of this frame and the last
@@ -91,9 +91,9 @@ pub const INERTIA: Range<f32> = Range {
 
 /// Assign/update rounds of a warm start.
 pub const WARM_ROUNDS: u32 = 2;
-/// Rounds in which regions without an identity and free identities choose each other.
+/// Rounds in which regions without an identity and free identities are matched.
 pub const MATCH_ROUNDS: u32 = 4;
-/// Rounds in which clusters that did not get the cell that they are over look for a free one.
+/// Rounds in which clusters that did not get the cell that they are over claim a free one.
 pub(crate) const CLAIM_ROUNDS: usize = 2;
 /// Quanta of positions and velocities in a px.
 pub const POSITION_UNIT: i32 = 16;
@@ -102,41 +102,43 @@ pub const INERTIA_ONE: u32 = 256;
 
 /// Largest discount on a distance for similarity, in 1/256: 32 bits hold this times a distance below 2^24.
 const MOST_INERTIA: u32 = 252;
-/// Largest discount on a distance where a pixel has moved and is similar to what it was: inertia times this, of the mean distance in the
-/// last frame.
+/// Largest discount on a distance where a pixel has moved and is similar to the one it comes from: inertia times this,
+/// of the mean distance in the last frame.
 pub(crate) const MOST_DISCOUNT: u32 = 30;
-/// Feature difference from which on a pixel is not similar to where it comes from, in quanta over all channels.
+/// Feature difference from which a pixel is not similar to the one it comes from, in quanta over all channels.
 pub(crate) const SAME: u32 = 128;
-/// Similarity of a pixel that is as the one in the very same position was; else it is 0 to 8, in eighths.
+/// Similarity of a pixel that equals the one at the same position before; other similarities are 0 to 8, in eighths.
 pub(crate) const STAYS: u16 = 15;
-/// Where that stands in a prediction.
+/// Lowest bit of the similarity in a prediction; the candidate is below.
 pub(crate) const SIMILARITY_SHIFT: u32 = 4;
-/// Feature difference to the pixel in the same position below which a pixel stays with the region that was there, however
-/// that moves: in flat areas nothing is seen to move.
+/// Feature difference below which a pixel stays with the region that was at its position, however that region moves: in
+/// flat areas motion is invisible.
 pub(crate) const STILL: u32 = 45;
-/// Regions move only where that lowers the difference of their samples by this part and by so much a sample.
+/// A shift has to lower the difference of a region's samples by this part, and by so much per sample.
 pub(crate) const TRACK_MARGIN: u32 = 8;
 pub(crate) const TRACK_NOISE: u32 = 3;
-/// A region whose samples differ by less than this, each, from the pixels at their positions stays: it is too flat to tell.
+/// A region whose samples differ by less than this, each, from the pixels at their positions stays: it is too flat to
+/// track.
 pub(crate) const TRACK_FLAT: u32 = 30;
-/// So does one where that is less than this for each px, along the longer axis, that it would move by, in a frame whose longer side has no
-/// more than [`TRACK_FLAT_SIDE`] px; in larger ones in inverse proportion to that side.
+/// A region also stays if its samples differ by less than this for each px of motion along the longer axis. Holds for
+/// frames whose longer side is at most [`TRACK_FLAT_SIDE`] px; in larger ones the value falls in inverse proportion to
+/// that side.
 const TRACK_FLAT_PX: u32 = 6;
 const TRACK_FLAT_SIDE: u32 = 864;
-/// One in the fixed point of what a px asks for.
+/// One in the fixed point of [`Plan::flat_px`].
 pub(crate) const FLAT_ONE: u32 = 256;
-/// The most of the latter that superpixels of an exact number of regions have to differ by.
+/// Largest difference by [`TRACK_FLAT_PX`] that superpixels of an exact number of regions need.
 const TRACK_FLAT_MOST: u32 = 120;
-/// Distances in px at which better shifts are looked for around the best.
+/// Distances in px at which shifts around the best one are tried.
 pub(crate) const TRACK_HOPS: [i32; 2] = [2, 1];
 
-/// Distance of a region's samples when its motion is looked for: a multiple of the sample lattice's, at most 37 a side.
+/// Distance of a region's samples for tracking: a multiple of the sample lattice's, with at most 37 a side.
 pub(crate) fn track_step(grid: &Grid) -> usize {
     let step = grid.sample_step() as usize;
     step * (grid.step as usize / 8).div_ceil(step).max(1)
 }
 
-/// Most samples of a step `track_step` in the cells around a slot's.
+/// Most samples, `track_step` apart, in the 3x3 cells around a slot.
 pub(crate) fn track_points(grid: &Grid, geometry: Geometry) -> usize {
     let (cell, step) = (grid.step as usize, track_step(grid));
     let most = |cells: u32, side: u32| {
@@ -149,30 +151,30 @@ pub(crate) fn track_points(grid: &Grid, geometry: Geometry) -> usize {
     most(grid.nx, geometry.width) * most(grid.ny, geometry.height)
 }
 
-/// 1/16 px in whole px, rounded half up.
+/// Rounds 1/16 px to whole px, half up.
 pub(crate) fn whole_px(position: [i32; 2]) -> [i32; 2] {
     position.map(|v| (v + POSITION_UNIT / 2) >> 4)
 }
 
-/// Grid step of algorithms that do not cluster on the grid: overlaps are counted on every second column and row.
+/// Grid step of algorithms that do not cluster on the grid, whose overlaps are counted on every second column and row.
 pub(crate) const LATTICE_STEP: u32 = 8;
-/// Squared difference of two thumbnails over the second's variance from which no shift makes them alike, in eighths:
-/// where residuals are a second witness, and where there are none.
+/// Ratio in eighths, of the squared difference of two thumbnails to the second's variance, from which no shift makes
+/// them alike: with residuals as a second criterion, and without.
 const UNLIKE: [u32; 2] = [10, 9];
-/// Mean squared difference that is never a cut without residuals: noise on a flat picture.
+/// Mean squared difference that is never a cut without residuals, because noise on a flat picture reaches it.
 const UNLIKE_NOISE: u32 = 64;
 
 /// Longest side of a thumbnail.
 const THUMBNAIL: u32 = 128;
-/// Largest shift that is looked for, in squares of the thumbnail.
+/// Largest shift that is tried, in squares of the thumbnail.
 const REACH: u32 = 8;
 
-/// What follows from the frame size and the wanted inertia.
+/// Constants that follow from the frame size and the inertia.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The discount for the predicted cluster, in 1/256 of its distance.
     pub(crate) inertia: u32,
-    /// The same where the pixel is similar to what it was.
+    /// The discount for pixels that are similar to those they come from.
     pub(crate) sure: u32,
     /// Side of a thumbnail's squares in px, a power of two.
     pub(crate) square: u32,
@@ -182,17 +184,17 @@ pub struct Plan {
     pub(crate) reach: [u32; 2],
     /// Pixels of the sample lattice.
     pub(crate) samples: u64,
-    /// Whether clusters go on; else only identities do.
+    /// True if clusters continue; else only identities do.
     pub(crate) in_slots: bool,
     /// Farthest, along each axis and in 1/16 px, that a cluster may be from the center of a free cell that it takes.
     pub(crate) claim_reach: u32,
-    /// From which on no shift makes two thumbnails alike: in eighths of the variance, and by square.
+    /// Threshold for thumbnails that no shift makes alike: in eighths of the variance, and per square.
     pub(crate) unlike: [u32; 2],
-    /// Whether frames may have masks.
+    /// True if frames may have masks.
     pub(crate) masked: bool,
-    /// Whether superpixels are merged to an exact number of regions.
+    /// True if superpixels are merged to an exact number of regions.
     pub(crate) in_regions: bool,
-    /// What [`TRACK_FLAT_PX`] is in frames of this size, in 1/[`FLAT_ONE`].
+    /// [`TRACK_FLAT_PX`] for frames of this size, in 1/[`FLAT_ONE`].
     pub(crate) flat_px: u32,
 }
 
@@ -225,28 +227,29 @@ impl Plan {
         }
     }
 
-    /// By how much each sample of a region has to differ for it to move by so many px along the longer axis.
+    /// Least difference per sample of a region that moves by `length` px along the longer axis.
     pub(crate) fn flat(&self, length: u32) -> u32 {
         TRACK_FLAT.max((self.flat_px * length / FLAT_ONE).min(self.flat_most()))
     }
 
-    /// The most that is asked for however far it would move.
+    /// Upper bound of [`Self::flat`] for any length.
     pub(crate) fn flat_most(&self) -> u32 {
         if self.in_regions { TRACK_FLAT_MOST } else { u32::MAX }
     }
 
-    /// Number of shifts that are looked at.
+    /// Number of shifts that are tried.
     pub(crate) fn shifts(&self) -> usize {
         self.reach.iter().map(|&reach| 2 * reach as usize + 1).product()
     }
 
-    /// The last frame's residual where nobody knows it: no sum of distances, which have 32 bits, is a cut after it, and it bounds
-    /// no discount for moved pixels.
+    /// The last frame's residual if it is not known: so large that no sum of distances, which have 32 bits, is a cut
+    /// after it, and that it limits no discount.
     pub(crate) fn unknown_residual(&self) -> u64 {
         self.samples << 32
     }
 
-    /// The last frame's residual after a change of plan that makes distances grow by at most that factor, if it is known.
+    /// The last frame's residual after a change of plan that makes distances grow by at most `growth`; unknown if they
+    /// do not compare.
     pub(crate) fn carried_residual(&self, last: u64, growth: Option<f64>) -> u64 {
         let unknown = self.unknown_residual();
         match growth {
@@ -256,7 +259,8 @@ impl Plan {
         }
     }
 
-    /// The last frame's residual as if of it `samples` had been inside of its mask instead of `last`: unknown, if none was.
+    /// The last frame's residual, scaled from `last` samples inside of the mask to `samples`. Unknown if there were
+    /// none.
     pub(crate) fn residual_of(&self, residual: u64, last: u64, samples: u64) -> u64 {
         if last == 0 || residual >= self.unknown_residual() {
             return self.unknown_residual();
@@ -264,49 +268,50 @@ impl Plan {
         residual / last * samples + residual % last * samples / last
     }
 
-    /// Whether a frame is not what its predecessor led to, of which `samples` are inside of its mask, as in `last`.
+    /// Returns true if the frame is a cut: it does not continue the last one. It has `samples` inside of its mask.
     pub(crate) fn is_cut(&self, residual: u64, last: u64, samples: u64, unlike: bool) -> bool {
         residual > if unlike { 2 } else { 4 } * last + samples
     }
 
-    /// The inertia in a frame after one with that residual, of that many samples.
+    /// Inertia of the frame after one with that residual and number of samples.
     pub(crate) fn inertia(&self, residual: u64, samples: u64) -> Inertia {
         let most = (residual / samples.max(1) * u64::from(MOST_DISCOUNT * self.inertia)) >> 8;
-        // Even fifteen eighths fit.
+        // At most 2^31 / 8, so that fifteen eighths fit 32 bits.
         let eighth = most.min(u64::from(u32::MAX / 2)) as u32 / 8;
         Inertia { usual: self.inertia, sure: self.sure, eighth }
     }
 }
 
-/// The discounts on distances to the clusters that pixels are predicted to belong to.
+/// Discounts on distances to the clusters that pixels are predicted to belong to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inertia {
     /// In 1/256 of the distance.
     usual: u32,
-    /// The most, where pixels stay.
+    /// Upper bound, and the discount of pixels that stay, in 1/256 of the distance.
     sure: u32,
-    /// For each eighth of a moved pixel's similarity, where that is more than usual and not more than the most.
+    /// Discount for each eighth of a moved pixel's similarity, if that is more than the usual one and within the upper
+    /// bound.
     eighth: u32,
 }
 
 impl Inertia {
-    /// What is left of a distance below 2^24 with that prediction.
+    /// A distance below 2^24 after the discount for its prediction.
     #[inline(always)]
     pub fn discounted(&self, distance: u32, predicted: u16) -> u32 {
         let similarity = predicted >> SIMILARITY_SHIFT;
         self.left(distance, similarity, self.eighth * u32::from(similarity), |part| (distance * part) >> 8)
     }
 
-    /// The same of any distance.
+    /// Any 32-bit distance after the discount for its prediction.
     #[inline(always)]
     pub fn discounted_any(&self, distance: u32, predicted: u16) -> u32 {
         let similarity = predicted >> SIMILARITY_SHIFT;
-        // `distance * part / 256` in 32 bits.
+        // `distance * part / 256` without overflow of 32 bits.
         let part = |part| (distance >> 8) * part + (((distance & 255) * part) >> 8);
         self.left(distance, similarity, self.eighth * u32::from(similarity), part)
     }
 
-    /// The same of a distance of `bits` more than residuals add up.
+    /// A 64-bit distance with `bits` more fraction bits than residuals, after the discount for its prediction.
     #[inline(always)]
     pub fn discounted_fine(&self, distance: u64, predicted: u16, bits: u32) -> u64 {
         let similarity = predicted >> SIMILARITY_SHIFT;
@@ -328,21 +333,21 @@ impl Inertia {
     }
 }
 
-/// What is known of a region beside its measures.
+/// Track of a region: its identity over time and its motion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Track {
-    /// Name over time; 0 is none.
+    /// Track id; 0 is none.
     pub id: u32,
-    /// Frames before this one that had the identity.
+    /// Earlier frames with the same track id.
     pub age: u32,
     /// Motion since the last frame, as its samples were matched, in 1/16 px.
     pub velocity: [i32; 2],
-    /// The last frame's label of the region that it goes on from: the one that had the identity, or where regions are merged to an
-    /// exact number, the one that was at its center.
+    /// Label of the predecessor in the last frame: the region that had the identity or, where regions are merged to an
+    /// exact number, the one that was at the new region's center.
     pub from: Option<u32>,
 }
 
-/// The motion of the picture in 1/16 px from the squared differences of all shifts, in raster order.
+/// Motion of the picture in 1/16 px, from the squared differences of all shifts in raster order.
 ///
 /// Ties: the shorter shift, then the first. Without a clear minimum the picture stands still.
 fn shift_of(plan: &Plan, differences: &[u64]) -> [i32; 2] {

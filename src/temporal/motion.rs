@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::predict::feature_difference;
-use super::samples::{Lattice, Region, Sum, list_homes, place_of};
+use super::samples::{Lattice, Region, Sum, list_slots, position_of};
 use super::state::{NONE, Samples, Slot, State};
 use super::{POSITION_UNIT, Plan, TRACK_HOPS, TRACK_MARGIN, TRACK_NOISE, track_points, track_step, whole_px};
 use crate::color::unpack;
@@ -17,20 +17,20 @@ use crate::cpu::level::by_level;
 use crate::error::Result;
 
 impl State {
-    /// Where the pixels of every slot's region went.
+    /// Tracks every slot's region from the last frame to this one.
     pub(super) fn track(&mut self, cpu: &Cpu, features: &[u32]) -> Result<()> {
         let Self { plan, grid, slots, tracks, labels, shift, features: last, scratch, .. } = self;
         if !plan.in_slots {
             return Ok(());
         }
         let nx = grid.nx as usize;
-        list_homes(&mut scratch.homes, slots, nx, tracks.len())?;
+        list_slots(&mut scratch.slot_cells, slots, nx, tracks.len())?;
         let (step, most) = (track_step(grid), track_points(grid, grid.geometry));
         let lattice = Lattice {
             grid,
             step,
             most,
-            homes: &scratch.homes,
+            slot_cells: &scratch.slot_cells,
             labels,
             last,
             now: features,
@@ -45,7 +45,7 @@ impl State {
     }
 }
 
-/// What the motion of regions is found from.
+/// Inputs of the motion of regions.
 struct Tracking<'a> {
     plan: &'a Plan,
     lattice: Lattice<'a>,
@@ -54,7 +54,7 @@ struct Tracking<'a> {
 }
 
 impl Tracking<'_> {
-    /// How much samples differ from where a shift leads; at least `enough` if that is reached.
+    /// Sum of the samples' differences after a shift. Stops at `enough`.
     #[inline(always)]
     fn difference(&self, samples: &Region<'_>, shift: [i32; 2], enough: u32) -> u32 {
         if !samples.stays_inside(self.lattice.grid, shift, 0) {
@@ -80,21 +80,21 @@ impl Tracking<'_> {
         sum
     }
 
-    /// The same where some are outside, which count as the nearest inside.
+    /// Like [`Self::difference`] if samples fall outside of the frame, where the nearest pixel inside counts.
     #[cold]
     fn difference_at_borders(&self, samples: &Region<'_>, [dx, dy]: [i32; 2]) -> u32 {
         let (width, height) =
             (self.lattice.grid.geometry.width as i32, self.lattice.grid.geometry.height as i32);
-        let differences = samples.places.iter().zip(samples.features).map(|(&place, &last)| {
-            let [x, y] = place_of(place);
+        let differences = samples.positions.iter().zip(samples.features).map(|(&position, &last)| {
+            let [x, y] = position_of(position);
             let to = (y + dy).clamp(0, height - 1) * width + (x + dx).clamp(0, width - 1);
             feature_difference(self.lattice.now[to as usize], last)
         });
         differences.sum()
     }
 
-    /// How much samples differ from where the shifts lead that are a hop around one, four of each row in turn, of which the last says
-    /// nothing. None where that may be outside.
+    /// Differences after the shifts a hop around one: three in each of three rows, the fourth of a row being void.
+    /// `None` if samples may fall outside of the frame.
     #[inline(always)]
     fn differences_around<const HOP: usize>(
         &self,
@@ -125,7 +125,7 @@ impl Tracking<'_> {
         Some(sums)
     }
 
-    /// Offers the shifts a hop around the best.
+    /// Offers the shifts a hop around the best one.
     #[inline(always)]
     fn offer_around<const HOP: usize>(&self, best: &mut Best, samples: &Region<'_>) {
         let (hop, [x, y]) = (HOP as i32, best.shift);
@@ -141,7 +141,7 @@ impl Tracking<'_> {
         }
     }
 
-    /// Sets the velocity of a slot's region, if another one than its own is found.
+    /// Sets the velocity of a slot's region, if the tracked motion differs from it.
     #[inline(always)]
     fn track(&self, slot: &mut Slot, at: (usize, usize), samples: &mut Samples) {
         let shift = self.shift;
@@ -161,12 +161,13 @@ impl Tracking<'_> {
         }
     }
 
-    /// The best shift for a region, among none, its own of the last frame, that of the picture, and those around the best of them.
+    /// The best shift of a region, among zero, its own of the last frame, that of the picture, and shifts around the
+    /// best of these.
     #[inline(always)]
     fn search(&self, own: [i32; 2], sum: Sum, region: &Region<'_>) -> [i32; 2] {
         let mut best = Best { shift: [0; 2], difference: sum.still(), enough: sum.still() };
         best.expect(sum.count());
-        // A shift that has been offered before would be refused.
+        // These two shifts are offered anyway.
         if own != [0; 2] && own != self.lattice.shift {
             best.offer(own, self.difference(region, own, best.enough));
         }
@@ -181,12 +182,12 @@ impl Tracking<'_> {
 struct Best {
     shift: [i32; 2],
     difference: u32,
-    /// What another one has to be below.
+    /// Difference that the next shift has to be below.
     enough: u32,
 }
 
 impl Best {
-    /// Wants clearly less of those that are offered next, of which the first of the least is taken.
+    /// From here on a shift has to be clearly better than the best so far. Of equal ones the first wins.
     #[inline(always)]
     fn expect(&mut self, samples: usize) {
         let clearly = self.difference - self.difference / TRACK_MARGIN;
@@ -201,12 +202,12 @@ impl Best {
     }
 }
 
-/// Shifts that are looked at together: four in each of three rows, and none to fill a vector.
+/// Lanes for the shifts around one: four in each of three rows, padded to a whole vector.
 const AROUND: usize = 16;
 const _: () = assert!(3 * TRACK_HOPS[0] < LANES as i32 && 3 * TRACK_HOPS[1] < LANES as i32);
 
 by_level! {
-    /// Tracks those of some rows of slots, from row `first` on, that have regions.
+    /// Tracks the regions of some rows of slots, from row `first` on.
     fn track_slots(
         tracking: &Tracking<'_>,
         first: usize,

@@ -13,27 +13,27 @@ use crate::cpu::Cpu;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 
-/// A square of a thumbnail without a pixel inside of the mask.
+/// Marks a square of a thumbnail without a pixel inside of the mask.
 const NO_MEAN: u16 = u16::MAX;
-/// The difference of thumbnails of which less than half the squares can be compared: above that of any others.
+/// Difference of thumbnails with less than half of the squares comparable: above any real difference.
 const INCOMPARABLE: u64 = 1 << 40;
 
-/// A thumbnail that is made while the features of its frame are, row by row of its squares.
+/// A thumbnail that is filled row by row of its squares, while the features of its frame are computed.
 pub(crate) struct Thumbnail<'a> {
     means: &'a mut [u16],
     columns: usize,
-    /// Rows of pixels that a row of squares takes.
+    /// Rows of pixels in a row of squares.
     pub side: usize,
     masked: bool,
 }
 
 impl<'a> Thumbnail<'a> {
-    /// Without squares, for frames without temporal mode; `rows` is what [`Self::side`] then says.
+    /// An empty thumbnail, for frames without temporal mode; [`Self::side`] then returns `rows`.
     pub fn none(rows: usize) -> Self {
         Self { means: &mut [], columns: 1, side: rows, masked: false }
     }
 
-    /// The rows of squares, then `None` for `height` more: pixels below the last square belong to none.
+    /// The rows of squares, then `None` up to `height` rows: pixels below the last square belong to none.
     pub fn rows(self, height: usize) -> impl IndexedParallelIterator<Item = Option<Row<'a>>> {
         let Self { means, columns, side, masked } = self;
         let rows = means.par_chunks_mut(columns).map(move |means| Some(Row { means, side, masked }));
@@ -49,17 +49,17 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Takes its pixels, in rows of `width`.
-    pub fn take(self, features: &[u32], width: usize) {
+    /// Averages the pixels of the row, `width` features wide.
+    pub fn average(self, features: &[u32], width: usize) {
         if self.masked {
-            self.take_inside(features, width);
+            self.average_inside(features, width);
         } else {
             means(self.means, features, width, self.side);
         }
     }
 
-    /// The same of the pixels inside of a mask.
-    fn take_inside(self, features: &[u32], width: usize) {
+    /// Averages the pixels inside of a mask.
+    fn average_inside(self, features: &[u32], width: usize) {
         for (u, mean) in self.means.iter_mut().enumerate() {
             let square = features.chunks(width).flat_map(|row| &row[u * self.side..][..self.side]);
             let inside = square.filter(|feature| **feature != OUTSIDE);
@@ -70,7 +70,7 @@ impl Row<'_> {
 }
 
 by_level! {
-    /// Means of channel 0 over a row of squares.
+    /// Computes means of channel 0 over a row of squares.
     fn means(means: &mut [u16], features: &[u32], width: usize, side: usize) = means_body
 }
 
@@ -107,7 +107,7 @@ fn squared_difference_body(one: &[u16], other: &[u16]) -> u32 {
 }
 
 impl State {
-    /// Begins with the next frame's thumbnail; this one's becomes the last.
+    /// Starts the next frame's thumbnail; this one becomes the last.
     pub fn next_thumbnail(&mut self) -> Thumbnail<'_> {
         self.thumbnails.swap(0, 1);
         Thumbnail {
@@ -118,13 +118,13 @@ impl State {
         }
     }
 
-    /// The motion of the picture.
+    /// Estimates the motion of the picture.
     pub(super) fn estimate_shift(&mut self, cpu: &Cpu) {
         let [now, last] = &self.thumbnails;
         let [columns, rows] = self.plan.thumbnail.map(|side| side as i32);
         let [reach_x, reach_y] = self.plan.reach.map(|reach| reach as i32);
         let across = 2 * reach_x + 1;
-        // What every shift can compare of a row, moved.
+        // Squares of a row that every shift can compare, moved.
         let span = |u: i32, v: i32| {
             let first = (v * columns + u) as usize;
             first..first + (columns - 2 * reach_x).max(0) as usize

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Predictions on the CPU: which region every pixel comes from, and how similar it is to what was there.
+//! Predictions on the CPU: the region that every pixel comes from, and its similarity to the pixel that was there.
 
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -24,18 +24,18 @@ pub(super) fn feature_difference(a: u32, b: u32) -> u32 {
     a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])
 }
 
-/// Pixels that are predicted at a time.
+/// Pixels that are predicted together.
 const BLOCK: usize = 2 * LANES;
-/// Rows of a cell that are predicted before the next cell's: of more, a processor cannot foresee what is read next.
+/// Rows of a cell that are predicted before the next cell's. With more rows, prefetching fails.
 const ROWS: usize = 4;
 
-/// Ones where a condition holds: vectors choose by `and` and `or` where branches would be for each lane.
+/// All ones if a condition holds: vectors select by `and` and `or`, while branches would take each lane by itself.
 #[inline(always)]
 pub(crate) fn mask(holds: bool) -> u16 {
     u16::from(holds).wrapping_neg()
 }
 
-/// What the last frame had at some pixels, or at those that they come from.
+/// Features and labels of the last frame, at some pixels or at those that they come from.
 #[derive(Clone, Copy)]
 struct Last {
     features: [u32; BLOCK],
@@ -45,7 +45,7 @@ struct Last {
 impl Last {
     const NONE: Self = Self { features: [0; BLOCK], labels: [0; BLOCK] };
 
-    /// How much pixels differ from it.
+    /// Feature differences to this frame's pixels.
     #[inline(always)]
     fn differences(&self, now: &[u32; BLOCK]) -> [u16; BLOCK] {
         let mut differences = [0; BLOCK];
@@ -58,7 +58,7 @@ impl Last {
 
 /// The last frame's regions whose clusters are the candidates of a cell.
 struct Regions {
-    /// None is as what was outside of a mask.
+    /// Labels of the candidates' regions; `NO_LABEL`, as outside of a mask, where there is none.
     labels: [u16; CANDIDATES],
     /// The candidates' numbers.
     numbers: [u16; CANDIDATES],
@@ -76,7 +76,8 @@ impl Regions {
         all
     }
 
-    /// The predictions for some pixels: `still` is what was where they are, `moved` where their cell comes from.
+    /// Predicts some pixels: `still` has the last frame at their positions, `moved` at those that their cell comes
+    /// from.
     #[inline(always)]
     fn predict(&self, now: &[u32; BLOCK], still: &Last, moved: &Last) -> [u16; BLOCK] {
         const STAYING: u16 = STAYS << SIMILARITY_SHIFT;
@@ -103,7 +104,7 @@ impl Regions {
         candidates
     }
 
-    /// Writes them, as many as there is room for.
+    /// Writes as many predictions as fit.
     #[inline(always)]
     fn predict_block(&self, now: &[u32; BLOCK], still: &Last, moved: &Last, out: Option<&mut [u16]>) {
         if let Some(out) = out {
@@ -112,14 +113,14 @@ impl Regions {
     }
 }
 
-/// How similar a pixel is that differs so much from where it comes from: in eighths.
+/// Similarity in eighths of a pixel with that difference from the one it comes from.
 #[inline(always)]
 fn similarity_of(difference: u16) -> u16 {
     const EIGHTH: u16 = SAME as u16 / 8;
     (SAME as u16).saturating_sub(difference).div_ceil(EIGHTH)
 }
 
-/// Some neighboring pixels of a row, those beyond its ends as the nearest in it.
+/// Some neighboring pixels of a row; beyond its ends the nearest one in it.
 #[inline(always)]
 fn block<T: Copy>(row: &[T], x: i32) -> [T; BLOCK] {
     let inside = usize::try_from(x).ok().and_then(|x| row.get(x..)?.first_chunk());
@@ -132,20 +133,20 @@ fn clamped<T: Copy>(row: &[T], x: i32) -> [T; BLOCK] {
 }
 
 impl State {
-    /// Where the pixels of row `y` of a cell come from: how far to the right they have moved, and the row.
+    /// Origin of the pixels of row `y` of a cell: their motion to the right, and the row.
     #[inline(always)]
     fn origin(&self, (gx, gy): (usize, usize), y: usize) -> (i32, usize) {
         let [move_x, move_y] = self.moves[gy * self.grid.nx as usize + gx];
         (move_x, (y as i32 - move_y).clamp(0, self.grid.geometry.height as i32 - 1) as usize)
     }
 
-    /// Writes the predictions for the samples of a cell, in raster order: the candidate that each belongs to, and its similarity.
+    /// Writes the predictions for the samples of a cell in raster order: the candidate of each, and its similarity.
     pub fn predict(&self, cell: (usize, usize), features: &[u32], out: &mut [u16]) {
         predict_samples(self, cell, features, out);
     }
 
-    /// The same for all pixels of a band in one row of cells, left where their labels will be: some rows of each cell at a time,
-    /// since what two frames have at the cells, one after the other, is far apart.
+    /// Predicts all pixels of a band within one row of cells, and leaves the predictions in the label plane. Goes over
+    /// some rows of each cell in turn, because memory of two frames is far apart from cell to cell.
     #[inline(always)]
     pub fn predict_band(&self, gy: usize, features: &[u32], band: &mut LabelBand<'_>) {
         if !self.warm {
@@ -163,7 +164,8 @@ impl State {
         }
     }
 
-    /// Predicts the pixels of a cell in row `y`. Whole blocks are written: what is right of the cell has to be predicted after it.
+    /// Predicts row `y` of a cell in whole blocks. They overwrite pixels right of the cell, which therefore have to be
+    /// predicted later.
     #[inline(always)]
     fn predict_row(
         &self,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Clusters to the cells that they are over, on the CPU: the reference of the stage `temporal/reassign`.
+//! Reassigns clusters to the cells that they are over, on the CPU: the reference of the stage `temporal/reassign`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::state::{NONE, SLOTS, Scratch, Slot, Source, State};
+use super::state::{ClusterSource, NONE, SLOTS, Scratch, Slot, State};
 use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
 use crate::algo::grid::Grid;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::NO_LABEL;
 
-/// Rows of cells that are worth a task.
+/// Rows of cells per task.
 const ROWS: usize = 2;
 
-/// A cluster's claim on a cell: the larger one wins, of equal ones that of the lower slot.
+/// A cluster's claim on a cell: the largest cluster wins, of equal ones the lowest slot.
 fn claim(slot: usize, size: u32) -> u64 {
     u64::from(size) << 32 | u64::from(NONE - slot as u32)
 }
 
-/// The slot whose claim this is.
+/// The slot that made a claim.
 fn claimant(claim: u64) -> usize {
     (NONE - claim as u32) as usize
 }
@@ -31,7 +31,7 @@ fn center(grid: &Grid, x: i32, y: i32) -> [i32; 2] {
         .map(|r| POSITION_UNIT / 2 * (r.start + r.end - 1) as i32)
 }
 
-/// Whole cells that all slots move by: the picture's motion so far, of which `drift` keeps what is left.
+/// Whole cells that all slots move by. `drift` adds up the picture's motion and keeps the remainder.
 fn whole_cells(grid: &Grid, drift: &mut [i32; 2], shift: [i32; 2]) -> [i32; 2] {
     let cell = POSITION_UNIT * grid.step as i32;
     [0, 1].map(|i| {
@@ -53,18 +53,18 @@ impl State {
             for round in 1..=CLAIM_ROUNDS {
                 self.claim_free_cells(round, alone);
             }
-            self.take_cells();
+            self.settle_claims();
         });
         Ok(())
     }
 
-    /// Where a slot's cluster is now, in 1/16 px.
+    /// Position of a slot's cluster in this frame, in 1/16 px.
     fn position(shift: [i32; 2], slot: &Slot) -> [i32; 2] {
         [0, 1].map(|i| slot.position[i] + shift[i] + slot.velocity[i])
     }
 
-    /// Every cluster inside the frame claims a cell: the own one, `along` the picture's motion, unless it has left that for good, or
-    /// else the one that it is over.
+    /// Every cluster inside the frame claims a cell: its own, moved `along` with the picture, until it has clearly left
+    /// that; then the one that it is over.
     fn claim_cells(&mut self, along: [i32; 2], alone: bool) {
         let Self { grid, slots, shift, scratch: Scratch { claims, wanted, .. }, .. } = self;
         let (nx, ny, step) = (grid.nx as i32, grid.ny as i32, grid.step as i32);
@@ -94,7 +94,8 @@ impl State {
         });
     }
 
-    /// Every cluster whose claims have failed so far claims the nearest free cell within reach; of equally near ones the first.
+    /// Every cluster whose claims have failed so far claims the nearest free cell within reach; of equally near ones
+    /// the first.
     fn claim_free_cells(&mut self, round: usize, alone: bool) {
         let Self { plan, grid, slots, shift, scratch: Scratch { claims, wanted, .. }, .. } = self;
         let (nx, ny) = (grid.nx as i32, grid.ny as i32);
@@ -126,13 +127,14 @@ impl State {
         });
     }
 
-    /// Gives every cell to the first round's claim on it, with what the algorithm and predictions need to know; leaves no claims.
-    fn take_cells(&mut self) {
+    /// Gives every cell to the claim of its first round, with the data that the algorithm and predictions need, and
+    /// clears all claims.
+    fn settle_claims(&mut self) {
         let Self { grid, slots, sources, moves, regions, shift, scratch, .. } = self;
         let cell = |claims: &mut [AtomicU64; 1 + CLAIM_ROUNDS]| {
             let winner =
                 std::mem::take(claims).map(AtomicU64::into_inner).into_iter().find(|&claim| claim != 0);
-            let source = winner.map(claimant).map(|h| Source {
+            let source = winner.map(claimant).map(|h| ClusterSource {
                 slot: h,
                 shift: [0, 1].map(|i| shift[i] + slots[h].velocity[i]),
                 reseeded: slots[h].reseeded.map(|color| (color, slots[h].position)),

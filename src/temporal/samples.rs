@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Samples of the last frame's regions on the CPU, found in one pass over the lattice for `motion.rs`.
+//! Samples of the last frame's regions on the CPU, collected for `motion.rs` in one pass over the lattice.
 //!
-//! A slot's region has samples in the 3x3 cells around the slot. So those of a row of slots are known once the row of cells below it is
-//! swept, and three rows of slots are under way at a time.
+//! A slot's region has samples in the 3x3 cells around the slot. So the samples of a row of slots are complete once the
+//! row of cells below it is swept, and three rows of slots are collected at a time.
 
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -16,16 +16,17 @@ use crate::cpu::level::LANES;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
-/// Rows of slots that are under way, each in the place of the third above it.
-const RINGS: usize = 3;
+/// Rows of slots that are collected at a time. A new row reuses the memory of the third above it.
+const SLOT_ROWS: usize = 3;
 /// Bits that name a row or a column of samples: the 3x3 cells have at most 37.
 const SIDE_BITS: u32 = 6;
 const SIDE: u32 = (1 << SIDE_BITS) - 1;
-/// What memory is for, in errors.
+/// Name of the samples in errors about memory.
 const SAMPLES: &str = "samples of regions";
 
-/// What the samples of a slot's region add up to, in one word: their number, and how much they differ from this frame's pixels in the same
-/// position, and from those where the picture's motion leads. 37 x 37 times the largest difference are below 2^24.
+/// Sums over the samples of a slot's region, in one word: their number, their difference from this frame's pixels at
+/// the same position, and from the pixels that the picture's motion leads to. 37 x 37 times the largest difference are
+/// below 2^24.
 #[derive(Clone, Copy)]
 pub(super) struct Sum(u64);
 
@@ -54,30 +55,35 @@ impl Sum {
     }
 }
 
-/// Lists for each of the last frame's regions where its slot is: column and, in the upper half, row, each one more than it is. What has no
-/// slot is far from all.
-pub(super) fn list_homes(homes: &mut Array<u32>, slots: &[Slot], nx: usize, regions: usize) -> Result<()> {
-    memory::refill(homes, SLOTS, regions, u32::MAX)?;
+/// Lists the slot of each of the last frame's regions: column in the lower and row in the upper half, each plus one.
+/// Regions without a slot get a position far from all.
+pub(super) fn list_slots(
+    slot_cells: &mut Array<u32>,
+    slots: &[Slot],
+    nx: usize,
+    regions: usize,
+) -> Result<()> {
+    memory::refill(slot_cells, SLOTS, regions, u32::MAX)?;
     for (gy, row) in slots.chunks(nx).enumerate() {
         for (gx, slot) in row.iter().enumerate().filter(|(_, slot)| slot.region != NONE) {
-            homes[slot.region as usize] = ((gy + 1) << 16 | (gx + 1)) as u32;
+            slot_cells[slot.region as usize] = ((gy + 1) << 16 | (gx + 1)) as u32;
         }
     }
     Ok(())
 }
 
-/// What samples are taken from.
+/// Inputs of sampling.
 pub(super) struct Lattice<'a> {
     pub grid: &'a Grid,
     /// Distance of samples, and most samples of a region.
     pub step: usize,
     pub most: usize,
-    /// See [`list_homes`].
-    pub homes: &'a [u32],
+    /// See [`list_slots`].
+    pub slot_cells: &'a [u32],
     /// The last frame's labels and features.
     pub labels: &'a [u16],
     pub last: &'a [u32],
-    /// This frame's.
+    /// This frame's features.
     pub now: &'a [u32],
     /// Motion of the picture in whole px.
     pub shift: [i32; 2],
@@ -93,10 +99,10 @@ impl Lattice<'_> {
         self.width().div_ceil(self.step)
     }
 
-    /// Writes what each sample of row `y` adds to the sum of its region.
+    /// Writes the word that each sample of row `y` adds to the sum of its region.
     #[inline(always)]
     fn compare(&self, y: usize, sums: &mut [u64]) {
-        // A step that the compiler knows lets it load vectors.
+        // With a constant step the compiler loads vectors.
         if self.step == 4 { self.compare_spaced(y, 4, sums) } else { self.compare_spaced(y, self.step, sums) }
     }
 
@@ -123,7 +129,7 @@ impl Lattice<'_> {
     }
 }
 
-/// Pixels of a row at a distance from each other, those beyond its ends as the nearest in it.
+/// Pixels of a row, `step` apart; beyond its ends the nearest one in it.
 #[inline(always)]
 fn spaced(row: &[u32], x: i32, step: usize) -> [u32; LANES] {
     let inside = usize::try_from(x).ok().and_then(|x| row.get(x..x + LANES * step));
@@ -139,18 +145,18 @@ fn spaced_at_end(row: &[u32], x: i32, step: usize) -> [u32; LANES] {
 /// Samples of a region, in raster order.
 pub(super) struct Region<'a> {
     /// Row in the upper half, and column.
-    pub places: &'a [u32],
+    pub positions: &'a [u32],
     pub at: &'a [i32],
     /// The last frame's features there, and their channels.
     pub features: &'a [u32],
     pub channels: [&'a [u32]; 3],
-    /// First and last column, and row.
+    /// First and last column, and first and last row.
     columns: [i32; 2],
     rows: [i32; 2],
 }
 
 impl Region<'_> {
-    /// Whether all samples are inside of a frame after a shift, and so far all around it.
+    /// Returns true if all samples stay inside of the frame after a shift, by at least `margin` px.
     #[inline(always)]
     pub fn stays_inside(&self, grid: &Grid, [dx, dy]: [i32; 2], around: i32) -> bool {
         let inside = |[first, last]: [i32; 2], by: i32, side: u32| {
@@ -160,15 +166,15 @@ impl Region<'_> {
     }
 }
 
-/// Bounds of nothing, which a shift can still be added to.
+/// Bounds of an empty region, to which a shift can still be added.
 const NOWHERE: [i32; 2] = [i32::MAX / 2, i32::MIN / 2];
 
 impl Samples {
-    /// Makes room, and forgets what was under way.
+    /// Allocates memory, and discards collected rows.
     pub fn begin(&mut self, lattice: &Lattice<'_>) -> Result<()> {
         let (nx, most, columns) = (lattice.grid.nx as usize, lattice.most, lattice.columns());
-        memory::refill(&mut self.sums, SAMPLES, RINGS * nx, 0)?;
-        memory::lengthen(&mut self.codes, SAMPLES, RINGS * nx * most)?;
+        memory::refill(&mut self.sums, SAMPLES, SLOT_ROWS * nx, 0)?;
+        memory::lengthen(&mut self.codes, SAMPLES, SLOT_ROWS * nx * most)?;
         memory::lengthen(&mut self.row, SAMPLES, columns)?;
         self.cells.clear();
         memory::reserve(&mut self.cells, SAMPLES, columns)?;
@@ -177,18 +183,18 @@ impl Samples {
             let samples = columns.end.div_ceil(lattice.step) - columns.start.div_ceil(lattice.step);
             self.cells.extend(std::iter::repeat_n(gx as u16, samples));
         }
-        for all in [&mut self.places, &mut self.features].into_iter().chain(&mut self.channels) {
+        for all in [&mut self.positions, &mut self.features].into_iter().chain(&mut self.channels) {
             memory::lengthen(all, SAMPLES, most)?;
         }
         memory::lengthen(&mut self.at, SAMPLES, most)
     }
 
-    /// Adds the samples in a row of cells to those of the regions they belong to.
+    /// Adds the samples in a row of cells to those of their regions.
     #[inline(always)]
     pub fn sweep(&mut self, lattice: &Lattice<'_>, gy: usize) {
         let nx = lattice.grid.nx as usize;
-        // The row of slots that begins takes the place of the one that is done.
-        self.sums[ring(gy + 1) * nx..][..nx].fill(0);
+        // The row of slots that begins reuses the memory of a finished one.
+        self.sums[slot_row(gy + 1) * nx..][..nx].fill(0);
         let rows = lattice.grid.rows(gy);
         for y in (rows.start.next_multiple_of(lattice.step)..rows.end).step_by(lattice.step) {
             self.sweep_row(lattice, gy, y);
@@ -201,46 +207,48 @@ impl Samples {
         let (nx, step, most) = (lattice.grid.nx as usize, lattice.step, lattice.most);
         let row = &mut row[..cells.len()];
         lattice.compare(y, row);
-        // Of the slots one row above, in this one and below.
-        let rings = [gy + RINGS - 1, gy, gy + 1].map(|gy| ring(gy) * nx);
+        // Slots of the row of cells above, of this one and below.
+        let rows_of_slots = [gy + SLOT_ROWS - 1, gy, gy + 1].map(|gy| slot_row(gy) * nx);
         let labels = &lattice.labels[y * lattice.width()..][..lattice.width()];
         let code = ((y / step) as u32 & SIDE) << SIDE_BITS;
         for (i, (&own, &cell)) in row.iter().zip(&**cells).enumerate() {
-            let Some(&home) = lattice.homes.get(usize::from(labels[i * step])) else { continue };
-            let from_here = home.wrapping_sub((gy << 16) as u32 | u32::from(cell));
+            let Some(&slot_cell) = lattice.slot_cells.get(usize::from(labels[i * step])) else { continue };
+            let from_here = slot_cell.wrapping_sub((gy << 16) as u32 | u32::from(cell));
             let [across, down] = [from_here & 0xffff, from_here >> 16];
             if across > 2 || down > 2 {
                 continue;
             }
-            let slot = rings[down as usize] + usize::from(cell) + across as usize - 1;
+            let slot = rows_of_slots[down as usize] + usize::from(cell) + across as usize - 1;
             codes[slot * most + Sum(sums[slot]).count()] = (code | (i as u32 & SIDE)) as u16;
             sums[slot] += own;
         }
     }
 
-    /// What the samples of a slot's region add up to, once the row of cells below the slot's is swept.
+    /// Sums over the samples of a slot's region. Complete once the row of cells below the slot's is swept.
     #[inline(always)]
     pub fn sum(&self, lattice: &Lattice<'_>, (gx, gy): (usize, usize)) -> Sum {
-        Sum(self.sums[ring(gy) * lattice.grid.nx as usize + gx])
+        Sum(self.sums[slot_row(gy) * lattice.grid.nx as usize + gx])
     }
 
-    /// The samples themselves.
+    /// The samples of a slot's region.
     #[inline(always)]
     pub fn region(&mut self, lattice: &Lattice<'_>, (gx, gy): (usize, usize)) -> Region<'_> {
-        let (count, slot) = (self.sum(lattice, (gx, gy)).count(), ring(gy) * lattice.grid.nx as usize + gx);
+        let (count, slot) =
+            (self.sum(lattice, (gx, gy)).count(), slot_row(gy) * lattice.grid.nx as usize + gx);
         let (grid, step, width) = (lattice.grid, lattice.step as u32, lattice.width() as i32);
-        let Self { codes, places, at, features, channels, .. } = self;
+        let Self { codes, positions, at, features, channels, .. } = self;
         let codes = &codes[slot * lattice.most..][..count];
-        let (places, at, features) = (&mut places[..count], &mut at[..count], &mut features[..count]);
-        // The cells' first, of which the lowest bits are those of codes.
+        let (positions, at, features) = (&mut positions[..count], &mut at[..count], &mut features[..count]);
+        // First column and row of the 3x3 cells. Codes hold the low bits of a position, which are unique within these
+        // cells.
         let first_column = (grid.columns(gx.saturating_sub(1)).start as u32).div_ceil(step);
         let first_row = (grid.rows(gy.saturating_sub(1)).start as u32).div_ceil(step);
         let mut columns = NOWHERE;
-        for ((&code, place), at) in codes.iter().zip(&mut *places).zip(&mut *at) {
+        for ((&code, position), at) in codes.iter().zip(&mut *positions).zip(&mut *at) {
             let code = u32::from(code);
             let x = (first_column + (code.wrapping_sub(first_column) & SIDE)) * step;
             let y = (first_row + ((code >> SIDE_BITS).wrapping_sub(first_row) & SIDE)) * step;
-            (*place, *at) = (y << 16 | x, y as i32 * width + x as i32);
+            (*position, *at) = (y << 16 | x, y as i32 * width + x as i32);
             columns = [columns[0].min(x as i32), columns[1].max(x as i32)];
         }
         for (feature, &at) in features.iter_mut().zip(&*at) {
@@ -250,20 +258,21 @@ impl Samples {
         for (((&feature, a), b), c) in features.iter().zip(&mut *a).zip(&mut *b).zip(&mut *c) {
             [*a, *b, *c] = unpack(feature);
         }
-        let ends = places.first().zip(places.last());
-        let rows = ends.map_or(NOWHERE, |(&first, &last)| [first, last].map(|place| place_of(place)[1]));
-        Region { places, at, features, channels: [a, b, c], columns, rows }
+        let ends = positions.first().zip(positions.last());
+        let rows =
+            ends.map_or(NOWHERE, |(&first, &last)| [first, last].map(|position| position_of(position)[1]));
+        Region { positions, at, features, channels: [a, b, c], columns, rows }
     }
 }
 
-/// Where a row of slots stands.
+/// Index of a row of slots among those that are collected.
 #[inline(always)]
-fn ring(gy: usize) -> usize {
-    gy % RINGS
+fn slot_row(gy: usize) -> usize {
+    gy % SLOT_ROWS
 }
 
 /// Column and row of a sample.
 #[inline(always)]
-pub(super) fn place_of(place: u32) -> [i32; 2] {
-    [(place & 0xffff) as i32, (place >> 16) as i32]
+pub(super) fn position_of(position: u32) -> [i32; 2] {
+    [(position & 0xffff) as i32, (position >> 16) as i32]
 }

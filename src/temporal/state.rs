@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What a frame leaves to the next, on the CPU. What works on it is in `motion.rs`, `reassign.rs`, `predict.rs` and `identify.rs`.
+//! State that a frame passes on to the next, on the CPU. `motion.rs`, `reassign.rs`, `predict.rs` and `identify.rs`
+//! work on it.
 
 use std::sync::atomic::AtomicU64;
 
@@ -17,12 +18,12 @@ use crate::regions::Motion;
 /// No slot, region or candidate.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A cluster as the next frame needs to know it.
+/// A cluster, as the state passes it on to the next frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// Center in 1/16 px.
     pub position: [i32; 2],
-    /// Own motion in 1/16 px a frame, less that of the picture.
+    /// Own motion in 1/16 px per frame, relative to that of the picture.
     pub velocity: [i32; 2],
     /// Identity of its region, or 0.
     pub id: u32,
@@ -30,29 +31,30 @@ pub(super) struct Slot {
     pub size: u32,
     /// Its region's label in the last frame.
     pub region: u32,
-    /// Mean features, where a region without a cluster has taken the slot.
+    /// Mean features, if a region without a cluster has been assigned to the slot.
     pub reseeded: Option<[u32; 3]>,
 }
 
-/// What memory is for, in errors.
+/// Name of the clusters in errors about memory.
 pub(super) const SLOTS: &str = "clusters over time";
-/// Values of a label.
+/// Number of values of a label.
 pub(super) const LABELS: usize = 1 << u16::BITS;
-/// Rows whose samples one task looks at.
+/// Rows per task that samples.
 pub(super) const BAND: usize = 32;
-/// Parts of the slots for each thread: regions are not equally large.
+/// Tasks per thread over the slots, because regions differ in size.
 const PARTS: usize = 4;
 
 const EMPTY: Slot = Slot { position: [0; 2], velocity: [0; 2], id: 0, size: 0, region: NONE, reseeded: None };
 
-/// Where a cell's cluster comes from.
+/// Origin of a cell's cluster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source {
+pub(crate) struct ClusterSource {
     /// Slot in the last frame.
     pub slot: usize,
-    /// How far it has moved, in 1/16 px.
+    /// Its motion in 1/16 px.
     pub shift: [i32; 2],
-    /// Where a region without a cluster took the slot: its mean features, and its centroid before it moved, in 1/16 px.
+    /// Mean features, and the centroid before the motion in 1/16 px, if a region without a cluster had been assigned to
+    /// the slot.
     pub reseeded: Option<([u32; 3], [i32; 2])>,
 }
 
@@ -63,24 +65,24 @@ pub(crate) struct Largest {
     pub label: u32,
 }
 
-/// Room for the work on identities; nothing in it lasts but the last tracks.
+/// Scratch memory for identities, reused between frames. Only `last` carries data from one to the next.
 #[derive(Default)]
 pub(super) struct Naming {
     /// The last frame's tracks.
     pub last: Array<Track>,
-    /// Whether somebody has the identity of each of the last frame's regions.
+    /// True for each of the last frame's regions whose identity is in use.
     pub used: Array<bool>,
     /// The cluster that owns each region, with its size; 0 is none.
     pub owners: Array<u64>,
     /// Overlaps of regions without an identity with earlier ones, in samples.
     pub overlaps: Matching,
-    /// What the samples of each label are counted for.
+    /// Kinds of measurement that the samples of each label are for.
     pub kinds: Array<u8>,
-    /// The same overlaps, of the samples of some rows each.
+    /// Parts of `overlaps`, each of the samples of some rows.
     pub bands: Vec<Array<Pair>>,
     /// The regions without a cluster.
     pub unowned: Array<u32>,
-    /// Number, position and features of the samples of each of all regions; void for those with a cluster.
+    /// Number, position and features of the samples of each region; void for regions with a cluster.
     pub sums: Array<[AtomicU64; 6]>,
     /// The largest claim on each slot.
     pub claims: Array<u64>,
@@ -88,77 +90,78 @@ pub(super) struct Naming {
     pub wanted: Array<Option<(usize, [i32; 2])>>,
 }
 
-/// Room for the samples of regions, see `samples.rs`.
+/// Scratch memory for the samples of regions, see `samples.rs`.
 #[derive(Default)]
 pub(super) struct Samples {
-    /// Of the regions of three rows of slots: what their samples add up to, and where in the cells around these are.
+    /// Sums over the samples of the regions of three rows of slots, and the positions of these samples.
     pub sums: Array<u64>,
     pub codes: Array<u16>,
-    /// Of the samples of a row: what each adds, and the column of cells that it is in.
+    /// Samples of the current row: the word that each adds to a sum, and its column of cells.
     pub row: Array<u64>,
     pub cells: Array<u16>,
-    /// Of one region, row in the upper half, and column.
-    pub places: Array<u32>,
-    /// Its pixels, and the last frame's features there; their channels, too, so that no shift unpacks them again.
+    /// Positions of the current region's samples: row in the upper half, and column.
+    pub positions: Array<u32>,
+    /// Index of its pixels, and the last frame's features there, also unpacked by channel so that trying a shift does
+    /// not unpack them again.
     pub at: Array<i32>,
     pub features: Array<u32>,
     pub channels: [Array<u32>; 3],
 }
 
-/// Room for work on a frame; nothing in it lasts.
+/// Scratch memory of a frame, reused between frames.
 #[derive(Default)]
 pub(super) struct Scratch {
     /// Squared difference of the thumbnails for each shift.
     pub differences: Array<u64>,
-    /// Where the slot of each of the last frame's regions is.
-    pub homes: Array<u32>,
-    /// Samples of regions, for each part of the slots that is worked on at a time.
+    /// Slot of each of the last frame's regions.
+    pub slot_cells: Array<u32>,
+    /// Samples of regions, for each task over the slots.
     pub samples: Vec<Samples>,
-    /// The claims on each cell, round by round: of each round the largest, 0 where there was none, as before and after the stage.
+    /// Largest claim on each cell in each round; 0 if there is none, as between frames.
     pub claims: Array<[AtomicU64; 1 + CLAIM_ROUNDS]>,
     /// The cell that each slot wants.
     pub wanted: Array<Option<i32>>,
 }
 
-/// What a frame leaves to the next.
+/// State that a frame passes on to the next.
 pub(crate) struct State {
     pub(super) plan: Plan,
     pub(super) grid: Grid,
-    /// Whether the last frame counts.
+    /// True if the last frame is continued.
     pub(super) warm: bool,
-    /// Whether this frame's clusters are those of the slots.
+    /// True if this frame's clusters continue those of the slots.
     pub(super) in_slots: bool,
     /// This frame's thumbnail, and the last one's.
     pub(super) thumbnails: [Array<u16>; 2],
     /// Motion of the picture in 1/16 px.
     pub(super) shift: [i32; 2],
-    /// Whether no shift makes the last thumbnail like this one.
+    /// True if no shift makes the last thumbnail like this one.
     pub(super) unlike: bool,
     pub(super) slots: Array<Slot>,
-    /// Those of the last frame, while this one's are made.
+    /// Slots of the last frame, while this one's are made.
     last_slots: Array<Slot>,
-    /// For each cell, of this frame.
-    pub(super) sources: Array<Option<Source>>,
+    /// Origin of each cell's cluster in this frame.
+    pub(super) sources: Array<Option<ClusterSource>>,
     /// Motion of each cell in whole px.
     pub(super) moves: Array<[i32; 2]>,
-    /// The last frame's region whose cluster each cell has now; or none.
+    /// Region of the last frame whose cluster each cell has now, or `NO_LABEL`.
     pub(super) regions: Array<u16>,
     /// The last frame's labels; rows without padding.
     pub(super) labels: Array<u16>,
     /// The last frame's features; rows without padding.
     pub features: Array<u32>,
-    /// Motion of the picture since the slots moved with it, in 1/16 px.
+    /// Motion of the picture in 1/16 px, less the whole cells that slots have moved by.
     pub(super) drift: [i32; 2],
-    /// The last frame's residual, or once this one has begun, what it would be of as many samples.
+    /// The last frame's residual. Once this frame has begun, scaled to its number of samples.
     residual: u64,
-    /// Samples inside of the mask: of the last frame, or of this one once it has begun.
+    /// Samples inside of the mask: of the last frame or, once it has begun, of this one.
     inside: u64,
     pub(super) next_id: u32,
-    /// Names of merged regions, where regions are merged: those are then the ones that a reader sees.
+    /// Tracks of merged regions, which are then the ones that readers get.
     pub merged: Option<Merged>,
-    /// One for each cluster, from the stage `connectivity`.
+    /// Largest component of each cluster, from the stage `connectivity`.
     pub largest: Array<Largest>,
-    /// One for each region.
+    /// Track of each region.
     pub tracks: Array<Track>,
     pub(super) scratch: Scratch,
     pub(super) naming: Naming,
@@ -205,23 +208,23 @@ impl State {
         })
     }
 
-    /// Goes on with another plan; see [`Backend::change`](crate::backend::Backend::change).
+    /// Continues with another plan; see [`Backend::change`](crate::backend::Backend::change).
     pub fn change(&mut self, plan: &Plan, growth: Option<f64>) {
         self.plan = plan.clone();
         self.residual = plan.carried_residual(self.residual, growth);
     }
 
-    /// The discount for a predicted cluster, as part of its distance.
+    /// Discounts on the distances to predicted clusters.
     pub fn inertia(&self) -> Inertia {
         self.plan.inertia(self.residual, self.inside)
     }
 
-    /// One for each region that a reader sees.
+    /// Tracks of the regions that readers get.
     pub fn named(&self) -> &[Track] {
         self.merged.as_ref().map_or(&self.tracks, |merged| &merged.tracks)
     }
 
-    /// What the frame's regions are told about their way.
+    /// Motion records of the frame's regions.
     pub fn motion(&self) -> impl Iterator<Item = Motion> {
         self.named().iter().map(|track| Motion {
             velocity: track.velocity.map(|v| v as f32 / POSITION_UNIT as f32),
@@ -243,22 +246,22 @@ impl State {
         *inside = now;
     }
 
-    /// The next frame is the first.
+    /// Discards the last frame, so that the next one is the first.
     pub fn forget(&mut self) {
         (self.warm, self.in_slots) = (false, false);
     }
 
-    /// Whether the next frame is a warm start.
+    /// Returns true if the next frame is a warm start.
     pub fn is_warm(&self) -> bool {
         self.warm
     }
 
-    /// Where the cluster of each cell comes from; `None` seeds it. Only while warm.
-    pub fn sources(&self) -> &[Option<Source>] {
+    /// Origin of each cell's cluster; `None` seeds it. Valid during a warm start.
+    pub fn sources(&self) -> &[Option<ClusterSource>] {
         &self.sources
     }
 
-    /// Whether the first warm round's residual tells of a cut; then nothing is carried over.
+    /// Returns true if the residual of the first warm round tells of a cut. Then no cluster is continued.
     pub fn cut(&mut self, residual: u64) -> bool {
         if self.plan.is_cut(residual, self.residual, self.inside, self.unlike) {
             self.warm = false;
@@ -266,13 +269,13 @@ impl State {
         !self.warm
     }
 
-    /// Takes what the algorithm leaves: the center of each slot in 1/16 px, and the residual.
+    /// Stores the algorithm's results: the center of each slot in 1/16 px, and the residual.
     pub fn finalize(&mut self, positions: impl Iterator<Item = [i32; 2]>, residual: u64) {
         std::mem::swap(&mut self.slots, &mut self.last_slots);
         let Self { slots, last_slots: last, sources, warm, .. } = self;
         slots.clear();
         slots.extend(positions.zip(sources).map(|(position, source)| {
-            let Some(Source { slot, .. }) = source.filter(|_| *warm) else {
+            let Some(ClusterSource { slot, .. }) = source.filter(|_| *warm) else {
                 return Slot { position, ..EMPTY };
             };
             Slot { position, reseeded: None, ..last[slot] }
@@ -281,12 +284,12 @@ impl State {
         self.in_slots = true;
     }
 
-    /// The identity that the next new region gets.
+    /// The identity of the next new region.
     pub fn next_id(&self) -> u32 {
         self.merged.as_ref().map_or(self.next_id, |merged| merged.next_id)
     }
 
-    /// Gives identities from `id` on, which is not 0.
+    /// Sets the next identity, which is not 0.
     pub fn set_next_id(&mut self, id: u32) {
         match &mut self.merged {
             Some(merged) => merged.next_id = id.max(1),

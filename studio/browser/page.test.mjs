@@ -122,7 +122,7 @@ test("a slider changes the number of regions", async (t) => {
   await framed(page, (studio, value) => studio.state.values[0]["superpixel-size"] === value, Number(value));
   await page.locator('[data-name="superpixel-size"] .reset').click();
   await framed(page, (studio) => studio.state.values[0]["superpixel-size"] === 16);
-  // What differs from its default, and what the search finds.
+  // Filters: properties that differ from their defaults, and those that the search finds.
   await page.fill("#find", "compactness");
   assert.ok(await page.locator('[data-name="compactness"]').isVisible());
   assert.ok(!await page.locator('[data-name="superpixel-size"]').isVisible());
@@ -141,7 +141,7 @@ test("hovering shows the track id that the label map has there", async (t) => {
     assert.ok((await page.getAttribute("#marks .own", "d")).length > 20);
     assert.ok((await page.getAttribute("#marks .around", "d")).length > 20);
   }
-  // The same by keyboard.
+  // The keyboard does the same.
   await page.focus("#picture");
   const before = await page.textContent("#inspected");
   await page.keyboard.press("ArrowRight");

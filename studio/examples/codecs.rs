@@ -40,7 +40,7 @@ fn png(map: &LabelMap) -> Vec<u8> {
         map.height(),
         map.as_slice().to_vec(),
     );
-    // As above.
+    // Writing to memory cannot fail.
     let _ = image.map(|image| image.write_to(&mut out, image::ImageFormat::Png));
     out.into_inner()
 }

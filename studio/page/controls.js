@@ -162,7 +162,7 @@ function numeric(property, id, change) {
     else change(value);
   };
   const show = (value) => {
-    // What a person is moving or typing stays as it is.
+    // A value that the user is editing must not change under the cursor.
     if (document.activeElement !== number) number.value = value;
     if (document.activeElement !== slider || scale.value(Number(slider.value)) !== value) slider.value = scale.step(value);
     slider.setAttribute("aria-valuetext", value);

@@ -52,7 +52,7 @@ export class Painter {
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const fill = look.view === "mean" || look.view === "false", edges = look.edges || look.view === "boundaries";
     const opaque = !edges || look.edge.every(({ color }) => color >>> 24 === 255);
-    // Where nothing of the picture shows, one copy is enough.
+    // If the overlay hides the picture completely, a single copy is enough.
     const covered = fill && look.cover >= 1 && opaque;
     if (!covered) context.drawImage(frame.picture, 0, 0, width, height);
     if (!fill && !edges) return;

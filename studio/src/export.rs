@@ -91,7 +91,7 @@ impl Exporter {
                 gst::BusSyncReply::Drop
             });
         }
-        // Where this fails, the bus has the reason.
+        // If this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);
         let name = format!("superpixels-{overlay}.{suffix}");
         let export = Export { id, progress: 0.0, done: false, name, problem: None };

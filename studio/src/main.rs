@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// From the signal to the end of the process, whatever hangs: a driver, a file system, a source.
 const LIMIT: Duration = Duration::from_millis(1600);
-/// The same where even leaving hangs, as in a library that cleans up.
+/// Time until the process is killed, if exiting hangs as well, for instance in a library's cleanup.
 const LAST: Duration = Duration::from_millis(200);
 
 /// Superpixels live in the browser
@@ -73,7 +73,7 @@ async fn next(signal: Option<&mut Signal>) -> Option<()> {
     signal?.recv().await
 }
 
-/// Whether the studio was started with `nohup`, to outlive its terminal.
+/// Returns true if the studio was started with `nohup`, to outlive its terminal.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -21,7 +21,7 @@ pub fn direction(path: &Path) -> &'static str {
     File::open(path).map_or("auto", |file| direction_of(BufReader::new(file)))
 }
 
-/// The same of a file's content.
+/// Orientation by a file's content.
 pub fn direction_of(content: impl Read + Seek) -> &'static str {
     if is_mirrored(content).unwrap_or(false) { "ur-ll" } else { "auto" }
 }

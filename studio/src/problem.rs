@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What went wrong, in words that say what to do.
+//! Problems, in words that tell the viewer what to do.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ impl Problem {
         Self { what: what.into(), advice: advice.into() }
     }
 
-    /// What nobody can do anything about.
+    /// A problem that no viewer can solve.
     pub fn internal(error: impl std::fmt::Display) -> Self {
         Self::new(
             format!("{error}."),

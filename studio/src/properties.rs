@@ -6,11 +6,11 @@ use gst::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-/// What the studio itself sets: the page draws from labels, table and neighbors.
+/// Properties that the studio sets itself: the page draws from labels, table and neighbors.
 const HELD: [(&str, &str); 4] =
     [("overlay", "none"), ("labels", "true"), ("region-table", "true"), ("neighbors", "true")];
 
-/// What the command line alone sets: other devices of the machine may belong to other people's work. `backend` stays
+/// Properties that only the command line sets: other devices of the machine may be in use by others. `backend` stays
 /// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
 const OWNERS: [&str; 1] = ["cuda-device-id"];
 
@@ -28,18 +28,18 @@ pub struct Described {
     pub name: String,
     /// A short title.
     pub nick: String,
-    /// What it does, with its unit.
+    /// Its effect, with the unit.
     pub text: String,
-    /// What it takes.
+    /// Its allowed values.
     #[serde(flatten)]
     pub kind: Kind,
     /// The value of a new element.
     pub default: Json,
-    /// Whether it changes from frame to frame; the others start the pipeline again.
+    /// True if it can change from frame to frame; others restart the pipeline.
     pub playing: bool,
 }
 
-/// What a property takes.
+/// Values that a property takes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Kind {
@@ -71,7 +71,7 @@ pub enum Kind {
 pub struct Choice {
     /// As it is written.
     pub nick: String,
-    /// What it means.
+    /// Meaning of the value.
     pub text: String,
 }
 
@@ -93,7 +93,7 @@ impl Property {
         }
     }
 
-    /// What an element has instead, where it has refused the value.
+    /// The element's own value, if it has refused this one.
     fn kept_by(&self, element: &gst::Element) -> Option<Json> {
         to_json(&element.property_value(&self.name)).filter(|kept| *kept != self.value)
     }
@@ -194,7 +194,7 @@ pub fn describe(element: &gst::Element) -> Vec<Described> {
         .collect()
 }
 
-/// Whether the element takes a number.
+/// Returns true if a number is in the range of the specification.
 fn is_in_range(spec: &glib::ParamSpec, number: u32) -> bool {
     let spec = spec.downcast_ref::<glib::ParamSpecUInt>();
     spec.is_some_and(|spec| (spec.minimum()..=spec.maximum()).contains(&number))
@@ -284,7 +284,7 @@ pub fn values(element: &gst::Element) -> serde_json::Map<String, Json> {
     described.filter_map(|d| Some((d.name.clone(), to_json(&element.property_value(&d.name))?))).collect()
 }
 
-/// What differs from a new element, as `NAME=VALUE` for a pipeline.
+/// The properties that differ from a new element's, as `NAME=VALUE` for a pipeline.
 pub fn changed(element: &gst::Element) -> Vec<String> {
     let differs = |d: Described| {
         let value = to_json(&element.property_value(&d.name))?;

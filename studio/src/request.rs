@@ -28,7 +28,7 @@ impl Side {
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 }
 
-/// What a viewer asks for; nothing else is understood.
+/// Requests of a viewer. Any other message is refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -55,7 +55,7 @@ pub enum Request {
     },
     /// Pauses or goes on.
     Pause {
-        /// Whether frames wait.
+        /// True to pause.
         on: bool,
     },
     /// One frame on.
@@ -72,7 +72,7 @@ pub enum Request {
     },
     /// Adds or removes side b.
     Compare {
-        /// Whether it takes part.
+        /// True to show side b.
         on: bool,
     },
     /// Starts the pipeline again.
@@ -81,7 +81,7 @@ pub enum Request {
     Export {
         /// With the settings of which element.
         side: Side,
-        /// What is drawn: a value of the property `overlay`.
+        /// Value of the property `overlay`.
         overlay: String,
     },
     /// Gives up the export.

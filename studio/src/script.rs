@@ -41,7 +41,7 @@ impl Pipeline {
         format!("{}{}", self.before, self.after)
     }
 
-    /// The same with a name for the element `superpixel`.
+    /// The script's pipeline, with a name for the element `superpixel`.
     fn named(&self, name: &str) -> String {
         format!("{} name={name}{}", self.before, self.after)
     }
@@ -88,7 +88,7 @@ if message.type == Gst.MessageType.ERROR:
     )
 }
 
-/// Whether neither a shell nor GStreamer's parser sees anything in a character.
+/// Returns true if a character has no special meaning in a shell or in GStreamer's parser.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-+=./:,%@".contains(c)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the element said about one frame, copied out of its metadata.
+//! Segmentation of one frame, copied from the element's metadata.
 
 use gst::prelude::*;
 use gstsuperpixel::meta::{LabelMap, SuperpixelMeta};
@@ -19,7 +19,7 @@ pub struct Segmentation {
     pub algo: String,
     /// Time of the frame in the element, in microseconds.
     pub time_us: u64,
-    /// The same by stages, where the backend tells them.
+    /// Time of each stage, if the backend reports it.
     pub stages: Vec<(String, u64)>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What is played: a file, a URI or a camera, named on the command line and nowhere else.
+//! The video to play: a file, a URI or a camera. Only the command line names it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use crate::orientation;
 use crate::problem::Problem;
 
-/// Where the video comes from.
+/// Source of the video.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file, by its absolute path.
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// What viewers read: a file's name without its folders, an address as [`shown`].
+    /// The name that viewers see: a file's name without its folders, an address as [`shown`].
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -66,7 +66,7 @@ impl Source {
         }
     }
 
-    /// Whether frames come when they come, and are lost where nobody takes them.
+    /// Returns true if the source does not wait: frames are lost if nobody takes them.
     pub fn is_live(&self) -> bool {
         match self {
             Self::Camera => true,
@@ -100,7 +100,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// What is missing, in words.
+    /// If an element is missing; the message names it.
     pub fn add_to(&self, pipeline: &gst::Pipeline) -> Result<gst::Element, Problem> {
         let (convert, upright) = (make("videoconvert")?, make("videoflip")?);
         upright.set_property_from_str("video-direction", self.direction());

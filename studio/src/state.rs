@@ -11,23 +11,23 @@ use crate::problem::Problem;
 pub struct State {
     /// Name of the source.
     pub source: String,
-    /// Whether frames come when they come.
+    /// True if the source does not wait for viewers.
     pub live: bool,
-    /// Whether a viewer may choose the position.
+    /// True if a viewer may choose the position.
     pub seekable: bool,
     /// Length of the source in seconds, where it is known.
     pub duration: Option<f64>,
-    /// Whether frames wait.
+    /// True while paused.
     pub paused: bool,
     /// Speed against the clock of the source.
     pub speed: f64,
-    /// Whether side b takes part.
+    /// True if side b is shown.
     pub compare: bool,
     /// Backend in use, once it is.
     pub backend: String,
     /// Values by name, of side a and side b.
     pub values: [Map<String, Json>; 2],
-    /// What went wrong last.
+    /// The last problem.
     pub problem: Option<Problem>,
     /// The export that runs or ran last.
     pub export: Option<Export>,
@@ -40,7 +40,7 @@ pub struct Export {
     pub id: u64,
     /// 0 to 1.
     pub progress: f64,
-    /// Whether the file is there.
+    /// True once the file is complete.
     pub done: bool,
     /// Name for the file.
     pub name: String,

@@ -64,7 +64,7 @@ async fn long_export(program: &Program, viewer: &mut Viewer) -> u64 {
     viewer.state["export"]["id"].as_u64().unwrap()
 }
 
-/// What a viewer may send, and what costs most.
+/// The most expensive requests that a viewer may send.
 fn hostile(round: u64) -> serde_json::Value {
     match round % 8 {
         0 => json!({ "do": "set", "side": "a", "name": "threads", "value": 1024 }),
@@ -157,7 +157,7 @@ async fn attack(source: &Path, time: Duration, soon: Duration) {
         }
     }
     longest = longest.max(last.elapsed());
-    // Who comes now gets in, beside all the others.
+    // A new viewer gets in, beside all the others.
     let (head, _) = get(&address, "/").await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     Viewer::new(&address).await.frame().await;

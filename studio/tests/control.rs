@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What viewers may do: play, tune, compare, export; and what they read when something goes wrong.
+//! Actions of viewers: play, tune, compare, export; and the messages that they get after a failure.
 
 mod common;
 
@@ -30,7 +30,7 @@ async fn pause_step_seek_and_settings_on_a_still() {
     assert!((second.time() - first.time() - 0.04).abs() < 1e-3, "{} after {}", second.time(), first.time());
     assert!(viewer.frame_within(QUIET).await.is_none(), "a frame without a step");
 
-    // The same picture with other regions, which keep counting.
+    // Changes the size of regions during playback; the frame numbers continue.
     viewer.send(json!({ "do": "set", "side": "a", "name": "superpixel-size", "value": 24 })).await;
     let finer = viewer.frame().await;
     assert_eq!(finer.time(), second.time());

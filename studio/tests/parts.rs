@@ -45,7 +45,7 @@ fn label_maps_come_back_as_they_were() {
             let (width, height) = (map.width() as usize, map.height() as usize);
             assert!(labels::decode(&bytes, width, height).as_deref() == Some(map.as_slice()), "{settings}");
             assert!(bytes.len() < map.as_slice().len(), "{settings}: {} bytes", bytes.len());
-            // What is no map of this size is none.
+            // Bytes of another length are no map of this size.
             assert_eq!(labels::decode(&bytes[..bytes.len() - 1], width, height), None);
             assert_eq!(labels::decode(&[&bytes[..], &[0]].concat(), width, height), None);
             assert!(labels::decode(&bytes, width - 1, height).is_none_or(|other| other != map.as_slice()));
@@ -163,7 +163,7 @@ fn a_name_of_any_bytes_is_copied_as_its_address() {
     gst::parse::launch(&text).unwrap();
 }
 
-/// What an address has of its user's own: nothing of it is shown, and all of it is played.
+/// An address may contain secrets of its user: they are used for playing and never shown.
 #[test]
 fn users_and_passwords_of_addresses_stay_with_the_source() {
     init();
@@ -210,7 +210,7 @@ fn what_the_machine_has_is_the_most_that_may_be_set() {
     assert!(properties::check_json(&element, "threads", &cores.into()).is_ok());
     let words = properties::check_json(&element, "threads", &(cores + 1).into()).unwrap_err();
     assert!(words.contains(&format!("0 to {cores}")), "{words}");
-    // Who starts the studio may say more, and gets what there is.
+    // The user who starts the studio may exceed a viewer's limit, and gets all cores.
     assert_eq!(properties::check_text(&element, "threads=1024").unwrap().value, serde_json::json!(cores));
     assert!(properties::check_text(&element, "threads=1025").is_err());
     assert_eq!(properties::check_text(&element, "cuda-device-id=1").unwrap().value, serde_json::json!(1));

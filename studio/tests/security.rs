@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Who is let in, and what of a request is refused.
+//! Admission of clients, and refusal of parts of their requests.
 
 mod common;
 
@@ -22,7 +22,7 @@ async fn status_of(to: &str, path: &str, host: &str, headers: &str) -> u16 {
     String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// The same with an Origin.
+/// Like above, with an Origin.
 async fn status(to: &str, path: &str, host: &str, origin: Option<&str>) -> u16 {
     status_of(to, path, host, &origin.map_or(String::new(), |origin| format!("origin: {origin}\r\n"))).await
 }
@@ -109,7 +109,7 @@ async fn pages_of_other_sites_get_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_password_of_a_source_is_shown_to_nobody() {
-    // Nothing listens there: GStreamer's words about it name the address.
+    // Port 1 is closed, and GStreamer's error message contains the address.
     let source = Source::parse("http://user:secret@127.0.0.1:1/cam".as_ref());
     let running = common::studio_of(source, &[]).await;
     let mut viewer = Viewer::new(&running.address()).await;
@@ -252,7 +252,7 @@ async fn sizes_and_rates_are_bounded() {
     }
     let mut late = Viewer::new(&running.address()).await;
     assert!(late.receive().await.is_none(), "one more than there are places");
-    // Who was refused had no place to give back.
+    // A refused viewer took no seat, so there is none to give back.
     assert_eq!(running.viewers(), superpixel_studio::hub::MOST_VIEWERS);
     let mut later = Viewer::new(&running.address()).await;
     assert!(later.receive().await.is_none(), "the place of one that had none");

@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(4);
 async fn no_signal_leaves_a_file() {
     for signal in [Signal::HUP, Signal::TERM, Signal::INT, Signal::KILL] {
         let mut program = Program::start(&common::clip(), &["superpixel-size=40"]);
-        // Whoever guesses a name of before finds that nothing is written to it.
+        // An attacker who guesses a temporary name must find that it is not written to.
         let victim = program.folder.path().join("victim");
         std::fs::write(&victim, "precious").unwrap();
         let port = program.address.rsplit(':').next().unwrap().trim_end_matches('/').to_owned();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{Viewer, studio};
 use serde_json::{Value as Json, json};
 
-/// What would take seconds a frame tells nothing about memory, and what is needed for a backend is not there.
+/// Properties that stay: those that slow frames to seconds tell nothing about memory, and a backend may be missing.
 const LEFT_ALONE: [&str; 5] = ["backend", "sigma", "tau", "cuda-device-id", "algo"];
 
 /// xorshift64*.
@@ -144,6 +144,6 @@ fn ten_viewers_and_random_changes() {
     let (second, third) = (most(1), most(2));
     assert!(third <= second + second / 10 + 20, "{second} MB, then {third} MB");
     assert!(after[1] <= before[1] + 1, "threads: {before:?}, {after:?}");
-    // What GStreamer and the runtime hold for the process.
+    // GStreamer and the runtime may open some files for the whole process.
     assert!(after[2] <= before[2] + 8, "files: {before:?}, {after:?}");
 }

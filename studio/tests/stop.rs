@@ -37,7 +37,7 @@ async fn run_once() {
 #[test]
 fn nothing_is_left() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    // What is made once for a process is made by the first.
+    // The first run creates what lasts as long as the process.
     runtime.block_on(run_once());
     let before = (count("/proc/self/task"), count("/proc/self/fd"));
     runtime.block_on(run_once());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What viewers get: the element's own results, under one number, the newest there are.
+//! Frames as viewers get them: the element's own results, under one number, the newest available.
 
 mod common;
 

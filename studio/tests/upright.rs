@@ -88,7 +88,7 @@ fn first_picture(pipeline: &gst::Pipeline, last: &gst::Element) -> (usize, usize
     (width, height, pixels)
 }
 
-/// Where the mark is, and what its shape is: right, at the bottom, upright.
+/// Position and shape of the mark: right, at the bottom, upright.
 fn mark((width, height, pixels): (usize, usize, Vec<u8>)) -> ((usize, usize), bool, bool, bool) {
     let bright =
         || pixels.iter().enumerate().filter(|(_, p)| **p > 128).map(|(at, _)| (at % width, at / width));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The same frames on both backends: equality of every output, frame by frame.
+//! Compares all outputs of both backends for equality, frame by frame.
 
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{Cuda, Staging};
@@ -68,7 +68,7 @@ impl Both {
         self.compare_for(buffer, EVERYTHING, drawing);
     }
 
-    /// The same where not everything is computed; returns the label map.
+    /// Compares a frame with some of the outputs; returns the label map.
     pub fn compare_for(&mut self, buffer: &Buffer, outputs: Outputs, drawing: &Drawing) -> Vec<u16> {
         let (info, g) = (buffer.info, buffer.info.geometry);
         let what = format!("{}: frame {}", self.what, self.frame);

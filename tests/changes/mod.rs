@@ -16,12 +16,12 @@ use crate::pictures::{Buffer, clip};
 const NUMBERS: [u32; 5] = [0, 50, 0, 20, 35];
 const FRAMES: usize = 3 * NUMBERS.len();
 
-/// What is computed beside labels: nothing, tables, and tables in every second frame.
+/// Outputs besides labels: none, tables, and tables in every second frame.
 pub const MODES: [fn(usize) -> Outputs; 3] =
     [|_| Outputs::default(), |_| TABLES, |frame| if frame % 2 == 1 { TABLES } else { Outputs::default() }];
 const TABLES: Outputs = Outputs { table: true, neighbors: true, mean_color: false, linear_light: false };
 
-/// What is wanted of each frame of a clip.
+/// Parameters and outputs for each frame of a clip.
 pub struct Case {
     pub params: Vec<Params>,
     pub what: String,
@@ -70,7 +70,7 @@ pub fn frames() -> Vec<Buffer> {
 #[derive(Default)]
 pub struct Identities {
     seen: BTreeSet<u32>,
-    /// Those of the last frame with a table since all had to be new.
+    /// Identities of the last frame with a table, since all had to be new.
     last: BTreeSet<u32>,
     first: u32,
 }
@@ -164,7 +164,7 @@ pub fn check(
     assert_eq!(listed, pairs.into_iter().collect::<Vec<_>>(), "{what}");
 }
 
-/// Whether a frame's regions have nothing to do with those before: it is the first, or merging was switched on or off.
+/// Returns true if a frame's regions do not continue earlier ones: it is the first, or merging was switched on or off.
 pub fn is_anew(params: &[Params], frame: usize) -> bool {
     let kind = |frame: usize| [params[frame].hierarchy.regions > 0, params[frame].merge.ratio > 0.0];
     frame == 0 || kind(frame) != kind(frame - 1)

@@ -22,7 +22,7 @@ def bucket(monkeypatch):
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
-    # What an earlier one had in memory is still there.
+    # The server may hold buckets of an earlier test in memory.
     urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
     for name, value in {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",

@@ -77,7 +77,7 @@ def test_a_run_that_is_killed_at_any_instant_loses_and_leaves_nothing(videos, tm
         assert tree(tmp_path / "videos") == before
         assert tree(tmp_path / "disk") == disk
         there = check_whole(out, videos)
-        # What was there stays until there is a newer one.
+        # Finished clips stay until there are newer ones.
         assert there >= most
         most = there
     assert killed > KILLS // 3
@@ -113,13 +113,13 @@ def test_the_second_of_two_runs_says_who_holds_the_destination(videos, tmp_path,
         said = refused(*words, "--program", program)
         assert f"process {first.pid} on {os.uname().nodename} has held it since 20" in said
         assert "corpus.py run works on" in said
-    # What the living one works with is not swept.
+    # Files that the living worker uses are not swept.
     assert set(scratch) <= set(tree(out / "_scratch"))
     gate.touch()
     assert first.wait() == 0
     assert len(pieces.read_text()) == 8
     assert check_whole(out, videos) == 8
-    # Nothing is waited for where the holder was killed.
+    # A killed holder does not make others wait.
     gate.unlink()
     corpus("plan", videos, out, "--program", program, "--set", "superpixel-size=9")
     killed = start("run", out, "--program", slow)
@@ -241,7 +241,7 @@ def test_machines_that_share_no_locks_watch_for_signs_of_life(lock, place, monke
     finally:
         ended.set()
         holder.join()
-    # The same record all the time: nobody lives.
+    # A record that never changes is a dead holder's.
     monkeypatch.setattr(lock, "DEAD", 0.3)
     with lock.Lock(place, "20000101-000000-2", "run") as mine:
         assert json.loads(content_of(place))["run"] == "20000101-000000-2"

@@ -100,7 +100,7 @@ def test_measure(clip, tmp_path):
         result.unlink()
     assert "no folder" in run(measure, clip, OUT=str(tmp_path / "none"))
     assert "no file" in run(measure, tmp_path / "none", OUT=str(out))
-    # What it made itself it replaces.
+    # A program replaces its own output.
     (out / "measure.md").write_text("<!-- made by measure.py -->\n")
     (out / "measure.json").write_text('{"made_by": "measure.py"}')
     assert "a run failed" in run(measure, clip, "--cpu-tasks", 1, "--program", "/none", OUT=str(out))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the tests of the elements share: start-up, pictures as buffers, and the library's answer for a buffer.
+//! Helpers for the tests of the elements: start-up, pictures as buffers, and the library's answer for a buffer.
 #![allow(dead_code)]
 
 use std::sync::Once;
@@ -62,7 +62,7 @@ pub fn caps(format: &str, width: u32, height: u32) -> gst::Caps {
     info(format, width, height).to_caps().expect("caps")
 }
 
-/// What the library is told about a stream of [`info`]: BT.601 in studio range, gray in full range.
+/// The library's description of a stream of [`info`]: BT.601 in studio range, gray in full range.
 pub fn frame_info(info: &gst_video::VideoInfo) -> FrameInfo {
     let name = info.format().to_str().to_string();
     let format = formats().find(|(n, _)| *n == name).expect("format").1;
@@ -134,7 +134,7 @@ pub fn pixels(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Vec<u8> {
     out
 }
 
-/// What the library makes of a frame.
+/// The library's results for a frame.
 pub struct Answer {
     pub labels: Vec<u16>,
     pub regions: Regions,
@@ -153,7 +153,7 @@ pub fn library(
     library_with(buffer, info, frame, params, drawing, false)
 }
 
-/// The same with means of light.
+/// Like [`library`], with means of light.
 pub fn library_with(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,

@@ -5,17 +5,17 @@
 
 use gstsuperpixel::cuda::Cuda;
 
-/// Whether an environment variable is 1.
+/// Returns true if an environment variable is 1.
 pub fn flag(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| value == "1")
 }
 
-/// Whether only small cases are wanted.
+/// Returns true if only small cases are wanted.
 pub fn short() -> bool {
     flag("SUPERPIXEL_SHORT")
 }
 
-/// What a test needs, or `None` after the skip was printed.
+/// Returns the value that a test needs, or prints that it is skipped and returns `None`.
 pub fn or_skip<T>(test: &str, needed: Result<T, String>) -> Option<T> {
     let reason = match needed {
         Ok(needed) => return Some(needed),

@@ -45,8 +45,8 @@ struct Warp {
   uint64_t value[2][32];
 };
 
-// What `counter` was when the thread began to wait for it to change; null while it waits for nothing. A thread that has not waited
-// has no stack pointer.
+// A thread of a block. `seen` is the value of `counter` when the thread began to wait for it to change; `counter` is null while it waits
+// for none. A thread that has not waited has no stack pointer.
 struct Fiber {
   void *stack_pointer;
   void *stack;
@@ -184,7 +184,7 @@ template <class T, class V> T atomicMax(T *at, V value) {
 inline unsigned load_relaxed(const unsigned *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 // A block that runs before the grid before it stops here until that has ended.
 void wait_for_grid_before();
-// Who asks waits for another thread of the host.
+// The caller waits for another thread of the host.
 unsigned load_acquire(const unsigned *at);
 inline void store_relaxed(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 inline void store_release(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }

@@ -172,7 +172,7 @@ void finish() {
   if (b.alive && b.arrived == b.alive) close_block_meeting(b);
 }
 
-// Where a stack begins. Threads that end without a wait leave it to the next one: in most kernels no thread waits.
+// Entry of a stack. A thread that ends without a wait leaves it to the next one: in most kernels no thread waits.
 void begin() {
   do {
     block->entry(block->arguments);
@@ -269,7 +269,7 @@ unsigned load_acquire(const unsigned *at) {
 
 namespace {
 
-// Where blocks that are set up before the grid before runs stop, until that has ended.
+// Stops blocks that are set up while the grid before still runs, until that has ended.
 struct Gate {
   std::mutex lock;
   std::condition_variable changed;
@@ -356,13 +356,13 @@ struct Stream {
   Context *context = nullptr;
   std::deque<std::function<Result()>> waiting;
 };
-// What a record leaves: whether its stream has passed it, and when.
+// State of a recorded event: if its stream has passed it, and when.
 struct Mark {
   bool passed = false;
   Stream *stream = nullptr;
-  // Where it is noted in a recording and not for the host.
+  // Set if the event was recorded in a graph and not for the host.
   Graph *recording = nullptr;
-  // What is before it: of the recording's branches, or of all streams.
+  // Steps before it: of the recording's branches, or of all streams.
   Clock clock;
   std::chrono::steady_clock::time_point time;
 };
@@ -417,7 +417,7 @@ Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
   return SUCCESS;
 }
 
-// Whether a context's memory holds these bytes.
+// Returns true if a context's memory holds these bytes.
 bool holds(uint64_t address, size_t bytes, const Context *context) {
   std::lock_guard<std::mutex> guard(lock);
   auto after = memory.upper_bound(address);
@@ -511,7 +511,7 @@ Result work_off_all() {
   return first;
 }
 
-// Whether memory of the host is pinned: the driver reads and writes other memory before a call returns.
+// Returns true if memory of the host is pinned: the driver reads and writes other memory before a call returns.
 bool is_pinned(uint64_t address, size_t bytes) {
   std::lock_guard<std::mutex> guard(lock);
   auto after = pinned.upper_bound(address);
@@ -825,7 +825,7 @@ API cuCtxDestroy_v2(void *context) {
   gone->alive = false;
   if (bound() == gone) stack.pop_back();
   if (--holders == 0) broken = false;
-  // What was made in a context ends with it.
+  // Memory of a context ends with it.
   std::lock_guard<std::mutex> guard(lock);
   for (auto *kind : {&memory, &pinned}) {
     for (auto at = kind->begin(); at != kind->end();) {
@@ -1111,7 +1111,7 @@ NOT_HERE(cuGraphicsSubResourceGetMappedArray)
 NOT_HERE(cuGraphicsResourceGetMappedPointer_v2)
 NOT_HERE(cuTexObjectCreate)
 NOT_HERE(cuTexObjectDestroy)
-// What the library of GStreamer 1.26 asks for, too.
+// Functions that the library of GStreamer 1.26 looks up in addition.
 NOT_HERE(cuCtxGetLimit)
 NOT_HERE(cuCtxSetLimit)
 NOT_HERE(cuDestroyExternalMemory)
@@ -1205,7 +1205,7 @@ static std::vector<std::string> kernels_of_code(const Elf64_Ehdr &header) {
   }
   return names;
 }
-// Whether machine code is for this device's generation.
+// Returns true if machine code is for this device's generation.
 static bool takes_code(const Elf64_Ehdr &header) {
   const int capability = (int)setting("EMULATOR_CAPABILITY", 75), made_for = header.e_flags & 255;
   return !std::getenv("EMULATOR_NO_CODE") && made_for / 10 == capability / 10 && made_for <= capability;

@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned TIME_BITS = 20;
 constexpr uint32_t MOST_STEPS = (1u << TIME_BITS) - 1, MOST_LINES = 1u << (32 - TIME_BITS);
 
-// Who touched a word of four bytes last, in each way. Two that read it are kept, as there are two branches.
+// The last steps that touched a word of four bytes, by kind. Two readers are kept, as there are two branches.
 struct Word {
   uint32_t write, atomic, read[2];
 };
@@ -110,7 +110,7 @@ Moments Order::next(const std::vector<Place> &graph) {
     }
     const unsigned line = lines[place.branch];
     const uint32_t id = name_step(line, own[line], place.name);
-    // What follows the graph follows all of it.
+    // Steps behind the graph follow all of it.
     join(clock, own);
     made[i] = std::make_shared<Moment>(Moment{id, std::move(own)});
   }

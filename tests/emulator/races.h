@@ -44,7 +44,7 @@ struct Place {
   const char *name;
   size_t branch;
   Clock clock;
-  // Whether its blocks wait for each other.
+  // True if its blocks wait for each other.
   bool together;
 };
 inline bool is_before(const Place &place, const Place &other) {
@@ -61,9 +61,9 @@ class Order {
   ~Order();
   std::shared_ptr<const Moment> next(const char *name);
   Moments next(const std::vector<Place> &graph);
-  // What is done once all that is on the stream by now is done.
+  // Clock at which all present work of the stream is done.
   Clock until_now() const;
-  // What comes next follows all this.
+  // Orders later steps of the stream behind a clock.
   void follow(const Clock &other);
 };
 // The host has waited for all this.

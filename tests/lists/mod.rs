@@ -26,7 +26,7 @@ fn same(what: &str, said: &Names, real: &Names) {
     assert!(!real.is_empty(), "{what}: nothing to compare");
 }
 
-/// What stands below a heading, up to the next.
+/// Text below a heading, up to the next.
 fn section(document: &str, heading: &str) -> String {
     let text = read(document);
     let below = text.lines().skip_while(|line| *line != heading).skip(1);
@@ -73,7 +73,7 @@ fn files(folder: &str, ending: &str) -> Names {
     all.collect()
 }
 
-/// What stands between backticks.
+/// Texts between backticks.
 fn marked(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -373,7 +373,7 @@ fn files_that_are_named_are_there() {
             let is_plain = named.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
             if is_file && is_plain {
                 count += 1;
-                // What tools/gpu-pack.sh makes.
+                // Files in .gpu are made by tools/gpu-pack.sh.
                 let named = named.strip_prefix(".gpu/").unwrap_or(&named);
                 let there = root().join(named).exists()
                     || tree.iter().any(|path| path.ends_with(&format!("/{named}")));

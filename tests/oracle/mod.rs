@@ -15,12 +15,13 @@ use gstsuperpixel::image::Geometry;
 use gstsuperpixel::post::{hierarchy, merge, refine};
 use gstsuperpixel::regions::MergeStep;
 
-/// What a pixel outside of a mask has as color: L 0, a +47, b -78.
+/// Color of pixels outside of a mask: L 0, a +47, b -78.
 pub const OUTSIDE: u32 = 1400 << 10 | 400 << 21;
 /// Its label.
 pub const NO_LABEL: u16 = 65_535;
 
-/// Where the cluster of a cell starts: at the center or, if that is outside, at the nearest pixel inside, the first of several.
+/// The pixel where the cluster of a cell starts: its center or, if that is outside, the nearest pixel inside, the first
+/// of several.
 pub fn seed(grid: &Grid, features: &[u32], k: usize) -> (usize, usize) {
     let (gx, gy, w) = (k % grid.nx() as usize, k / grid.nx() as usize, grid.geometry().width() as usize);
     let center = grid.seed(gx, gy);
@@ -433,7 +434,7 @@ pub fn snic(grid: &Grid, plan: &snic::Plan, features: &[u32]) -> Vec<u16> {
         let (gx, gy) = ((i % w / s).min(grid.nx() as usize - 1), (i / w / s).min(grid.ny() as usize - 1));
         (gy * grid.nx() as usize + gx) as u16
     };
-    // What no seed has reached belongs to its cell.
+    // A pixel that no seed has reached belongs to its cell.
     inside_only(features, |i| labels[i].unwrap_or_else(|| home(i)))
 }
 
@@ -736,7 +737,7 @@ fn refine_pixel(
     let straight = [(0, -1), (-1, 0), (1, 0), (0, 1)];
     let kept: Vec<_> = straight.into_iter().filter(|&d| at(d) == own).collect();
     let Some(&first) = kept.first() else { return };
-    // What hangs together with the first of them around the pixel.
+    // Flood fill from the first of them around the pixel.
     let (mut seen, mut queue) = (BTreeSet::from([first]), vec![first]);
     while let Some((dx, dy)) = queue.pop() {
         for next in straight.map(|(ex, ey)| (dx + ex, dy + ey)) {

@@ -25,7 +25,7 @@ pub struct Answer {
     pub from: Vec<Option<usize>>,
 }
 
-/// What a stream is segmented with, and what its last frame left.
+/// Parameters of a stream, and the state after its last frame.
 pub struct Stream {
     plan: Plan,
     params: Params,
@@ -91,7 +91,7 @@ struct Slot {
     planted: Option<[i64; 3]>,
 }
 
-/// Where a cell's cluster comes from.
+/// Origin of a cell's cluster.
 struct Source {
     slot: usize,
     motion: Pair,
@@ -168,7 +168,7 @@ impl Stream {
         [i64::from(self.grid().geometry().width()), i64::from(self.grid().geometry().height())]
     }
 
-    /// Whether clusters go on from frame to frame; else only identities do.
+    /// Returns true if clusters continue from frame to frame; else only identities do.
     fn has_slots(&self) -> bool {
         let goes_on = matches!(self.plan.algorithm(), AlgorithmPlan::Slic(_) | AlgorithmPlan::Lsc(_));
         goes_on && self.grid().step() > 1
@@ -188,7 +188,7 @@ impl Stream {
         (cell[1] * self.cells()[0] + cell[0]) as usize
     }
 
-    /// Whether there is such a cell.
+    /// Returns true if the cell exists.
     fn is_cell(&self, cell: Pair) -> bool {
         (0..2).all(|i| cell[i] >= 0 && cell[i] < self.cells()[i])
     }
@@ -216,7 +216,7 @@ impl Stream {
         (0..h).step_by(step).flat_map(|y| (0..w).step_by(step).map(move |x| [x, y])).collect()
     }
 
-    /// Those of the sample lattice that are inside.
+    /// Pixels of the sample lattice that are inside of the mask.
     fn samples(&self, features: &[u32]) -> Vec<Pair> {
         let all = self.lattice(self.grid().sample_step() as usize);
         all.into_iter().filter(|&at| features[self.pixel(at)] != OUTSIDE).collect()
@@ -241,7 +241,7 @@ impl Stream {
             self.track(before, features, shift);
             (sources, drift) = self.reassign(before, shift);
         }
-        // Where each cell's pixels come from, in whole px.
+        // Motion of each cell's pixels, in whole px.
         let moves: Vec<Pair> =
             sources.iter().map(|source| whole_px(source.as_ref().map_or(shift, |s| s.motion))).collect();
 
@@ -371,7 +371,7 @@ impl Stream {
         let side = self.square();
         let [columns, rows] = self.sides().map(|s| s / side);
         let reach = [columns, rows].map(|s| 8.min(s / 4));
-        // What every shift can compare.
+        // Squares that every shift can compare.
         let inner = || {
             (reach[1]..rows - reach[1]).flat_map(move |v| (reach[0]..columns - reach[0]).map(move |u| [u, v]))
         };
@@ -489,7 +489,7 @@ impl Stream {
         self.seen.tracked += tracked;
     }
 
-    /// Where the cluster of each cell comes from, and the drift that is left.
+    /// Finds the origin of each cell's cluster, and the remaining drift.
     fn reassign(&mut self, last: &Last, shift: Pair) -> (Vec<Option<Source>>, Pair) {
         let (step, sides) = (i64::from(self.grid().step()), self.sides());
         let mut drift = add(last.drift, shift);
@@ -620,7 +620,7 @@ impl Stream {
         (clusters, map.into_iter().zip(features).map(inside).collect(), residual)
     }
 
-    /// What every pixel is predicted to belong to.
+    /// The prediction for every pixel.
     fn predictions(
         &self,
         last: &Last,
@@ -628,7 +628,7 @@ impl Stream {
         moves: &[Pair],
         features: &[u32],
     ) -> Vec<Option<Prediction>> {
-        // Where the cluster of each of the last frame's regions is now.
+        // Cell of the cluster of each of the last frame's regions.
         let mut homes = BTreeMap::new();
         for (cell, source) in sources.iter().enumerate() {
             if let Some(region) = source.as_ref().and_then(|source| last.slots[source.slot].region) {
@@ -680,7 +680,8 @@ impl Stream {
         }
     }
 
-    /// Where a pair of LSC points to: the middle of a px, of those a turn of four steps apart the nearest to `near`.
+    /// The position that a pair of LSC points to: the middle of a px, of those a turn of four steps apart the nearest
+    /// to `near`.
     fn pointed_at(&self, v: Pair, near: i64) -> i64 {
         if v == [0, 0] {
             return near * ONE_PX;
@@ -823,7 +824,7 @@ impl Stream {
         }
     }
 
-    /// What users see: superpixels, or the regions that they are merged to.
+    /// Regions that users see: superpixels, or the regions that they are merged to.
     fn answer(&mut self, labels: &[u16], ways: &[Way], features: &[u32]) -> Answer {
         if self.plan.merge().is_none() {
             return Answer::new(labels.to_vec(), ways);
@@ -940,7 +941,7 @@ struct Measure<'a> {
     /// In 1/256: what is spared usually, and at most.
     usual: u128,
     sure: u128,
-    /// What moved pixels are spared for each eighth.
+    /// Discount on moved pixels, per eighth of similarity.
     eighth: u128,
     /// LSC: the mean color of the samples.
     mean: [i64; 6],
@@ -1056,7 +1057,7 @@ impl<'a> Measure<'a> {
         }
     }
 
-    /// What is left of a distance once part of it is spared; `unit` are the distance's units in one of the residual's.
+    /// The distance after a discount; `unit` is the number of its units in one of the residual's.
     fn left(&self, distance: u128, looks: Looks, unit: u128) -> u128 {
         let most = distance * self.sure / 256;
         distance

@@ -66,7 +66,7 @@ pub struct Buffer {
 
 const MASK_PADDING: usize = 3;
 
-/// What is inside of a mask.
+/// Shape of a mask.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
     Full,
@@ -99,7 +99,7 @@ pub const SHAPES: [Shape; 9] = [
 ];
 
 impl Shape {
-    /// Whether a pixel is inside of the shape, which has been moved by `motion`.
+    /// Returns true if a pixel is inside of the shape, which has been moved by `motion`.
     pub fn holds(self, (x, y): (i32, i32), g: Geometry, seed: u64, motion: [i32; 2]) -> bool {
         let (w, h) = (g.width() as i32, g.height() as i32);
         let (x, y) = (x - motion[0], y - motion[1]);
@@ -195,7 +195,7 @@ impl Buffer {
         self
     }
 
-    /// Whether a pixel is inside of the mask.
+    /// Returns true if a pixel is inside of the mask.
     pub fn is_inside(&self, i: usize) -> bool {
         let w = self.info.geometry.width() as usize;
         self.mask.as_ref().is_none_or(|mask| mask[i / w * (w + MASK_PADDING) + i % w] != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where the samples of a pixel stand in each format: the table of formats written down once more, from GStreamer's documents.
+//! Layout of the samples in each format: the table of formats written a second time, from GStreamer's documents.
 
 use gstsuperpixel::image::PixelFormat;
 
@@ -38,7 +38,7 @@ fn letters(name: &str) -> Option<&str> {
     packed.contains(&letters).then_some(letters)
 }
 
-/// Where channel `c` of a pixel stands: R, G, B or Y, U, V.
+/// Position of channel `c` of a pixel: R, G, B or Y, U, V.
 pub fn place(format: PixelFormat, c: usize, x: usize, y: usize) -> Place {
     let name = format.name();
     let (bits, shift, big_endian) = depth(name);

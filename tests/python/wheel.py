@@ -31,7 +31,7 @@ def look_at_wheel(path):
     assert inside["licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
     bill = json.loads(inside["sboms/superpixels.cdx.json"])
     names = {component["name"] for component in bill["components"]}
-    # What is linked, and nothing of the elements.
+    # Lists all linked crates, and none of the elements'.
     assert {"gst-plugin-superpixel", "numpy", "pyo3", "rayon", "std"} <= names and "gstreamer" not in names, names
     licenses = inside["licenses/LICENSE-THIRD-PARTY"].decode()
     for component in bill["components"]:

@@ -137,7 +137,7 @@ gboolean gst_analytics_relation_meta_set_relation(RelationMeta *meta, gint kind,
   return TRUE;
 }
 
-/* What follows is for readers. */
+/* Functions for readers. */
 
 gsize gst_analytics_relation_get_length(const RelationMeta *meta) { return meta->entries->len; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the tests of the program share: folders that go, clips that are made here, label maps.
+//! Helpers for the tests of the program: temporary folders, clips that are made here, label maps.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;

@@ -33,13 +33,14 @@ pub(crate) struct Stages {
     pub label: &'static str,
 }
 
-/// Sums over the members of a cluster.
+/// Sums over the members of one cluster.
 pub(crate) trait Sums: Copy + Default + Send + Sync {
-    /// Adds what other members sum up to.
+    /// Adds the sums over other members of the same cluster.
     fn add(&mut self, other: &Self);
 }
 
-/// What the algorithms differ in: their clusters, and what a pixel scores against one. There is one cluster a cell.
+/// The part that differs between SLIC and LSC: the clusters and the score of a pixel against one. There is one cluster
+/// per cell.
 pub(crate) trait Clusters: Send + Sync + Sized {
     const STAGES: Stages;
     /// The algorithm's part of a plan.
@@ -48,31 +49,31 @@ pub(crate) trait Clusters: Send + Sync + Sized {
     type Position: Copy + Default + Send + Sync;
     type Sums: Sums;
 
-    /// Takes memory for the clusters.
+    /// Allocates the clusters.
     fn new(plan: &Plan, own: &Self::Plan) -> Result<Self>;
-    /// The algorithm's part, if the plan is of this algorithm.
+    /// Returns the algorithm's part of a plan, or `None` if the plan is another algorithm's.
     fn own(plan: &AlgorithmPlan) -> Option<&Self::Plan>;
-    /// Rounds of a frame that is segmented independently.
+    /// Rounds of an independent frame.
     fn iterations(&self) -> u32;
-    /// The samples of the frames to come, cut into bands.
+    /// Cuts the sample lattice into bands, once for all frames of a plan.
     fn samples(&self, plan: &Plan) -> Result<Vec<Samples<Self::Position>>>;
 
-    /// Takes the samples of a frame, and what clusters need to know of all of them.
+    /// Gathers the samples of a frame. LSC also needs their mean before it can score anything.
     fn gather(&mut self, cpu: &Cpu, grid: &Grid, bands: &mut [Band<Self>], features: &[u32]) {
         cpu.run(|| bands.par_iter_mut().for_each(|band| band.samples.gather(grid, features)));
     }
 
-    /// Begins with the pixels in the middle of the cells.
+    /// Seeds every cluster with the pixel at the center of its cell.
     fn seed(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32]);
-    /// Begins with the clusters of the last frame where they are now; cells that none came to are seeded.
+    /// Moves the clusters of the last frame to where they are now, and seeds cells that none came to.
     fn carry(&mut self, cpu: &Cpu, grid: &Grid, features: &[u32], state: &State);
-    /// Adds each sample of a band to its nearest cluster's sums, and returns what they add to the residual where clusters of the
-    /// last frame count.
+    /// Adds each sample of a band to its nearest cluster's sums. With `inertia`, returns the samples' part of the
+    /// residual.
     fn assign_band(&self, grid: &Grid, band: &mut Band<Self>, inertia: Option<Inertia>) -> u64;
     /// Moves each cluster to the mean of its members, whose sums `sums` gives for a column and a row of cells.
     fn update(&mut self, cpu: &Cpu, nx: usize, sums: impl Fn(usize, usize) -> Self::Sums + Sync);
-    /// Labels up to S rows of pixels, all of one row of cells, and returns what the samples among them add to the residual where
-    /// something lasts.
+    /// Labels up to S rows of pixels, all of one row of cells. In temporal mode, returns the samples' part of the
+    /// residual.
     fn label_band(
         &self,
         grid: &Grid,
@@ -80,13 +81,13 @@ pub(crate) trait Clusters: Send + Sync + Sized {
         features: &[u32],
         state: Option<&State>,
     ) -> u64;
-    /// Where the clusters are, in 1/16 px.
+    /// Positions of the clusters in 1/16 px.
     fn positions(&self, grid: &Grid) -> impl Iterator<Item = [i32; 2]>;
     /// Continues with clusters that were made for another plan, which this plan follows.
     fn take_over(&mut self, old: Self);
 }
 
-/// The samples of some rows of cells, and what their assignment adds to the clusters around.
+/// The samples of some rows of cells, with their sums for the clusters around them.
 pub(crate) struct Band<C: Clusters> {
     pub samples: Samples<C::Position>,
     /// Sums of the clusters of cell rows `first - 1` to `first + rows`.
@@ -97,7 +98,7 @@ pub(crate) struct Band<C: Clusters> {
 pub(crate) struct Clustering<C: Clusters> {
     cpu: Cpu,
     grid: Grid,
-    /// Whether frames may have masks.
+    /// True if frames may have masks.
     masked: bool,
     clusters: C,
     bands: Vec<Band<C>>,
@@ -160,7 +161,7 @@ impl<C: Clusters> Clustering<C> {
         cpu.run(|| bands.map(label).sum())
     }
 
-    /// The rounds of a frame that is segmented independently.
+    /// Runs the rounds of an independent frame.
     fn start(&mut self, features: &[u32], times: &mut StageTimes) {
         times.time(C::STAGES.seed, || self.clusters.seed(&self.cpu, &self.grid, features));
         for _ in 0..self.clusters.iterations() {
@@ -169,7 +170,7 @@ impl<C: Clusters> Clustering<C> {
         }
     }
 
-    /// The rounds of a warm start or, after a cut, from seeds.
+    /// Runs the rounds of a warm start or, after a cut, those from seeds.
     fn follow(&mut self, features: &[u32], state: &mut State, times: &mut StageTimes) {
         times.time(C::STAGES.carry, || self.carry(features, state));
         let inertia = state.inertia();
@@ -226,7 +227,7 @@ impl<C: Clusters> Segmenter<Cpu> for Clustering<C> {
     }
 }
 
-/// Takes away the labels of pixels outside of a mask.
+/// Removes the labels of pixels outside of the mask.
 fn leave_outside(band: &mut LabelBand<'_>, grid: &Grid, features: &[u32]) {
     let width = grid.geometry.width as usize;
     for y in 0..band.rows() {
@@ -237,19 +238,19 @@ fn leave_outside(band: &mut LabelBand<'_>, grid: &Grid, features: &[u32]) {
     }
 }
 
-/// Some pixels of a row, all of one cell.
+/// A run of pixels in one row of one cell.
 pub(crate) struct Piece<'a> {
     /// Row in the frame.
     pub row: usize,
     pub columns: Range<usize>,
-    /// Where something lasts and the row has samples.
+    /// The grid, in temporal mode and if the row has samples: only these add to the residual.
     pub sampled: Option<&'a Grid>,
     /// Packed colors.
     pub features: &'a [u32],
 }
 
 impl Piece<'_> {
-    /// What the samples in some columns add to the residual, `least` being the distances of all pixels there.
+    /// Sums `least`, the least distances of the pixels in `columns`, over the samples among them.
     #[inline(always)]
     pub fn residual<T: Copy + Into<u64>>(&self, columns: Range<usize>, least: &[T]) -> u64 {
         let Some(grid) = self.sampled else { return 0 };
@@ -260,19 +261,20 @@ impl Piece<'_> {
 
 /// Labels the pixels of a cell, piece by piece.
 pub(crate) trait Labeler {
-    /// Most columns of a piece: their part of the scores is kept while rows pass.
+    /// Most columns of a piece, because the column part of the scores is kept from row to row.
     const COLUMNS: usize;
 
-    /// Takes the candidates of a cell.
+    /// Loads the candidates of a cell.
     fn cell(&mut self, gx: usize, gy: usize);
-    /// Takes what columns add to the scores.
+    /// Computes the column part of the scores.
     fn columns(&mut self, columns: Range<usize>);
-    /// Labels a piece; `out` holds the predictions, where there are some. Returns what its samples add to the residual.
+    /// Labels a piece and returns its samples' part of the residual. `out` holds the predictions at first, if there are
+    /// any.
     fn label(&mut self, piece: &Piece<'_>, out: &mut [u16]) -> u64;
 }
 
-/// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual. Inlined
-/// into functions of one level of instructions, see [`by_level`](crate::cpu::level::by_level).
+/// Labels up to S rows of pixels, all of one row of cells, and returns the samples' part of the residual. Inlined into
+/// functions of one instruction level, see [`by_level`](crate::cpu::level::by_level).
 #[inline(always)]
 pub(crate) fn label_cells<L: Labeler>(
     labeler: &mut L,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Rounds and labels of the methods that cluster on the grid, on a CUDA device: the launches that SLIC and LSC share.
 //!
-//! A method's kernels have equal parameters but for its tables, which stand between the samples and the sums, and for the struct
-//! that a frame which follows another takes its memory from. `S` is what is added up of a cluster, `C` a cluster between rounds,
-//! `A` the arguments of the method's kernels.
+//! A method's kernels have equal parameters except for its tables, which stand between the samples and the sums, and
+//! for the struct with the memory of temporal mode. `S` is the sum over a cluster's members, `C` a cluster between
+//! rounds, `A` the arguments of the method's kernels.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -20,41 +20,41 @@ use crate::plan::Plan;
 use crate::temporal::WARM_ROUNDS;
 use crate::temporal::device::{State, warm_rounds};
 
-/// Kernels of a method and the stages that they belong to.
+/// Kernels of a method and the stages that their time counts for.
 pub(crate) struct Kernels {
     pub module: &'static ModuleCode,
     pub assign: &'static str,
     pub label: &'static str,
-    /// The same for a frame that follows another.
+    /// `assign` and `label` in temporal mode.
     pub follow_assign: &'static str,
     pub follow_label: &'static str,
     pub assign_stage: &'static str,
     pub label_stage: &'static str,
     /// Threads of a block that labels a tile.
     pub label_threads: u32,
-    /// Bytes of shared memory for each cluster in reach of such a tile.
+    /// Bytes of shared memory per cluster that such a tile can reach.
     pub reach: usize,
 }
 
-/// Memory of a frame that follows another.
-pub(crate) struct Turns<S, C> {
-    /// Three sets of sums and two of clusters, which rounds take by turns.
+/// Sums and clusters of a frame in temporal mode; each frame and round swaps their roles.
+pub(crate) struct RoundMemory<S, C> {
+    /// Three sets of sums and two of clusters, which rounds take in turn.
     pub sums: [Address<S>; 3],
     pub clusters: [Address<C>; 2],
-    /// Final clusters of the last frame, and where this one's go.
+    /// Final clusters of the last frame, and of this one.
     pub carried_last: Address<C>,
     pub carried: Address<C>,
 }
 
-/// What a warm start takes.
+/// Kernels and memory of temporal mode.
 struct Follow<C> {
     assign: Kernel,
     label: Kernel,
-    /// Final clusters of this frame and of the last, which take turns.
+    /// Final clusters of this frame and of the last; each frame swaps the two.
     carried: [Memory<C>; 2],
 }
 
-/// Tables of a method, in the order of its kernels' parameters: for rounds, and for the labels of a frame that follows another.
+/// Tables of a method in the order of its kernels' parameters: those of rounds, and those of labels in temporal mode.
 pub(crate) struct Tables<'a> {
     pub rounds: &'a [Address<u8>],
     pub follow_label: &'a [Address<u8>],
@@ -70,7 +70,7 @@ pub(crate) struct Clustering<S, C, A> {
     rounds: u32,
     /// Clusters before and after a round.
     clusters: [Memory<C>; 2],
-    /// Where something lasts and is clustered.
+    /// `None` without temporal mode, and where the grid step is 1, so that every pixel is a cluster.
     follow: Option<Follow<C>>,
     sums: PhantomData<fn() -> S>,
 }
@@ -106,7 +106,7 @@ impl<'a> List<'a> {
 }
 
 impl<S, C, A: Argument> Clustering<S, C, A> {
-    /// `iterations`: rounds of an independent frame.
+    /// `iterations` counts the rounds of an independent frame.
     pub fn new(cuda: &Cuda, plan: &Plan, kernels: &Kernels, args: A, iterations: u32) -> Result<Self> {
         let (grid, shared) = (&plan.grid, plan.grid.reach(TILE) * kernels.reach);
         let pair = || -> Result<[Memory<C>; 2]> {
@@ -138,12 +138,12 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         })
     }
 
-    /// Whether frames follow each other.
+    /// Returns true in temporal mode, if there are clusters to continue.
     pub fn follows(&self) -> bool {
         self.follow.is_some()
     }
 
-    /// Rounds of an independent frame; none where nothing is clustered.
+    /// Rounds of an independent frame; 0 if every pixel is a cluster.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -153,12 +153,12 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         self.grid.sample_width * self.grid.sample_height
     }
 
-    /// Takes over the final clusters of another plan, which the caller translates: those of the last frame where `turn` is its.
-    /// None where frames do not follow each other.
-    pub fn take_carried(&mut self, last: &mut Self, turn: usize) -> Option<&mut Memory<C>> {
+    /// Moves the final clusters of another plan here, and returns the last frame's, at index `current`, for the caller to
+    /// translate. `None` without temporal mode.
+    pub fn take_carried(&mut self, last: &mut Self, current: usize) -> Option<&mut Memory<C>> {
         let (next, last) = (self.follow.as_mut()?, last.follow.take()?);
         next.carried = last.carried;
-        Some(&mut next.carried[turn])
+        Some(&mut next.carried[current])
     }
 
     fn sample_tiles(&self) -> (u32, u32) {
@@ -166,12 +166,12 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1))
     }
 
-    /// Rounds and labels of a frame. `own` makes the method's struct of the memory of a frame that follows another.
+    /// Launches the rounds and the labels of a frame. In temporal mode `own` makes the method's struct of memory.
     pub fn segment<T: Argument>(
         &self,
         buffers: &FrameBuffers,
         tables: &Tables<'_>,
-        own: impl FnOnce(Turns<S, C>) -> T,
+        own: impl FnOnce(RoundMemory<S, C>) -> T,
     ) -> Result<()> {
         let sums = [0, 1, 2].map(|i: usize| buffers.sums[i].address().cast::<S>());
         let clusters = [self.clusters[0].address(), self.clusters[1].address()];
@@ -179,9 +179,9 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
             self.assign_rounds(buffers, tables, sums, clusters)?;
             return self.label_alone(buffers, tables, sums, clusters);
         };
-        let turn = state.phase().1;
-        let [carried, carried_last] = [turn, turn ^ 1].map(|turn| follow.carried[turn].address());
-        let own = own(Turns { sums, clusters, carried_last, carried });
+        let current = state.phase().1;
+        let [carried, carried_last] = [current, current ^ 1].map(|i| follow.carried[i].address());
+        let own = own(RoundMemory { sums, clusters, carried_last, carried });
         if state.is_warm() {
             self.follow_rounds(buffers, tables, follow, state, &own)?;
         } else {
@@ -190,7 +190,7 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         self.label_and_leave(buffers, tables, follow, state, &own)
     }
 
-    /// All rounds of an independent frame.
+    /// Launches all rounds of an independent frame.
     fn assign_rounds(
         &self,
         buffers: &FrameBuffers,
@@ -200,12 +200,14 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
     ) -> Result<()> {
         let (features, samples) = (buffers.features(), buffers.samples.address());
         for round in 0..self.rounds as usize {
-            // Read what the last round left, add to the set that it cleared, clear the one before.
-            let turns = [sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]];
+            // Three sets rotate: the round reads the last round's, adds to the one cleared before, and clears the
+            // third.
+            let in_out_cleared = [sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]];
             let before_and_after = [clusters[(round + 1) % 2], clusters[round % 2]];
             let seeds = u32::from(round == 0);
             let list = List::new().with(&features).with(&samples).with_all(tables.rounds);
-            let mut list = list.with_all(&turns).with_all(&before_and_after).with(&seeds).with(&self.args);
+            let mut list =
+                list.with_all(&in_out_cleared).with_all(&before_and_after).with(&seeds).with(&self.args);
             // SAFETY: the parameters of the method's `assign`, whose tables the method names in their order. `FrameBuffers::new` and `new`
             // have made planes, sums and clusters for one plan: an entry a pixel or a cell; `FrameBuffers` waits before they go.
             unsafe { buffers.queue.launch(&self.assign, self.sample_tiles(), ROUND_THREADS, list.items())? };
@@ -213,7 +215,7 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         Ok(())
     }
 
-    /// Rounds of warm starts.
+    /// Launches the rounds of a warm start.
     fn follow_rounds<T: Argument>(
         &self,
         buffers: &FrameBuffers,
@@ -236,7 +238,7 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         Ok(())
     }
 
-    /// Labels of an independent frame.
+    /// Launches the labels of an independent frame.
     fn label_alone(
         &self,
         buffers: &FrameBuffers,
@@ -254,7 +256,7 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         unsafe { buffers.queue.launch(&self.label, buffers.tiles, self.label_threads, list.items()) }
     }
 
-    /// Labels of a frame that leaves what the next one needs.
+    /// Launches the labels of a frame in temporal mode, which stores its final clusters for the next one.
     fn label_and_leave<T: Argument>(
         &self,
         buffers: &FrameBuffers,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Clustering on the grid, which SLIC and LSC share but for what a pixel scores against a cluster; once on each backend.
+//! Clustering on the grid, once for each backend. SLIC and LSC share all of it except for the score of a pixel against
+//! a cluster.
 
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The sampled pixels of some rows of cells, gathered cell by cell: what rounds on the CPU work on.
+//! The sampled pixels of some rows of cells, gathered cell by cell for the rounds on the CPU.
 
 use std::ops::Range;
 
@@ -12,39 +12,39 @@ use crate::error::Result;
 use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
-/// The same where 16 bits hold a number of each.
+/// Pixels that are worked on together as 16-bit numbers.
 pub(crate) const WIDE: usize = 2 * LANES;
 
-/// Rows of a cell that are labeled before the next cell's: of more, a processor cannot foresee what is read next, nor keep their
-/// pages.
+/// Rows of a cell that are labeled before the next cell's. With more rows, prefetching fails and page translations are
+/// evicted.
 pub(crate) const ROWS: usize = 16;
-/// Cell rows that one task works on.
+/// Cell rows per task.
 pub(crate) const BAND: usize = 2;
 
-/// What memory is for, in errors.
+/// The samples' name in errors about memory.
 const WHAT: &str = "samples";
 
-/// The samples of some rows of cells. Every cell's are padded to whole vectors, so that lanes fill.
+/// The samples of some rows of cells. Every cell's samples are padded to whole vectors, so that all lanes are used.
 pub(crate) struct Samples<T> {
     /// First cell row.
     pub first: usize,
     /// Number of cell rows.
     pub rows: usize,
-    /// Where each cell's samples start and how many there are.
+    /// First sample and number of samples of each cell.
     pub cells: Array<(usize, usize)>,
-    /// Packed colors, as gathered last.
+    /// Packed color of each sample.
     pub features: Array<u32>,
-    /// Which candidate each is predicted to belong to, as gathered last.
+    /// Candidate that each sample is predicted to belong to.
     pub predicted: Array<u16>,
-    /// Place in a row, in the algorithm's own terms.
+    /// Position in the row, in the algorithm's own terms.
     pub x: Array<T>,
-    /// Place in a column.
+    /// Position in the column.
     pub y: Array<T>,
-    /// What all samples are, where a mask may leave some out.
+    /// All samples of the lattice. Only with masks, which leave some of them out of `cells`.
     whole: Option<Whole<T>>,
 }
 
-/// Every cell's samples, whether they are inside of a mask or not.
+/// Number and positions of every cell's samples, inside and outside of the mask.
 struct Whole<T> {
     counts: Array<usize>,
     x: Array<T>,
@@ -52,7 +52,8 @@ struct Whole<T> {
 }
 
 impl<T: Copy + Default> Samples<T> {
-    /// Cuts a grid into bands, with room for predictions if there will be some, and for masks. `x` and `y` make a position from the first column or row of a cell and the sample's.
+    /// Cuts a grid into bands, with memory for predictions if `predicts` and for masks if `masked`. `x` and `y` compute
+    /// a position from the first column or row of a cell and the sample's.
     pub fn bands(
         grid: &Grid,
         (predicts, masked): (bool, bool),
@@ -106,7 +107,7 @@ impl<T: Copy + Default> Samples<T> {
                 y.resize(padded, T::default());
             }
         }
-        // What begins inside can be taken by so many.
+        // A vector of `WIDE` lanes may begin at the last `LANES` samples, and then reads past them.
         debug_assert_eq!(x.len() + WIDE - LANES, len);
         x.resize(len, T::default());
         y.resize(len, T::default());
@@ -124,7 +125,7 @@ impl<T: Copy + Default> Samples<T> {
         Ok(whole)
     }
 
-    /// Takes the samples of a frame.
+    /// Gathers the samples' colors.
     pub fn gather(&mut self, grid: &Grid, features: &[u32]) {
         let (nx, width) = (grid.nx as usize, grid.geometry.width as usize);
         for (cell, &(start, _)) in self.cells.iter().enumerate() {
@@ -139,7 +140,7 @@ impl<T: Copy + Default> Samples<T> {
         self.leave_out();
     }
 
-    /// Puts the samples inside of the mask first in their cells, which have only these then.
+    /// Moves the samples inside of the mask to the front of their cells and counts only those.
     fn leave_out(&mut self) {
         let Self { cells, features, x, y, whole: Some(whole), .. } = self else { return };
         for ((start, count), &all) in cells.iter_mut().zip(&whole.counts) {
@@ -152,7 +153,7 @@ impl<T: Copy + Default> Samples<T> {
         }
     }
 
-    /// Takes the predictions for a frame.
+    /// Gathers the samples' predictions.
     pub fn predict(&mut self, grid: &Grid, features: &[u32], state: &State) {
         let nx = grid.nx as usize;
         for (cell, &(start, count)) in self.cells.iter().enumerate() {

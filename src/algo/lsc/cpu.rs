@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
-//! LSC on the CPU: the reference. What [`Clustering`] runs in `lsc/mean`, `lsc/seed`, `lsc/carry`, `lsc/assign` and `lsc/update`;
-//! `lsc/label` is in `label.rs`.
+//! LSC on the CPU, the reference: the clusters and rounds that [`Clustering`] runs in `lsc/mean`, `lsc/seed`,
+//! `lsc/carry`, `lsc/assign` and `lsc/update`; `lsc/label` is in `label.rs`.
 //!
-//! Floats decide here, so every one is
-//! made by the same operations everywhere: single ones, and `mul_add`, which rounds once. Where the processor has no such
-//! instruction that is a slow call, and the result is the same.
+//! Results depend on the rounding of floats, so every backend makes each one by the same operations: single ones, and
+//! `mul_add`, which rounds once. A processor without such an instruction calls a slow function with the same result.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -30,10 +29,10 @@ use crate::error::Result;
 use crate::image::LabelBand;
 use crate::plan;
 use crate::temporal::predict::NO_CANDIDATE;
-use crate::temporal::state::{Source, State};
+use crate::temporal::state::{ClusterSource, State};
 use crate::temporal::{Inertia, whole_px};
 
-/// LSC.
+/// LSC's stages on the CPU.
 pub(crate) type Lsc = Clustering<Means>;
 
 type Band = clustering::Band<Means>;
@@ -45,13 +44,13 @@ impl clustering::Sums for Sums {
     }
 }
 
-/// The clusters, by weighted means of their members. Positions of samples are pairs.
+/// The clusters as weighted means of their members. Positions of samples are pairs.
 pub(crate) struct Means {
     plan: Plan,
     mean: Mean,
-    /// Of the last round in which a cluster had members.
+    /// Sums of the last round in which the cluster had members.
     sums: Array<Sums>,
-    /// Those of the last frame.
+    /// Final sums of the last frame.
     last: Array<Sums>,
     clusters: Array<Cluster>,
 }
@@ -94,7 +93,7 @@ impl Clusters for Means {
         Samples::bands(&plan.grid, (plan.temporal.is_some(), plan.masked), |_, x| px[x], |_, y| py[y])
     }
 
-    /// Also the mean of all samples, which weighs them.
+    /// Also computes the mean of all samples, which their weights depend on.
     fn gather(&mut self, cpu: &Cpu, grid: &Grid, bands: &mut [Band], features: &[u32]) {
         let color = &self.plan.color;
         let one = |band: &mut Band| {
@@ -107,7 +106,7 @@ impl Clusters for Means {
         };
         let (sums, count) = cpu.run(|| bands.par_iter_mut().map(one).reduce(|| ([0; 6], 0), add));
         self.mean = match count {
-            // No sample is inside of the mask.
+            // The mask excludes every sample.
             0 => Mean::of_color(color_pairs(color, OUTSIDE)),
             _ => Mean::new(sums, count),
         };
@@ -187,22 +186,28 @@ impl Clusters for Means {
         })
     }
 
-    /// Sums hold pairs of fixed lengths, whatever the ratio.
+    /// Sums need no translation: their pairs have fixed lengths, whatever the ratio.
     fn take_over(&mut self, old: Self) {
         self.sums = old.sums;
     }
 }
 
 impl Plan {
-    /// What the cluster of a cell begins with.
+    /// Starts a cell's cluster with one pixel.
     fn seed(&self, grid: &Grid, features: &[u32], (gx, gy): (usize, usize), sums: &mut Sums) {
         let (x, y) = grid.seed_inside(features, gx, gy);
         let color = color_pairs(&self.color, features[y * grid.geometry.width as usize + x]);
         set_sums(sums, color, [self.px[x], self.py[y]]);
     }
 
-    /// What a cluster of the last frame begins with, moved.
-    fn carry(&self, grid: &Grid, last: &[Sums], Source { slot, shift, reseeded }: &Source, sums: &mut Sums) {
+    /// Starts a cell's cluster with one of the last frame, moved by `shift`.
+    fn carry(
+        &self,
+        grid: &Grid,
+        last: &[Sums],
+        ClusterSource { slot, shift, reseeded }: &ClusterSource,
+        sums: &mut Sums,
+    ) {
         match reseeded {
             None => *sums = last[*slot],
             Some(([l, a, b], position)) => {
@@ -220,7 +225,7 @@ impl Plan {
     }
 }
 
-/// The sums of a cluster of one pixel.
+/// Sets sums to those of a cluster of one pixel.
 fn set_sums(sums: &mut Sums, color: [u32; 3], position: [u32; 2]) {
     for (j, pair) in color.into_iter().chain(position).enumerate() {
         let [c, s] = unpack_pair(pair);
@@ -228,7 +233,7 @@ fn set_sums(sums: &mut Sums, color: [u32; 3], position: [u32; 2]) {
     }
 }
 
-/// The sum of the samples' color, and their number.
+/// Returns the sum of the samples' colors, and their number.
 fn sum_band(samples: &Samples<u32>, color: &ColorPairs) -> ([i64; 6], i64) {
     let (mut sums, mut count) = ([0; 6], 0);
     for &(start, len) in &samples.cells {
@@ -248,14 +253,15 @@ fn sum_band(samples: &Samples<u32>, color: &ColorPairs) -> ([i64; 6], i64) {
     (sums, count)
 }
 
-/// Both numbers of a pair in one: sums of these stay apart, see [`split`] and [`split_color`].
+/// Packs both numbers of a pair into one word, so that one addition adds both; [`split`] and [`split_color`] take them
+/// apart.
 #[inline(always)]
 fn spread(pair: u32) -> u64 {
     let [c, s] = unpack_pair(pair);
     (i64::from(c) as u64).wrapping_add((i64::from(s) as u64) << 32)
 }
 
-/// Of pairs of color, which are not negative.
+/// Packs a pair of color, whose numbers are not negative.
 #[inline(always)]
 fn split_color(sum: u64) -> [i64; 2] {
     [i64::from(sum as u32), i64::from((sum >> 32) as u32)]
@@ -363,7 +369,7 @@ mod tests {
             }
             assert_eq!(split(sum), want);
         }
-        // The most that a cell adds up.
+        // Largest sum of one cell.
         let most = spread(pair(3264, 3264)) << 20;
         assert_eq!(split_color(most), [3264 << 20; 2]);
         assert_eq!(split(spread(pair(-1024, 1024)) << 20), [-1024 << 20, 1024 << 20]);

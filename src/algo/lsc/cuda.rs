@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! LSC on a CUDA device: its tables, arguments and mean; `algo/clustering/cuda.rs` launches the rest. Seeding and updating happen inside the
-//! kernels, see kernels/lsc.cu.
+//! LSC on a CUDA device: its tables, arguments and mean. `algo/clustering/cuda.rs` launches the rest; kernels/lsc.cu
+//! seeds and updates inside of its kernels.
 
 use std::mem::offset_of;
 
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
-use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
+use crate::algo::clustering::cuda::{Clustering, Kernels, RoundMemory, Tables};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
@@ -22,13 +22,13 @@ use crate::error::Result;
 
 const MODULE: ModuleCode = module_code!("lsc");
 
-/// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
+/// Samples per block of stage `lsc/mean`, unless that takes more than [`MEAN_BLOCKS`].
 const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;
 
-/// Most blocks of stage `lsc/mean`; with these a block of the largest frame still has less than 2^20 samples.
+/// Most blocks of stage `lsc/mean`; a block of the largest frame still has less than 2^20 samples.
 const MEAN_BLOCKS: u32 = 1024;
 
-/// Tables of a frame that follows another.
+/// Tables of temporal mode.
 struct Follow {
     /// Pairs of color as floats.
     color: Memory<[f32; 2]>,
@@ -37,17 +37,17 @@ struct Follow {
 }
 
 pub(crate) struct Lsc {
-    /// Between rounds a cluster is the sums of the last round in which it had members.
+    /// Clusters are, between rounds, the sums of the last round in which they had members.
     clustering: Clustering<LscSums, LscSums, LscArgs>,
     mean: Kernel,
-    /// Whether frames may have masks.
+    /// True if frames may have masks.
     masked: bool,
-    /// Behind the first set of sums.
+    /// Stored behind the first set of sums.
     means: Address<LscMeans>,
     color: Memory<u32>,
     px: Memory<u32>,
     py: Memory<u32>,
-    /// Where something lasts and is clustered.
+    /// `None` without temporal mode, and where the grid step is 1.
     follow: Option<Follow>,
 }
 
@@ -57,7 +57,7 @@ impl Lsc {
         (grid.cells() * size_of::<LscSums>() + size_of::<LscMeans>()) / size_of::<u32>()
     }
 
-    /// The mean that stage `lsc/mean` leaves, behind the sum of all samples.
+    /// Address of the mean that stage `lsc/mean` stores behind the sum of all samples.
     fn mean(&self) -> Address<LscMean> {
         self.means.byte(offset_of!(LscMeans, mean)).cast()
     }
@@ -113,7 +113,7 @@ impl Lsc {
         })
     }
 
-    /// Puts stage `lsc/mean` on the stream.
+    /// Launches stage `lsc/mean`.
     fn launch_mean(&self, buffers: &FrameBuffers) -> Result<()> {
         let (samples, color, means) = (buffers.samples.address(), self.color.address(), self.means);
         let count = self.clustering.samples();
@@ -134,7 +134,7 @@ impl Segmenter<Cuda> for Lsc {
     fn change(&mut self, plan: &crate::plan::Plan, buffers: &mut FrameBuffers) -> Result<()> {
         let AlgorithmPlan::Lsc(lsc) = &plan.algorithm else { return Ok(()) };
         let mut next = Self::new(&buffers.queue.cuda, plan, lsc, buffers)?;
-        // Sums hold pairs of fixed lengths, whatever the ratio: nothing to translate.
+        // Sums need no translation: their pairs have fixed lengths, whatever the ratio.
         next.clustering.take_carried(&mut self.clustering, 0);
         *self = next;
         Ok(())
@@ -153,8 +153,8 @@ impl Segmenter<Cuda> for Lsc {
             rounds: &[self.color.address().cast(), px, py, mean],
             follow_label: &[floats, px, py, mean],
         };
-        self.clustering.segment(buffers, &tables, |turns| {
-            let Turns { sums, clusters: state, carried_last, carried } = turns;
+        self.clustering.segment(buffers, &tables, |memory| {
+            let RoundMemory { sums, clusters: state, carried_last, carried } = memory;
             LscTemporal { sums, state, carried_last, carried, turn, square, unused: 0 }
         })
     }

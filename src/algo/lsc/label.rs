@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `lsc/label` on the CPU: every pixel to its nearest cluster, some columns of a cell at a time.
+//! Stage `lsc/label` on the CPU: assigns every pixel to its nearest cluster, some columns of a cell at a time.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -19,12 +19,12 @@ use crate::temporal::Inertia;
 use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
-/// Columns whose part of the score is kept while rows pass.
+/// Columns per piece: their part of the score is kept from row to row.
 const BLOCK: usize = 64;
 
 by_level! {
-    /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
-    /// something lasts.
+    /// Labels up to S rows of pixels, all of one row of cells. In temporal mode, returns the samples' part of the
+    /// residual.
     pub(super) fn label_band(
         band: &mut LabelBand<'_>,
         grid: &Grid,
@@ -63,10 +63,10 @@ struct LscLabeler<'a> {
     plan: &'a Plan,
     mean: &'a Mean,
     clusters: &'a [Cluster],
-    /// Where pixels have predictions, which stand where the labels go.
+    /// Set where pixels have predictions, which the label plane holds until labels replace them.
     inertia: Option<Inertia>,
     candidates: Candidates,
-    /// What the columns add to the scores.
+    /// Column part of the scores.
     across: [[[f32; LANES]; CANDIDATES]; BLOCK / LANES],
 }
 
@@ -115,12 +115,12 @@ impl Labeler for LscLabeler<'_> {
     }
 }
 
-/// Some pixels of a row of a cell, and what they can belong to.
+/// Some pixels of a row of a cell, and their candidates.
 struct Nearest<'a> {
     plan: &'a Plan,
     mean: &'a Mean,
     candidates: &'a Candidates,
-    /// What position in the row gives.
+    /// Column part of the scores.
     across: &'a [[f32; LANES]; CANDIDATES],
     y: &'a [[f32; LANES]; 2],
     pixels: Pixels,
@@ -139,7 +139,7 @@ impl<'a> Nearest<'a> {
         Self { plan, mean, candidates, across, y, pixels: Pixels::new(&plan.color, mean, features) }
     }
 
-    /// Scores of the candidate `i`.
+    /// Scores of candidate `i`.
     #[inline(always)]
     fn score(&self, i: usize) -> [f32; LANES] {
         let cluster = &self.candidates.clusters[i];
@@ -149,7 +149,7 @@ impl<'a> Nearest<'a> {
         score
     }
 
-    /// The label of each pixel's nearest candidate.
+    /// Returns the label of each pixel's nearest candidate.
     #[inline(always)]
     fn label(&self) -> [u16; LANES] {
         let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);
@@ -159,7 +159,8 @@ impl<'a> Nearest<'a> {
         self.labels(&index)
     }
 
-    /// The same where candidates are predicted. Also gives the least scores.
+    /// Like [`Self::label`], with distances to predicted candidates discounted. Also returns the least scores, without
+    /// discount.
     #[inline(always)]
     fn label_predicted(&self, inertia: Inertia, predicted: &[u16; LANES]) -> ([u16; LANES], [f32; LANES]) {
         let (mut best, mut index) = ([f32::INFINITY; LANES], [0; LANES]);

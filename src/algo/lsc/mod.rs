@@ -26,9 +26,9 @@
 //! it is single operations and one chain of fused multiply-adds in the order of `score.rs`, so that every backend finds the same
 //! minimum. Ties: the lowest cluster index.
 //!
-//! With warm starts it is the sums of clusters that last, with the pairs of position turned by the way in whole px. The
-//! distance that inertia spares a part of is `|φ'|² / w' - |φ̄'|² w' + score`, `w'` being `w(p) / |φ̄'|²`: the true one times
-//! `w(p) |φ̄'|²`, cut to a whole number. A cluster's position is where its pairs point to.
+//! Warm starts continue the sums of clusters, with their position pairs turned by the motion in whole px. Inertia
+//! discounts the distance `|φ'|² / w' - |φ̄'|² w' + score`, `w'` being `w(p) / |φ̄'|²`: the true one times `w(p)
+//! |φ̄'|²`, cut to a whole number. A cluster's position is the one that its pairs point to.
 //!
 //! Differs from the paper: position is measured in grid steps (the paper gives no unit, in any other it is noise); its mean
 //! is taken as zero, as it is over whole turns, where the paper's depends on how far the frame goes into one; the mean of
@@ -75,12 +75,12 @@ const CHROMA: f64 = 2.55;
 const PLACE: f64 = 1024.0;
 /// Length of the pairs that positions are turned by.
 const TURN: f64 = 16384.0;
-/// Bits of the same.
+/// Bits of [`TURN`].
 pub(crate) const TURN_BITS: u32 = 14;
 /// Quanta of a packed color for a unit of L, a or b.
 const QUANTA: f64 = ColorSpace::Lab.quanta();
 
-/// What is LSC's own.
+/// LSC's own parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// Assign/update rounds, 1 to 100. Warm starts, and frames after a cut, take two.
@@ -110,7 +110,7 @@ impl Method for Params {
         ColorSpace::Lab
     }
 
-    /// Places repeat every four steps: a cluster further off would be near pixels on the cell's other side.
+    /// Positions repeat every four steps: a cluster further off would be near pixels on the cell's other side.
     fn claim_reach(&self, grid: &Grid) -> u32 {
         3 * temporal::POSITION_UNIT as u32 * grid.step / 2
     }
@@ -124,7 +124,8 @@ impl Method for Params {
     }
 }
 
-/// What follows from the parameters and the grid. A pair is a cosine in the low and a sine in the high 16 bits, both signed.
+/// Tables that follow from the parameters and the grid. A pair is a cosine in the low and a sine in the high 16 bits,
+/// both signed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Rounds T.
@@ -135,20 +136,20 @@ pub struct Plan {
     pub px: Vec<u32>,
     /// Pair of each row.
     pub py: Vec<u32>,
-    /// Square of `C_s` in quanta over the length of a position: what products of positions are multiplied with.
+    /// Weight of products of positions: the square of `C_s` in quanta, over the length of a position.
     pub position_weight: f32,
-    /// `|φ'|²`, which is that of every pixel but for rounding.
+    /// `|φ'|²`, equal for all pixels except for rounding.
     pub(crate) square: f32,
-    /// Pair of each whole px of a turn, of length 2^14; only for warm starts.
+    /// Pair of each whole px of a turn, of length 2^14; empty without temporal mode.
     pub(crate) turn: Vec<u32>,
 }
 
 /// Pairs of L, a and b by the channel's value in a packed color.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColorPairs {
-    /// Of L.
+    /// Pairs of L.
     pub l: [u32; 1024],
-    /// Of a and of b.
+    /// Pairs of a and of b.
     pub ab: [u32; 2048],
 }
 
@@ -157,20 +158,20 @@ fn pair(angle: f64, length: f64) -> u32 {
     u32::from(c) | u32::from(s) << 16
 }
 
-/// The two numbers of a pair.
+/// Splits a pair into its two numbers.
 #[inline(always)]
 pub fn unpack_pair(pair: u32) -> [i32; 2] {
     [i32::from(pair as i16), pair as i32 >> 16]
 }
 
 impl Plan {
-    /// By which factor distances of the same pixels are larger than with another plan, at most.
+    /// Largest factor by which distances of the same pixels are longer than with another plan.
     pub(crate) fn growth(&self, from: &Self) -> f64 {
         let heavier = f64::from(self.position_weight) / f64::from(from.position_weight);
         heavier.max(heavier.recip())
     }
 
-    /// The position pairs of some sums after a move by whole px.
+    /// Turns the position pairs of some sums by a motion in whole px.
     pub(crate) fn moved(&self, position: [i64; 4], by: [i32; 2]) -> [i64; 4] {
         let mut out = [0; 4];
         for i in 0..2 {
@@ -184,8 +185,8 @@ impl Plan {
         out
     }
 
-    /// The position in 1/16 px that the sum of some pairs points to, of those a turn apart the nearest to `near` px. Within
-    /// a px it is the middle.
+    /// The position in 1/16 px that a sum of pairs points to. Positions repeat with every turn: it is the one nearest
+    /// to `near` px. Within a px it is the middle.
     pub(crate) fn position_of(&self, [c, s]: [i64; 2], near: i32) -> i32 {
         let step = self.turn.len() / 4;
         let (quarter, c, s) = match (c, s) {
@@ -215,7 +216,8 @@ impl Plan {
             l: std::array::from_fn(|v| channel(v, 100.0, COLOR)),
             ab: std::array::from_fn(|v| channel(v, 255.0, CHROMA * COLOR)),
         };
-        // Four steps are a turn: an angle is taken within one, so that equal positions have equal pairs.
+        // Four steps are a turn. Reducing the position to one turn first gives equal pairs for equal angles, without
+        // rounding.
         let angle = |i: u32| f64::from(i % (4 * grid.step)) / f64::from(grid.step) * FRAC_PI_2;
         let position = |i: u32| pair(angle(i), PLACE);
         let position_weight = (COLOR * f64::from(params.ratio) / PLACE).powi(2);

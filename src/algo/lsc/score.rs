@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What pixels score against LSC's clusters, on the CPU: the arithmetic of the reference. Floats decide here, so every one is
-//! made by the same operations everywhere: single ones, and `mul_add`, which rounds once.
+//! Scores of pixels against LSC's clusters on the CPU: the arithmetic of the reference. Results depend on the rounding
+//! of floats, so every backend makes each one by the same operations: single ones, and `mul_add`, which rounds once.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -12,7 +12,7 @@ use crate::cpu::level::LANES;
 use crate::temporal::Inertia;
 use crate::temporal::predict::CANDIDATE;
 
-/// The mean feature's color in quanta, and how it weighs pixels.
+/// The mean feature's color in quanta, and the weights that follow from it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mean {
     /// `φ̄'`, rounded half up; the four numbers of position are zero.
@@ -31,18 +31,17 @@ impl Mean {
         Self { color, norm, weights: color.map(|v| v as f32 * scale) }
     }
 
-    /// That of one color, as pairs.
+    /// The mean of a frame that has one color only.
     pub fn of_color(pairs: [u32; 3]) -> Self {
         let [l, a, b] = pairs.map(|pair| unpack_pair(pair).map(i64::from));
         Self::new([l[0], l[1], a[0], a[1], b[0], b[1]], 1)
     }
 }
 
-/// `S_k`: the sum of a cluster's members, color before position. It is all that the next round, or the next frame, needs
-/// to start from.
+/// `S_k`: the sum of a cluster's members, color before position. The next round and the next frame start from it alone.
 pub(crate) type Sums = [i64; 10];
 
-/// A cluster as scores need it.
+/// A cluster in the form that scores need.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Cluster {
     /// `-2 T_k`, color before position, the latter times the weight of position.
@@ -54,8 +53,8 @@ pub(crate) struct Cluster {
 impl Cluster {
     const NONE: Self = Self { along: [0.0; 10], norm: 0.0 };
 
-    /// The cluster of some sums; `None` where there were no members, whose `S_k · φ̄'` is positive: colors of the gamut have
-    /// positive cosines and sines of a and b.
+    /// Derives a cluster from its sums; `None` for one without members. With members `S_k · φ̄'` is positive, because
+    /// colors of the gamut have positive cosines and sines of a and b.
     pub fn new(sums: &Sums, mean: &Mean, position_weight: f32) -> Option<Self> {
         let dot = (0..6).map(|j| sums[j] * mean.color[j]).sum::<i64>();
         if dot == 0 {
@@ -78,11 +77,11 @@ impl Cluster {
     }
 }
 
-/// The pairs of L, a and b.
+/// Returns the pairs of L, a and b of a packed color.
 #[inline(always)]
 pub(super) fn color_pairs(color: &ColorPairs, feature: u32) -> [u32; 3] {
     let [l, a, b] = unpack(feature);
-    // The masks say what `unpack` promises, so that no bounds are checked.
+    // `unpack` returns values within these masks; repeating them here removes the bounds checks.
     [color.l[l as usize & 1023], color.ab[a as usize & 2047], color.ab[b as usize & 2047]]
 }
 
@@ -138,7 +137,7 @@ impl Pixels {
         all
     }
 
-    /// Adds all but position to a score: the order is part of the definition.
+    /// Adds the color part to a score. The order of additions is part of the definition.
     #[inline(always)]
     pub fn score(&self, cluster: &Cluster, score: &mut [f32; LANES]) {
         for lane in 0..LANES {
@@ -152,7 +151,8 @@ impl Pixels {
     }
 }
 
-/// Distances in whole quanta from scores, and from what all candidates of a pixel share; as `as u32`, which vectors do not have.
+/// Converts scores, and the part that all candidates of a pixel share, to distances in whole quanta. Equals `as u32`,
+/// which has no vector instruction.
 #[inline(always)]
 pub(super) fn distances(plan: &Plan, mean: &Mean, pixels: &Pixels, scores: &[f32; LANES]) -> [u32; LANES] {
     const END: f32 = 4_294_967_296.0;
@@ -167,9 +167,9 @@ pub(super) fn distances(plan: &Plan, mean: &Mean, pixels: &Pixels, scores: &[f32
     distances
 }
 
-/// Hands each pixel to the candidate that it is predicted to belong to, where that is nearer once it is given a discount on its
-/// distance. `kept` are the scores of the predicted ones, `best` are the least. All lanes at once; in one without a prediction
-/// nothing changes.
+/// Assigns each pixel to the candidate that it is predicted to belong to, if that is nearest once its distance is
+/// discounted. `kept` are the scores of the predicted candidates, `best` the least of all. All lanes go through it at
+/// once; a lane without a prediction does not change.
 #[inline(always)]
 pub(super) fn prefer(
     (plan, mean): (&Plan, &Mean),
@@ -199,7 +199,7 @@ pub(super) fn prefer(
     }
 }
 
-/// Cosines and sines of some pairs.
+/// Splits pairs into cosines and sines.
 #[inline(always)]
 pub(super) fn floats(pairs: &[u32; LANES]) -> [[f32; LANES]; 2] {
     let mut all = [[0.0; LANES]; 2];
@@ -210,7 +210,7 @@ pub(super) fn floats(pairs: &[u32; LANES]) -> [[f32; LANES]; 2] {
     all
 }
 
-/// The part of a score that position in a row has; that of position in a column is added to it next.
+/// The column part of a score, to which the row part is added next.
 #[inline(always)]
 pub(super) fn score_x(cluster: &Cluster, [c, s]: &[[f32; LANES]; 2]) -> [f32; LANES] {
     let mut score = [0.0; LANES];
@@ -237,7 +237,7 @@ pub(super) fn keep_lower(best: &mut [f32; LANES], index: &mut [u32; LANES], scor
     }
 }
 
-/// Keeps the scores of the candidate `i` where it is the one that a lane is predicted to belong to.
+/// Keeps the scores of candidate `i` in lanes that are predicted to belong to it.
 #[inline(always)]
 pub(super) fn keep_own(kept: &mut [f32; LANES], score: &[f32; LANES], predicted: &[u16; LANES], i: u32) {
     for lane in 0..LANES {
@@ -246,10 +246,10 @@ pub(super) fn keep_own(kept: &mut [f32; LANES], score: &[f32; LANES], predicted:
     }
 }
 
-/// A whole number from 0 to 2^32 - 1, without the checks of `as`, which vectors do not have.
+/// Converts a whole number from 0 to 2^32 - 1, without the range checks of `as`, which have no vector instruction.
 #[inline(always)]
 fn whole(v: f32) -> u32 {
-    /// 2^52: what is added to it stands in the low bits.
+    /// 2^52: a number added to it stands in the low bits of the mantissa.
     const LIFT: f64 = 4_503_599_627_370_496.0;
     (f64::from(v) + LIFT).to_bits() as u32
 }

@@ -24,21 +24,20 @@ use crate::image::{Geometry, Labels};
 
 /// Pixels of a row that are worked on together.
 const LANES: usize = 16;
-/// Rows that one task works on.
+/// Rows per task.
 const BAND: usize = 4;
-/// A color so far off that no weight and no link reaches it, whatever the color scale: that of what is outside of the frame or a
-/// mask.
+/// A color outside of the frame or a mask, so far off that it gets no weight and no link at any color scale.
 const NOWHERE: f32 = 1e15;
 
 type Lanes<T> = [T; LANES];
 
-/// Channels and densities; `margin` columns of nothing on both sides of each row.
+/// Channels and densities. Rows have a margin of `margin` columns outside of the frame on both sides.
 struct Planes {
     geometry: Geometry,
     margin: usize,
     stride: usize,
     color: [Array<f32>; 3],
-    /// Nothing has no density.
+    /// 0 outside of the frame.
     density: Array<u32>,
 }
 
@@ -76,10 +75,10 @@ fn lanes<T: Copy + Default>(plane: &[T], at: usize) -> Lanes<T> {
 pub(crate) struct QuickShift {
     cpu: Cpu,
     plan: Plan,
-    /// Whether frames may have masks.
+    /// True if frames may have masks.
     masked: bool,
     planes: Planes,
-    /// The higher pixel that each pixel is linked to, or itself; rows without margin.
+    /// Link of each pixel to its parent, itself for a root; rows without margin.
     parents: Array<AtomicU32>,
 }
 
@@ -133,8 +132,8 @@ impl QuickShift {
         });
     }
 
-    /// Follows every pixel's parents, and points all on the way at their root. Others on the same way may do so at the same
-    /// time: whatever is read is an ancestor.
+    /// Points all pixels on the way from each pixel to its root at that root. Several threads may compress the same
+    /// path: every value read there is an ancestor.
     fn flatten(&mut self, clusters: &mut [u32]) {
         let Self { cpu, planes, parents, .. } = self;
         let (band, parents) = (BAND * planes.geometry.width as usize, &*parents);
@@ -202,7 +201,7 @@ by_level! {
 fn density_row_body(planes: &Planes, plan: &Plan, y: usize, out: &mut [u32]) {
     let (weight, radius) = (&plan.weight, plan.radius as usize);
     let rows = planes.rows(y, radius);
-    // What the sums hold beside the weights.
+    // Every product adds the bits of `unit` to the sum, too.
     let surplus = weight.unit.to_bits().wrapping_mul((rows.len() * (2 * radius + 1)) as u32);
     for (x, out) in (planes.margin..).step_by(LANES).zip(out.chunks_exact_mut(LANES)) {
         let p = planes.colors(y * planes.stride + x);
@@ -246,7 +245,7 @@ fn link_row_body(planes: &Planes, plan: &Plan, y: usize, out: &mut [AtomicU32]) 
     for (i, out) in out.chunks_mut(LANES).enumerate() {
         let here = y * planes.stride + planes.margin + i * LANES;
         let (p, density) = (planes.colors(here), lanes(&planes.density, here));
-        // Lanes beyond the row want nothing.
+        // Lanes beyond the row start at a distance of -1, which no link undercuts.
         let mut best: Lanes<f32> =
             std::array::from_fn(|lane| if lane < out.len() { plan.tau_sq } else { -1.0 });
         let mut parent = [NONE; LANES];
@@ -266,9 +265,9 @@ fn link_row_body(planes: &Planes, plan: &Plan, y: usize, out: &mut [AtomicU32]) 
                 }
                 let there = (here as isize + dy as isize * planes.stride as isize + dx as isize) as usize;
                 let (q, other) = (planes.colors(there), lanes(&planes.density, there));
-                // The index of the other less ours, which orders others as their indices do.
+                // Index of the other pixel less this one's, which orders other pixels by index.
                 let step = dy * width + dx;
-                // Of equal densities the lower index is higher.
+                // Of equal densities, the one of lower index counts as higher.
                 let equal_is_higher = step < 0;
                 for lane in 0..LANES {
                     let d = plan.color_sq.mul_add(color_distance(&p, &q, lane), length_sq);
@@ -317,7 +316,7 @@ mod tests {
                     .sum()
             })
             .collect();
-        // Where rounding decides there is nothing to compare.
+        // Densities that differ by rounding alone have no defined order, so links between them are not compared.
         let near = |a: f64, b: f64| (a - b).abs() <= 3e-6 * a.abs();
         let parents = (0..w * h).map(|i| {
             let e = density[i as usize];
@@ -400,7 +399,7 @@ mod tests {
                 let one = f64::from(8_388_608.0 / plan.weight.unit);
                 let error = |(&e, w): (&u32, &f64)| (f64::from(e) / one / w - 1.0).abs();
                 let worst = density.iter().zip(&want).map(error).fold(0.0, f64::max);
-                // Weights are whole units: the error of a sum depends on the picture; 1.03e-5 was seen.
+                // Weights are whole units, so the error of a sum depends on the picture; the largest seen is 1.03e-5.
                 assert!(worst < 5e-5, "density is wrong by {worst:e} with {params:?}");
                 let sure = links.iter().filter(|link| link.is_some()).count();
                 let same = links.iter().zip(&parents).filter(|&(l, &p)| *l == Some(p as usize)).count();
@@ -416,7 +415,7 @@ mod tests {
 
     #[test]
     fn weights_are_exact_at_one_and_vanish_outside() {
-        // A lonely pixel has its own weight and no other; a frame of one color has the sum of the kernel.
+        // A lonely pixel has only its own weight; in a frame of one color the density is the sum of the kernel.
         let params = Params { sigma: 2.0, color_scale: 10.0, ..Params::default() };
         let far = [0, 1023 | 2047 << 10 | 2047 << 21];
         let geometry = Geometry::new(2, 1).unwrap();

@@ -32,7 +32,7 @@ pub(crate) struct QuickShift {
 }
 
 impl QuickShift {
-    /// Words of the accumulators of a frame's clusters: there are none.
+    /// Words of the accumulators of a frame's clusters: quick shift has none.
     pub fn sums_words(_: &Grid) -> usize {
         0
     }
@@ -78,7 +78,7 @@ impl QuickShift {
             column: Memory::with(cuda, what, &weight.column)?,
             row: Memory::with(cuda, what, &weight.row)?,
             offsets: Memory::with(cuda, what, &offsets)?,
-            // One more stands for what is outside of a mask.
+            // One more entry is the parent of pixels outside of a mask.
             parents: Memory::new(cuda, what, geometry.pixels() + 1)?,
         })
     }

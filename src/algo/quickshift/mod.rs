@@ -82,7 +82,7 @@ pub const COLOR_SCALE: Range<f32> = Range {
     default: 0.5,
 };
 
-/// What is quick shift's own.
+/// Quick shift's own parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// Width of the Gaussian in px, 0.5 to 20. The time of the density grows with its square.
@@ -92,7 +92,7 @@ pub struct Params {
     /// Weight of a color unit against a px, 0.01 to 10: of one Delta E, in `rgb` of one code value, in `xyz-gslicr` of
     /// 1/127.5 of white's Y; higher = regions follow color more closely.
     pub color_scale: f32,
-    /// What color differences are measured in.
+    /// Color space that color differences are measured in.
     pub color_space: ColorSpace,
 }
 
@@ -138,20 +138,20 @@ impl Method for Params {
     }
 }
 
-/// What follows from the parameters.
+/// Tables and constants that follow from the parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// R: the density's window reaches this many px to each side.
     pub radius: u32,
-    /// How a pair's weight is computed.
+    /// Constants of a pair's weight.
     pub weight: Weight,
-    /// Squared px that a squared quantum of color counts in a link.
+    /// Squared px per squared quantum of color, in the distance of a link.
     pub color_sq: f32,
     /// Squared length of the longest link.
     pub tau_sq: f32,
     /// Offsets that a link may have, shortest first.
     pub offsets: Vec<Offset>,
-    /// Those of equal length.
+    /// Runs of `offsets` with equal length, as ranges of their indices.
     pub rings: Vec<Span<usize>>,
 }
 
@@ -160,11 +160,11 @@ pub struct Plan {
 pub struct Weight {
     /// Share of SPAN that a squared quantum of color takes.
     pub color: f32,
-    /// One less the share that an offset of so many columns takes.
+    /// 1 less the share of SPAN that an offset of so many columns takes.
     pub column: Vec<f32>,
-    /// The share that an offset of so many rows takes.
+    /// Share of SPAN that an offset of so many rows takes.
     pub row: Vec<f32>,
-    /// Powers of two from a whole weight to one that is surely none.
+    /// SPAN: powers of two from a weight of 1 to one that is surely 0.
     pub span: f32,
     /// 2^23, whose sum with a smaller number has that one's integer in its lowest bits, and 127 - SPAN, which makes these
     /// bits a float's exponent.
@@ -173,7 +173,7 @@ pub struct Weight {
     pub unit: f32,
 }
 
-/// From a pixel to another.
+/// Offset from one pixel to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
     /// Columns.
@@ -241,7 +241,7 @@ impl Plan {
         self.offsets.iter().map(|o| usize::from(o.dx.unsigned_abs())).max().unwrap_or(0)
     }
 
-    /// Columns and rows that the stages look at to each side of a pixel.
+    /// Columns and rows that the stages read to each side of a pixel.
     pub(crate) fn reach(&self) -> usize {
         self.longest_link().max(self.radius as usize)
     }

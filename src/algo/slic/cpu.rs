@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! SLIC on the CPU: the reference. What [`Clustering`] runs in `slic/seed`, `slic/carry`, `slic/assign` and `slic/update`;
-//! `slic/label` is in `label.rs`.
+//! SLIC on the CPU, the reference: the clusters and rounds that [`Clustering`] runs in `slic/seed`, `slic/carry`,
+//! `slic/assign` and `slic/update`; `slic/label` is in `label.rs`.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -24,14 +24,14 @@ use crate::image::LabelBand;
 use crate::plan;
 use crate::temporal::Inertia;
 use crate::temporal::predict::NO_CANDIDATE;
-use crate::temporal::state::{Source, State};
+use crate::temporal::state::{ClusterSource, State};
 
-/// SLIC.
+/// SLIC's stages on the CPU.
 pub(crate) type Slic = Clustering<Centers>;
 
 type Band = clustering::Band<Centers>;
 
-/// Sums over the members of a cluster.
+/// Sums over the members of one cluster.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
     count: i64,
@@ -56,7 +56,7 @@ impl clustering::Sums for Sums {
 }
 
 impl Sums {
-    /// The mean, rounded half up; a cluster without members stays where it was.
+    /// The mean, rounded half up; a cluster without members keeps its center.
     fn center(&self, old: &Center) -> Center {
         if self.count == 0 {
             return *old;
@@ -70,13 +70,13 @@ impl Sums {
     }
 }
 
-/// The clusters, by their centers. Positions of samples are scaled, and relative to the cell's first pixel.
+/// The clusters as centers. Positions of samples are scaled, and relative to the cell's first pixel.
 pub(crate) struct Centers {
     plan: Plan,
-    /// Scaled position of each column relative to its cell's first pixel, and some more.
+    /// Scaled position of each column relative to its cell's first pixel, padded so that whole vectors can be read.
     x: Array<i32>,
     centers: Array<Center>,
-    /// Those of the last frame.
+    /// Final centers of the last frame.
     last: Array<Center>,
 }
 
@@ -196,15 +196,15 @@ impl Clusters for Centers {
 }
 
 impl Plan {
-    /// The center that a cell begins with.
+    /// Center of a cell's seed.
     fn seed(&self, grid: &Grid, features: &[u32], gx: usize, gy: usize) -> Center {
         let (x, y) = grid.seed_inside(features, gx, gy);
         let feature = features[y * grid.geometry.width as usize + x];
         self.center(unpack(feature), [self.px[x], self.py[y]])
     }
 
-    /// The center of a cluster of the last frame, moved.
-    fn carry(&self, last: &[Center], Source { slot, shift, reseeded }: &Source) -> Center {
+    /// Center of a cluster of the last frame, moved by `shift`.
+    fn carry(&self, last: &[Center], ClusterSource { slot, shift, reseeded }: &ClusterSource) -> Center {
         let mut center = match reseeded {
             Some((color, position)) => self.center(*color, position.map(|v| self.rescale(v, true))),
             None => Center { spread: self.first_spread(), ..last[*slot] },
@@ -215,7 +215,7 @@ impl Plan {
         center
     }
 
-    /// A center of a color and a scaled position, with the spread that colors have at first.
+    /// Center of a color and a scaled position, with the initial M_k.
     fn center(&self, color: [u32; 3], position: [i32; 2]) -> Center {
         Center { color: color.map(|v| (v >> self.color_shift) as i32), position, spread: self.first_spread() }
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! SLIC on a CUDA device: its tables and arguments; `algo/clustering/cuda.rs` launches. Seeding and updating happen inside the kernels, see
-//! kernels/slic.cu.
+//! SLIC on a CUDA device: its tables and arguments. `algo/clustering/cuda.rs` launches; kernels/slic.cu seeds and
+//! updates inside of its kernels.
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
+use crate::algo::clustering::cuda::{Clustering, Kernels, RoundMemory, Tables};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
@@ -94,8 +94,8 @@ impl Segmenter<Cuda> for Slic {
         let tables = [self.px.address().cast(), self.py.address().cast()];
         let tables = Tables { rounds: &tables, follow_label: &tables };
         let scale = self.plan.position_scale;
-        self.clustering.segment(buffers, &tables, |turns| {
-            let Turns { sums, clusters: centers, carried_last, carried } = turns;
+        self.clustering.segment(buffers, &tables, |memory| {
+            let RoundMemory { sums, clusters: centers, carried_last, carried } = memory;
             SlicTemporal { sums, centers, carried_last, carried, scale }
         })
     }

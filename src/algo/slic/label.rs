@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `slic/label` on the CPU: every pixel to its nearest cluster, a row of a cell at a time.
+//! Stage `slic/label` on the CPU: assigns every pixel to its nearest cluster, a row of a cell at a time.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -19,12 +19,12 @@ use crate::temporal::Inertia;
 use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
-/// Columns whose part of the scores is kept while rows pass.
+/// Columns per piece: their part of the score is kept from row to row.
 const BLOCK: usize = 4 * WIDE;
 
 by_level! {
-    /// Labels up to S rows of pixels, all of one row of cells. Returns what the samples among them add to the residual, where
-    /// something lasts. `x` are the columns' scaled positions, each from its cell's first, and some more.
+    /// Labels up to S rows of pixels, all of one row of cells. In temporal mode, returns the samples' part of the
+    /// residual. `x` are the columns' scaled positions relative to their cell's first, padded to whole vectors.
     pub(super) fn label_band(
         band: &mut LabelBand<'_>,
         grid: &Grid,
@@ -64,7 +64,7 @@ struct SlicLabeler<'a> {
     plan: &'a Plan,
     x: &'a [i32],
     centers: &'a [Center],
-    /// Where pixels have predictions, which stand where the labels go.
+    /// Set where pixels have predictions, which the label plane holds until labels replace them.
     inertia: Option<Inertia>,
     /// Scaled position of the cell's first row.
     top: i32,
@@ -84,7 +84,7 @@ impl Labeler for SlicLabeler<'_> {
     #[inline(always)]
     fn columns(&mut self, columns: Range<usize>) {
         for (first, block) in columns.step_by(WIDE).zip(&mut self.blocks) {
-            // What lies right of the cell is not used.
+            // Lanes past the cell's last column are computed and not used.
             if let Some(x) = self.x[first..].first_chunk() {
                 block.set(&self.candidates, x);
             }
@@ -121,12 +121,12 @@ struct Vector<'a> {
     block: &'a Columns,
     inertia: Option<Inertia>,
     piece: &'a Piece<'a>,
-    /// The first column.
+    /// Column of the first pixel.
     first: usize,
 }
 
 impl Vector<'_> {
-    /// Labels up to N pixels. Returns what the samples among them add.
+    /// Labels up to N pixels and returns the samples' part of the residual.
     #[inline(always)]
     fn label<const N: usize>(&self, pixels: &[u32], out: &mut [u16]) -> u64 {
         let features = chunk::first::<_, N>(pixels, 0);
@@ -145,19 +145,19 @@ impl Vector<'_> {
     }
 }
 
-/// A row of a cell, or a part of it, for SLICO.
+/// A row of a cell, or a part of it, with SLICO's scores.
 struct AdaptiveRow<'a> {
     plan: &'a Plan,
     adaptive: &'a Adaptive,
     candidates: &'a Candidates,
-    /// Where pixels have predictions, which stand where the labels go.
+    /// Set where pixels have predictions, which the label plane holds until labels replace them.
     inertia: Option<Inertia>,
-    /// Scaled position in the cell.
+    /// Scaled position of the row in the cell.
     y: i32,
 }
 
 impl AdaptiveRow<'_> {
-    /// Labels the piece. `x` are scaled positions in the cell. Returns what the samples add to the residual.
+    /// Labels the piece and returns the samples' part of the residual. `x` are scaled positions in the cell.
     #[inline(always)]
     fn label(&self, piece: &Piece<'_>, x: &[i32], out: &mut [u16]) -> u64 {
         let mut sum = 0;

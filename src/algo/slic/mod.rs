@@ -64,7 +64,7 @@ const ADAPTIVE_COMPACTNESS: f64 = 64.0;
 /// Quanta of a feature for a unit of compactness, in any color space.
 pub(super) const QUANTA: f64 = ColorSpace::Lab.quanta();
 
-/// What is SLIC's own.
+/// SLIC's own parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// Assign/update rounds, 1 to 100. Warm starts, and frames after a cut, take two.
@@ -72,7 +72,7 @@ pub struct Params {
     /// m in Lab units, 0.1 to 1000: a step of S px weighs as much as m Delta E. In `rgb` a unit is two code values, in
     /// `xyz-gslicr` 1/127.5 of white's Y.
     pub compactness: f32,
-    /// What the distance is measured in.
+    /// Color space that the distance is measured in.
     pub color_space: ColorSpace,
     /// SLICO: the compactness of each superpixel adapts to the largest color distance among its members.
     pub adaptive_compactness: bool,
@@ -115,24 +115,24 @@ impl Method for Params {
     }
 }
 
-/// What follows from the parameters and the grid.
+/// Tables and constants that follow from the parameters and the grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Rounds T.
     pub iterations: u32,
-    /// m.
+    /// The compactness m.
     pub(crate) compactness: f64,
     /// Bits that features lose so that distances stay exact.
     pub color_shift: u32,
-    /// Subtracted from features before scores, in shifted quanta.
+    /// Center of the color range, subtracted from features before scores, in shifted quanta.
     pub middle: [i32; 3],
     /// Scaled position of each column, `PX`.
     pub px: Vec<i32>,
     /// Scaled position of each row, `PY`.
     pub py: Vec<i32>,
-    /// SLICO, where on.
+    /// SLICO's constants; `None` for plain SLIC.
     pub adaptive: Option<Adaptive>,
-    /// A scaled position of 1 in 1/16 px, and 1/16 px as a scaled position; both with 2^16 as one.
+    /// Factors from a scaled position to 1/16 px and back, in fixed point with 2^16 as one.
     pub(crate) position_scale: [i64; 2],
 }
 
@@ -150,14 +150,14 @@ pub struct Adaptive {
 pub const ADAPTIVE_ONE: u32 = 1 << 30;
 
 impl Plan {
-    /// A scaled position in 1/16 px, or with `to_scaled` the other way.
+    /// Converts a scaled position to 1/16 px or, with `to_scaled`, back.
     #[inline]
     pub(crate) fn rescale(&self, position: i32, to_scaled: bool) -> i32 {
         ((i64::from(position) * self.position_scale[usize::from(to_scaled)] + (1 << 15)) >> 16) as i32
     }
 
-    /// By which factor distances of the same pixels are larger than with another plan, at most: colors may count for more or
-    /// positions, and the quanta may differ. Nothing between SLICO and SLIC.
+    /// Largest factor by which distances of the same pixels are longer than with another plan: the weights of colors
+    /// and positions and the quanta may differ. `None` between SLICO and SLIC.
     pub(crate) fn growth(&self, from: &Self) -> Option<f64> {
         let heavier = self.compactness / from.compactness;
         let quanta = 4f64.powi(from.color_shift as i32 - self.color_shift as i32);
@@ -165,7 +165,7 @@ impl Plan {
             .then(|| heavier.max(heavier.recip()).powi(2) * quanta)
     }
 
-    /// A cluster's color and position of another plan in this one's quanta.
+    /// Translates a cluster's color and position from another plan's quanta to this one's.
     pub(crate) fn translate(&self, from: &Self, color: [i32; 3], position: [i32; 2]) -> ([i32; 3], [i32; 2]) {
         if (self.color_shift, self.position_scale) == (from.color_shift, from.position_scale) {
             return (color, position);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What pixels score against SLIC's clusters, on the CPU: the arithmetic of the reference, in integers.
+//! Scores of pixels against SLIC's clusters on the CPU: the arithmetic of the reference, in integers.
 
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
@@ -19,31 +19,33 @@ pub(crate) struct Center {
     pub spread: u32,
 }
 
-/// The candidates of one cell as pixels are scored against them. A score is 16 times `(Σ |p - color|)² + |position|² - 2 p · position`,
-/// which is the distance less the squared length of the pixel's position, with everything relative to the cell's first pixel and to mid
-/// gamut; the candidate's number stands in the low four bits, so that the least score also says whose it is, of equals the first.
+/// The candidates of one cell in the form that scores need. A score is 16 times `(Σ |p - color|)² + |position|² - 2 p ·
+/// position`, which is the distance less the squared length of the pixel's position, with everything relative to the
+/// cell's first pixel and to mid gamut. The candidate's number stands in the low four bits, so the least score also
+/// names its candidate, the first of equals.
 pub(super) struct Candidates {
     pub len: usize,
     pub labels: [u32; CANDIDATES],
-    /// 16 times the squared length of the position, and the number.
+    /// 16 times the squared length of the position, plus the candidate's number.
     constant: [i32; CANDIDATES],
-    /// Four times L, a, b: squares of sums of these are 16 times what they were. Lanes are alike; to fill them once takes less than
-    /// each time.
+    /// Four times L, a, b, so that squares of their sums are 16 times as large. All lanes are equal: filling them once
+    /// is faster than broadcasting each time.
     color: [[[i16; WIDE]; 3]; CANDIDATES],
-    /// What x and y are multiplied with.
+    /// Factors of x and y.
     weights: [[i32; CANDIDATES]; 2],
     pub centers: [Center; CANDIDATES],
-    /// How labels follow from numbers: 32 parts of a row's, and what the label goes up by from row to row beside the number.
+    /// Labels follow from numbers: candidate i is in row `(i * row_part) >> 5` of the 3x3 cells, and `row_step` more
+    /// cells lie between its rows.
     row_part: u16,
     row_step: u16,
 }
 
-/// Low bits of a score that hold the number.
+/// Low bits of a score that hold the candidate's number.
 const NUMBER_BITS: u32 = 4;
-/// What colors are multiplied with, so that their squares leave those bits free.
+/// Scale of colors, whose squares then leave those bits free.
 const COLOR_SCALE: i16 = 1 << (NUMBER_BITS / 2);
 
-/// The number in a score.
+/// Extracts the number from a score.
 #[inline(always)]
 fn number(score: i32) -> u16 {
     score as u16 & ((1 << NUMBER_BITS) - 1)
@@ -61,7 +63,7 @@ impl Candidates {
         row_step: 0,
     };
 
-    /// Takes those of a cell. In place: most of its time goes into memory.
+    /// Loads the candidates of a cell, in place: most of the time goes into memory.
     #[inline(always)]
     pub fn set(&mut self, grid: &Grid, plan: &Plan, centers: &[Center], gx: usize, gy: usize) {
         let (x0, y0) = (plan.px[grid.columns(gx).start], plan.py[grid.rows(gy).start]);
@@ -77,7 +79,7 @@ impl Candidates {
             center.position[0] -= x0;
             center.position[1] -= y0;
             let [x, y] = center.position;
-            // With SLICO these scores are not used.
+            // Only plain SLIC uses these scores; for it they stay exact.
             debug_assert!(plan.adaptive.is_some() || x * x + y * y < 1 << 24);
             self.constant[i] = ((x * x + y * y) << NUMBER_BITS) + i as i32;
             (self.weights[0][i], self.weights[1][i]) = (-2 * (x << NUMBER_BITS), -2 * (y << NUMBER_BITS));
@@ -87,7 +89,7 @@ impl Candidates {
         }
     }
 
-    /// Scores of the candidate `i`, of which `position` is what position gives; `p` is four times the color.
+    /// Scores of candidate `i`, where `position` is the position part and `p` is four times the color.
     #[inline(always)]
     fn scores<const N: usize>(
         &self,
@@ -103,20 +105,20 @@ impl Candidates {
                 (p[0][lane] - l[lane]).abs() + (p[1][lane] - a[lane]).abs() + (p[2][lane] - b[lane]).abs();
         }
         for lane in 0..N {
-            // Below 2^15, which lets one instruction multiply it.
+            // Below 2^15, so that a 16-bit multiplication squares it.
             let color = i32::from(color[lane] & i16::MAX);
             scores[lane] = color * color + position(lane);
         }
         scores
     }
 
-    /// The constants of scores with a row's position in them.
+    /// Adds a row's position to the constant part of the scores.
     #[inline(always)]
     pub fn in_row(&self, y: i32) -> [i32; CANDIDATES] {
         std::array::from_fn(|i| self.constant[i] + self.weights[1][i] * y)
     }
 
-    /// The labels of the candidates with some numbers.
+    /// Labels of the candidates with the given numbers.
     #[inline(always)]
     fn labels_of<const N: usize>(&self, index: &[u16; N]) -> [u16; N] {
         let (first, mut labels) = (self.labels[0] as u16, [0; N]);
@@ -128,9 +130,9 @@ impl Candidates {
     }
 }
 
-/// Columns of a cell, and what they give to scores while rows pass.
+/// Columns of a cell with their part of the scores, kept from row to row.
 pub(super) struct Columns {
-    /// Of each candidate.
+    /// Column part of the score, by candidate.
     across: [[i32; WIDE]; CANDIDATES],
     squares: [i32; WIDE],
 }
@@ -152,9 +154,9 @@ impl Columns {
 pub(super) struct Row<'a> {
     pub plan: &'a Plan,
     pub candidates: &'a Candidates,
-    /// What its position gives to scores, see [`Candidates::in_row`].
+    /// Row part of the scores, see [`Candidates::in_row`].
     pub constant: [i32; CANDIDATES],
-    /// Its scaled position in the cell.
+    /// Scaled position of the row in the cell.
     pub y: i32,
 }
 
@@ -179,7 +181,7 @@ impl Row<'_> {
         self.candidates.scores(color, |lane| across[lane] + self.constant[i], i)
     }
 
-    /// The labels of the nearest candidates of some pixels.
+    /// Returns the labels of the nearest candidates.
     #[inline(always)]
     pub fn labels<const N: usize>(&self, columns: &Columns, features: &[u32; N]) -> [u16; N] {
         let color = self.color(features);
@@ -190,8 +192,8 @@ impl Row<'_> {
         self.candidates.labels_of(&best.map(number))
     }
 
-    /// The same where candidates are predicted, whose distances are discounted. Also gives the least distances, without
-    /// discount.
+    /// Like [`Self::label`], with distances to predicted candidates discounted. Also returns the least distances,
+    /// without discount.
     #[inline(always)]
     pub fn labels_predicted<const N: usize>(
         &self,
@@ -237,7 +239,7 @@ impl<const N: usize> Pixels<N> {
         Self { color, position: [*x, *y] }
     }
 
-    /// The index of each pixel's nearest candidate.
+    /// Returns the index of each pixel's nearest candidate.
     #[inline(always)]
     pub fn nearest(&self, candidates: &Candidates) -> [u16; N] {
         let color = self.wide_color();
@@ -248,7 +250,7 @@ impl<const N: usize> Pixels<N> {
         best.map(number)
     }
 
-    /// The same for SLICO, in integers.
+    /// Like [`Self::nearest`] with SLICO's scores, in integers.
     #[inline(always)]
     pub fn nearest_adaptive(&self, candidates: &Candidates, adaptive: &Adaptive) -> [u16; N] {
         let mut best = [u64::MAX; N];
@@ -269,8 +271,8 @@ impl<const N: usize> Pixels<N> {
         index
     }
 
-    /// The same where a candidate is predicted, whose distance is discounted. Also gives the least distance, without
-    /// discount.
+    /// Like [`Self::nearest`], with the distance to a predicted candidate discounted. Also returns the least distance,
+    /// without discount.
     #[inline(always)]
     pub fn nearest_predicted(
         &self,
@@ -296,7 +298,8 @@ impl<const N: usize> Pixels<N> {
         (index, least.map(u64::from))
     }
 
-    /// The same for SLICO: the upper part of the least distance.
+    /// Like [`Self::nearest_predicted`] with SLICO's scores. The least distance is returned without its low
+    /// `RESIDUAL_BITS`.
     #[inline(always)]
     pub fn nearest_predicted_adaptive(
         &self,
@@ -348,9 +351,9 @@ impl<const N: usize> Pixels<N> {
     }
 }
 
-/// Takes the predicted candidates, whose distances are discounted, where that makes them nearer than the nearest,
-/// `index`, at the distances `least`. `kept` are the scores of the predicted ones, which are `norm` less than distances. All lanes at
-/// once; in one without a prediction nothing changes.
+/// Assigns each pixel to the candidate that it is predicted to belong to, if the discount makes that nearer than the
+/// nearest, `index`, at the distance `least`. `kept` are the scores of the predicted candidates, which are `norm` less
+/// than distances. All lanes go through it at once; a lane without a prediction does not change.
 #[inline(always)]
 fn prefer<const N: usize>(
     inertia: Inertia,
@@ -381,7 +384,7 @@ fn prefer<const N: usize>(
     }
 }
 
-/// Distances, from scores that are `norm` less.
+/// Converts scores, which are `norm` less, to distances.
 #[inline(always)]
 fn distances<const N: usize>(scores: &[i32; N], norm: &[i32; N]) -> [u32; N] {
     let mut distances = [0; N];
@@ -391,10 +394,10 @@ fn distances<const N: usize>(scores: &[i32; N], norm: &[i32; N]) -> [u32; N] {
     distances
 }
 
-/// Bits of SLICO's scores that residuals go without.
+/// Low bits of SLICO's scores that residuals drop.
 const RESIDUAL_BITS: u32 = 20;
 
-/// The candidates that predictions name.
+/// Masks predictions to the candidates that they name.
 #[inline(always)]
 fn candidate_of<const N: usize>(predicted: &[u16; N]) -> [u16; N] {
     let mut own = [0; N];
@@ -404,8 +407,8 @@ fn candidate_of<const N: usize>(predicted: &[u16; N]) -> [u16; N] {
     own
 }
 
-/// Keeps the scores of the candidate `i` where it is a lane's `own`. A choice in each lane: to store all scores and load one of them
-/// takes longer.
+/// Keeps the scores of candidate `i` where it is a lane's `own`. One select per lane is faster than storing all scores
+/// and loading one.
 #[inline(always)]
 fn keep_own<const N: usize>(kept: &mut [i32; N], scores: &[i32; N], own: &[u16; N], i: usize) {
     for lane in 0..N {

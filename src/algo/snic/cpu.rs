@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `snic/grow` on the CPU: one queue, one thread.
+//! Stage `snic/grow` on the CPU: one priority queue, on one thread, since each pixel depends on all before it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,12 +15,12 @@ use crate::cpu::memory::{self, Array};
 use crate::error::{Error, Result};
 use crate::image::{Labels, NO_LABEL};
 
-/// A pixel without a label; no cell has this number. Those outside of a mask stay so.
+/// Label of a pixel that no cluster has: no cell has this number. Pixels outside of a mask keep it.
 const FREE: u16 = NO_LABEL;
-/// What memory is for, in errors.
+/// The queue's name in errors about memory.
 const QUEUE: &str = "pixels in the queue";
 
-/// A pixel that may join a cluster. Compared field by field: the least comes first.
+/// A pixel that may join a cluster. Ordered by its fields in turn; the least is taken first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
     distance: u64,
@@ -29,7 +29,7 @@ struct Offer {
     cluster: u16,
 }
 
-/// Members of a cluster: their number, the sums of their colors and of their scaled positions.
+/// Members of a cluster: their number, and the sums of their colors and scaled positions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     count: u64,
@@ -37,7 +37,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Takes a member and returns the new means in 1/16, rounded half up.
+    /// Adds a member and returns the new means in 1/16, rounded half up.
     fn add(&mut self, values: [u32; 5]) -> [u32; 5] {
         self.count += 1;
         for (sum, value) in self.values.iter_mut().zip(values) {
@@ -55,7 +55,7 @@ fn distance(values: [u32; 5], means: [u32; 5]) -> u64 {
 pub(crate) struct Snic {
     grid: Grid,
     plan: Plan,
-    /// Whether frames may have masks.
+    /// True if frames may have masks.
     masked: bool,
     sums: Array<Sums>,
     queue: BinaryHeap<Reverse<Offer>>,
@@ -119,14 +119,14 @@ impl Snic {
             }
         }
         if *masked {
-            take_rest(grid, features, labels);
+            assign_rest(grid, features, labels);
         }
         Ok(())
     }
 }
 
-/// Gives what no seed has reached inside of a mask to the clusters of its cells.
-fn take_rest(grid: &Grid, features: &[u32], labels: &mut Labels<'_>) {
+/// Assigns pixels inside of a mask that no seed has reached to the clusters of their cells.
+fn assign_rest(grid: &Grid, features: &[u32], labels: &mut Labels<'_>) {
     let width = grid.geometry.width as usize;
     for gy in 0..grid.ny as usize {
         for y in grid.rows(gy) {
@@ -147,7 +147,7 @@ fn position(x: usize, y: usize) -> u32 {
     (y << 16 | x) as u32
 }
 
-/// Makes room for so many more offers.
+/// Reserves memory for `more` offers.
 fn reserve(queue: &mut BinaryHeap<Reverse<Offer>>, more: usize) -> Result<()> {
     if queue.capacity() - queue.len() >= more {
         return Ok(());

@@ -26,13 +26,13 @@ use crate::color::{COLOR_SPACE, ColorSpace};
 use crate::image::Geometry;
 use crate::parameter::parameters;
 
-/// What is SNIC's own.
+/// SNIC's own parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// m in Lab units, 0.1 to 1000: a step of S px weighs as much as m Delta E. In `rgb` a unit is two code values, in
     /// `xyz-gslicr` 1/127.5 of white's Y.
     pub compactness: f32,
-    /// What the distance is measured in.
+    /// Color space that the distance is measured in.
     pub color_space: ColorSpace,
 }
 
@@ -66,14 +66,14 @@ impl Method for Params {
         }
     }
 
-    /// Nothing continues from frame to frame that distances would be compared with.
+    /// No clusters continue from frame to frame, so there are no distances to compare.
     fn growth(plan: &Plan, from: &Plan) -> Option<f64> {
         let _ = (plan, from);
         Some(1.0)
     }
 }
 
-/// What follows from the parameters and the grid.
+/// Tables that follow from the parameters and the grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Scaled position of each column: a step of S px is 8 m, which is m units of color in quanta.

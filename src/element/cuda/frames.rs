@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Frames on a CUDA device: put on streams one after the other, finished in the same order.
+//! Frames on a CUDA device: launched on streams one after the other, and finished in the same order.
 //!
-//! The host waits for a frame only when that leaves the queue of frames in flight in `imp.rs`: the metadata says how many
-//! regions there are, and a memory without a stream of its own has to be complete then. Frames take turns on lanes, each with a stream and scratch of its own, since a frame is many short
-//! launches that leave most of a device idle. Frames of the host go up and down on streams of their own.
+//! The host waits for a frame only when that leaves the queue of frames in flight in `imp.rs`: the metadata contains
+//! the number of regions, and a memory without a stream of its own has to be complete by then. Frames take turns on
+//! lanes, each with a stream and scratch memory of its own, since a frame is many short launches that leave most of a
+//! device idle. Frames of the host are uploaded and downloaded on streams of their own.
 
 use std::sync::Arc;
 
@@ -25,12 +26,12 @@ use super::results;
 use super::settings::DeviceSettings;
 use crate::element::frame::{ReadMap, shapes};
 use crate::element::log::CAT;
-use crate::element::task::{Found, Stream, Task, library_error};
+use crate::element::task::{FrameResults, Stream, Task, library_error};
 
-/// Lanes that frames in flight are spread over at most; each has about 90 bytes of scratch a pixel.
+/// Most lanes that frames in flight are spread over; each takes about 90 bytes of scratch memory per pixel.
 const MOST_LANES: usize = 4;
 
-/// A device that no engine holds.
+/// A device without an engine.
 pub(in crate::element) struct CudaBackend(KeepsContext<Cuda>);
 
 impl CudaBackend {
@@ -38,7 +39,7 @@ impl CudaBackend {
     ///
     /// # Errors
     ///
-    /// No driver or no device, with what to do.
+    /// If there is no driver or no device; the message says what to do.
     pub(in crate::element) fn open(settings: &DeviceSettings) -> Result<Self> {
         KeepsContext::make(|| Cuda::new(settings.cuda_device_id)).map(Self)
     }
@@ -48,7 +49,7 @@ impl CudaBackend {
         self.0.get().describe()
     }
 
-    /// The same in the context of a buffer.
+    /// Moves the backend to the context of a buffer.
     pub(in crate::element) fn at(self, context: DeviceContext) -> Result<Self> {
         if self.0.get().context_handle() == context.handle() {
             return Ok(self);
@@ -59,13 +60,13 @@ impl CudaBackend {
         })
     }
 
-    /// Takes what a plan needs, for `depth` frames in flight while the next comes.
+    /// Makes an engine for a plan, with up to `depth` frames in flight while the next comes.
     pub(in crate::element) fn engine(self, plan: Plan, depth: usize) -> Result<CudaEngine> {
         self.0.end(|cuda| Ok(CudaEngine(KeepsContext::of(Lanes::new(cuda, plan, depth)?))))
     }
 }
 
-/// The frames of one plan.
+/// The engine for the frames of one plan.
 pub(in crate::element) struct CudaEngine(KeepsContext<Lanes>);
 
 impl CudaEngine {
@@ -74,7 +75,7 @@ impl CudaEngine {
         CudaBackend(self.0.end(|on| KeepsContext::of(on.cuda.clone())))
     }
 
-    /// Whether the driver takes no more orders for this context.
+    /// Returns true if the context has failed for good.
     pub(in crate::element) fn is_broken(&self) -> bool {
         self.0.with(|lanes| !lanes.cuda.works())
     }
@@ -83,12 +84,12 @@ impl CudaEngine {
         self.0.get().plan()
     }
 
-    /// Continues with another plan where that follows this one, and says whether it does.
+    /// Continues with another plan, if that follows this one. Returns true if it does.
     pub(in crate::element) fn change(&mut self, plan: &Plan) -> Result<bool> {
         self.0.with_mut(|on| on.lanes.iter_mut().try_fold(true, |all, lane| Ok(lane.change(plan)? && all)))
     }
 
-    /// The next frame has nothing to do with the last.
+    /// Discards the last frame: the next one does not continue it.
     pub(in crate::element) fn reset(&mut self) {
         self.0.get_mut().lanes.iter_mut().for_each(Engine::reset);
     }
@@ -98,12 +99,12 @@ impl CudaEngine {
         self.0.with_mut(|on| on.lanes[0].next_id())
     }
 
-    /// Gives identities from `id` on.
+    /// Sets the next identity.
     pub(in crate::element) fn set_next_id(&mut self, id: u32) -> Result<()> {
         self.0.with_mut(|on| on.lanes[0].set_next_id(id))
     }
 
-    /// Whether memory of a context can be worked on.
+    /// Returns true if the engine can access memory of a context.
     pub(in crate::element) fn reaches(&self, context: &DeviceContext) -> bool {
         self.0.get().cuda.context_handle() == context.handle()
     }
@@ -118,13 +119,13 @@ impl CudaEngine {
         ]
     }
 
-    /// Waits for all streams. A failure shows again in whatever is done next.
+    /// Waits for all streams. Ignores errors, which the next call returns again.
     pub(in crate::element) fn synchronize(&self) {
         self.0.with(Lanes::synchronize);
     }
 
-    /// Starts a frame. What is put on the streams needs the buffer's memory only if that is on the device, and then the
-    /// caller holds the buffer until [`Pending::finish`].
+    /// Starts a frame. If the buffer is in device memory, the caller holds it until [`Pending::finish`], because
+    /// launches access it.
     pub(in crate::element) fn start(
         &mut self,
         buffer: &mut gst::BufferRef,
@@ -139,56 +140,56 @@ impl CudaEngine {
 pub(in crate::element) struct Pending(KeepsContext<InFlight>);
 
 impl Pending {
-    /// Waits until the device has let go of the frame and of the memory that it was to come down in. A failure shows again in
-    /// whatever is done next.
+    /// Waits until the device no longer uses the frame or its memory on the host. Ignores errors, which the next call
+    /// returns again.
     pub(in crate::element) fn wait(&self) {
-        let _ = self.0.with(|frame| frame.place.wait());
+        let _ = self.0.with(|frame| frame.memory.wait());
     }
 
-    /// Waits for the frame; a drawn frame of the host takes the buffer's place. `engine` gets the memory back if it is of
-    /// its kind.
+    /// Waits for the frame. A drawn frame of the host replaces the buffer. `engine` gets the frame's memory back, if
+    /// its frames are of the same kind.
     pub(in crate::element) fn finish(
         self,
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
         engine: Option<&mut CudaEngine>,
-    ) -> Result<Found, Failure> {
+    ) -> Result<FrameResults, Failure> {
         self.0.end(|frame| frame.finish(buffer, info, engine.map(|engine| engine.0.get_mut())))
     }
 }
 
-/// Engines that frames take turns on, each with a stream and scratch of its own.
+/// The lanes: engines that frames take turns on, each with a stream and scratch memory of its own.
 struct Lanes {
-    /// Memory of frames that are finished, for the next.
-    // Boxed, since it goes from hand to hand with a frame.
+    /// Memory of finished frames, for reuse.
+    // Boxed, because it moves from owner to owner with a frame.
     #[allow(clippy::vec_box)]
-    places: Vec<Box<Place>>,
+    idle: Vec<Box<FrameMemory>>,
     drawn: HostFrames,
-    /// One at first; others come with the first frames.
+    /// One at first; others are added with the first frames.
     lanes: Vec<Engine<Cuda>>,
-    /// How many lanes there are to be.
+    /// Wanted number of lanes.
     wanted: usize,
-    /// Whose turn it is.
-    turn: usize,
+    /// Index of the next frame's lane.
+    next: usize,
     up: Cuda,
     down: Cuda,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
 
-/// Memory and marks that a frame in flight has for itself.
-struct Place {
-    /// Passed when the drawn frame has come down, where there is one.
+/// Memory and events of one frame in flight.
+struct FrameMemory {
+    /// Recorded behind the download of the drawn frame, if there is one.
     downloaded: CudaEvent,
-    /// What the frame gave.
+    /// Results of the frame.
     kept: Kept,
-    /// Of frames of the host.
+    /// Staging buffers, for frames of the host.
     staging: Option<Staging>,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
 
-impl Place {
+impl FrameMemory {
     fn new(engine: &Engine<Cuda>) -> Result<Self> {
         let cuda = engine.backend().clone();
         Ok(Self { downloaded: cuda.event()?, kept: engine.kept()?, staging: None, cuda })
@@ -201,29 +202,29 @@ impl Place {
         }
     }
 
-    /// Waits for the frame's stages and for its way down.
+    /// Waits for the frame's stages and for its download.
     fn wait(&self) -> Result<()> {
         self.kept.wait()?;
         self.cuda.wait(&self.downloaded)
     }
 }
 
-impl Drop for Place {
+impl Drop for FrameMemory {
     fn drop(&mut self) {
-        // A copy may still write to the memory that the frame is to come down in, which is given back next.
+        // A copy in flight may still write to the memory of the drawn frame, which is released next.
         let _ = self.wait();
     }
 }
 
-/// A frame as it comes.
+/// Memory of an incoming frame.
 enum Input<'a> {
-    /// In device memory, and the streams that its producer may still be busy on; 0 is the default stream.
+    /// Device memory, with the streams that its producer may still be busy on; 0 is the default stream.
     Device(DeviceFrame<'a>, Producers),
-    /// In the host's memory.
+    /// Host memory.
     Host(&'a Frame<'a>),
 }
 
-/// Where a drawn frame comes down, and how it lies there.
+/// Host memory for a drawn frame, and the layout of its planes.
 struct Drawn {
     host: HostFrame,
     layout: HostLayout,
@@ -231,14 +232,14 @@ struct Drawn {
 
 impl Lanes {
     fn new(cuda: Cuda, plan: Plan, depth: usize) -> Result<Self> {
-        // What lasts from frame to frame is in a lane's memory.
+        // The state from frame to frame is in a lane's memory, so temporal mode has only one.
         let wanted = if plan.temporal.is_some() { 1 } else { (depth + 1).min(MOST_LANES) };
         Ok(Self {
-            places: Vec::new(),
+            idle: Vec::new(),
             drawn: HostFrames::default(),
             lanes: vec![Engine::new(cuda.clone(), plan)?],
             wanted,
-            turn: 0,
+            next: 0,
             up: cuda.lane()?,
             down: cuda.lane()?,
             cuda,
@@ -257,25 +258,26 @@ impl Lanes {
         let _ = self.down.synchronize();
     }
 
-    /// Chooses the lane of the next frame. One that cannot be had, for instance for want of memory, is done without.
+    /// Selects the lane of the next frame, and adds one if there are too few. Continues without it if that fails, for
+    /// instance for want of memory.
     fn next_lane(&mut self) -> usize {
-        if self.turn == self.lanes.len() {
+        if self.next == self.lanes.len() {
             match self.another_lane() {
                 Ok(lane) => self.lanes.push(lane),
                 Err(error) => {
                     gst::info!(CAT, "frames take turns on {} lanes: {error}", self.lanes.len());
                     self.wanted = self.lanes.len();
-                    self.turn = 0;
+                    self.next = 0;
                 }
             }
         }
-        let lane = self.turn;
-        self.turn = (lane + 1) % self.wanted;
+        let lane = self.next;
+        self.next = (lane + 1) % self.wanted;
         lane
     }
 
     fn another_lane(&self) -> Result<Engine<Cuda>> {
-        // As much is left over, for results that are kept and for whoever else is on the device.
+        // Leaves as much memory free, for results that are kept and for other users of the device.
         let (wanted, free) = (2 * self.lane_bytes(), self.cuda.free_memory()?);
         if free < wanted {
             let reason = format!("{free} bytes are free where {wanted} should be");
@@ -286,7 +288,7 @@ impl Lanes {
         Ok(lane)
     }
 
-    /// About what a lane takes.
+    /// Approximate memory of a lane.
     fn lane_bytes(&self) -> usize {
         const PIXEL: usize = 100;
         const REGIONS: usize = 24 << 20;
@@ -312,7 +314,7 @@ impl Lanes {
             None => None,
             Some(_) => {
                 let layout = host_layout(buffer, info, frame)?;
-                // As large as the buffer, whatever the frame needs.
+                // As large as the buffer, which may have padding beyond the frame.
                 let host = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| e.to_string())?;
                 Some(Drawn { host, layout })
             }
@@ -327,27 +329,27 @@ impl Lanes {
         mut drawn: Option<Drawn>,
         task: Task,
     ) -> Result<InFlight, gst::ErrorMessage> {
-        let place = self.places.pop().map_or_else(|| Place::new(&self.lanes[0]).map(Box::new), Ok);
-        let mut place = place.map_err(library_error)?;
-        self.put(&mut place, input, drawn.as_mut(), task).map_err(|error| {
-            // Before the memory goes that copies may be in flight to.
+        let memory = self.idle.pop().map_or_else(|| FrameMemory::new(&self.lanes[0]).map(Box::new), Ok);
+        let mut memory = memory.map_err(library_error)?;
+        self.put(&mut memory, input, drawn.as_mut(), task).map_err(|error| {
+            // Waits before memory is freed that copies in flight may use.
             self.synchronize();
             library_error(error)
         })?;
-        Ok(InFlight { place, drawn, frame: self.plan().frame, task })
+        Ok(InFlight { memory, drawn, frame: self.plan().frame, task })
     }
 
-    /// Puts a frame on the streams: up, through, down.
+    /// Launches a frame: upload, stages, download.
     fn put(
         &mut self,
-        place: &mut Place,
+        memory: &mut FrameMemory,
         input: Input<'_>,
         drawn: Option<&mut Drawn>,
         task: Task,
     ) -> Result<()> {
         let frame = self.plan().frame;
-        let turn = self.next_lane();
-        let engine = &mut self.lanes[turn];
+        let lane = self.next_lane();
+        let engine = &mut self.lanes[lane];
         let mut on_device = match input {
             Input::Device(on_device, producers) => {
                 for producer in producers.streams() {
@@ -358,19 +360,19 @@ impl Lanes {
                 on_device
             }
             // The engine waits for the upload by itself.
-            Input::Host(host) => place.staging(&self.up, frame)?.upload(host)?,
+            Input::Host(host) => memory.staging(&self.up, frame)?.upload(host)?,
         };
         engine.submit(&on_device, &mut (), task.outputs)?;
         if let Some(drawing) = &task.drawing {
             engine.draw(&mut on_device, &(), drawing)?;
         }
-        engine.keep(task.labels, &mut place.kept)?;
-        if let (Some(drawn), Some(staging)) = (drawn, &place.staging) {
-            place.kept.precede(&self.down)?;
-            // SAFETY: the stream has just been told to wait for the drawing. Place and host frame are used and given back after
+        engine.keep(task.labels, &mut memory.kept)?;
+        if let (Some(drawn), Some(staging)) = (drawn, &memory.staging) {
+            memory.kept.precede(&self.down)?;
+            // SAFETY: the stream has just been told to wait for the drawing. FrameMemory and host frame are used and given back after
             // a wait for `downloaded`, or for all streams.
-            unsafe { staging.land(&self.down, &mut drawn.host, &drawn.layout)? };
-            self.down.mark(&place.downloaded)?;
+            unsafe { staging.start_download(&self.down, &mut drawn.host, &drawn.layout)? };
+            self.down.mark(&memory.downloaded)?;
         }
         Ok(())
     }
@@ -378,12 +380,12 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        // What is kept of frames is still being copied out of a lane's memory.
+        // Results are still being copied out of a lane's memory.
         self.synchronize();
     }
 }
 
-/// Where the planes of a buffer lie in it.
+/// Layout of a buffer's planes.
 fn host_layout(
     buffer: &gst::BufferRef,
     info: &gst_video::VideoInfo,
@@ -398,7 +400,7 @@ fn host_layout(
 }
 
 struct InFlight {
-    place: Box<Place>,
+    memory: Box<FrameMemory>,
     drawn: Option<Drawn>,
     frame: FrameInfo,
     task: Task,
@@ -410,17 +412,17 @@ impl InFlight {
         buffer: &mut gst::Buffer,
         info: &gst_video::VideoInfo,
         engine: Option<&mut Lanes>,
-    ) -> Result<Found, Failure> {
-        let (counts, results) = self.place.kept.take().map_err(library_error)?;
+    ) -> Result<FrameResults, Failure> {
+        let (counts, results) = self.memory.kept.take().map_err(library_error)?;
         if self.drawn.is_some() {
-            self.place.cuda.wait(&self.place.downloaded).map_err(library_error)?;
+            self.memory.cuda.wait(&self.memory.downloaded).map_err(library_error)?;
         }
         let mut crowded = false;
         if let Some(on) = engine
             && on.plan().frame == self.frame
-            && on.cuda.context_handle() == self.place.cuda.context_handle()
+            && on.cuda.context_handle() == self.memory.cuda.context_handle()
         {
-            on.places.push(self.place);
+            on.idle.push(self.memory);
             crowded = on.drawn.crowded();
         }
         if let Some(drawn) = self.drawn {
@@ -431,8 +433,8 @@ impl InFlight {
 }
 
 impl Drawn {
-    /// Puts the drawn frame in the place of the one that came: its pixels are all new, and memory that others hold, or a
-    /// pool wants back, stays as it is.
+    /// Replaces the frame by the drawn one, whose pixels are all new. The old memory, which others may hold or a pool
+    /// may want back, does not change.
     fn replace(
         mut self,
         buffer: &mut gst::Buffer,
@@ -461,15 +463,15 @@ impl Drawn {
     }
 }
 
-/// What is to be attached.
+/// Collects the results to attach.
 fn found(
     regions: u32,
     kept: Option<Results>,
     frame: FrameInfo,
     task: Task,
-) -> Result<Found, gst::ErrorMessage> {
+) -> Result<FrameResults, gst::ErrorMessage> {
     let mut found =
-        Found { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
+        FrameResults { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
     if let Some(kept) = kept.map(Arc::new) {
         found.labels = Some(results::label_buffer(&kept, frame.geometry)?);
         found.table = task.outputs.table.then(|| results::buffer(&kept, Part::Table));

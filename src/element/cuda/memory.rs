@@ -2,8 +2,8 @@
 //! `memory:CUDAMemory`: GStreamer's CUDA library, opened at run time, and frames in its memory.
 //!
 //! One build serves machines with and without the library, from GStreamer 1.22 on: only functions and fields are used
-//! whose shape has not changed since. From 1.24 on a memory may name a stream, behind which our work is put; before
-//! that, and without one, the producer has waited. We wait for our own work before a buffer goes on.
+//! whose shape has not changed since. From 1.24 on a memory may name a stream, which our work then waits for; before
+//! that, and without one, the producer has waited. We wait for our own work before a buffer leaves.
 
 use std::ffi::c_void;
 use std::sync::LazyLock;
@@ -75,10 +75,10 @@ impl Library {
     }
 }
 
-/// Caps of everything that GStreamer keeps in device memory and that can be segmented there.
+/// Caps of all formats that GStreamer keeps in device memory and that can be segmented there.
 pub(in crate::element) fn device_caps() -> Option<gst::Caps> {
     use PixelFormat::*;
-    // Those of its CUDA library up to 1.28; older ones have fewer, and then nobody offers the others.
+    // Formats of GStreamer's CUDA library up to 1.28. Older versions have fewer; then no peer offers the others.
     let formats = [
         Nv12, I420, P010Le, Rgba, Bgra, Rgbx, Bgrx, Argb, Abgr, Rgb, Bgr, Yv12, Nv21, P012Le, P016Le,
         I420p10Le, I420p12Le, Y42b, I422p10Le, I422p12Le, Yuy2, Uyvy, Y444, Y444p10Le, Y444p12Le, Y444p16Le,
@@ -90,12 +90,12 @@ pub(in crate::element) fn device_caps() -> Option<gst::Caps> {
     Some(caps)
 }
 
-/// Whether caps are of frames in device memory.
+/// Returns true for caps of frames in device memory.
 pub(in crate::element) fn is_on_device(features: &gst::CapsFeaturesRef) -> bool {
     features.contains(FEATURE)
 }
 
-/// Why frames cannot stay on the device, if so.
+/// The reason why frames cannot stay on the device, if there is one.
 pub(in crate::element) fn unavailable() -> Option<&'static str> {
     Library::get().err()
 }
@@ -134,7 +134,7 @@ unsafe impl Send for DeviceContext {}
 unsafe impl Sync for DeviceContext {}
 
 impl DeviceContext {
-    /// Finds the context of the memory that holds plane 0; there is none where the stream's frames are in system memory.
+    /// Finds the context of the memory that holds plane 0; `None` if the stream's frames are in system memory.
     /// [`DeviceMap`] checks the other planes.
     pub(in crate::element) fn of(buffer: &gst::BufferRef, stream: &Stream) -> Result<Option<Self>, Reason> {
         if !stream.on_device {
@@ -157,7 +157,7 @@ impl DeviceContext {
         self.handle
     }
 
-    /// The context as the library adopts it.
+    /// The context in the form that the library adopts.
     pub(super) fn into_foreign(self) -> ForeignContext {
         let ordinal = self.object.find_property("cuda-device-id").map_or(0, |found| {
             if found.value_type() == u32::static_type() {
@@ -170,20 +170,20 @@ impl DeviceContext {
     }
 }
 
-/// Makes a pipeline let go of its CUDA context, which its bins and elements keep from start to start: whoever asks for
-/// one next is told of an empty one, and makes another. For one that the device has broken.
+/// Makes a pipeline drop its CUDA context after the device has broken it. Bins and elements keep a context from start
+/// to start: the next to ask for one is told of an empty one, and makes another.
 pub(in crate::element) fn forget_context(element: &gst::Element) {
     let mut top = element.clone().upcast::<gst::Object>();
     while let Some(parent) = top.parent() {
         top = parent;
     }
     if let Ok(top) = top.downcast::<gst::Element>() {
-        // A persistent context is replaced by a persistent one only. Bins hand it on to all that is in them.
+        // Only a persistent context replaces a persistent one. Bins pass it on to all their elements.
         top.set_context(&gst::Context::new("gst.cuda.context", true));
     }
 }
 
-/// The streams on which a frame's producer may still be busy.
+/// Streams on which a frame's producer may still be busy.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Producers {
     streams: [usize; MOST_PLANES],
@@ -198,13 +198,13 @@ impl Producers {
         }
     }
 
-    /// Each once; 0 is the default stream.
+    /// The streams, each once; 0 is the default stream.
     pub(super) fn streams(&self) -> impl Iterator<Item = usize> {
         self.streams.into_iter().take(self.count)
     }
 }
 
-/// A buffer mapped on the device. A map for drawing copies memory on the device where others hold it too.
+/// A buffer mapped on the device. A map for drawing copies memory on the device if others hold it too.
 pub(super) struct DeviceMap<'a> {
     map: VideoMap<'a>,
     frame: FrameInfo,
@@ -237,8 +237,8 @@ impl<'a> DeviceMap<'a> {
         Self::checked(map, frame, context)
     }
 
-    /// Checks that every plane is in memory of the context: a map for the device gives a host address for other memory, and
-    /// a map for drawing may have put a copy in the place of what was there.
+    /// Checks that every plane is in memory of the context: for other memory a map for the device returns a host
+    /// address, and a map for drawing may have replaced the memory by a copy.
     fn checked(map: VideoMap<'a>, frame: FrameInfo, context: usize) -> Result<Self, Reason> {
         let library = Library::get()?;
         let mut producers = Producers::default();
@@ -259,8 +259,8 @@ impl<'a> DeviceMap<'a> {
                         }
                         producers.add(handle(stream) as usize);
                     }
-                    // Without a stream the producer has waited, or its work is on the default stream, as copies are that
-                    // GStreamer makes for a map.
+                    // Without a stream the producer has waited, or its work is on the default stream, as are
+                    // GStreamer's copies for a map.
                     _ => producers.add(0),
                 }
             }
@@ -280,7 +280,7 @@ impl<'a> DeviceMap<'a> {
         unsafe { DeviceFrame::from_planes(self.frame, addresses, strides) }.map_err(|e| e.to_string())
     }
 
-    /// What our work has to wait for.
+    /// Streams that our work has to wait for.
     pub(super) fn producers(&self) -> Producers {
         self.producers
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The path of frames on a CUDA device; `no_cuda.rs` stands in its place in builds without.
+//! The path of frames on a CUDA device; builds without CUDA use `no_cuda.rs` instead.
 
 mod frames;
 mod memory;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The buffers of the metadata, whose bytes stay on the device until somebody maps them.
+//! Buffers of the metadata, whose bytes stay on the device until the first map.
 
 use std::sync::Arc;
 
 use crate::cuda::{Part, Results};
 use crate::image::Geometry;
-use crate::lazy_memory::{self, Source};
+use crate::lazy_memory::{self, LazyBytes};
 
-/// A part of what a frame gave.
+/// One part of a frame's results.
 struct PartOf {
     results: Arc<Results>,
     part: Part,
 }
 
 // SAFETY: results keep a part in one place of as many bytes as long as they live; they make it under a lock.
-unsafe impl Source for PartOf {
+unsafe impl LazyBytes for PartOf {
     fn len(&self) -> usize {
         self.results.bytes(self.part)
     }
@@ -28,13 +28,13 @@ unsafe impl Source for PartOf {
     }
 }
 
-/// A buffer that shows a part of a frame's results to whoever maps it.
+/// A buffer that maps to a part of a frame's results.
 pub(super) fn buffer(results: &Arc<Results>, part: Part) -> gst::Buffer {
-    let source: Arc<dyn Source> = Arc::new(PartOf { results: results.clone(), part });
+    let source: Arc<dyn LazyBytes> = Arc::new(PartOf { results: results.clone(), part });
     lazy_memory::buffer(&source)
 }
 
-/// A label buffer whose labels come down when it is mapped: GRAY16_LE with a video meta.
+/// A label buffer that downloads the labels on the first map: GRAY16_LE with a video meta.
 pub(super) fn label_buffer(
     results: &Arc<Results>,
     geometry: Geometry,

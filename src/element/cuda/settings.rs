@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The element's parameters that only a CUDA device has a use for.
+//! The parameters of the element that only a CUDA device uses.
 
 use crate::parameter::{About, Range, parameters};
 
@@ -30,7 +30,7 @@ const ASYNC_DEPTH: Range<u32> = Range {
     default: 0,
 };
 
-/// Their values.
+/// Values of these properties.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::element) struct DeviceSettings {
     pub(super) cuda_device_id: i32,
@@ -50,7 +50,7 @@ parameters!(DeviceSettings {
 });
 
 impl DeviceSettings {
-    /// Frames that may be in flight.
+    /// Most frames in flight.
     pub(in crate::element) fn depth(&self) -> usize {
         self.async_depth as usize
     }

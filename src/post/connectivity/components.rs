@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Disjoint sets, and the sums and means of their members: what stages on the CPU unite components or regions with.
+//! Disjoint sets, and the sums and means of their members, for stages on the CPU that unite components or regions.
 
-/// What memory is for, in errors.
+/// Names of arrays in errors about memory.
 pub(super) const RUNS: &str = "runs";
 pub(super) const COMPONENTS: &str = "components";
 pub(super) const EDGES: &str = "pairs of components";
 
-/// The lowest set of a forest in which every parent is at most its child.
+/// Returns the root of a set: the lowest member, in a forest where no parent is above its child.
 pub(crate) fn find(parents: &mut [u32], mut i: u32) -> u32 {
     while parents[i as usize] != i {
         let up = parents[parents[i as usize] as usize];
@@ -37,8 +37,8 @@ impl Sums {
         }
     }
 
-    /// Takes away what has been added.
-    pub fn take(&mut self, other: &Sums) {
+    /// Subtracts sums that were added before.
+    pub fn subtract(&mut self, other: &Sums) {
         self.count -= other.count;
         for i in 0..3 {
             self.color[i] -= other.color[i];

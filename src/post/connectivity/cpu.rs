@@ -19,17 +19,18 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::Largest;
 
-/// Rows that one task works on: several tasks for each thread, but not too many borders. Results do not depend on it.
+/// Rows per task: several tasks for each thread, but few borders between them. Results do not depend on it.
 const STRIP_ROWS: Range<usize> = 8..32;
 const STRIPS: usize = 8;
-/// Edges from which on a round is worth other threads' while.
+/// Edges from which a round is faster on all threads.
 const MANY_EDGES: usize = 2500;
-/// The same for the numbering of components.
+/// Components from which numbering them is faster on all threads.
 const MANY_COMPONENTS: usize = 10_000;
-/// Clusters whose largest component a thread names at a time.
+/// Clusters per task when their largest components are named.
 const NAMED_AT_ONCE: usize = 2048;
 
-/// Writes the label of a run, and at will over the runs behind it, which come next: most are short, and one store does.
+/// Writes the label of a run. It may write over the runs behind it, which are written next: most runs are short, so a
+/// single store of fixed size does.
 #[inline(always)]
 fn write_run(row: &mut [u16], columns: Range<usize>, label: u16) {
     const PIECE: usize = 32;
@@ -49,24 +50,25 @@ fn write_run(row: &mut [u16], columns: Range<usize>, label: u16) {
 pub(crate) struct Connectivity {
     cpu: Cpu,
     geometry: Geometry,
-    /// Of a strip, but for the last.
+    /// Rows of a strip; the last strip may have fewer.
     rows: usize,
     clusters: usize,
     min_region: u32,
-    /// Whether there is a stage that wants the sums of regions.
+    /// True if stage `hierarchy` follows, which needs the sums of regions.
     is_before_hierarchy: bool,
-    /// Whether they are added up here, in this frame.
+    /// True if the sums of regions are added up here in this frame, because `statistics` does not measure them before
+    /// `hierarchy`.
     adds_up: bool,
-    /// Whether there may be more of the smallest regions than labels can name.
+    /// True if a map of the smallest regions could have more regions than labels can name.
     may_overflow: bool,
-    /// The cluster of what is outside, where frames may have masks.
+    /// The cluster that means outside of the mask; `None` for plans without masks.
     outside: Option<u32>,
     strips: Vec<Strip>,
     borders: Vec<StripBorder>,
     components: Components,
     /// The largest component of each cluster: size, and the complement of its number; 0 is none.
     largest: Array<AtomicU64>,
-    /// Of roots.
+    /// Label of each root.
     labels: Array<AtomicU16>,
 }
 
@@ -98,7 +100,7 @@ impl Connectivity {
         }
     }
 
-    /// Lets `pass` have every strip with the components of the frame; on all threads if it is worth their while.
+    /// Calls `pass` for every strip, with the components of the frame. Uses all threads if `worth_it`.
     fn for_each_strip(
         &mut self,
         worth_it: bool,
@@ -118,7 +120,7 @@ impl Connectivity {
         })
     }
 
-    /// Components of the whole frame, from a plane of clusters of either width.
+    /// Finds the components of the whole frame from a plane of clusters of either width.
     fn find_components<'r, T: Copy + PartialEq + Into<u32> + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T] + Sync,
@@ -141,7 +143,7 @@ impl Connectivity {
         cpu.run(|| {
             strips.par_iter().zip(borders).try_for_each(|(strip, border)| {
                 components.place(strip.offset, &strip.sums);
-                border.take(strip)
+                border.copy_last_row(strip)
             })
         })?;
         self.for_each_strip(true, |i, strip, borders, all| {
@@ -159,7 +161,7 @@ impl Connectivity {
             Ok(())
         })?;
         let Some(outside) = self.outside else { return Ok(()) };
-        // Which lets them neither join others nor be joined.
+        // Outside components neither join others nor are joined.
         self.for_each_strip(true, |_, strip, _, all| {
             let ids = strip.ids().zip(&strip.clusters).filter(|(_, cluster)| **cluster == outside);
             ids.for_each(|(i, _)| all.set_outside(i));
@@ -167,7 +169,7 @@ impl Connectivity {
         })
     }
 
-    /// The largest component of each cluster.
+    /// Finds the largest component of each cluster.
     fn find_largest(&mut self) -> Result<()> {
         let mut largest = std::mem::take(&mut self.largest);
         largest.clear();
@@ -175,9 +177,9 @@ impl Connectivity {
         largest.extend((0..self.clusters).map(|_| AtomicU64::new(0)));
         self.for_each_strip(true, |_, strip, _, all| {
             for (i, &cluster) in strip.ids().zip(&strip.clusters) {
-                // What is outside has none.
+                // Pixels outside of the mask belong to no cluster.
                 let Some(main) = largest.get(cluster as usize) else { continue };
-                // What has been joined holds nothing; of equal ones the first counts.
+                // Components that joined another have size 0; of equal sizes the lowest id wins.
                 let key = u64::from(all.size(i)) << 32 | u64::from(!i);
                 atomic::raise(main, key, all.alone);
             }
@@ -187,7 +189,7 @@ impl Connectivity {
         Ok(())
     }
 
-    /// The largest components, with their labels.
+    /// Looks up the labels of the largest components.
     fn name_largest(&self, named: &mut Array<Largest>) -> Result<()> {
         memory::refill(named, COMPONENTS, self.largest.len(), Largest::default())?;
         let name = |largest: &AtomicU64| {
@@ -208,7 +210,7 @@ impl Connectivity {
         Ok(())
     }
 
-    /// Lets every small component join a neighbor, round by round, until none has any.
+    /// Unites every small component with a neighbor, round by round, until no small one has any.
     fn absorb(&mut self, min_region: u32) -> Result<()> {
         let width = self.geometry.width as usize;
         self.for_each_strip(true, |i, strip, borders, all| {
@@ -222,7 +224,7 @@ impl Connectivity {
                 break;
             }
             let worth_it = edges >= MANY_EDGES;
-            // These are atomic operations for the most part: two threads take as long for them as one without.
+            // These passes are mostly atomic operations, on which two threads take as long as one does without atomics.
             let several = worth_it && self.cpu.threads() > 2;
             self.for_each_strip(several, |_, strip, _, all| {
                 all.unite_selected(&strip.small);
@@ -242,8 +244,8 @@ impl Connectivity {
         Ok(())
     }
 
-    /// Absorbs components until none is small that has a neighbor, and labels can name all, as far as that is a matter of sizes;
-    /// returns how many they name.
+    /// Absorbs until every component below the smallest size lacks a neighbor, doubling that size until labels can name
+    /// all regions. Returns the number of labels.
     fn absorb_all(&mut self) -> Result<usize> {
         let (mut min_region, pixels) = (self.min_region, self.geometry.pixels());
         loop {
@@ -259,7 +261,7 @@ impl Connectivity {
         }
     }
 
-    /// Numbers the roots in raster order, but for what is outside; returns how many there are.
+    /// Numbers the roots in raster order, without those outside of the mask. Returns how many there are.
     fn number(&mut self) -> Result<usize> {
         memory::lengthen(&mut self.labels, COMPONENTS, self.components.len())?;
         let (masked, worth_it) = (self.outside.is_some(), self.components.len() >= MANY_COMPONENTS);
@@ -278,7 +280,7 @@ impl Connectivity {
             let mut next = strip.first_region;
             for i in strip.ids().filter(|&i| all.parent(i) == i) {
                 let counts = is_region(all, i);
-                // Of more than can be named the last have no label.
+                // Regions past the last label get none.
                 let label = if counts { next.min(MAX_REGIONS) as u16 } else { NO_LABEL };
                 labels[i as usize].store(label, Relaxed);
                 next += usize::from(counts);
@@ -317,12 +319,12 @@ impl Connectivity {
     }
 }
 
-/// What the components of each region add up to, but for samples and bounds; strips know the labels of theirs.
+/// Adds up area, position and color of each region from its components. Samples and bounds are not known here.
 fn add_components(strips: &[Strip], sums: &mut Array<RegionSums>, count: usize) -> Result<()> {
     memory::refill(sums, COMPONENTS, count, RegionSums::default())?;
     for strip in strips {
         for ((own, &position), &label) in strip.sums.iter().zip(&strip.positions).zip(&strip.labels) {
-            // What is outside of a mask has none.
+            // Components outside of a mask have no label, and so no sum.
             let Some(sum) = sums.get_mut(usize::from(label)) else { continue };
             sum.area += own.count;
             (0..2).for_each(|i| sum.position[i] += position[i]);

@@ -19,17 +19,17 @@ use crate::temporal::device::State;
 
 const MODULE: ModuleCode = module_code!("connectivity");
 
-/// A frame of this size gives one block of [`CONNECT_THREADS`] less than an edge a thread: a second one would wait for memory
-/// as long again.
+/// Pixels per block of [`CONNECT_THREADS`], which then has less than one edge per thread: a second edge would wait for
+/// memory as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
-// Part of the result on both sides.
+// The threshold is a part of the result, so both backends share it.
 const _: () = assert!(tuning::LIKE_REGION == super::LIKE_REGION);
 
 pub(crate) struct Connectivity {
-    /// What each small component has selected, for each of two rounds.
+    /// Selection of each small component, for each of two rounds.
     selections: Memory<u64>,
-    /// Pairs that a small component is in.
+    /// Pairs that include a small component.
     small_pairs: Memory<[u32; 2]>,
     late_pairs: Memory<[u32; 2]>,
     late_selectors: Memory<[u32; 2]>,
@@ -43,22 +43,22 @@ pub(crate) struct Connectivity {
     number: Kernel,
     fit: Kernel,
     args: ConnectArgs,
-    /// Rounds with launches of their own, beside the first half of one more: all in which what is small may join its like. Of
-    /// photographs little is left then for the launch that numbers.
+    /// Rounds with launches of their own: all in which a small component may join another one. One more round's first
+    /// half is launched as well. Photographs then leave few small components to the launch that numbers.
     launched_rounds: u32,
-    /// Whether a map of the smallest regions could have more than labels can name.
+    /// True if a map of the smallest regions could have more regions than labels can name.
     may_overflow: bool,
     border_blocks: u32,
     blocks: u32,
-    /// Of the launches after the first round's.
+    /// Blocks of the launches after the first round's.
     later_blocks: u32,
-    /// Of grids whose blocks wait for each other.
+    /// Blocks of the grids that wait for each other, all of which have to be resident.
     number_blocks: u32,
     resident: u32,
 }
 
-/// Most pairs in the list of those that a small component is in. One for eight pixels is too few for small ragged
-/// photographs. Where there are more pairs, rounds go over all.
+/// Capacity of the list of pairs that include a small component. One pair per eight pixels is too few for small ragged
+/// photographs. Where the list overflows, rounds go over all pairs.
 fn small_pair_capacity(pixels: usize) -> usize {
     (pixels / 2).max(1)
 }
@@ -84,7 +84,7 @@ fn mark_words(plan: &Plan) -> usize {
     MARK_GROUPS as usize + words.next_multiple_of(1 << group_bits(words))
 }
 
-/// What a `Divisor` of kernels/common.cuh multiplies with.
+/// Reciprocal for a `Divisor` of kernels/common.cuh.
 fn inverse(divisor: u32) -> f32 {
     1.0 / divisor as f32 * (1.0 - 1.0 / (1 << RECIPROCAL_BITS) as f32)
 }
@@ -93,7 +93,7 @@ impl Connectivity {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
         let kernel = |name| cuda.device.kernel(&MODULE, name, "connectivity");
-        // Merging wants the pairs that touch across tiles, too.
+        // Merging also needs the pairs that touch across tiles.
         let border_pairs = if plan.connectivity || plan.merge.is_some() {
             (width - 1) / TILE * height + (height - 1) / TILE * width
         } else {
@@ -101,7 +101,7 @@ impl Connectivity {
         };
         let words = bitmap_words(plan);
         let (number, fit) = (kernel("connect_number")?, kernel("connect_fit")?);
-        // At most one a multiprocessor, each of which has to meet all others.
+        // At most one block per multiprocessor, since each has to meet all others at barriers.
         let resident =
             fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
         let resident = (resident * cuda.device.multiprocessors).max(1);
@@ -136,7 +136,7 @@ impl Connectivity {
                 fits_later: u32::from(plan.may_overflow()),
             },
             launched_rounds: if plan.connectivity {
-                // A component that is still small has doubled in each.
+                // A component that is still small has doubled in every round.
                 plan.min_region.next_power_of_two().ilog2().min(super::alike_rounds(plan.min_region))
             } else {
                 0
@@ -147,7 +147,8 @@ impl Connectivity {
             later_blocks: (width * height)
                 .div_ceil(2 * PIXELS_A_BLOCK)
                 .clamp(1, 4 * cuda.device.multiprocessors),
-            // Of photographs at most a component a thread; small ones have more in so many pixels, and room for more blocks.
+            // Photographs have at most one component per thread then. Small ones have more components per pixel, and
+            // the device has blocks to spare.
             number_blocks: (width * height)
                 .div_ceil(64 * PIXELS_A_BLOCK)
                 .max((width * height).div_ceil(24 * PIXELS_A_BLOCK).min(resident / 4))

@@ -13,15 +13,18 @@
 //! labels: components numbered by raster order of their roots
 //! ```
 //!
-//! Selections cannot form a cycle longer than two: what is selected in a cycle is small, so that the cost is the same both ways;
-//! around a cycle costs cannot rise, so they are equal, and then roots would fall all the way around. So the result does
-//! not depend on the order of the unions. Every component that is still small after a round has at least doubled, so
-//! there are at most ceil(log2 M) rounds; most frames need three or four. No pixel ever leaves its component, an
-//! image below M pixels becomes one region, and running the stage on its own output changes nothing.
+//! Each round is one of Borůvka's algorithm, in which only components below M select. Selections cannot form a cycle
+//! longer than two: every component in a cycle selects a small one, so a pair costs the same from both sides; around a
+//! cycle costs cannot rise, so they are equal, and then roots would fall all the way around. So the result does not
+//! depend on the order of the unions. Every component that is still small after a round has at least doubled, so there
+//! are at most ceil(log2 M) rounds; most frames need three or four. No pixel ever leaves its component, an image below
+//! M pixels becomes one region, and running the stage on its own output changes nothing.
 //!
-//! Differs from Achanta's clean-up, which hands a fragment to whichever neighbor its scan met last: color decides here.
-//! Two or three rounds are what fragments of a thin thing take to become a region of their own instead of parts of what is
-//! around them (docs/quality.md). Of a frame with a mask only what is inside takes part, and what has no neighbor stays (docs/masks.md). Should more than 65535 regions be left, M doubles and the rounds begin anew until they fit.
+//! Differs from Achanta's clean-up, which joins a fragment to the neighbor that its scan met last: color decides here.
+//! Small neighbors are preferred for two or three rounds, in which the fragments of a thin object become a region of
+//! their own instead of parts of its surroundings (docs/quality.md). In a frame with a mask only pixels inside take
+//! part, and a component without a neighbor stays (docs/masks.md). If more than 65535 regions are left, M doubles and
+//! the rounds start again, until labels can name all.
 
 pub(crate) mod components;
 pub(crate) mod cpu;
@@ -31,8 +34,8 @@ pub(crate) mod renumber;
 mod shared;
 mod strip;
 
-/// Largest M that takes only two rounds in which a small component may select any neighbor. In later ones it selects a large one
-/// if there is one.
+/// Largest M with only two rounds in which a small component may select any neighbor. In later rounds it selects a
+/// large one if it has one.
 const LIKE_REGION: u32 = 64;
 
 /// Rounds in which a small component may select any neighbor.
@@ -40,7 +43,7 @@ fn alike_rounds(min_region: u32) -> u32 {
     if min_region > LIKE_REGION { 3 } else { 2 }
 }
 
-/// What it costs a component below `min_region` to join a neighbor, small itself or not: the first half of a selection's key.
+/// Cost of joining a neighbor, which `small` says is below `min_region`, too: the upper half of a selection's key.
 fn cost(distance: u32, small: bool, min_region: u32, round: u32) -> u32 {
     match (round < alike_rounds(min_region), small) {
         (true, false) => distance,

@@ -13,7 +13,7 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::Largest;
 
-/// Rows that one task works on.
+/// Rows per task.
 const STRIP: usize = 32;
 
 /// Labels in order of their clusters.
@@ -48,7 +48,7 @@ impl backend::Connectivity<Cpu> for Renumber {
                 used.fill(false);
                 for y in 0..band.rows() {
                     for &label in band.row_mut(y).iter() {
-                        // What is outside has none.
+                        // Pixels outside of a mask have no label.
                         if let Some(used) = used.get_mut(usize::from(label)) {
                             *used = true;
                         }
@@ -56,7 +56,7 @@ impl backend::Connectivity<Cpu> for Renumber {
                 }
             });
         });
-        // A frame with fewer rows than threads leaves bands unused, whose flags are of an earlier frame or none.
+        // A frame with fewer rows than threads leaves bands unused. Their flags may be from an earlier frame.
         let bands = (self.geometry.height as usize).div_ceil(rows);
         let mut count = 0;
         let mut largest = buffers.temporal.as_mut().map(|state| &mut state.largest);
@@ -86,12 +86,12 @@ impl backend::Connectivity<Cpu> for Renumber {
     }
 }
 
-/// Clusters that are named by one of their pixels: labels in raster order of those. Clusters beyond the most
-/// that labels can name share the last label.
+/// Numbers clusters that are named by one of their pixels, in raster order of these. Clusters past the last label share
+/// it.
 pub(crate) struct RenumberPixels {
     cpu: Cpu,
     geometry: Geometry,
-    /// At each pixel that names a cluster, its label.
+    /// Label of a cluster, at the pixel that names it.
     numbers: Array<u16>,
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Components of the whole frame, which threads unite at the same time. What they do commutes: the lowest root of a set stays, the
-//! least selection counts, sums are integers. Between the passes of a round all threads wait for each other.
+//! Components of the whole frame as a lock-free union-find: roots are linked by compare-and-swap, the higher below the
+//! lower, and paths are halved on the way up (Anderson and Woll, "Wait-free Parallel Algorithms for the Union-Find
+//! Problem", 1991). Komura 2015 and Playne and Stephenson 2018 label images on GPUs in the same way, with atomic minima
+//! for the links. All operations commute, so threads may run in any order: the lowest root of a set stays, the least
+//! selection wins, sums are integers. Between the passes of a round all threads wait for each other.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -12,14 +15,14 @@ use crate::cpu::atomic;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
-/// Size of a component that is outside; no other is so large.
+/// Size of a component outside of the mask; no component inside is so large.
 pub(super) const OUTSIDE: u32 = u32::MAX;
-/// A mean that nobody has asked for since its component changed.
+/// Marks a mean that has not been computed since its component changed.
 const STALE: u64 = u64::MAX;
-/// Nothing has been selected.
+/// Marks a component that has selected no neighbor.
 const NONE: u64 = u64::MAX;
 
-/// A component's mean in 1/16 quantum, three numbers of 16 bits, and whether it is small.
+/// A component's mean in 1/16 quantum, 16 bits per channel, and a flag for small components.
 #[derive(Clone, Copy)]
 struct Mean(u64);
 
@@ -43,7 +46,7 @@ impl Mean {
     }
 }
 
-/// [`Sums`] that several threads may add to.
+/// [`Sums`] that several threads may add to at once.
 #[derive(Default)]
 struct SharedSums {
     count: AtomicU32,
@@ -61,7 +64,7 @@ impl SharedSums {
     }
 }
 
-/// A root and its kind in one word.
+/// A component's root in the upper bits, and its kind in the lower two.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tag(u32);
 
@@ -74,34 +77,34 @@ impl Tag {
         self.0 >> Self::KINDS.count_ones()
     }
 
-    /// Whether it is that of a small component that is a root.
+    /// Returns true for the tag of `component` if that is a root and small.
     pub fn is_small_root(self, component: u32) -> bool {
         self.0 == component << Self::KINDS.count_ones() | Self::SMALL
     }
 
-    /// Whether two touching components are an edge: two of which one is small, and none is outside.
+    /// Returns true if two touching components form an edge: they differ, one is small, and neither is outside.
     #[inline(always)]
     pub fn forms_edge(self, other: Self) -> bool {
         (self != other) & ((self.0 | other.0) & Self::KINDS == Self::SMALL)
     }
 }
 
-/// The components of all strips as disjoint sets; ids are in raster order of first pixels. What belongs to a root is void where a
-/// component is none.
+/// The components of all strips as disjoint sets. Ids are in raster order of first pixels, so the lowest id in a set is
+/// its root. Sums, means and selections are valid at roots only.
 #[derive(Default)]
 pub(super) struct Components {
     count: usize,
     parents: Array<AtomicU32>,
     sums: Array<SharedSums>,
     means: Array<AtomicU64>,
-    /// What each small component selects: cost and root.
+    /// Selection of each small component: cost, then root.
     selected: Array<AtomicU64>,
-    /// Whether one thread works on them, which then needs no atomic operations.
+    /// True while one thread works alone, which then uses plain loads and stores.
     pub alone: bool,
 }
 
 impl Components {
-    /// Makes room for so many, which are to be placed.
+    /// Allocates `count` components, which [`Self::place`] then fills.
     pub fn begin(&mut self, count: usize) -> Result<()> {
         self.count = count;
         memory::lengthen(&mut self.parents, COMPONENTS, count)?;
@@ -114,7 +117,7 @@ impl Components {
         self.count
     }
 
-    /// Puts components by themselves from `first` on.
+    /// Makes singleton sets of the components from `first` on.
     pub fn place(&self, first: u32, sums: &[Sums]) {
         let range = first as usize..first as usize + sums.len();
         for (id, parent) in (first..).zip(&self.parents[range.clone()]) {
@@ -142,7 +145,8 @@ impl Components {
             if up == parent {
                 return up;
             }
-            // No root, so that nobody needs the former parent any more. Another thread may have put the root there since, which stays.
+            // Path halving. Component `i` is no root, so its former parent is no longer needed. If the exchange fails,
+            // another thread has already moved it further up.
             let own = &self.parents[i as usize];
             if self.alone {
                 own.store(up, Relaxed);
@@ -165,14 +169,14 @@ impl Components {
             if self.alone {
                 return parent.store(low, Relaxed);
             }
-            // Unless another thread has given it a parent since.
+            // Fails if another thread has linked `high` in the meantime; then both roots are found again.
             if parent.compare_exchange(high, low, Relaxed, Relaxed).is_ok() {
                 return;
             }
         }
     }
 
-    /// Points components at their roots and moves their sums there, once all are united.
+    /// Points components at their roots and moves their sums there. All unions have to be done.
     pub fn flatten(&self, range: Range<u32>) {
         for i in range {
             let root = self.point_at_root(i);
@@ -184,14 +188,14 @@ impl Components {
         }
     }
 
-    /// Points a component at its root, which it returns.
+    /// Points a component at its root and returns it.
     pub fn point_at_root(&self, i: u32) -> u32 {
         let root = self.find(i);
         self.parents[i as usize].store(root, Relaxed);
         root
     }
 
-    /// Lets a component neither join others nor be joined.
+    /// Excludes a component: it neither joins others nor is joined.
     pub fn set_outside(&self, i: u32) {
         self.sums[self.find(i) as usize].count.store(OUTSIDE, Relaxed);
     }
@@ -216,12 +220,12 @@ impl Components {
         }
     }
 
-    /// Forgets means, which say what is small.
+    /// Marks all means as stale, since their flag for small components depends on `min_region`.
     pub fn forget_means(&mut self) {
         self.means.iter_mut().for_each(|mean| *mean.get_mut() = STALE);
     }
 
-    /// Whoever asks first works it out, or several at the same time, the same.
+    /// Computed on first use. Several threads may do so at once, with the same result.
     #[inline(always)]
     fn mean(&self, root: u32, min_region: u32) -> Mean {
         let known = &self.means[root as usize];
@@ -233,7 +237,7 @@ impl Components {
         Mean(mean)
     }
 
-    /// Lets the small ends of edges select each other, or large ones.
+    /// Lets the small end of every edge select the other end.
     pub fn select(&self, edges: &[Edge], min_region: u32, round: u32) {
         for edge in edges {
             let (a, b) = edge.ends();
@@ -249,7 +253,7 @@ impl Components {
         }
     }
 
-    /// Unites small components with what they have selected.
+    /// Unites small components with their selections.
     pub fn unite_selected(&self, small: &[u32]) {
         for &c in small {
             let selected = self.selected[c as usize].load(Relaxed);
@@ -259,7 +263,8 @@ impl Components {
         }
     }
 
-    /// Moves the sums of small components, and of the large ones that these have selected, to their roots, once all are united.
+    /// Moves the sums of small components, and of the large ones that they have selected, to their roots. All unions
+    /// have to be done.
     pub fn merge(&self, small: &[u32], min_region: u32) {
         for &c in small {
             let selected = &self.selected[c as usize];
@@ -274,8 +279,8 @@ impl Components {
                 self.parents[c as usize].store(root, Relaxed);
                 self.add(root, &self.sums[c as usize].load());
             }
-            // It may have become a child of what has selected it. A small one selects by itself; the sums of a large one move with
-            // whoever comes first.
+            // The selected component may have become a child, too. A small one moves its own sums; for a large one the
+            // first thread to take its size does.
             if root != to {
                 let size = self.take_large(to, min_region);
                 if size > 0 {
@@ -286,7 +291,8 @@ impl Components {
         }
     }
 
-    /// The size of a component that is no root any more, once, if it was large; or else 0.
+    /// Takes the size of a large component that is no root any more. Returns 0 for a small one, and for one whose size
+    /// was taken before.
     fn take_large(&self, i: u32, min_region: u32) -> u32 {
         let count = &self.sums[i as usize].count;
         let size = count.load(Relaxed);
@@ -300,7 +306,7 @@ impl Components {
         }
     }
 
-    /// Keeps the edges that still are some, between roots.
+    /// Renames the ends of edges to roots, and drops edges within one component and those without a small end.
     pub fn contract(&self, edges: &mut Array<Edge>, min_region: u32) {
         let mut kept = 0;
         for i in 0..edges.len() {
@@ -313,7 +319,7 @@ impl Components {
         edges.truncate(kept);
     }
 
-    /// Keeps what is still small by itself.
+    /// Drops components that joined another or are no longer small.
     pub fn keep_small(&self, small: &mut Array<u32>, min_region: u32) {
         let mut kept = 0;
         for i in 0..small.len() {
@@ -331,8 +337,8 @@ mod tests {
     use super::*;
     use std::sync::Barrier;
 
-    /// Chains, as unions in an unlucky order leave them, are all pointed at their root, however threads that walk up the same way get into
-    /// each other's. Miri lets them stop anywhere.
+    /// Unions in an unlucky order leave long chains, all of which have to end up at their root however threads that
+    /// climb them interleave. Miri may switch threads anywhere.
     #[test]
     fn all_are_pointed_at_roots_by_any_threads() {
         let (count, rounds) = if cfg!(miri) { (7_u32, 150) } else { (300, 20_000) };
@@ -347,7 +353,8 @@ mod tests {
                         let own = || (0..count).filter(move |i| i / 2 % 2 == thread);
                         own().for_each(|i| all.parents[i as usize].store(i.saturating_sub(1), Relaxed));
                         barrier.wait();
-                        // From the far end, which is a long way up: over every other component, so that pairs of them take turns.
+                        // Starts at the far end, where the way up is longest. Halving skips every other component, so
+                        // threads own them in alternating pairs.
                         own().rev().for_each(|i| _ = all.point_at_root(i));
                         barrier.wait();
                         astray.fetch_add(own().filter(|&i| all.parent(i) != 0).count() as u32, Relaxed);

@@ -9,15 +9,15 @@ use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::post::runs::{RowSums, for_each_change};
 
-/// Pairs that a strip remembers.
+/// Slots of the cache of pairs seen last.
 const SEEN: usize = 1 << (u64::BITS - 54);
 
-/// Two roots in one number, the lower one first.
+/// Two roots packed into one number, the lower one first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Edge(u64);
 
 impl Edge {
-    /// Of nothing: no root touches itself.
+    /// Matches no pair: no root touches itself.
     const NONE: Self = Self(0);
 
     #[inline(always)]
@@ -30,25 +30,25 @@ impl Edge {
         ((self.0 >> 32) as u32, self.0 as u32)
     }
 
-    /// A place below [`SEEN`].
+    /// Slot of the pair in a cache of [`SEEN`].
     #[inline(always)]
     fn place(self) -> usize {
         (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
     }
 
-    /// This one if so, or the other, without a branch.
+    /// Returns `self` if the condition holds, else `other`, without a branch.
     #[inline(always)]
     fn or(self, keep: bool, other: Self) -> Self {
         Self(other.0 ^ ((self.0 ^ other.0) & u64::from(keep).wrapping_neg()))
     }
 }
 
-/// Some rows as runs of equal label, and the components that these runs form inside the strip.
+/// Some rows as runs of equal cluster, and the components that these runs form inside the strip.
 #[derive(Default)]
 pub(super) struct Strip {
     /// First column of each run.
     pub starts: Array<u16>,
-    /// First run of each row, and the end.
+    /// First run of each row, then the number of runs.
     pub rows: Array<u32>,
     /// Component of each run, counted from the strip's first.
     pub components: Array<u32>,
@@ -56,26 +56,26 @@ pub(super) struct Strip {
     parents: Array<u32>,
     /// Sums of the strip's components, ordered by their first run.
     pub sums: Array<Sums>,
-    /// Sums of their columns and rows, where wanted.
+    /// Sums of their columns and rows; empty unless added.
     pub positions: Array<[u64; 2]>,
-    /// Their clusters.
+    /// Cluster of each component.
     pub clusters: Array<u32>,
-    /// Of the features in the row that is worked on.
+    /// Prefix sums of the features of the current row.
     row_sums: RowSums,
     /// Number of components in the strips above.
     pub offset: u32,
-    /// Its regions, whose roots are here, and how many are in the strips above.
+    /// Number of regions with their root in this strip, and number of those in the strips above.
     pub regions: usize,
     pub first_region: usize,
-    /// Of its components.
+    /// Label of each component.
     pub labels: Array<u16>,
     /// Touching components with a small one among them.
     pub edges: Array<Edge>,
-    /// Pairs that touch, at places that follow from them, the latest of each place.
+    /// The pair that was listed last for each slot of a hash.
     seen: Array<Edge>,
     /// Roots among the strip's components that are small.
     pub small: Array<u32>,
-    /// Of its components, of the runs of a row, and of those above.
+    /// Tags of the strip's components, of the current row's runs, and of those above.
     tags: Array<Tag>,
     lower: Array<Tag>,
     upper: Array<Tag>,
@@ -86,7 +86,7 @@ impl Strip {
         self.rows[row] as usize..self.rows[row + 1] as usize
     }
 
-    /// The numbers of its components in the whole frame.
+    /// Ids of the strip's components in the whole frame.
     pub fn ids(&self) -> Range<u32> {
         self.offset..self.offset + self.sums.len() as u32
     }
@@ -145,7 +145,7 @@ impl Strip {
         let (starts, components, parents) = (&starts[..], &mut components[..], &mut parents[..]);
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
-            row_sums.take_features(pixels);
+            row_sums.sum_features(pixels);
             let runs = firsts[y] as usize..firsts[y + 1] as usize;
             memory::reserve(sums, COMPONENTS, runs.len())?;
             memory::reserve(clusters, COMPONENTS, runs.len())?;
@@ -191,7 +191,8 @@ impl Strip {
         Ok(())
     }
 
-    /// Lists the pairs of touching roots of which one is small, inside the strip and across its upper border, and what is small.
+    /// Lists the strip's small roots, and the pairs of touching roots with a small one among them, inside the strip and
+    /// across its upper border.
     pub fn list_edges(
         &mut self,
         above: Option<&StripBorder>,
@@ -217,10 +218,11 @@ impl Strip {
             lower.clear();
             memory::reserve(lower, RUNS, runs.len())?;
             lower.extend(components[runs].iter().map(|&c| tags[c as usize]));
-            // Each pair of runs begins where one of them does.
+            // Two rows' runs overlap first at a column where one of them begins.
             let (above, row) = (&upper[..], &lower[..]);
             memory::write(edges, EDGES, above.len() + 2 * row.len(), |edges| {
-                // Those that touch mostly do so in several rows. No branch: it would often be mispredicted.
+                // Two components mostly touch in several rows, so pairs seen recently are dropped. A branch
+                // would often be mispredicted.
                 let mut offer = |a: Tag, b: Tag| {
                     let (is_edge, edge) = (a.forms_edge(b), Edge::new(a.root(), b.root()));
                     let seen = &mut seen[edge.place()];
@@ -240,7 +242,7 @@ impl Strip {
         Ok(())
     }
 
-    /// Looks up the root of every component, and lists the strip's that are small.
+    /// Looks up the root of every component, and lists the small roots.
     fn list_small(&mut self, all: &Components, min_region: u32) -> Result<()> {
         let ids = self.ids();
         let Self { sums, small, tags, .. } = self;
@@ -256,19 +258,19 @@ impl Strip {
     }
 }
 
-/// The last row of a strip: what the strip below has to know of it.
+/// The last row of a strip, which is all that the strip below reads of it.
 #[derive(Default)]
 pub(super) struct StripBorder {
     pub starts: Array<u16>,
     /// Components, counted from the strip's first.
     pub components: Array<u32>,
-    /// Number of that.
+    /// Id of the strip's first component in the whole frame.
     pub first: u32,
 }
 
 impl StripBorder {
-    /// Takes the last row of a strip.
-    pub fn take(&mut self, strip: &Strip) -> Result<()> {
+    /// Copies the last row of a strip.
+    pub fn copy_last_row(&mut self, strip: &Strip) -> Result<()> {
         let last = strip.runs(strip.rows.len() - 2);
         self.first = strip.offset;
         self.starts.clear();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What lies between labels that touch in a band of rows: pixels at boundaries are listed word by word, then compared in vectors.
+//! Length and contrast of the boundaries between labels in a band of rows: pixels at boundaries are listed word by
+//! word, then compared in vectors.
 
 use std::ops::Range;
 
@@ -13,21 +14,21 @@ use crate::error::Result;
 use crate::image::{Labels, NO_LABEL};
 use crate::post::runs::{BLOCK, FEW, WORD, differences};
 
-/// What memory is for, in errors.
+/// Name of the pieces in errors about memory.
 const PIECES: &str = "boundaries of regions";
 /// Bits of a label.
 const BITS: u32 = u16::BITS;
-/// Pixels of a band for each of its slots: a row of superpixels has far fewer pairs than there are slots.
+/// Pixels of a band per slot of its cache: a row of superpixels has far fewer pairs than there are slots.
 const SLOT_PIXELS: usize = 128;
 const LEAST_SLOTS: usize = 64;
 const MOST_SLOTS: usize = 1 << 14;
-/// Features that are worked on together.
+/// Features that are compared together.
 const LANES: usize = 16;
-/// By how many rows pixels are asked for before they are read.
+/// Rows between prefetching pixels and reading them.
 pub(super) const AHEAD: usize = 2;
 
 by_level! {
-    /// What is between pixels of both sides, [`LANES`] at a time.
+    /// Computes the pair and the color difference of all listed pixels, [`LANES`] at a time.
     fn compare_sides(sides: &mut Sides, count: usize) = compare_sides_body
 }
 
@@ -51,7 +52,7 @@ fn compare_sides_body(sides: &mut Sides, count: usize) {
     }
 }
 
-/// Some pixels of a row.
+/// Labels and features of some pixels of a row.
 #[derive(Clone, Copy)]
 struct Pixels<'a> {
     labels: &'a [u16],
@@ -64,10 +65,12 @@ impl Pixels<'_> {
     }
 }
 
-/// Room for the pixels of a block that have another label than their neighbor, and for what is written behind them.
+/// Most pixels of a block with another label than their neighbor, plus the entries that a vector store writes past the
+/// last.
 const SIDES: usize = BLOCK + FEW.next_multiple_of(LANES);
 
-/// Pixels on both sides of boundaries: labels, features, and what follows from both: pairs, the lower label first, and differences.
+/// Pixels on both sides of boundaries: labels, features, and what follows from both: pairs, the lower label first, and
+/// differences.
 struct Sides {
     labels: [[u16; SIDES]; 2],
     features: [[u32; SIDES]; 2],
@@ -80,7 +83,7 @@ impl Sides {
         Self { labels: [[0; SIDES]; 2], features: [[0; SIDES]; 2], pairs: [0; SIDES], contrasts: [0; SIDES] }
     }
 
-    /// Lists those of a word whose labels differ behind `found` others; returns how many there are then.
+    /// Appends the pixels of a word whose labels differ behind `found` others. Returns the new number.
     #[inline(always)]
     fn list_word(&mut self, labels: [&[u16; WORD]; 2], features: [&[u32; WORD]; 2], found: usize) -> usize {
         let (mut bits, count) = differences(labels[0], labels[1]);
@@ -105,10 +108,10 @@ impl Sides {
     }
 }
 
-/// What is between two labels in some rows.
+/// A piece of the boundary between two labels, within some rows.
 #[derive(Clone, Copy, Default)]
 struct Piece {
-    /// The lower label first; 0 is no pair.
+    /// Both labels, the lower one first; 0 is no pair.
     labels: u32,
     length: u32,
     contrast: u64,
@@ -116,11 +119,12 @@ struct Piece {
 
 /// The rows of one task, and the pairs of labels that touch in them or below them.
 pub(super) struct Band {
-    /// Pieces of boundaries, of which two labels may have several.
+    /// Finished pieces of boundaries; a pair may have several.
     pub pieces: Moved,
-    /// Pieces that grow, at places that follow from their labels; a power of two. Another pair takes the place of what is there.
+    /// Growing pieces in a direct-mapped cache by pair; the size is a power of two. Another pair evicts the piece in
+    /// its slot.
     slots: Array<Piece>,
-    /// Of the rows.
+    /// Pixels in the rows.
     pixels: usize,
     sides: Sides,
 }
@@ -147,7 +151,7 @@ impl Band {
         slots.iter().try_for_each(|&piece| keep(piece, pieces))
     }
 
-    /// Adds what is between the pixels of two rows, and asks for what is read `ahead` as it goes.
+    /// Adds the boundary between two rows of pixels, and prefetches `ahead` on the way.
     fn add_rows<T>(&mut self, one: Pixels<'_>, other: Pixels<'_>, ahead: &[T]) -> Result<()> {
         let width = one.labels.len();
         for first in (0..width).step_by(BLOCK) {
@@ -177,7 +181,7 @@ impl Band {
     }
 }
 
-/// Adds pixels to the pieces of their pairs.
+/// Adds listed pixels to the pieces of their pairs.
 #[inline(never)]
 fn add_pixels(pairs: &[u32], contrasts: &[u16], slots: &mut [Piece], pieces: &mut Moved) -> Result<()> {
     let shift = u32::BITS - slots.len().ilog2();
@@ -193,7 +197,7 @@ fn add_pixels(pairs: &[u32], contrasts: &[u16], slots: &mut [Piece], pieces: &mu
     Ok(())
 }
 
-/// Keeps a piece that has ended, unless there is none or it is beside what is outside of a mask, which touches nothing.
+/// Stores a finished piece. Drops empty ones, and those beside pixels outside of a mask, which touch nothing.
 #[inline(never)]
 fn keep(piece: Piece, pieces: &mut Moved) -> Result<()> {
     let Piece { labels, length, contrast } = piece;

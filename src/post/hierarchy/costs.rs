@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Costs of many pairs at once. Numbers of 64-bit floating point are exact integers below 2^52, and vectors divide them; what does not fit
-//! is left to [`Plan::cost`], which defines all.
+//! Costs of many pairs at once, in 64-bit floating point: its integers are exact below 2^52, and vectors can divide
+//! them. Pairs with larger numbers are left to [`Plan::cost`], which defines all costs.
 
 use super::pairs::Pair;
 use super::{CONTRAST_ONE, HELD, MEAN_ONE, Mean, Plan, root};
@@ -8,9 +8,9 @@ use crate::cpu::level::by_level;
 
 /// Pairs that are worked on together.
 const LANES: usize = 16;
-/// From here on sums of one are no longer exact.
+/// Integers from here on are not all exact.
 const EXACT: f64 = (1u64 << 52) as f64;
-/// Bits of a 64-bit float's mantissa that a 32-bit one has none of.
+/// Bits that the mantissa of a 64-bit float has beyond a 32-bit one's.
 const MORE_BITS: u32 = f64::MANTISSA_DIGITS - f32::MANTISSA_DIGITS;
 
 by_level! {
@@ -34,7 +34,7 @@ fn list_costs_body(pairs: &mut [Pair], means: &[Mean], plan: &Plan) {
     add_costs(rest, means, plan);
 }
 
-/// The same one by one.
+/// Computes costs pair by pair.
 #[inline(never)]
 fn add_costs(pairs: &mut [Pair], means: &[Mean], plan: &Plan) {
     for pair in pairs {
@@ -43,7 +43,7 @@ fn add_costs(pairs: &mut [Pair], means: &[Mean], plan: &Plan) {
     }
 }
 
-/// What costs are computed from; none of these is above 2^31 but for contrasts, which stay below 2^44.
+/// Inputs of the cost. None is above 2^31 except for contrasts, which stay below 2^44.
 struct Terms {
     color: [i32; LANES],
     apart: [[i32; LANES]; 2],
@@ -81,7 +81,7 @@ impl Terms {
         all
     }
 
-    /// See [`Plan::cost`]; and whether all numbers on the way were exact.
+    /// Returns the cost by [`Plan::cost`], and true if all intermediate numbers were exact.
     #[inline(always)]
     fn list_costs(&self, plan: &Plan, costs: &mut [u32; LANES], exact: &mut [bool; LANES]) {
         let [least, contrast_weight, position] = [plan.least, plan.contrast, plan.position].map(f64::from);
@@ -117,7 +117,7 @@ fn least_of(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 
-/// The integer that is not above a number from 0 on, below [`EXACT`]. Every level has vectors of these operations.
+/// Rounds down a number from 0 to [`EXACT`]. Every instruction level has vectors of these operations.
 #[inline(always)]
 fn floor(number: f64) -> f64 {
     let nearest = number + EXACT - EXACT;
@@ -131,7 +131,7 @@ mod tests {
     use crate::color::ColorSpace;
     use crate::image::Geometry;
 
-    /// Numbers of any size, below a bound.
+    /// A generator of numbers of all magnitudes below a bound.
     struct Numbers(u64);
 
     impl Numbers {
@@ -190,7 +190,7 @@ mod tests {
                 }
             }
         }
-        // Numbers that fit are many, and not all.
+        // The draws have to cover both paths.
         assert!(all_exact.iter().all(|&count| count > 2000), "{all_exact:?}");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `hierarchy` on the CPU: touching pairs of bands of rows in parallel, then rounds over regions and pairs. What regions add up
-//! to has been measured for it, and serves the region table after it.
+//! Stage `hierarchy` on the CPU: bands of rows list touching pairs in parallel, then rounds merge regions and pairs.
+//! The sums of regions are inputs, and the region table reuses those of merged regions.
 
 use rayon::prelude::*;
 
@@ -14,31 +14,31 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
-use crate::temporal::merged::Part;
+use crate::temporal::merged::MergedSuperpixel;
 
-/// What memory is for, in errors.
+/// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
-/// New labels by old ones, with [`NO_LABEL`] for itself.
+/// Entries of a map from old to new labels, in which [`NO_LABEL`] stays itself.
 const NAMES: usize = NO_LABEL as usize + 1;
-/// Bands for each thread, where there are several: what one thread does late another does.
+/// Bands per thread, where there are several threads: if one thread is late, another takes its second band.
 const BANDS: usize = 2;
-/// Rows of a band at least.
+/// Fewest rows of a band.
 const LEAST_ROWS: usize = 16;
 
 pub(crate) struct Hierarchy {
     cpu: Cpu,
     geometry: Geometry,
-    /// Before stage `refine`, or without it.
+    /// The plan before stage `refine`, or without it.
     own: Own,
-    /// Behind it.
+    /// The plan behind stage `refine`.
     refined: Own,
-    /// Of a band, but for the last.
+    /// Rows of a band; the last one may have fewer.
     rows: usize,
     bands: Vec<Band>,
     graph: Graph,
     /// The region of each superpixel.
     labels: Array<u16>,
-    /// The same of any label that a map may have.
+    /// The region of every possible label.
     names: Array<u16>,
 }
 
@@ -61,7 +61,7 @@ impl Hierarchy {
         }
     }
 
-    /// Lists the pairs of labels that touch, and begins with superpixels.
+    /// Lists the pairs of labels that touch, and starts the graph with one region per superpixel.
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, sums: &[RegionSums]) -> Result<()> {
         let Self { cpu, geometry, rows, bands, graph, .. } = self;
         let (height, rows) = (geometry.height as usize, *rows);
@@ -79,14 +79,14 @@ impl Hierarchy {
             )
         });
         begun.and(measured)?;
-        graph.take(bands.iter().map(|band| &band.pieces), several)
+        graph.set_pairs(bands.iter().map(|band| &band.pieces), several)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {
         let Self { cpu, labels: numbers, names, rows, .. } = self;
         memory::resize(names, REGIONS, NAMES, NO_LABEL)?;
         let Some(names) = names.first_chunk_mut::<NAMES>() else { return Ok(()) };
-        // No superpixel has the last one.
+        // No superpixel has [`NO_LABEL`], the last entry.
         names[..numbers.len()].copy_from_slice(numbers);
         let names = &*names;
         cpu.run(|| {
@@ -94,7 +94,7 @@ impl Hierarchy {
                 let rows = band.rows();
                 for y in 0..rows {
                     memory::prefetch(band.row_mut((y + AHEAD).min(rows - 1)));
-                    // Faster than looking for runs, and than what AVX-512 makes of it.
+                    // A plain loop over pixels is faster than one over runs, and than a gather of AVX-512.
                     band.row_mut(y).iter_mut().for_each(|label| *label = names[usize::from(*label)]);
                 }
             });
@@ -103,8 +103,8 @@ impl Hierarchy {
     }
 }
 
-/// Adds up the sums of superpixels that have become one region. Regions are numbered in the order of their lowest superpixel, so
-/// none is overwritten before it has been read.
+/// Adds up the sums of superpixels that became one region. Regions are numbered in the order of their lowest
+/// superpixel, so no sum is overwritten before it is read.
 fn add_parts(sums: &mut Array<RegionSums>, numbers: &[u16], count: usize) {
     let mut next = 0;
     for (part, &number) in numbers.iter().enumerate() {
@@ -123,7 +123,7 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
     fn build(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         self.measure(&buffers.features, labels, &buffers.sums)?;
         let Self { graph, own: plan, labels: numbers, .. } = self;
-        // Names of what stage `merge` leaves are none of superpixels.
+        // Predecessors are labels of superpixels; after stage `merge` the regions here are no superpixels.
         if plan.regions > 0
             && let Some(state) = &buffers.temporal
             && let Some(merged) = &state.merged
@@ -144,7 +144,7 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
             && let Some(merged) = &mut state.merged
         {
             let parts = numbers.iter().zip(&buffers.sums);
-            let parts = parts.map(|(&label, sums)| Part { label, size: sums.area });
+            let parts = parts.map(|(&label, sums)| MergedSuperpixel { label, size: sums.area });
             merged.name(&state.tracks, parts, buffers.count as usize)?;
         }
         add_parts(&mut buffers.sums, numbers, buffers.count as usize);

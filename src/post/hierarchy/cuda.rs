@@ -20,24 +20,24 @@ use crate::temporal::device::State;
 const MODULE: ModuleCode = module_code!("hierarchy");
 const LIST_MODULE: ModuleCode = module_code!("hierarchy_list");
 
-/// A frame of this size gives one block of [`MERGE_THREADS`] about a component a thread, and one of [`HIERARCHY_THREADS`] half as many
-/// slots of the table of pairs as threads, with S = 16.
+/// Pixels per block, with S = 16: a block of [`MERGE_THREADS`] has about one component per thread, one of
+/// [`HIERARCHY_THREADS`] half as many slots of the table of pairs as threads.
 const PIXELS_A_BLOCK: u32 = 2048;
 const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
 /// `HIERARCHY_COUNTS` in kernels/hierarchy.cuh.
 const COUNTS: usize = 10;
 
-/// Slots of a table for so many pairs: a power of two, more than twice as many.
+/// Slots of a hash table for `pairs` pairs: a power of two, more than twice as many.
 fn slots_for(pairs: usize) -> usize {
     2 << ((2 * pairs) | 31).ilog2()
 }
 
-/// What is wanted of a label map.
+/// The merges and lists that a plan needs.
 struct Task {
     args: HierarchyArgs,
-    /// Whether labels change.
+    /// True if labels change.
     merges: bool,
-    /// Whether merges that are not made are listed.
+    /// True if the merges that the cut leaves out are listed.
     lists: bool,
 }
 
@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-/// What lists the merges that the cut leaves out.
+/// Kernels and memory for listing the merges that the cut leaves out.
 struct Listing {
     keys: Kernel,
     list: Kernel,
@@ -82,7 +82,7 @@ impl Listing {
 }
 
 pub(crate) struct Hierarchy {
-    /// Where connectivity leaves pixels and features with the components.
+    /// Adds up pixels and features of regions from their components; `None` if an earlier stage has.
     gather: Option<Kernel>,
     start: Kernel,
     measure: Kernel,
@@ -91,7 +91,7 @@ pub(crate) struct Hierarchy {
     number: Kernel,
     label: Kernel,
     regions: Kernel,
-    /// Labels before merging, where identities last.
+    /// Copies the labels before merging, which track ids need.
     keep: Kernel,
     listing: Option<Listing>,
     before_refine: Task,
@@ -105,20 +105,20 @@ pub(crate) struct Hierarchy {
     heads: Memory<u32>,
     numbers: Memory<u32>,
     counts: Memory<u32>,
-    // Two of each, one behind the other.
+    // Two halves each, which rounds take in turn.
     selected: Memory<u64>,
     keys: Memory<u32>,
     lengths: Memory<u32>,
     held: Memory<u32>,
     contrasts: Memory<u64>,
-    /// Over components, over labels, and of the grid whose blocks wait for each other.
+    /// Blocks for passes over components and over labels, and of the grid with barriers.
     blocks: u32,
     label_blocks: u32,
     number_blocks: u32,
     round_blocks: u32,
 }
 
-/// Both halves of an array.
+/// Addresses of both halves of an array.
 fn halves<T>(memory: &Memory<T>) -> [Address<T>; 2] {
     [memory.address(), memory.address().item(memory.len() / 2)]
 }
@@ -132,7 +132,7 @@ impl Hierarchy {
         let multiprocessors = cuda.device.multiprocessors;
         let before_refine = Own { levels: own.levels && !plan.lists_refined(), ..own };
         let rounds = kernel("hierarchy_rounds")?;
-        // At most one a multiprocessor, each of which has to meet all others.
+        // At most one block per multiprocessor, since each has to meet all others at barriers.
         let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
         let shared = |name| cuda.device.kernel(&merge::cuda::MODULE, name, "hierarchy");
         Ok(Self {
@@ -193,8 +193,8 @@ impl Hierarchy {
         }
     }
 
-    /// Merges as far as the task needs, cuts, and lists the merges that the cut leaves out, by the labels that it gives. No label
-    /// changes yet. `predecessors` are those of superpixels, or null.
+    /// Merges as far as the task needs, selects the kept merges, and lists the rest by the labels that these give.
+    /// Pixels keep their labels for now. `predecessors` are those of superpixels, or null.
     fn merge(&self, buffers: &FrameBuffers, task: &Task, predecessors: [Address<u32>; 2]) -> Result<()> {
         let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
         let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
@@ -223,7 +223,7 @@ impl Hierarchy {
 
     fn write_list(&self, buffers: &FrameBuffers, lists: Lists) -> Result<()> {
         let (Some(listing), Some(memory)) = (&self.listing, &buffers.merges) else { return Ok(()) };
-        // Selections are over.
+        // The rounds are over, so their memory is free for the list.
         let list = MergeList {
             keys: self.selected.address(),
             steps: memory.steps.address(),
@@ -238,7 +238,7 @@ impl Hierarchy {
         }
     }
 
-    /// Keeps the labels of superpixels for the next frame, and names merged regions after those of the last.
+    /// Stores the labels of superpixels for the next frame, and derives the track ids of merged regions.
     fn name(&self, buffers: &FrameBuffers) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
         let (components, labels) = (buffers.components(), buffers.component_labels.address());
@@ -259,7 +259,8 @@ impl Hierarchy {
 
 impl backend::Hierarchy<Cuda> for Hierarchy {
     fn build(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
-        // A list alone is made while identities are matched, by a grid whose blocks wait for each other as those of the rounds do.
+        // Joins the branch that matches identities: its grid has barriers, like that of the rounds, and both must not
+        // run at once. Without merging it may still be in flight here.
         buffers.queue.join()?;
         let task = &self.before_refine;
         let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
@@ -271,7 +272,7 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
             // what `FrameBuffers::new` has made.
             unsafe { queue.launch(gather, over_components, MERGE_THREADS, gathered)? };
         }
-        // Names of what stage `merge` leaves are none of superpixels.
+        // Predecessors are labels of superpixels; after stage `merge` the regions here are no superpixels.
         let state = buffers.temporal.as_ref().filter(|_| task.merges);
         self.merge(buffers, task, state.map_or([Address::NULL; 2], State::predecessors))?;
         if !task.merges {

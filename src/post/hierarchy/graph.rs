@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The rounds of the hierarchy over regions and pairs, and the cut; no pixel is looked at.
+//! The rounds of the hierarchy over regions and pairs, and the cut. No pixels are read here.
 
 use super::pairs::Moved;
 use super::parts::{NONE, Parts};
@@ -8,10 +8,10 @@ use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::regions::MergeStep;
 
-/// What memory is for, in errors.
+/// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
 
-/// What the pixels of a region add up to.
+/// Sums over the pixels of a region.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
     pub count: u32,
@@ -37,44 +37,45 @@ impl Sums {
     }
 }
 
-/// How a region has joined another.
+/// A region's merge into another.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Join {
-    /// Bits of the height.
+    /// Height, as the bits of a float.
     pub height: u32,
     pub round: u32,
     pub into: u32,
-    /// Pixels of what it is part of behind the round.
+    /// Pixels of the merged region after the round.
     pub area: u32,
 }
 
-/// Regions and pairs, from all superpixels to however few are left.
+/// Regions and pairs, from all superpixels down to the few that are left.
 #[derive(Default)]
 pub(crate) struct Graph {
-    /// One for each label, as below. Those of a region that has joined another stay as they were.
+    /// Sums of each region, by label like the arrays below. Entries of a region that joined another are stale.
     sums: Array<Sums>,
     pairs: Parts,
     means: Array<Mean>,
-    /// Bits of the largest height within.
+    /// Largest height within each region, as the bits of a float.
     heights: Array<u32>,
-    /// Itself, or the root of the round in which it joined another.
+    /// The region itself, or the root that it joined.
     roots: Array<u32>,
-    /// Whether the last round has changed it.
+    /// True if the last round changed the region.
     changed: Array<bool>,
     joins: Array<Join>,
-    /// Regions that are left, in ascending order.
+    /// Regions that are left, by ascending label.
     left: Array<u32>,
-    /// Those that have joined others, in the order of rounds.
+    /// Regions that joined others, in the order of rounds.
     joined: Array<u32>,
     round: u32,
-    /// Merges in their order: height, round and label.
+    /// Merges ordered by height, round and label.
     keys: Array<u64>,
-    /// Least height of what follows.
+    /// Least height of the merges to come.
     floor: u32,
 }
 
 impl Graph {
-    /// Takes note of the pairs whose superpixels were in one region of the last frame, which `earlier` names.
+    /// Marks the boundaries between superpixels that were in the same region of the last frame. `earlier` returns the
+    /// region.
     pub fn hold(&mut self, earlier: impl Fn(u32) -> Option<u16>) {
         for pair in self.pairs.pairs_mut() {
             let [a, b] = [pair.a, pair.b].map(|label| earlier(label.into()));
@@ -83,8 +84,8 @@ impl Graph {
         }
     }
 
-    /// Takes the pairs of superpixels, in pieces; `several` threads may work on them.
-    pub fn take<'a>(
+    /// Starts with the pairs of superpixels, given in pieces. With `several`, two threads may work on them.
+    pub fn set_pairs<'a>(
         &mut self,
         pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
         several: bool,
@@ -92,7 +93,7 @@ impl Graph {
         self.pairs.begin(pieces, self.sums.len(), several)
     }
 
-    /// Merges as far as the plan needs.
+    /// Runs rounds until the plan's number of regions, or the whole list, is reached.
     pub fn merge(&mut self, plan: &Plan) -> Result<()> {
         let n = self.sums.len();
         let (mut stage, mut open) = (n, false);
@@ -114,7 +115,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Takes note of what each superpixel adds up to, before any round.
+    /// Starts with one region per superpixel, given by their sums.
     pub fn begin(&mut self, superpixels: impl ExactSizeIterator<Item = Sums>) -> Result<()> {
         let n = superpixels.len();
         self.sums.clear();
@@ -136,7 +137,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Returns how many regions have joined others.
+    /// Runs one round and returns how many regions joined others.
     fn run_round(&mut self, plan: &Plan, open: bool) -> Result<usize> {
         self.pairs.select(plan, &self.means, &self.left)?;
         let first = self.joined.len();
@@ -144,7 +145,7 @@ impl Graph {
         self.unite(first);
         let Self { left, roots, changed, pairs, .. } = self;
         let mut kept = 0;
-        // No branch: what stays is hard to predict.
+        // No branch, because it would often be mispredicted.
         for i in 0..left.len() {
             let region = left[i];
             left[kept] = region;
@@ -156,16 +157,16 @@ impl Graph {
         Ok(self.joined.len() - first)
     }
 
-    /// Lists what joins what.
+    /// Lists the regions that join their selection in this round.
     fn join(&mut self, open: bool) -> Result<()> {
         let Self { pairs, heights, roots, joins, left, joined, .. } = self;
         let (first, selected) = (joined.len(), pairs.selected());
-        // No branch: what joins is hard to predict.
+        // No branch, because it would often be mispredicted.
         memory::write(joined, REGIONS, left.len() + 1, |joined| {
             for &region in &*left {
                 let selection = selected[region as usize];
                 let into = selection as u32;
-                // What touches nothing has selected nothing, which has selected nothing.
+                // A region without neighbors has selected `NONE`, whose index is out of bounds.
                 let mutual = selected.get(into as usize).is_some_and(|&back| back as u32 == region);
                 joined.push_if((mutual & (into < region)) | (open & !mutual & (selection != NONE)), region);
             }
@@ -181,7 +182,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds what has joined from `first` on to its roots.
+    /// Adds the regions that joined from `first` on to their roots.
     fn unite(&mut self, first: usize) {
         let Self { sums, means, heights, roots, changed, joins, left, joined, .. } = self;
         for &region in &*left {
@@ -210,7 +211,7 @@ impl Graph {
         }
     }
 
-    /// Keys of all merges, the `rank` least of them first.
+    /// Makes the keys of all merges and moves the `rank` least of them to the front.
     fn select_keys(&mut self, rank: usize) -> Result<()> {
         let Self { keys, joined, joins, .. } = self;
         keys.clear();
@@ -225,13 +226,13 @@ impl Graph {
         Ok(())
     }
 
-    /// The height of the last of the `rank` least merges.
+    /// Height of the merge of rank `rank`.
     fn height_of_rank(&mut self, rank: usize) -> Result<u32> {
         self.select_keys(rank)?;
         Ok(self.keys.get(rank.wrapping_sub(1)).map_or(0, |key| (key >> 32) as u32))
     }
 
-    /// Lists the merges that the last cut has left out, in their order, by the labels that it has given.
+    /// Lists the merges that the last cut left out, in order, by the labels that the cut gave.
     pub fn list_merges(
         &mut self,
         regions: usize,
@@ -253,18 +254,19 @@ impl Graph {
         Ok(())
     }
 
-    /// How many merges leave `regions`.
+    /// Number of merges that leave `regions` regions.
     fn kept(&self, regions: usize) -> usize {
         self.sums.len().saturating_sub(regions).min(self.joined.len())
     }
 
-    /// The label of each superpixel's region where `regions` of them are left, or as many as there can be; returns how many.
+    /// Computes the label of each superpixel's region with `regions` of them left, or as few as can be. Returns the
+    /// number.
     pub fn cut(&mut self, regions: usize, labels: &mut Array<u16>) -> Result<usize> {
         let n = self.sums.len();
         let kept = self.kept(regions);
         self.select_keys(kept)?;
         let Self { keys, joins, roots, left, .. } = self;
-        // From here on the root of each region after the cut, then its label.
+        // `roots` now holds each region's root after the cut, and further down its label.
         roots.clear();
         roots.extend(0..n as u32);
         for key in &keys[..kept] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `hierarchy`: regions that touch are merged pair by pair, the most alike first, until exactly as many are left as were asked
-//! for; what more would be merged, and in which order, follows as well.
+//! Stage `hierarchy`: touching regions are merged pair by pair, the most similar first, until exactly the wanted number
+//! is left. The order of all further merges can be listed as well.
 //!
 //! Everything is an integer; quotients are rounded down, means half up. `q` is a quantum of color, `w` and `h` are the frame's sides.
 //!
@@ -16,11 +16,12 @@
 //! cost(i, j) = floor(W floor(D (256 - floor(T I / 256)) / 256) / R), without the bits below its 24 highest; I = HELD
 //! ```
 //!
-//! This is Ward's increase of the squared error, of colors and places, with a share for a visible edge between the two, less where
-//! their common boundary is long. What was in one region in the last frame costs less, so that regions do not flicker: a superpixel's
-//! predecessor is the one that its track continues, or where it is new, the one that was at its center (src/temporal/mod.rs); where
-//! nothing lasts from frame to frame, it was in no region. An integer of 24 bits times a power of two is a number of 32-bit floating point, and the order
-//! of costs is that of these numbers' bits: `cost_bits`.
+//! This is Ward's increase of the squared error, of colors and positions, plus a term for a visible edge between the
+//! two regions, divided by a root of the length of their common boundary. Regions that were one in the last frame cost
+//! less to merge, so that they do not flicker: a superpixel's predecessor is the one that its track continues or, for a
+//! new track, the one that was at its center (src/temporal/mod.rs); without temporal mode no superpixel has one. An
+//! integer of 24 bits times a power of two is a number of 32-bit floating point, and the order of costs is that of
+//! these numbers' bits: `cost_bits`.
 //!
 //! ```text
 //! every region is named by its label; t = 0
@@ -33,10 +34,11 @@
 //!     all at once; n and sums add up, l and sums of b of pairs that have become equal, too; a root keeps its name
 //! ```
 //!
-//! Selections form no cycle longer than two: costs around one are equal, and then the lowest name's selection selects it back.
-//! So every region joins at most once, and `(into, height, round)` of every region that has joined is a forest. What one root has
-//! taken up in a round touches it or what else it has taken up. An open round at least halves the regions that touch others. Without open
-//! rounds a region that touches a thousand others, as the sky does birds, would take a thousand rounds.
+//! An open round is a round of Borůvka's algorithm; the others join reciprocal nearest neighbors only. Selections form
+//! no cycle longer than two: costs around one are equal, and then the lowest name's selection selects it back. So every
+//! region joins at most once, and `(into, height, round)` of every region that has joined is a forest. The regions that
+//! join one root in a round touch it or each other. An open round at least halves the regions that touch others.
+//! Without open rounds a region that touches a thousand others, as the sky does birds, would take a thousand rounds.
 //!
 //! ```text
 //! f = the number of regions before any round
@@ -47,17 +49,18 @@
 //! labels: what the kept merges leave, numbered in the order of their lowest label, which is raster order where labels are connected
 //! ```
 //!
-//! Heights never fall along a path of the forest, and rounds rise, so whatever is inside of a region that a kept merge joins is
-//! kept as well. Merges of later stages are never lower than `t`, which leaves the first 2f of them in their order: how many regions are
-//! wanted decides only how far the stages go, and every region of a level lies in one of any coarser level.
+//! Heights never fall along a path of the forest, and rounds rise, so the merges inside of a region that a kept merge
+//! joins are kept as well. Merges of later stages are never lower than `t`, which leaves the first 2f of them in their
+//! order: the wanted number decides only how far the stages go, and every region of a level lies in one of any coarser
+//! level.
 //!
-//! *With stage `refine`* the cut comes before it and the list behind it: the list is that of these rules with the refined regions as
-//! superpixels, of which none has a predecessor. So it says what is true of the map that is handed out: pairs touch there, and areas are
-//! of its pixels. A list from before would join regions that no longer touch.
+//! *With stage `refine`* the cut comes before it and the list behind it: the list is that of these rules with the
+//! refined regions as superpixels, of which none has a predecessor. So it describes the map that users get: its pairs
+//! touch there, and its areas are of those pixels. A list from before would join regions that no longer touch.
 //!
-//! The order of pixels, regions, pairs or threads shows nowhere: sums and minima commute. What is outside of a mask is no region and
-//! touches nothing. Regions that do not touch are never joined, so a picture in several pieces keeps one region in each at least.
-//! Without connectivity two labels touch where any of their pixels do.
+//! The order of pixels, regions, pairs or threads does not matter: sums and minima commute. Pixels outside of a mask
+//! are no region and touch nothing. Regions that do not touch are never joined, so a picture in several pieces keeps at
+//! least one region in each. Without connectivity two labels touch where any of their pixels do.
 //!
 //! After Ward 1963; rounds of reciprocal nearest neighbors after de Rham 1980 and Benzecri 1982.
 
@@ -72,9 +75,9 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod graph;
+mod pair_index;
 mod pairs;
 mod parts;
-mod places;
 
 /// Wanted number of regions; 0 merges nothing.
 pub const REGIONS: Range<u32> = Range {
@@ -108,39 +111,40 @@ const LEVELS: About = About::new(
      coarser level is a cut",
 );
 
-/// Means are in this part of a quantum, or of a px.
+/// Fractions of a quantum, or of a px, in which means are kept.
 pub(crate) const MEAN_ONE: u64 = 4;
-/// Squared difference, in units of color, that any two regions have: it keeps sizes alike where colors are.
+/// Squared difference, in units of color, that any two regions have: it evens out the sizes of regions of equal color.
 const LEAST_DIFFERENCE: f64 = 20.0;
 /// One in the fixed point of G.
 pub(crate) const CONTRAST_ONE: u64 = 256;
 /// Weight of the squared contrast across a boundary.
 const CONTRAST: f64 = 0.5;
-/// By how much less, in 1/256, regions differ that were one in the last frame.
+/// Discount in 1/256 on the difference of regions that were one in the last frame.
 const HELD: u64 = 224;
-/// Bits of the weight of positions, at most: with squared distances below 2^33, products stay below 2^63.
+/// Most bits of the weight of positions: with squared distances below 2^33, products stay below 2^63.
 const POSITION_BITS: u32 = 30;
-/// Share of the picture's side that [`COMPACTNESS`] is about.
+/// Fraction of the picture's side that [`COMPACTNESS`] refers to.
 const SIDE_PARTS: f64 = 16.0;
-/// A stage leaves one of so many regions.
+/// A stage leaves one in so many regions.
 pub(crate) const STAGE: usize = 8;
-/// A round that joins fewer than one of so many regions is followed by an open one.
+/// A round that joins fewer than one in so many regions is followed by an open round.
 pub(crate) const FEW: usize = 16;
-/// Fewest superpixels for a wanted region.
+/// Fewest superpixels per wanted region.
 const FINER: u32 = 3;
 /// Fewest superpixels of a picture, as far as they are no smaller than [`SMALL_STEP`].
 const FEWEST: u32 = 2000;
 const SMALL_STEP: u32 = 4;
 
-/// How many regions, and what they are like.
+/// The wanted number of regions, and the weights of the cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Exactly so many regions, or as many as there are superpixels; 0 = off.
+    /// Exact number of regions, or as many as there are superpixels if these are fewer; 0 = off.
     pub regions: u32,
     /// Higher = more compact regions, lower = closer to colors.
     pub compactness: f32,
-    /// Also list what would be merged next, down to one region: [`Regions::merges`](crate::regions::Regions::merges). With 0
-    /// `regions` the list begins at the superpixels. Where boundaries are refined, it is a list of the refined regions.
+    /// Also list the merges that would come next, down to one region:
+    /// [`Regions::merges`](crate::regions::Regions::merges). With `regions` 0 the list begins at the superpixels. With
+    /// stage `refine` it is a list of the refined regions.
     pub levels: bool,
 }
 
@@ -169,12 +173,12 @@ impl Params {
     }
 }
 
-/// The same in integers.
+/// The parameters as integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Wanted number of regions, 0 for as many as there are.
     pub(crate) regions: u32,
-    /// Whether all merges are listed.
+    /// True if the further merges are listed.
     pub(crate) levels: bool,
     /// C.
     pub(crate) least: u32,
@@ -187,7 +191,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `None` where nothing is to be merged or listed.
+    /// Returns `None` if no regions are to be merged or listed.
     pub(crate) fn new(params: &Params, space: ColorSpace, geometry: Geometry) -> Option<Self> {
         let unit = (MEAN_ONE as f64 * space.quanta()).powi(2);
         let m = f64::from(params.compactness) * space.quanta();
@@ -228,12 +232,12 @@ impl Plan {
     }
 }
 
-/// What is between two regions.
+/// The common boundary of two regions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Boundary {
     /// Pairs of 4-neighbors across.
     pub length: u32,
-    /// As many of them as are between superpixels that were in one region of the last frame.
+    /// Pairs of 4-neighbors across, counting only those between superpixels that were in one region of the last frame.
     pub held: u32,
     /// Sum of the differences across, in quanta.
     pub contrast: u64,
@@ -247,7 +251,7 @@ impl Boundary {
         self.contrast += other.contrast;
     }
 
-    /// This, or nothing.
+    /// Returns `self` if the condition holds, else an empty boundary.
     #[inline(always)]
     pub fn if_so(&self, condition: bool) -> Self {
         let times = u32::from(condition);
@@ -264,14 +268,14 @@ pub(crate) struct Mean {
     pub position: [u32; 2],
 }
 
-/// An integer as the bits of the largest 32-bit float that is not larger: they are ordered as what they stand for.
+/// Bits of the largest 32-bit float that is not above an integer. Bits are in the order of the floats.
 #[inline]
 pub(crate) fn cost_bits(cost: u64) -> u32 {
     let below = (u64::BITS - cost.leading_zeros()).saturating_sub(f32::MANTISSA_DIGITS);
     ((cost >> below << below) as f32).to_bits()
 }
 
-/// What R can be: boundaries are shorter than 2^30, which would give 1024.
+/// Values that R can take: boundaries are shorter than 2^30, which would give 1024.
 const ROOTS: usize = 1024;
 
 /// The least `length` with `root(length) >= R`, for every R.
@@ -285,7 +289,7 @@ const LEAST_LENGTHS: [u32; ROOTS] = {
     lengths
 };
 
-/// Roots of the lengths that most boundaries have.
+/// Table of R for the lengths that most boundaries have.
 const SMALL_ROOTS: [u8; 512] = {
     let (mut roots, mut length, mut r) = ([0; 512], 1, 16);
     while length < roots.len() {
@@ -298,7 +302,7 @@ const SMALL_ROOTS: [u8; 512] = {
     roots
 };
 
-/// 16 times the fifth root, rounded down.
+/// R: 16 times the fifth root of the length, rounded down.
 #[inline]
 pub(crate) fn root(length: u32) -> u64 {
     match SMALL_ROOTS.get(length as usize) {
@@ -328,7 +332,7 @@ mod tests {
             let float = f32::from_bits(cost_bits(cost));
             assert!(float as u128 <= u128::from(cost), "{cost}");
             let next = f32::from_bits(cost_bits(cost) + 1);
-            // Small costs are followed by numbers between integers.
+            // Small costs have neighbors between integers.
             assert!(f64::from(next).ceil() as u128 > u128::from(cost), "{cost}");
             assert!(cost_bits(cost / 2) <= cost_bits(cost));
         }

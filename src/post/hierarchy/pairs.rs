@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Pairs of labels that touch, each once, and what is between them: what is added to them commutes.
+//! Pairs of labels that touch, each once, with the sums of their boundary, which commute.
 
 use super::Boundary;
-use super::places::Places;
+use super::pair_index::PairIndex;
 use crate::cpu::memory::{self, Array, Room};
 use crate::error::Result;
 
-/// What memory is for, in errors.
+/// Name of the pairs in errors about memory.
 const PAIRS: &str = "pairs of regions";
 
 /// Two regions that touch, named by labels, of which `a` is the lower one.
@@ -19,19 +19,19 @@ pub(crate) struct Pair {
     pub boundary: Boundary,
 }
 
-/// A list of pairs and where each stands in it.
+/// A list of pairs, and the index of each in it.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// With anything behind them: to fill it anew each time would take longer than all else.
+    /// Entries past `count` are stale: clearing them would take longer than everything else.
     list: Array<Pair>,
     count: usize,
-    /// Where in the list those begin whose cost has to be computed.
+    /// Index of the first pair whose cost has to be computed.
     pub stale: usize,
-    places: Places,
+    index: PairIndex,
 }
 
 impl Pairs {
-    /// Forgets all.
+    /// Removes all pairs.
     pub fn clear(&mut self) {
         (self.count, self.stale) = (0, 0);
     }
@@ -44,8 +44,8 @@ impl Pairs {
         &mut self.list[..self.count]
     }
 
-    /// Names the regions of all pairs anew, and keeps those of which neither, by its new name, has changed: their costs stay, and they are
-    /// equal to no other. The others are `moved`; pairs within one region go.
+    /// Renames the regions of all pairs. Pairs of two unchanged regions stay with their costs, and equal no other;
+    /// pairs within one region are dropped; all others go to `moved`.
     pub fn rename(&mut self, names: &[u32], has_changed: &[bool], moved: &mut Moved) -> Result<()> {
         let Self { list, count, stale, .. } = self;
         let list = &mut list[..*count];
@@ -55,7 +55,7 @@ impl Pairs {
         second.clear();
         let mut kept = 0;
         let mut rename = |first: &mut Room<'_, Pair>, second: &mut Room<'_, Pair>| {
-            // No branch: which pairs stay is hard to predict.
+            // No branch, because it would often be mispredicted.
             for i in 0..list.len() {
                 let mut pair = list[i];
                 let [one, other] = [pair.a, pair.b].map(|label| names[usize::from(label)] as u16);
@@ -76,20 +76,24 @@ impl Pairs {
         Ok(())
     }
 
-    /// Takes what has been moved here, behind what has been kept, and adds up what is equal; of as many `labels`.
-    pub fn take<'a>(&mut self, moved: impl Iterator<Item = &'a [Pair]> + Clone, labels: usize) -> Result<()> {
-        let Self { list, count, stale, places } = self;
+    /// Appends the moved pairs behind the kept ones, and adds up equal ones. Labels are below `labels`.
+    pub fn append<'a>(
+        &mut self,
+        moved: impl Iterator<Item = &'a [Pair]> + Clone,
+        labels: usize,
+    ) -> Result<()> {
+        let Self { list, count, stale, index } = self;
         let most = *stale + moved.clone().map(|moved| moved.len()).sum::<usize>();
         let mut found = 0;
         if most > *stale {
-            places.clear(labels)?;
+            index.clear(labels)?;
             memory::lengthen(list, PAIRS, most)?;
             let list = &mut list[*stale..];
             for moved in moved.flatten() {
-                let place = places.number([moved.a, moved.b], found as u32)? as usize;
-                let (mut pair, is_new) = (*moved, place == found);
-                pair.boundary.add(&list[place].boundary.if_so(!is_new));
-                list[place] = pair;
+                let at = index.number([moved.a, moved.b], found as u32)? as usize;
+                let (mut pair, is_new) = (*moved, at == found);
+                pair.boundary.add(&list[at].boundary.if_so(!is_new));
+                list[at] = pair;
                 found += usize::from(is_new);
             }
         }
@@ -98,13 +102,13 @@ impl Pairs {
     }
 }
 
-/// Whether pairs of that lower label are of the second list, where there are two.
+/// Returns true if pairs with this lower label belong to the second list, if there are two.
 #[inline(always)]
 fn is_of_second(label: u16) -> bool {
     label & 1 != 0
 }
 
-/// Pairs on their way to two lists, by their lower label, or to one. There may be equal ones.
+/// Pairs on their way to one or two lists, by their lower label. A pair may occur more than once.
 #[derive(Default)]
 pub(crate) struct Moved {
     pub to: [Array<Pair>; 2],
@@ -116,7 +120,7 @@ impl Moved {
         self.to.iter_mut().for_each(|pairs| pairs.clear());
     }
 
-    /// Adds one.
+    /// Adds one pair.
     #[inline(always)]
     pub fn push(&mut self, pair: Pair) -> Result<()> {
         let pairs = &mut self.to[usize::from(self.several & is_of_second(pair.a))];
@@ -132,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// What is between pairs, by their labels.
+    /// Boundaries by their two labels.
     type Sums = BTreeMap<[u16; 2], (u32, u64)>;
 
     fn sums_of(both: &[Pairs; 2]) -> Sums {
@@ -163,10 +167,10 @@ mod tests {
                 add(&mut wanted, a, b, boundary.length, boundary.contrast);
             }
         }
-        both[0].take([&moved.to[0][..]].into_iter(), 200).unwrap();
+        both[0].append([&moved.to[0][..]].into_iter(), 200).unwrap();
         assert_eq!(sums_of(&both), wanted);
         let most = (0..200).map(|low| wanted.keys().filter(|labels| labels[0] == low).count()).max();
-        assert!(most > Some(super::super::places::ROOM));
+        assert!(most > Some(super::super::pair_index::ROOM));
         for (parts, several) in [(90, false), (20, true), (3, true), (1, true)] {
             // Some regions become one, others stay as they are, with their costs.
             let names: Vec<u32> =
@@ -179,7 +183,7 @@ mod tests {
                 moved
             });
             for (i, pairs) in both.iter_mut().enumerate() {
-                pairs.take(moved.iter().map(|moved| &moved.to[i][..]), 200).unwrap();
+                pairs.append(moved.iter().map(|moved| &moved.to[i][..]), 200).unwrap();
             }
             let mut next = Sums::new();
             for (&[a, b], &(length, contrast)) in &wanted {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! All pairs of a round in one part, or in two for as many threads. Which pair is in which part shows nowhere.
+//! All pairs of a round as one part, or as two for two threads. Results do not depend on which part has which pair.
 
 use super::costs::list_costs;
 use super::pairs::{Moved, Pair, Pairs};
@@ -7,22 +7,22 @@ use super::{Mean, Plan};
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
-/// What memory is for, in errors.
+/// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
-/// Selects nothing.
+/// Marks a region that has selected no neighbor.
 pub(super) const NONE: u64 = u64::MAX;
-/// Pairs from which on a pass is worth another thread's while.
+/// Pairs from which a pass is faster on two threads.
 const MANY_PAIRS: usize = 1500;
 
 #[derive(Default)]
 struct Part {
     pairs: Pairs,
-    /// Bits of the least cost of each region's pairs here, and the neighbor that has it.
+    /// Least cost of each region's pairs in this part, and the neighbor across, in the low bits.
     selected: Array<u64>,
 }
 
 impl Part {
-    /// Computes the costs that are not known, and selects the least of each region that is left.
+    /// Computes the stale costs, and selects the least of each remaining region.
     fn select(&mut self, plan: &Plan, means: &[Mean], left: &[u32]) {
         let Self { pairs, selected } = self;
         let stale = pairs.stale;
@@ -39,18 +39,18 @@ impl Part {
     }
 }
 
-/// The pairs of regions that are left.
+/// The pairs of the remaining regions.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// The second one is empty where one thread does all.
+    /// The second part is empty with a single thread.
     parts: [Part; 2],
-    /// What each gives to both as regions get other names.
+    /// Pairs that each part hands to both parts as regions are renamed.
     moved: [Moved; 2],
     several: bool,
 }
 
 impl Parts {
-    /// Begins with the pairs of as many superpixels, in pieces.
+    /// Starts with the pairs of superpixels, given in pieces.
     pub fn begin<'a>(
         &mut self,
         pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
@@ -63,11 +63,11 @@ impl Parts {
             part.pairs.clear();
             memory::resize(&mut part.selected, REGIONS, superpixels, NONE)?;
         }
-        self.take(several, pieces, superpixels)
+        self.append(several, pieces, superpixels)
     }
 
-    /// Takes what is on its way to the parts.
-    fn take<'a>(
+    /// Takes the pairs that were moved to each part.
+    fn append<'a>(
         &mut self,
         worth_it: bool,
         moved: impl Iterator<Item = &'a Moved> + Clone + Send,
@@ -76,19 +76,19 @@ impl Parts {
         let [Part { pairs: first, .. }, Part { pairs: second, .. }] = &mut self.parts;
         let to = |i: usize| moved.clone().map(move |moved| &moved.to[i][..]);
         let (one, other) = (to(0), to(1));
-        both(worth_it, || first.take(one, labels), || second.take(other, labels))
+        both(worth_it, || first.append(one, labels), || second.append(other, labels))
     }
 
     pub fn pairs_mut(&mut self) -> impl Iterator<Item = &mut Pair> {
         self.parts.iter_mut().flat_map(|part| part.pairs.list_mut())
     }
 
-    /// Bits of the least cost of a region's pairs, and the neighbor that has it; or [`NONE`].
+    /// Least cost of each region's pairs, and the neighbor across, in the low bits; or [`NONE`].
     pub fn selected(&self) -> &[u64] {
         &self.parts[0].selected
     }
 
-    /// Lets every region that is left select a neighbor.
+    /// Selects a neighbor for every remaining region.
     pub fn select(&mut self, plan: &Plan, means: &[Mean], left: &[u32]) -> Result<()> {
         let (several, worth_it) = (self.several, self.is_worth_it());
         let [first, second] = &mut self.parts;
@@ -104,7 +104,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Names the regions of all pairs anew; pairs within one go, and equal ones add up.
+    /// Renames the regions of all pairs. Pairs within one are dropped, equal ones are added up.
     pub fn rename(&mut self, names: &[u32], has_changed: &[bool]) -> Result<()> {
         let worth_it = self.is_worth_it();
         let [Part { pairs: first, .. }, Part { pairs: second, .. }] = &mut self.parts;
@@ -115,7 +115,7 @@ impl Parts {
             || second.rename(names, has_changed, other),
         )?;
         let moved = std::mem::take(&mut self.moved);
-        let done = self.take(worth_it, moved.iter(), names.len());
+        let done = self.append(worth_it, moved.iter(), names.len());
         self.moved = moved;
         done
     }
@@ -125,7 +125,7 @@ impl Parts {
     }
 }
 
-/// Does both, at the same time if another thread is worth its while.
+/// Runs both, on two threads if `worth_it`.
 fn both(
     worth_it: bool,
     one: impl FnOnce() -> Result<()> + Send,

@@ -13,12 +13,12 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance, find, unite};
 use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
-use crate::temporal::merged::Part;
+use crate::temporal::merged::MergedSuperpixel;
 
-/// What memory is for, in errors.
+/// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
 
-/// The rows of one task: what they add to the labels that occur in them, and the pairs that touch there.
+/// The rows of one task: sums for the labels that occur in them, and the pairs that touch there.
 #[derive(Default)]
 struct Band {
     sums: BandSums,
@@ -37,11 +37,11 @@ pub(crate) struct Merge {
     geometry: Geometry,
     plan: Plan,
     bands: Vec<Band>,
-    /// Everything below: one for each label, or for each pair that touches.
+    /// Sums of each label. The arrays below have one entry per label or per touching pair.
     sums: Array<Sums>,
     means: Array<[u32; 3]>,
     nearest: Array<u32>,
-    /// Pixels before anything merged.
+    /// Pixels of each label before the first pass.
     sizes: Array<u32>,
     parents: Array<u32>,
     labels: Array<u16>,
@@ -68,7 +68,7 @@ impl Merge {
         }
     }
 
-    /// Sums of all labels and the pairs that touch.
+    /// Measures the sums of all labels, and lists the touching pairs.
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
         let height = self.geometry.height as usize;
         let rows = height.div_ceil(self.bands.len());
@@ -94,7 +94,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Applies the rule once. Returns whether anything merged.
+    /// Applies the rule once. Returns true if any regions merged.
     fn pass(&mut self) -> Result<bool> {
         let Self { plan, sums, means, nearest, parents, edges, .. } = self;
         means.clear();
@@ -133,7 +133,7 @@ impl Merge {
         Ok(edges.len() < before)
     }
 
-    /// Numbers the roots in their order; returns how many there are.
+    /// Numbers the roots by ascending label. Returns how many there are.
     fn number(&mut self) -> u32 {
         let Self { parents, labels, .. } = self;
         labels.clear();
@@ -163,7 +163,7 @@ impl backend::Merge<Cpu> for Merge {
         self.labels.clear();
         memory::reserve(&mut self.labels, REGIONS, buffers.count as usize)?;
         self.parents.extend(0..buffers.count);
-        // A pass that merges nothing would merge nothing again.
+        // A pass that merged nothing has left the same input for the next.
         for _ in 0..self.plan.passes {
             if !self.pass()? {
                 break;
@@ -185,7 +185,8 @@ impl backend::Merge<Cpu> for Merge {
         if let Some(state) = &mut buffers.temporal
             && let Some(merged) = &mut state.merged
         {
-            let parts = numbers.iter().zip(&self.sizes).map(|(&label, &size)| Part { label, size });
+            let parts =
+                numbers.iter().zip(&self.sizes).map(|(&label, &size)| MergedSuperpixel { label, size });
             merged.name(&state.tracks, parts, buffers.count as usize)?;
         }
         Ok(())

@@ -15,11 +15,11 @@ use crate::plan::Plan;
 
 pub(crate) const MODULE: ModuleCode = module_code!("merge");
 
-/// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
+/// Pixels per block of [`MERGE_THREADS`], which then has about one pair per thread.
 const PIXELS_A_BLOCK: u32 = 2048;
 
 pub(crate) struct Merge {
-    /// Where connectivity leaves pixels and features with the components.
+    /// Adds up pixels and features of regions from their components; `None` if an earlier stage has.
     gather: Option<Kernel>,
     start: Kernel,
     again: Kernel,
@@ -37,7 +37,7 @@ pub(crate) struct Merge {
     nearest_of: Memory<u32>,
     numbers: Memory<u32>,
     count: Memory<u32>,
-    /// Over components and pairs, and over labels.
+    /// Blocks for passes over components and pairs, and for those over labels.
     blocks: u32,
     label_blocks: u32,
 }

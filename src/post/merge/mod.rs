@@ -11,13 +11,13 @@
 //! labels: numbered in the order of their lowest label, which is raster order where labels are connected
 //! ```
 //!
-//! C² is rounded to 1/256, and the comparison `256 d <= round(256 C²) m` is one of integers, so no order shows.
-//! Only what touches unites: connected labels stay connected. Without connectivity two labels touch where any of their
-//! pixels do, and what is merged has as many pieces as its labels had.
+//! C² is rounded to 1/256, and the comparison `256 d <= round(256 C²) m` is one of integers, so order does not matter.
+//! Only touching regions unite, so connected labels stay connected. Without connectivity two labels touch where any of
+//! their pixels do, and a merged region has as many pieces as its labels had.
 //!
 //! Differs from the paper: there one side is enough, `d < C² m(a)`, and as every region has a nearest neighbor whole
 //! pictures collapse along chains; here both sides have to agree unless the rule is `either`. Equality counts, since
-//! regions of one color have m = 0. The limit is new: it keeps apart what only has no better neighbor.
+//! regions of one color have m = 0. The limit is new: it keeps regions apart that merely lack a better neighbor.
 
 use crate::color::ColorSpace;
 use crate::parameter::{About, Range, choices, parameters};
@@ -67,16 +67,16 @@ const RULE: About = About::new("merge-rule", "Merge rule", "", "When two regions
 
 /// One in the fixed point of C².
 pub(crate) const RATIO_ONE: u64 = 256;
-/// Means are in this part of a quantum.
+/// Fractions of a quantum in which means are kept.
 const MEAN_ONE: f64 = 16.0;
 
-/// From how many sides the condition has to hold.
+/// Number of sides from which the condition has to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Rule {
-    /// From both.
+    /// Both regions have to agree.
     #[default]
     Mutual,
-    /// From one, as the paper prints it.
+    /// One region is enough, as the paper prints it.
     Either,
 }
 
@@ -93,16 +93,16 @@ macro_rules! merge_rules {
 pub(crate) use merge_rules;
 merge_rules!(choices);
 
-/// What is merged.
+/// Parameters of merging.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// C: a neighbor may be so many times as far in color as the nearest one. 0 = off, usual 1.5 to 2.5.
     pub ratio: f32,
-    /// From how many sides that has to hold.
+    /// Number of sides from which that has to hold.
     pub rule: Rule,
     /// Largest color difference that is merged across: Delta E, in `rgb` code values; 0 = no limit.
     pub max_distance: f32,
-    /// How often the rule is applied, 1 to 8.
+    /// Passes of the rule, 1 to 8.
     pub passes: u32,
 }
 
@@ -129,16 +129,16 @@ parameters!(Params {
 pub struct Plan {
     /// C² in 1/256, rounded half up.
     pub(crate) ratio: u32,
-    /// Whether the condition has to hold from both sides.
+    /// True if the condition has to hold from both sides.
     pub(crate) mutual: bool,
     /// Largest squared distance that is merged across.
     pub(crate) limit: u32,
-    /// How often the rule is applied.
+    /// Passes of the rule.
     pub(crate) passes: u32,
 }
 
 impl Plan {
-    /// `None` where nothing is to be merged.
+    /// Returns `None` if no regions are to be merged.
     pub(crate) fn new(params: &Params, space: ColorSpace) -> Option<Self> {
         let (ratio, distance) = (f64::from(params.ratio), f64::from(params.max_distance));
         let quanta = space.quanta();

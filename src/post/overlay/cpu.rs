@@ -23,10 +23,10 @@ pub(crate) struct Overlay {
     cpu: Cpu,
     info: FrameInfo,
     layout: &'static Layout,
-    /// Of pixels whose channels are bytes beside each other, as most frames have them.
+    /// Set for frames of packed 8-bit RGB, which are the most common.
     packed_bytes: Option<PackedRgb>,
     yuv: Yuv,
-    /// Thin boundary, widened along rows: nonzero where set.
+    /// Thin boundary, widened along rows; nonzero where it is set.
     marks: Array<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Overlay {
         }
     }
 
-    /// Fills the samples that pixels share.
+    /// Fills the chroma samples, which several pixels share.
     fn fill_shared(
         &self,
         pair: &mut RowPair<'_>,
@@ -130,7 +130,8 @@ impl Overlay {
             marks.par_chunks_mut(columns).enumerate().with_min_len(16).for_each(|(y, marks)| {
                 let (row, below) = (labels.row(y), labels.row((y + 1).min(last)));
                 for (i, marks) in marks.chunks_mut(BLOCK).enumerate() {
-                    // A thin mark at x0 reaches from x0 - (ceil(w/2) - 1) to x0 + floor(w/2): these are all that reach here.
+                    // A mark at x0 widens to x0 - (ceil(w/2) - 1) through x0 + floor(w/2). These are the marks that
+                    // reach this block.
                     let (left, right) = (width / 2, width.div_ceil(2) - 1);
                     let mut thin = [0; BLOCK + BOUNDARY_WIDTH.max as usize];
                     let start = i * BLOCK;
@@ -206,7 +207,8 @@ impl Overlay {
     }
 }
 
-/// Where the samples that pixels of some rows and of two columns each share are on a line.
+/// Mask of chroma samples on a line: each is shared by pixels of some rows and of two columns, any of which may be on
+/// it.
 fn shared_line(lines: &[[u8; BLOCK]]) -> [u8; BLOCK / 2] {
     let mut shared = [0; BLOCK / 2];
     for line in lines {
@@ -226,7 +228,7 @@ fn draw_pixels(packed: PackedRgb, row: &mut [u8], start: usize, line: &[u8], col
     }
 }
 
-/// Draws a line on the samples of a channel, from the `start`-th on.
+/// Draws a line on the samples of a channel, from sample `start` on.
 fn draw_samples(channel: &Channel, row: &mut [u8], start: usize, line: &[u8], color: u16, alpha: u8) {
     let Channel { offset, step, sample, .. } = *channel;
     for (x, _) in (start..).zip(line).filter(|(_, on)| **on != 0) {
@@ -235,7 +237,7 @@ fn draw_samples(channel: &Channel, row: &mut [u8], start: usize, line: &[u8], co
     }
 }
 
-/// Cb and Cr of the mean color of those of some pixels that have a label; none where none has.
+/// Cb and Cr of the mean color of the labeled ones among some pixels; `None` if none has a label.
 fn mean_color(
     labels: &Labels<'_>,
     rows: Range<usize>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `overlay`: what is drawn into the frame. Alpha and padding bytes stay as they are.
+//! Stage `overlay`: draws boundaries or false colors into the frame. Alpha and padding bytes do not change.
 //!
 //! A pixel is on the thin boundary if its right or lower neighbor has another label. Lines of width w cover the pixels
 //! whose window of `w/2` (rounded down) pixels left and above to `w/2` (up) less one right and below holds a thin
@@ -15,12 +15,12 @@ pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 
-/// A color as the frame's own channels, in its bits.
+/// Converts a color to the frame's own channels and bits.
 pub(crate) fn native(info: &FrameInfo, yuv: &Yuv, rgb: [u8; 3]) -> [u16; 3] {
     yuv.native(info.format, rgb.map(|code| widen(code, info.format.bits())))
 }
 
-/// A stable false color of an identity: well spread, never dark.
+/// A stable false color of a track id: well spread, never dark.
 pub fn false_color(identity: u32) -> [u8; 3] {
     let mut h = identity.wrapping_add(1).wrapping_mul(0x9e37_79b1);
     h = (h ^ h >> 15).wrapping_mul(0x85eb_ca77);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `refine` on the CPU: even and odd rows lie in planes of their own, so that the rows of one may change in parallel while
-//! those of the other are read.
+//! Stage `refine` on the CPU. Even and odd rows lie in planes of their own, so that the rows of one plane may change in
+//! parallel while the other is only read.
 
 use rayon::prelude::*;
 
@@ -17,9 +17,9 @@ use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance};
 use crate::post::runs::bits_of;
 
-/// What memory is for, in errors.
+/// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to refine";
-/// Rows of one parity that a task takes at once.
+/// Rows of one parity per task.
 const ROWS: usize = 16;
 /// Pixels that are compared at a time.
 const WORD: usize = u64::BITS as usize;
@@ -37,13 +37,13 @@ pub(crate) struct Refine {
     geometry: Geometry,
     plan: Plan,
     bands: Vec<BandSums>,
-    /// One for each region.
+    /// Sums of each region.
     sums: Array<Sums>,
     means: Array<[u32; 3]>,
-    /// The even rows and the odd ones, each with a column outside of the frame at both ends. Before the first odd row, and behind
-    /// the last row of either, stands a row outside.
+    /// The even and the odd rows, each with a column outside of the frame at both ends. A row outside stands before the
+    /// first odd row and behind the last row of either plane.
     planes: [Array<u16>; 2],
-    /// Of each task in either plane.
+    /// Moves found by each task, for each plane.
     moves: [Vec<Array<Move>>; 2],
 }
 
@@ -64,7 +64,7 @@ impl Refine {
         })
     }
 
-    /// Pixels and features of every region.
+    /// Measures pixels and features of every region.
     fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
         let height = self.geometry.height as usize;
         let rows = height.div_ceil(self.bands.len());
@@ -79,8 +79,8 @@ impl Refine {
         Ok(())
     }
 
-    /// Takes the labels apart into even and odd rows.
-    fn take(&mut self, labels: &Labels<'_>) {
+    /// Splits the labels into even and odd rows.
+    fn split_rows(&mut self, labels: &Labels<'_>) {
         let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
         let height = self.geometry.height as usize;
         let Self { cpu, planes, .. } = self;
@@ -97,8 +97,8 @@ impl Refine {
         });
     }
 
-    /// Puts them together again.
-    fn give(&self, labels: &mut Labels<'_>) {
+    /// Joins even and odd rows again.
+    fn join_rows(&self, labels: &mut Labels<'_>) {
         let (width, stride) = (self.geometry.width as usize, stride(self.geometry));
         self.cpu.run(|| {
             labels.bands_mut(1).with_min_len(ROWS).enumerate().for_each(|(y, mut band)| {
@@ -108,7 +108,7 @@ impl Refine {
         });
     }
 
-    /// Four phases with one set of means: those of the even rows, then those of the odd ones.
+    /// Runs the four phases with one set of means: two over the even rows, then two over the odd ones.
     fn sweep(&mut self, features: &[u32], is_last: bool) -> Result<()> {
         let Self { geometry, plan, sums, means, planes: [even, odd], moves, .. } = self;
         means.clear();
@@ -123,14 +123,14 @@ impl Refine {
             for &Move { feature, from, to } in moves.iter().flatten().flat_map(|moves| &***moves) {
                 let pixel = Sums { count: 1, color: unpack(feature).map(u64::from) };
                 sums[usize::from(to)].add(&pixel);
-                sums[usize::from(from)].take(&pixel);
+                sums[usize::from(from)].subtract(&pixel);
             }
         }
         Ok(())
     }
 }
 
-/// What stays for all phases of a sweep.
+/// Inputs that are constant for all phases of a sweep.
 struct Sweep<'a> {
     features: &'a [u32],
     means: &'a [[u32; 3]],
@@ -139,8 +139,8 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// The two phases of the rows of one parity. They touch each other's rows only by way of the other parity, so a task goes on
-    /// with the second in a row right after the first.
+    /// Runs the two phases of the rows of one parity. Such rows touch only by way of the other parity's, so a task runs
+    /// the second phase in a row right after the first.
     fn refine_plane(
         &self,
         parity: usize,
@@ -159,7 +159,7 @@ impl Sweep<'_> {
                     break;
                 }
                 memory::reserve(moves, "pixels that move", width)?;
-                // The other parity's row above has the same index in its plane, and the one below the next.
+                // The row above has the same index in the other parity's plane, and the row below the next.
                 let [above, below] = [index, index + 1].map(|at| &other[at * stride..][..stride]);
                 let features = &self.features[y * width..][..width];
                 for first in [0, 1] {
@@ -170,7 +170,7 @@ impl Sweep<'_> {
         })
     }
 
-    /// The region that a pixel at `x` is in afterwards, if another; `x` counts the column outside.
+    /// Returns the region that the pixel at `x` moves to, if any; `x` counts the column outside.
     #[inline(always)]
     fn better(&self, x: usize, [above, below]: [&[u16]; 2], row: &[u16], feature: u32) -> Option<u16> {
         let own = row[x];
@@ -202,7 +202,7 @@ impl Sweep<'_> {
         let mut best = (energy(own, kept), own);
         for i in (0..8).step_by(2) {
             let label = ring[i];
-            // Each region once: a later pixel of it finds it chosen or refused.
+            // Each region is tried once: at a later pixel of it, it has already been chosen or refused.
             if label == own || label == NO_LABEL || ring[..i].iter().step_by(2).any(|&other| other == label) {
                 continue;
             }
@@ -216,8 +216,8 @@ impl Sweep<'_> {
 }
 
 by_level! {
-    /// One phase of a row: its pixels at every second column from `first` on. Rows have a column outside at both ends, `features` have
-    /// not. There is room for all moves.
+    /// Runs one phase of a row, at every second column from `first` on. `row` has a column outside at both ends,
+    /// `features` has none. `moves` has capacity for a move per pixel.
     fn refine_row(
         sweep: &Sweep<'_>,
         first: usize,
@@ -252,7 +252,7 @@ fn refine_row_body(
     }
 }
 
-/// A bit for each of up to 64 pixels, whether a 4-neighbor has another label. `row` has one more at both ends.
+/// A bit for each of up to 64 pixels, set if a 4-neighbor has another label. `row` has one more pixel at both ends.
 #[inline(always)]
 fn boundary(row: &[u16], [above, below]: [&[u16]; 2]) -> u64 {
     let mut differ = [0u8; WORD];
@@ -265,7 +265,7 @@ fn boundary(row: &[u16], [above, below]: [&[u16]; 2]) -> u64 {
     bits_of(&differ)
 }
 
-/// Labels from one row of a plane to the next.
+/// Entries from one row of a plane to the next.
 fn stride(geometry: Geometry) -> usize {
     geometry.width as usize + 2
 }
@@ -280,11 +280,11 @@ impl backend::Refine<Cpu> for Refine {
             self.sums.extend(buffers.sums.iter().map(|sums| Sums { count: sums.area, color: sums.color }));
             buffers.clear_sums();
         }
-        self.take(labels);
+        self.split_rows(labels);
         for sweep in 1..=self.plan.sweeps {
             self.sweep(&buffers.features, sweep == self.plan.sweeps)?;
         }
-        self.give(labels);
+        self.join_rows(labels);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `refine` on a CUDA device: a launch a sweep, between two label planes; then labels become components again, for `statistics`.
+//! Stage `refine` on a CUDA device: one launch per sweep, between two label planes. Then labels become components
+//! again, for `statistics`.
 
 use super::Plan as Rule;
 use crate::backend;
@@ -17,7 +18,7 @@ use crate::post::merge;
 const MODULE: ModuleCode = module_code!("refine");
 
 pub(crate) struct Refine {
-    /// Where no stage before brings pixels and features from components to regions.
+    /// Adds up pixels and features of regions from their components; `None` if an earlier stage has.
     gather: Option<Kernel>,
     begin: Kernel,
     means: Kernel,
@@ -25,12 +26,12 @@ pub(crate) struct Refine {
     end: Kernel,
     args: RefineArgs,
     sweeps: u32,
-    /// Sweeps go from one to the other and back.
+    /// Two label planes, which sweeps read and write in turn.
     planes: [Memory<u16>; 2],
     mean: Memory<u64>,
-    /// Whether labels have to be kept for the next frame here, not before merging.
+    /// True if labels are kept for the next frame here rather than before merging.
     keeps: bool,
-    /// Over components.
+    /// Blocks for passes over components.
     blocks: u32,
 }
 

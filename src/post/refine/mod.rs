@@ -12,12 +12,12 @@
 //!         ties: p stays, else it takes the lowest label
 //! ```
 //!
-//! s is `smoothness`, both weights are rounded to whole squares of 1/16 quantum, and an energy is below 2^32. What is outside of
-//! the frame or of a mask is in no region, never moves, and counts for every `l` alike.
+//! s is `smoothness`, both weights are rounded to whole squares of 1/16 quantum, and an energy is below 2^32. Pixels
+//! outside of the frame or of a mask are in no region, never move, and count for every `l` alike.
 //!
-//! *All at once is as one after the other.* The rings of two pixels of one parity may overlap, but no ring has a pixel of its own
-//! center's parity. So nothing that p looks at changes in its phase: its ring, its own label, the means. The pixels of a phase
-//! may be taken in any order, or in parallel, with the same result.
+//! *The order within a phase does not matter.* The rings of two pixels of one parity may overlap, but no ring has a
+//! pixel of its own center's parity. So the inputs of p do not change in its phase: its ring, its own label, the means.
+//! The pixels of a phase may be taken in any order, or in parallel, with the same result.
 //!
 //! *A region stays connected.* Take them one after the other. A path in `a` through p enters and leaves p by 4-neighbors in `a`,
 //! which hang together along the ring, so the path can go around p; and p joins a region of a 4-neighbor. So each move keeps
@@ -25,9 +25,10 @@
 //! asks for has another parity and stays in this phase. A region of one pixel has none, and stays. So labels are dense as before,
 //! but a region may become smaller than `min-region`.
 //!
-//! Source: moves that keep regions connected, as in Yao, Boben, Fidler and Urtasun, "Real-Time Coarse-to-fine Topologically
-//! Preserving Segmentation", CVPR 2015, whose energy has a position and blocks of pixels, too. Differs: phases instead of a
-//! queue, so that the order does not matter.
+//! Method: iterated conditional modes (Besag 1986) of a Potts energy on the 8-neighborhood, by its four coding sets,
+//! with moves restricted to those that keep regions connected, as in Yao, Boben, Fidler and Urtasun, "Real-Time
+//! Coarse-to-fine Topologically Preserving Segmentation", CVPR 2015. Their energy also has a position term and moves
+//! blocks of pixels, and a queue orders the moves; phases make the order irrelevant.
 
 use crate::color::ColorSpace;
 use crate::parameter::{About, Range, parameters};
@@ -62,15 +63,16 @@ pub const SMOOTHNESS: Range<f32> = Range {
     default: 5.0,
 };
 
-/// Means and colors are compared in this part of a quantum.
+/// Fractions of a quantum in which means and colors are compared.
 const MEAN_ONE: f64 = 16.0;
 
-/// What is refined.
+/// Parameters of refining.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// Sweeps over all boundary pixels, 0 to 8; 0 = off.
     pub sweeps: u32,
-    /// A pixel's side of boundary weighs as much as a color difference of so many Delta E, in `rgb` code values, 0 to 100.
+    /// Weight of one side of a pixel on a boundary, as a color difference in Delta E, in `rgb` in code values, 0 to
+    /// 100.
     pub smoothness: f32,
 }
 
@@ -88,15 +90,15 @@ parameters!(Params {
 /// The rule in integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// How often.
+    /// Number of sweeps.
     pub(crate) sweeps: u32,
-    /// What a 4-neighbor in another region costs, and a diagonal one, in squares of 1/16 quantum.
+    /// Cost of a 4-neighbor in another region, and of a diagonal one, in squares of 1/16 quantum.
     pub(crate) straight: u32,
     pub(crate) diagonal: u32,
 }
 
 impl Plan {
-    /// `None` where nothing is to be refined.
+    /// Returns `None` if no boundaries are to be refined.
     pub(crate) fn new(params: &Params, space: ColorSpace) -> Option<Self> {
         let weight = (f64::from(params.smoothness) * space.quanta() * MEAN_ONE).powi(2);
         (params.sweeps > 0).then_some(Self {
@@ -107,14 +109,15 @@ impl Plan {
     }
 }
 
-/// Ring pixels that are 4-neighbors, and the diagonal ones; bits go around from the pixel above, clockwise.
+/// Ring pixels that are 4-neighbors, and the diagonal ones. Bits go around clockwise from the pixel above.
 pub(crate) const STRAIGHT: u8 = 0b0101_0101;
 pub(crate) const DIAGONAL: u8 = 0b1010_1010;
 
-/// Whether the 4-neighbors of a pixel in its own region, at least one, hang together without it: `kept` are all ring pixels there.
+/// Returns true if the 4-neighbors of a pixel in its own region, at least one, stay connected along the ring without
+/// it. `kept` marks all ring pixels in that region.
 #[inline(always)]
 pub(crate) fn is_free(kept: u8) -> bool {
-    // Those that do not hang together with the one before them. A whole ring has none of these, but also no region to move to.
+    // Starts of arcs of the ring. A whole ring has none, but then there is also no other region to move to.
     let before = kept.rotate_left(1) & kept.rotate_left(2);
     (kept & STRAIGHT & !before).count_ones() == 1
 }

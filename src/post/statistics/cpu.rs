@@ -22,29 +22,30 @@ fn mean_samples(sums: &RegionSums) -> [u16; 3] {
     sums.samples.map(|sum| ((2 * sum + n) / (2 * n)) as u16)
 }
 
-/// What is added up pixel by pixel: linear light, or where there is none the frame's own samples of more than 10 bits.
+/// Source of samples that are too large for packed sums, summed pixel by pixel: linear light, or the frame's own
+/// samples of more than 10 bits.
 struct LargeSamples<'a> {
     light: Option<&'a LinearLight>,
     yuv: &'a Yuv,
 }
 
-/// Takes row `y` of a frame of at most 10 bits in its own channels.
-fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
+/// Sums row `y` of a frame of at most 10 bits in its own channels.
+fn sum_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
     let info = frame.info();
     let width = info.geometry.width as usize;
-    // What most frames are has code of its own.
+    // Packed 8-bit RGB, the most common format, has code of its own.
     match info.format.packed_rgb() {
-        Some(packed) if packed.bytes == 4 => return take_pixels::<4>(sums, width, frame.row(0, y), packed),
-        Some(packed) if packed.bytes == 3 => return take_pixels::<3>(sums, width, frame.row(0, y), packed),
+        Some(packed) if packed.bytes == 4 => return sum_bytes::<4>(sums, width, frame.row(0, y), packed),
+        Some(packed) if packed.bytes == 3 => return sum_bytes::<3>(sums, width, frame.row(0, y), packed),
         _ => {}
     }
     if info.format == PixelFormat::Gray8 {
         let luma = frame.row(0, y).iter().map(|&luma| u16::from(luma));
-        return sums.take(width, luma.map(|luma| packed([luma, neutral, neutral].map(u32::from))));
+        return sums.sum_pixels(width, luma.map(|luma| packed([luma, neutral, neutral].map(u32::from))));
     }
     let row = RowCodes::new(frame, y);
     let mut codes = [[neutral; PIECE]; 3];
-    sums.take_pieces::<PIECE>(width, |first, pixels| {
+    sums.sum_pieces::<PIECE>(width, |first, pixels| {
         row.gather(first, &mut codes);
         for (i, pixel) in pixels.iter_mut().enumerate() {
             *pixel = packed([codes[0][i], codes[1][i], codes[2][i]].map(u32::from));
@@ -52,21 +53,21 @@ fn take_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
     });
 }
 
-/// Takes a row of pixels of bytes.
+/// Sums a row of pixels of bytes.
 #[inline(always)]
-fn take_pixels<const BYTES: usize>(sums: &mut RowSums, width: usize, row: &[u8], layout: PackedRgb) {
+fn sum_bytes<const BYTES: usize>(sums: &mut RowSums, width: usize, row: &[u8], layout: PackedRgb) {
     let [r, g, b] = layout.offsets.map(|offset| offset % BYTES);
     let pixels = row.as_chunks::<BYTES>().0.iter();
-    sums.take(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))));
+    sums.sum_pixels(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))));
 }
 
 impl LargeSamples<'_> {
-    /// Sums of a piece of row `y`.
+    /// Sums of some columns of row `y`.
     fn sum(&self, frame: &Frame<'_>, y: usize, columns: Range<usize>) -> [u64; 3] {
         let row = RowCodes::new(frame, y);
         let mut codes = [[self.yuv.neutral(); PIECE]; 3];
         let mut sums = [0; 3];
-        // Gathering starts at even columns.
+        // Rows of codes start at even columns, because chroma may be shared.
         for first in (columns.start & !1..columns.end).step_by(PIECE) {
             row.gather(first, &mut codes);
             for x in first.max(columns.start)..columns.end.min(first + PIECE) {
@@ -79,7 +80,7 @@ impl LargeSamples<'_> {
         sums
     }
 
-    /// Codes as they are, or the light of red, green and blue.
+    /// Returns codes as they are, or as linear red, green and blue.
     #[inline(always)]
     fn values(&self, format: PixelFormat, codes: [u16; 3]) -> [u16; 3] {
         let Some(light) = self.light else { return codes };
@@ -88,13 +89,13 @@ impl LargeSamples<'_> {
     }
 }
 
-/// The rows of one task, and what they add to the labels that occur in them.
+/// Sums of one task's rows for the labels that occur in them.
 #[derive(Default)]
 struct Band {
     lowest: u16,
     sums: Array<RegionSums>,
     pairs: Array<u64>,
-    /// Of the features and of the samples in the row that is worked on.
+    /// Prefix sums of the current row: features, then samples.
     row_sums: [RowSums; 2],
 }
 
@@ -121,12 +122,12 @@ impl Band {
         for y in rows {
             let row = labels.row(y);
             let [color_sums, sample_sums] = &mut self.row_sums;
-            color_sums.take_features(&features[y * width..][..width]);
+            color_sums.sum_features(&features[y * width..][..width]);
             if let Some(Samples { frame, large: None, neutral }) = samples {
-                take_samples(sample_sums, frame, y, neutral);
+                sum_samples(sample_sums, frame, y, neutral);
             }
             for_each_run(row, |columns| {
-                // What is outside of a mask has none.
+                // Pixels outside of a mask have no label, and so no sum.
                 let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {
                     return;
                 };
@@ -148,7 +149,7 @@ impl Band {
     }
 }
 
-/// Rows of a frame for as many tasks.
+/// The rows of a frame, split between tasks.
 #[derive(Clone, Copy)]
 struct Rows {
     height: usize,
@@ -156,17 +157,17 @@ struct Rows {
 }
 
 impl Rows {
-    /// Those of one task; none for the last ones of a low frame.
+    /// Rows of one task; empty for the last tasks of a low frame.
     fn of(self, task: usize) -> Range<usize> {
         let rows = self.height.div_ceil(self.tasks);
         (task * rows).min(self.height)..((task + 1) * rows).min(self.height)
     }
 }
 
-/// From the lowest label in some rows to behind the highest; empty where all is outside of a mask.
+/// Range of the labels in some rows, from the lowest to behind the highest; empty if all pixels are outside of a mask.
 pub(crate) fn label_span(labels: &Labels<'_>, rows: Range<usize>) -> Range<u16> {
     let lowest = |row: &[u16]| row.iter().fold(NO_LABEL, |least, &label| least.min(label));
-    // Behind a label is the next; behind none is 0.
+    // The end is behind the highest label. `NO_LABEL` wraps to 0, which raises no maximum.
     let end = |row: &[u16]| row.iter().fold(0, |most: u16, label| most.max(label.wrapping_add(1)));
     let start = rows.clone().map(|y| lowest(labels.row(y))).min().unwrap_or(NO_LABEL);
     start..rows.map(|y| end(labels.row(y))).max().unwrap_or(0)
@@ -211,10 +212,10 @@ pub(crate) fn add_equal_pairs(pairs: &mut Array<u64>) {
     });
 }
 
-/// Regions whose sums one task adds up.
+/// Regions per task.
 const TOGETHER: usize = 512;
 
-/// Adds up what the bands have of each region.
+/// Adds up the bands' sums for each region.
 fn add_up(cpu: &Cpu, bands: &[Band], sums: &mut [RegionSums]) {
     cpu.run(|| {
         sums.par_chunks_mut(TOGETHER).enumerate().for_each(|(i, sums)| {
@@ -237,7 +238,7 @@ pub(crate) struct Statistics {
     lab: &'static ColorTables,
     yuv: Yuv,
     light: LinearLight,
-    /// Whether the last frame's samples are summed as light.
+    /// True if the last frame's samples are summed as linear light.
     linear_light: bool,
     bands: Vec<Band>,
     pairs: Array<u64>,

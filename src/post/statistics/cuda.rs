@@ -19,7 +19,7 @@ use crate::regions::{MergeStep, Motion, Neighbor, Region, Regions};
 
 const MODULE: ModuleCode = module_code!("statistics");
 
-/// Blocks that go over all slots of the hash table.
+/// Blocks of the passes over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
 
 pub(crate) struct Statistics {
@@ -32,12 +32,12 @@ pub(crate) struct Statistics {
     lab_args: SpaceArgs,
     lab_features: u32,
     refined: u32,
-    /// Linear value of each code of the frame's bits, and how many codes there are.
+    /// Linear value of each code of the frame's bit depth, and the number of codes.
     linear: Memory<u32>,
     linear_codes: u32,
-    /// Whether codes have more than 10 bits.
+    /// True if codes have more than 10 bits.
     is_wide: bool,
-    /// Where table and pairs come down, taken when they are first asked for.
+    /// Pinned memory for the table and pairs on the host, allocated on first use.
     host: Option<Pinned>,
 }
 
@@ -115,7 +115,7 @@ impl Statistics {
     }
 }
 
-/// Adds records, which may stand anywhere.
+/// Appends records from bytes of any alignment.
 fn append<T: bytemuck::AnyBitPattern>(to: &mut Vec<T>, bytes: &[u8]) {
     to.extend(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
 }
@@ -230,7 +230,7 @@ impl backend::Statistics<Cuda> for Statistics {
             }
         };
         let fetched = fetch();
-        // After an error, too: others may be on their way.
+        // Waits after an error as well, since other copies may be in flight.
         buffers.queue.cuda.synchronize().and(fetched)?;
         let bytes = host.bytes();
         append(&mut regions.table, &bytes[..table]);
@@ -247,7 +247,7 @@ impl backend::Statistics<Cuda> for Statistics {
         copies: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        // The host waits for the numbers, and not for the copies behind them.
+        // The host waits for the counts only; the copies behind them may still be in flight.
         kept.begin(&buffers.queue.cuda, outputs, |counts| buffers.fetch_counts(outputs, counts))?;
         if copies {
             kept.hold(buffers.keep(None, outputs)?);

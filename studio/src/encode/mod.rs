@@ -20,8 +20,8 @@ use crate::problem::Problem;
 use crate::segmentation::Segmentation;
 use picture::PictureEncoder;
 
-/// Where a section lies: offset from the end of the head, and bytes.
-type Place = [usize; 2];
+/// Range of a section: offset from the end of the head, and bytes.
+type Section = [usize; 2];
 
 #[derive(Serialize)]
 struct Head<'a> {
@@ -30,7 +30,7 @@ struct Head<'a> {
     time: Option<f64>,
     /// Microseconds that this message took to make.
     encode_us: u64,
-    picture: Place,
+    picture: Section,
     sides: Vec<SideHead<'a>>,
 }
 
@@ -42,10 +42,10 @@ struct SideHead<'a> {
     algo: &'a str,
     time_us: u64,
     stages: &'a [(String, u64)],
-    labels: Place,
-    table: Place,
-    motion: Place,
-    neighbors: Place,
+    labels: Section,
+    table: Section,
+    motion: Section,
+    neighbors: Section,
 }
 
 /// Makes messages; keeps what the pictures of a stream share.
@@ -101,7 +101,7 @@ fn side_head<'a>(side: &'a Segmentation, map: &[u8], body: &mut Sections) -> Sid
 struct Sections(Vec<u8>);
 
 impl Sections {
-    fn add(&mut self, bytes: &[u8]) -> Place {
+    fn add(&mut self, bytes: &[u8]) -> Section {
         let start = self.0.len();
         self.0.extend_from_slice(bytes);
         self.0.resize(self.0.len().next_multiple_of(8), 0);

@@ -51,7 +51,7 @@ struct Table {
 impl Connections {
     /// A place for a new connection. Without room the least known, oldest connection of the peer that has most of such
     /// gives up its own; `None` where all are held.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Admission> {
         let mut table = self.0.lock().unwrap();
         if table.open.len() >= MOST_CONNECTIONS {
             let victim = table.victim()?;
@@ -61,7 +61,7 @@ impl Connections {
         table.next += 1;
         table.open.insert(id, Open { peer, standing: Standing::Unknown, evicted: evicted.clone() });
         let (written, blocked) = (AtomicU64::new(0), AtomicBool::new(false));
-        Some(Place { connections: self.clone(), id, evicted, written, blocked })
+        Some(Admission { connections: self.clone(), id, evicted, written, blocked })
     }
 
     /// How many are open.
@@ -82,7 +82,7 @@ impl Table {
 }
 
 /// A connection's place, free again when this is dropped.
-pub struct Place {
+pub struct Admission {
     connections: Arc<Connections>,
     id: u64,
     evicted: Arc<Notify>,
@@ -90,7 +90,7 @@ pub struct Place {
     blocked: AtomicBool,
 }
 
-impl Place {
+impl Admission {
     /// A request of this connection was let in.
     pub fn is_known(&self) {
         self.raise(Standing::Known);
@@ -120,13 +120,13 @@ impl Place {
         self.evicted.notified().await;
     }
 
-    /// Whether the peer took less than [`LEAST`] since the last call, although more was there for it.
+    /// Returns true if the peer took less than [`LEAST`] since the last call, although more was there for it.
     pub fn is_too_slow(&self) -> bool {
         self.written.swap(0, Ordering::Relaxed) < LEAST && self.blocked.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Place {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.connections.0.lock().unwrap().open.remove(&self.id);
     }
@@ -135,19 +135,19 @@ impl Drop for Place {
 /// A stream that counts for its place what the peer takes, and keeps the place for as long as it is open.
 pub struct Counted {
     stream: TcpStream,
-    place: Arc<Place>,
+    admission: Arc<Admission>,
 }
 
 impl Counted {
     /// Counts for `place`.
-    pub fn new(stream: TcpStream, place: Arc<Place>) -> Self {
-        Self { stream, place }
+    pub fn new(stream: TcpStream, admission: Arc<Admission>) -> Self {
+        Self { stream, admission }
     }
 
     fn count(&self, taken: Poll<Result<usize>>) -> Poll<Result<usize>> {
-        self.place.blocked.store(taken.is_pending(), Ordering::Relaxed);
+        self.admission.blocked.store(taken.is_pending(), Ordering::Relaxed);
         let taken = ready!(taken)?;
-        self.place.written.fetch_add(taken as u64, Ordering::Relaxed);
+        self.admission.written.fetch_add(taken as u64, Ordering::Relaxed);
         Poll::Ready(Ok(taken))
     }
 }
@@ -217,13 +217,13 @@ mod tests {
     fn known_connections_go_after_unknown_ones_and_held_ones_never() {
         let connections = Arc::new(Connections::default());
         let all: Vec<_> = (0..MOST_CONNECTIONS).map(|_| connections.admit(peer(1)).unwrap()).collect();
-        all.iter().for_each(Place::is_known);
+        all.iter().for_each(Admission::is_known);
         let new = connections.admit(peer(1)).expect("the place of the oldest");
         assert!(!all[0].hold() && all[1].hold());
         drop(new);
         assert_eq!(connections.count(), MOST_CONNECTIONS - 1);
         let last = connections.admit(peer(1)).unwrap();
-        assert!(all[2..].iter().all(Place::hold) && last.hold());
+        assert!(all[2..].iter().all(Admission::hold) && last.hold());
         assert!(connections.admit(peer(2)).is_none(), "a place that somebody holds was given away");
         last.release();
         assert!(connections.admit(peer(2)).is_some());

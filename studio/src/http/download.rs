@@ -12,7 +12,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTE
 use http::{Response, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::connections::Place;
+use super::connections::Admission;
 use crate::export::Finished;
 
 /// More at a time are refused.
@@ -31,15 +31,15 @@ impl Default for Downloads {
 
 impl Downloads {
     /// The answer that has the file, or says that there are too many.
-    pub fn answer(&self, finished: &Finished, place: Arc<Place>) -> Response<Body> {
+    pub fn answer(&self, finished: &Finished, admission: Arc<Admission>) -> Response<Body> {
         let Ok(permit) = self.0.clone().try_acquire_owned() else { return too_many() };
-        if !place.hold() {
+        if !admission.hold() {
             return too_many();
         }
         let kind = if finished.name.ends_with(".mp4") { "video/mp4" } else { "video/webm" };
         let disposition = format!("attachment; filename=\"{}\"", finished.name);
         let reading =
-            Reading { file: finished.file.clone(), at: 0, end: finished.size, _permit: permit, place };
+            Reading { file: finished.file.clone(), at: 0, end: finished.size, _permit: permit, admission };
         let response = Response::builder()
             .header(CONTENT_TYPE, kind)
             .header(CONTENT_DISPOSITION, disposition)
@@ -62,7 +62,7 @@ struct Reading {
     at: u64,
     end: u64,
     _permit: OwnedSemaphorePermit,
-    place: Arc<Place>,
+    admission: Arc<Admission>,
 }
 
 impl Reading {
@@ -86,6 +86,6 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.place.release();
+        self.admission.release();
     }
 }

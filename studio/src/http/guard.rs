@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Who may ask: the names that the server answers to, pages of its own only, and the token where others reach it.
+//! Access control: the host names that the server answers to, only its own pages as origin, and the token if others can
+//! reach it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +13,7 @@ const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// Name by which browsers say what the answer becomes: a whole page, a frame of one, a picture.
 const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// What a request has to show.
+/// Conditions that a request has to fulfill.
 #[derive(Debug, Clone)]
 pub struct Guard {
     listen: IpAddr,
@@ -45,7 +46,7 @@ impl Guard {
         Ok(Self::with_token(address, names, token))
     }
 
-    /// The same with a token that is known.
+    /// Makes a guard with a given token.
     pub fn with_token(address: SocketAddr, names: Vec<String>, token: Option<String>) -> Self {
         let names = names.iter().map(|name| name_of(name).unwrap_or(name).to_owned()).collect();
         Self { listen: address.ip(), port: address.port(), names, token }
@@ -97,8 +98,8 @@ impl Guard {
         given.next().is_some_and(|given| equal(given, token)).then_some(()).ok_or(NO_TOKEN)
     }
 
-    /// Whether `HOST[:PORT]` names this machine: by an address where the server listens, or by a name that is allowed.
-    /// The port is any: it keeps no other site out, and a forwarded connection has another one.
+    /// Returns true if `HOST[:PORT]` names this machine: by an address that the server listens on, or by an allowed
+    /// name. The port is not checked: it would keep no other site out, and a forwarded connection has another one.
     fn is_own(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         match name.parse::<IpAddr>() {

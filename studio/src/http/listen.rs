@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::connections::{Counted, MOST_CONNECTIONS, PACE, Place};
+use super::connections::{Admission, Counted, MOST_CONNECTIONS, PACE};
 use super::{Studio, router, stopped};
 
 /// How long a request may take to come, the first and those after it.
@@ -47,8 +47,8 @@ pub async fn serve(listener: TcpListener, studio: Arc<Studio>) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        if let Some(place) = studio.connections.admit(peer.ip()) {
-            open.spawn(talk(stream, Arc::new(place), app.clone(), studio.stop.subscribe()));
+        if let Some(admission) = studio.connections.admit(peer.ip()) {
+            open.spawn(talk(stream, Arc::new(admission), app.clone(), studio.stop.subscribe()));
         }
     }
     drop(listener);
@@ -59,8 +59,8 @@ pub async fn serve(listener: TcpListener, studio: Arc<Studio>) {
 }
 
 /// Answers one connection until it ends, or becomes a socket.
-async fn talk(stream: TcpStream, place: Arc<Place>, app: Router, mut stop: watch::Receiver<bool>) {
-    let own = place.clone();
+async fn talk(stream: TcpStream, admission: Arc<Admission>, app: Router, mut stop: watch::Receiver<bool>) {
+    let own = admission.clone();
     let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(own.clone());
         app.clone().oneshot(request)
@@ -69,7 +69,7 @@ async fn talk(stream: TcpStream, place: Arc<Place>, app: Router, mut stop: watch
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(LONGEST_HEAD)
-        .serve_connection(TokioIo::new(Counted::new(stream, place.clone())), answer)
+        .serve_connection(TokioIo::new(Counted::new(stream, admission.clone())), answer)
         .with_upgrades();
     let mut connection = pin!(connection);
     let mut pace = tokio::time::interval(PACE);
@@ -78,12 +78,12 @@ async fn talk(stream: TcpStream, place: Arc<Place>, app: Router, mut stop: watch
         tokio::select! {
             // Errors are those of the peer.
             _ = connection.as_mut() => return,
-            () = place.evicted() => return,
+            () = admission.evicted() => return,
             () = stopped(&mut stop), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
-            _ = pace.tick() => if place.is_too_slow() { return },
+            _ = pace.tick() => if admission.is_too_slow() { return },
         }
     }
 }

@@ -27,24 +27,24 @@ use crate::hub::Hub;
 use crate::player::Player;
 use crate::request::{self, Side};
 use crate::script;
-use connections::{Connections, Place};
+use connections::{Admission, Connections};
 use download::Downloads;
 
 /// Everything that a connection uses.
 pub struct Studio {
     /// Frames and states.
     pub hub: Arc<Hub>,
-    /// What requests go to.
+    /// Receiver of the requests.
     pub player: Player,
     /// Files to fetch.
     pub exporter: Arc<Exporter>,
     /// The first message of every socket.
     pub hello: String,
-    /// Who may ask.
+    /// Access control.
     pub guard: Guard,
     /// Set once: connections end.
     pub stop: watch::Sender<bool>,
-    /// Those that are open.
+    /// Open connections.
     pub connections: Arc<Connections>,
     /// Places for those who fetch files.
     pub downloads: Downloads,
@@ -87,8 +87,8 @@ async fn check_site(State(studio): State<Arc<Studio>>, request: Request, next: N
 async fn check_caller(State(studio): State<Arc<Studio>>, request: Request, next: Next) -> Response {
     match studio.guard.check_caller(request.headers(), request.uri()) {
         Ok(()) => {
-            if let Some(place) = request.extensions().get::<Arc<Place>>() {
-                place.is_known();
+            if let Some(admission) = request.extensions().get::<Arc<Admission>>() {
+                admission.is_known();
             }
             next.run(request).await
         }
@@ -119,7 +119,7 @@ async fn page() -> Html<&'static str> {
 /// A browser always says which page opens a socket, so who does not say it is refused.
 async fn open_socket(
     State(studio): State<Arc<Studio>>,
-    Extension(place): Extension<Arc<Place>>,
+    Extension(admission): Extension<Arc<Admission>>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -129,7 +129,7 @@ async fn open_socket(
     upgrade
         .max_message_size(request::LONGEST)
         .max_frame_size(request::LONGEST)
-        .on_upgrade(async move |socket| socket::serve(socket, &studio, &place).await)
+        .on_upgrade(async move |socket| socket::serve(socket, &studio, &admission).await)
 }
 
 #[derive(Deserialize)]
@@ -159,11 +159,11 @@ async fn copy(
 /// The file of an export, by its number.
 async fn export(
     State(studio): State<Arc<Studio>>,
-    Extension(place): Extension<Arc<Place>>,
+    Extension(admission): Extension<Arc<Admission>>,
     Path(id): Path<u64>,
 ) -> Response {
     match studio.exporter.finished(id) {
-        Some(finished) => studio.downloads.answer(&finished, place),
+        Some(finished) => studio.downloads.answer(&finished, admission),
         None => (StatusCode::NOT_FOUND, "That export is gone; start another.\n").into_response(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use serde_json::json;
 
-use super::connections::Place;
+use super::connections::Admission;
 use super::{Studio, stopped};
 use crate::request::{Allowance, Request};
 
@@ -21,8 +21,8 @@ const STUCK: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_millis(300);
 
 /// Serves a viewer until it goes, or until the studio stops.
-pub async fn serve(mut socket: WebSocket, studio: &Studio, place: &Place) {
-    let Some(_seat) = studio.hub.seat().filter(|_| place.hold()) else {
+pub async fn serve(mut socket: WebSocket, studio: &Studio, admission: &Admission) {
+    let Some(_seat) = studio.hub.seat().filter(|_| admission.hold()) else {
         refuse(&mut socket, close_code::AGAIN, "The studio has as many viewers as it takes.").await;
         return;
     };

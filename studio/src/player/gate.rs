@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn FnOnce() + Send>;
-/// Whether anybody looks.
+/// Returns true while there are viewers.
 pub type Watched = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
@@ -94,7 +94,7 @@ impl Gate {
         self.change(|state| state.again = state.paused);
     }
 
-    /// Whether no job waits for the next frame.
+    /// Returns true if no job waits for the next frame.
     pub fn is_free(&self) -> bool {
         self.state.lock().unwrap().jobs.is_empty()
     }

@@ -29,7 +29,7 @@ pub struct Frame {
     pub sides: Vec<Segmentation>,
 }
 
-/// Where whole frames go.
+/// Receiver of complete frames.
 pub type Receive = Arc<dyn Fn(Frame) + Send + Sync>;
 
 /// Segmentations whose frame has not reached the sink. As many frames as queue and sink hold, and some more.
@@ -53,7 +53,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// What is missing, in words.
+    /// If an element is missing; the message names it.
     pub fn new(
         source: &Source,
         gate: Arc<Gate>,
@@ -107,7 +107,7 @@ impl Graph {
         }
     }
 
-    /// Whether a message of the bus comes from one of the elements `superpixel`.
+    /// Returns true if a message of the bus comes from one of the elements `superpixel`.
     pub fn is_superpixel(&self, source: Option<&gst::Object>) -> bool {
         [Some(&self.a), self.b.as_ref()].into_iter().flatten().any(|e| source == Some(e.upcast_ref()))
     }

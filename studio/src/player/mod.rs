@@ -40,13 +40,13 @@ enum Event {
 /// Called with the whole state when something of it has changed.
 pub type Tell = Box<dyn Fn(&State) + Send>;
 
-/// What the player knows of those who look.
+/// The player's view of its viewers.
 pub struct Viewers {
     /// Gets every frame.
     pub receive: Receive,
     /// Gets the state when something of it has changed.
     pub tell: Tell,
-    /// Whether there is anybody; frames wait where not.
+    /// True while there are viewers; without them frames wait.
     pub watched: Watched,
 }
 
@@ -65,7 +65,7 @@ pub struct Player {
     thread: Option<JoinHandle<()>>,
     source: Source,
     properties: Vec<Described>,
-    /// What was set, of each side; the player's thread changes it.
+    /// Settings of each side; only the player's thread changes them.
     settings: Settings,
 }
 
@@ -136,7 +136,7 @@ impl Player {
         let _ = self.events.send(Event::Stop);
     }
 
-    /// Whether the thread has ended, and the pipeline with it.
+    /// Returns true if the thread has ended, and the pipeline with it.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -34,12 +34,12 @@ const APART: Duration = Duration::from_secs(1);
 /// How long a pipeline that is to seek may take to its first frame.
 const START: Duration = Duration::from_secs(5);
 
-/// What the thread of the player works on.
+/// State of the player's thread.
 pub struct Stage {
     source: Source,
-    /// What was set, of each side.
+    /// Settings of each side.
     settings: Settings,
-    /// The same before changes that no frame has come through yet, and the number of the next frame then.
+    /// The last settings that a frame has passed with, and the number of the first frame after the change.
     before: Option<(u64, [Vec<Property>; 2])>,
     /// An element that never plays, to check values by.
     model: gst::Element,
@@ -122,7 +122,7 @@ impl Stage {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             let before = self.state.clone();
-            // All that wait, so that what they want is done once.
+            // Handles all waiting events together, so that their effects are applied once.
             for event in first.into_iter().chain(inbox.try_iter()).take(MOST_REQUESTS) {
                 if self.is_stopped() {
                     break;
@@ -161,7 +161,7 @@ impl Stage {
         *anew || position.is_some() || export.is_some() || self.is_unlinked()
     }
 
-    /// Whether side b is to be linked in or out.
+    /// Returns true if side b has to be linked or unlinked.
     fn is_unlinked(&self) -> bool {
         self.graph.as_ref().is_some_and(|graph| graph.element(Side::B).is_some() != self.state.compare)
     }
@@ -183,7 +183,7 @@ impl Stage {
         }
         self.watch();
         if self.wanted.anew {
-            // What has failed already shows nothing.
+            // A pipeline that has failed already gives no frames.
             let is_over =
                 |gap: &Gap| gap.is_over(3, APART) || self.graph.is_none() && gap.is_older_than(APART);
             if self.opened.as_ref().is_none_or(is_over) {
@@ -444,7 +444,7 @@ impl Stage {
     /// Sets properties of one side, and starts the pipeline again where one of them needs that.
     fn set(&mut self, side: Side, properties: Vec<Property>) {
         let old = self.settings();
-        // What was refused before is tried again with other settings.
+        // Settings that were refused may succeed with other ones.
         let mut anew = self.graph.is_none();
         for property in properties {
             let name = &property.name;
@@ -472,7 +472,7 @@ impl Stage {
         }
     }
 
-    /// What the element of a side refuses beside its other settings is taken back.
+    /// Takes back the value that a side's element refuses in combination with its other settings.
     fn take_back_refused(&self, side: Side) -> Option<Problem> {
         let element = self.graph.as_ref()?.element(side)?;
         let refused =

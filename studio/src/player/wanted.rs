@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What viewers asked for and takes long: joined to one, and done again only when frames were seen in between.
+//! Slow work that viewers request: requests are merged into one, and repeated only after frames were seen in between.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::request::Side;
 /// How long a frame after a start or a seek is waited for, before the next.
 const SHOWN: Duration = Duration::from_secs(10);
 
-/// What was asked for and not done yet.
+/// Requests that are waiting.
 #[derive(Default)]
 pub struct Wanted {
     /// The pipeline built anew.
@@ -42,13 +42,13 @@ impl Gap {
         }
     }
 
-    /// Whether the work of it ended so long ago.
+    /// Returns true if the last work ended at least `time` ago.
     pub fn is_older_than(&self, time: Duration) -> bool {
         self.ended.elapsed() >= time
     }
 
-    /// Whether the next may begin: viewers have seen frames for `times` as long as this took, and no shorter than
-    /// `least`.
+    /// Returns true if the next work may begin: viewers have seen frames for `times` as long as the last one took, and
+    /// for at least `least`.
     pub fn is_over(&self, times: u32, least: Duration) -> bool {
         match self.took {
             Some(took) => self.began.elapsed() >= took + least.max(took * times),

@@ -50,7 +50,7 @@ pub async fn studio_of(source: Source, properties: &[&str]) -> Running {
     start(source, &properties, listener, Vec::new()).unwrap()
 }
 
-/// The same with the bundled clip.
+/// Starts the studio with the bundled clip.
 pub async fn studio(properties: &[&str]) -> Running {
     studio_of(Source::File(clip()), properties).await
 }
@@ -205,7 +205,7 @@ impl Viewer {
         }
     }
 
-    /// Whether a frame comes within a time.
+    /// Waits for a frame, at most for `time`.
     pub async fn frame_within(&mut self, time: Duration) -> Option<Frame> {
         tokio::time::timeout(time, self.frame()).await.ok()
     }

@@ -1,99 +1,100 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Where pairs of labels stand in a list: found by the lower label, which few higher ones touch.
+//! Index of a pair of labels in a list, found by the lower label, which few higher ones touch.
 
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 
-/// What memory is for, in errors.
+/// Name of the pairs in errors about memory.
 const PAIRS: &str = "pairs of regions";
 /// Higher labels that are compared at once; most superpixels touch three.
 pub(super) const ROOM: usize = 4;
 /// Bits of a label.
 const BITS: usize = u16::BITS as usize;
-/// The lowest bit of each label in a word, and the highest.
+/// The lowest and the highest bit of each label in a word.
 const LOWEST: u64 = 0x0001_0001_0001_0001;
 const HIGHEST: u64 = LOWEST << (BITS - 1);
-/// A place without a label: 0 is higher than no other.
+/// Marks a free position in a word: label 0 is higher than no other.
 const FREE: u16 = 0;
 
-/// Where a label stands in a word of them, or [`ROOM`]. No branch: it would often be mispredicted.
+/// Position of a label in a word of four, or [`ROOM`] if it is not there. No branch, because it would often be
+/// mispredicted.
 #[inline(always)]
 fn find(labels: u64, label: u16) -> usize {
     let differ = labels ^ (LOWEST * u64::from(label));
-    // The lowest that is 0 is the lowest that borrows.
+    // The subtraction borrows at the lowest label that is 0, which is found first.
     let equal = differ.wrapping_sub(LOWEST) & !differ & HIGHEST;
     equal.trailing_zeros() as usize / BITS
 }
 
-/// The higher labels that a label touches first, in a word, and the numbers of these pairs.
+/// The first few higher labels that a label touches, in a word, and the indices of these pairs.
 #[derive(Clone, Copy)]
 struct Higher {
     labels: u64,
     numbers: [u32; ROOM],
 }
 
-/// Numbers of pairs of labels.
+/// Map from pairs of labels to indices: a small array per lower label, and a hash table for overflow.
 #[derive(Default)]
-pub(super) struct Places {
-    /// Of each lower label.
+pub(super) struct PairIndex {
+    /// Entry of each lower label.
     higher: Array<Higher>,
-    /// Of those that have no room there.
+    /// Pairs that did not fit there.
     more: More,
 }
 
-impl Places {
-    /// Forgets all, for pairs of as many labels.
+impl PairIndex {
+    /// Removes all pairs, and allocates entries for `labels` labels.
     pub fn clear(&mut self, labels: usize) -> Result<()> {
         memory::resize(&mut self.higher, PAIRS, labels, Higher { labels: 0, numbers: [0; ROOM] })?;
-        // Numbers are of no label before it has one.
+        // Indices need no clearing: they count only where there is a label.
         self.higher.iter_mut().for_each(|higher| higher.labels = 0);
         self.more.clear()
     }
 
-    /// The number of a pair: `next`, which it keeps, if it is new.
+    /// Index of a pair; a new pair gets `next`.
     #[inline(always)]
     pub fn number(&mut self, [low, high]: [u16; 2], next: u32) -> Result<u32> {
         let Higher { labels, numbers } = &mut self.higher[usize::from(low)];
         let (known, free) = (find(*labels, high), find(*labels, FREE));
         let is_new = known == ROOM;
-        let Some(place) = numbers.get_mut(if is_new { free } else { known }) else {
+        let Some(entry) = numbers.get_mut(if is_new { free } else { known }) else {
             return self.more.number([low, high], next);
         };
-        // No branch: which pairs are new is hard to predict.
-        let number = if is_new { next } else { *place };
-        *place = number;
+        // No branch, because it would often be mispredicted.
+        let number = if is_new { next } else { *entry };
+        *entry = number;
         *labels |= (u64::from(high) * u64::from(is_new)) << (free % ROOM * BITS);
         Ok(number)
     }
 }
 
-/// Numbers of pairs, found by a hash of both labels.
+/// Map from pairs to indices by a hash of both labels, with linear probing.
 #[derive(Default)]
 struct More {
-    /// Labels of a pair, and its number; a power of two.
+    /// Labels of a pair, and its index. The length is a power of two.
     slots: Array<(u32, u32)>,
     /// Slots in use.
     used: usize,
-    /// Bits of a hash that are no slot's number.
+    /// Shift that leaves the bits of a slot's number.
     shift: u32,
-    /// What had slots before there were more of them.
+    /// Old slots, while the table grows.
     moved: Array<(u32, u32)>,
 }
 
-/// No pair: two labels are never equal.
+/// Marks a free slot: the two labels of a pair are never equal.
 const EMPTY: u32 = u32::MAX;
-/// Slots at first.
+/// Fewest slots.
 const LEAST_SLOTS: usize = 64;
-/// At least so many slots for each pair.
+/// Slots per pair, at least.
 const SPACE: usize = 2;
 
 impl More {
     fn clear(&mut self) -> Result<()> {
-        // As many as it took the last time, or half.
+        // The table keeps the size that the last round needed, or half of it.
         self.clear_slots(2 * SPACE * self.used)
     }
 
-    /// At least so many slots, all free.
+    /// Allocates at least `least` slots, all free.
     fn clear_slots(&mut self, least: usize) -> Result<()> {
         let slots = least.next_power_of_two().max(LEAST_SLOTS);
         self.shift = u32::BITS - slots.ilog2();
@@ -101,7 +102,7 @@ impl More {
         memory::refill(&mut self.slots, PAIRS, slots, (EMPTY, 0))
     }
 
-    /// The slot of a pair of labels, or the free one that it gets.
+    /// Finds the slot of a pair, or the free slot where it belongs.
     #[inline]
     fn slot(&self, labels: u32) -> usize {
         let mask = self.slots.len() - 1;
