@@ -60,6 +60,7 @@ pub mod params;
 pub mod plan;
 pub mod post;
 mod range;
+pub mod record;
 pub mod regions;
 mod stages;
 pub mod temporal;
