@@ -169,6 +169,12 @@ impl Layout {
 pub trait Record: Pod {
     /// Where its fields are, and what they mean.
     const LAYOUT: &'static Layout;
+
+    /// Values of its columns, in the order of [`Layout::columns`].
+    fn values(&self) -> impl Iterator<Item = Value> {
+        let bytes = bytemuck::bytes_of(self);
+        Self::LAYOUT.columns().map(move |(_, field, component)| field.value(bytes, component))
+    }
 }
 
 /// A type that a field may have: a number or an array of numbers.

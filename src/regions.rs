@@ -31,7 +31,7 @@ wire_records! {
     }
 
     /// How a region has come to its place; record i belongs to label i.
-    #[derive()]
+    #[derive(Default)]
     pub struct Motion in "motion" {
         /// Motion since the last frame, x then y; 0 in the first frame and after a cut.
         ///
