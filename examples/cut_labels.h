@@ -9,7 +9,17 @@
 // Label outside of a mask.
 #define CUT_NO_LABEL 65535u
 
-// One record of `hierarchy`, 16 bytes, little endian: u32 a, u32 b, f32 height, u32 area.
+// Layouts, written by tests/records.rs.
+// Two regions that become one in the next coarser level: offsets in a record, little endian.
+enum {
+  CUT_A = 0,  // u32, A label of one; its region is by then part of the first of both
+  CUT_B = 4,  // u32, A label of the other
+  CUT_HEIGHT = 8,  // f32, How unlike both are, comparable in one frame only; never falls from record to record
+  CUT_AREA = 12,  // u32, Area of the region that the two are in, with all that has joined it at the same time [px]
+  CUT_BYTES = 16
+};
+// End of the layouts.
+
 static uint32_t cut_read_u32(const unsigned char *from) {
   return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
 }
@@ -22,13 +32,14 @@ static int32_t cut_labels(uint16_t *labels, size_t pixels, const unsigned char *
   for (size_t i = 0; i < pixels; i++)
     if (labels[i] != CUT_NO_LABEL && labels[i] >= count) count = labels[i] + 1u;
   size_t steps = count > regions ? count - regions : 0;
-  if (steps > bytes / 16) steps = bytes / 16;
+  if (steps > bytes / CUT_BYTES) steps = bytes / CUT_BYTES;
   // From each label to a lower one of its region, as far as it goes.
   uint32_t *lower = malloc((count + 1) * sizeof *lower);
   if (!lower) return -1;
   for (uint32_t i = 0; i < count; i++) lower[i] = i;
   for (size_t i = 0; i < steps; i++) {
-    uint32_t ends[2] = {cut_read_u32(merges + 16 * i), cut_read_u32(merges + 16 * i + 4)};
+    const unsigned char *step = merges + CUT_BYTES * i;
+    uint32_t ends[2] = {cut_read_u32(step + CUT_A), cut_read_u32(step + CUT_B)};
     for (int end = 0; end < 2; end++) {
       if (ends[end] >= count) {
         free(lower);

@@ -9,9 +9,18 @@ Needs: python3-numpy.
 
 import numpy as np
 
-# Two regions that become one in the next coarser level: 16 bytes, in order.
-MERGE = np.dtype([("a", "<u4"), ("b", "<u4"), ("height", "<f4"), ("area", "<u4")])
+# Layouts, written by tests/records.rs.
+# Two regions that become one in the next coarser level; 16 bytes, little endian.
+MERGE = np.dtype(
+    [
+        ("a", "<u4"),  # A label of one; its region is by then part of the first of both
+        ("b", "<u4"),  # A label of the other
+        ("height", "<f4"),  # How unlike both are, comparable in one frame only; never falls from record to record
+        ("area", "<u4"),  # Area of the region that the two are in, with all that has joined it at the same time [px]
+    ]
+)
 assert MERGE.itemsize == 16
+# End of the layouts.
 
 # Label outside of a mask.
 NO_LABEL = 65535

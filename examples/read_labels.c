@@ -6,16 +6,18 @@
 #include <gst/video/video.h>
 #include <stdlib.h>
 
-// One record of the region table: 40 bytes, little endian.
+// Layouts, written by tests/records.rs.
+// One region; record i belongs to label i; 40 bytes, little endian.
 typedef struct {
-  guint32 track_id;  // name of the region over time
-  guint32 area;      // px
-  gfloat centroid[2];
-  guint8 mean_rgb[4];  // R, G, B, 255
-  gfloat mean_lab[3];
-  guint16 bounds[4];  // x0, y0, x1, y1; x1 and y1 exclusive
+  guint32 track_id;  // Name of the region over time; the label where `temporal` is off
+  guint32 area;  // Number of pixels [px]
+  gfloat centroid[2];  // Centroid, x then y; pixel centers have integer coordinates [px]
+  guint8 mean_rgb[4];  // Mean R', G', B', rounded half up [code values]
+  gfloat mean_lab[3];  // Mean CIE L, a, b (D65) [Lab units]
+  guint16 bounds[4];  // Bounding box: x0, y0, x1, y1; x1 and y1 exclusive [px]
 } Region;
 G_STATIC_ASSERT(sizeof(Region) == 40);
+// End of the layouts.
 
 // Counts the pixels of each label and compares them with the table. Whoever made the frame may have been wrong about it: no
 // size is believed that the memory does not hold.

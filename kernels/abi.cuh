@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Every struct that crosses between the host and a kernel: arguments, and records of memory that the host takes, reads or writes.
+// Those of the metadata are in records.cuh.
 //
 // Below each stands where its fields are. This compiler checks those lines here, and src/cuda/abi.rs, which has the same structs,
 // reads them as text and checks them there: a field that moves on one side only does not compile. What a struct means is said here.
@@ -13,6 +14,9 @@
 #endif
 #define ABI(type, field, at) static_assert(OFFSET_OF(type, field) == at, "src/cuda/abi.rs has it elsewhere")
 #define ABI_SIZE(type, bytes) static_assert(sizeof(type) == bytes, "src/cuda/abi.rs has another size")
+
+// Records of the metadata.
+#include "records.cuh"
 
 // Frames and colors.
 
@@ -454,18 +458,6 @@ ABI(HierarchyArgs, position_shift, 40);
 ABI(HierarchyArgs, until, 44);
 ABI_SIZE(HierarchyArgs, 48);
 
-// Two regions that become one: the wire format, `MergeStep` of src/regions.rs.
-struct MergeStep {
-  u32 a, b;
-  float height;
-  u32 area;
-};
-ABI(MergeStep, a, 0);
-ABI(MergeStep, b, 4);
-ABI(MergeStep, height, 8);
-ABI(MergeStep, area, 12);
-ABI_SIZE(MergeStep, 16);
-
 // What the pixels of a region add up to. Those of a region that has joined another stay as they were.
 struct __align__(16) HierarchySums {
   u32 count, unused;
@@ -560,31 +552,6 @@ ABI(NeighborArgs, label_stride, 8);
 ABI(NeighborArgs, slots, 12);
 ABI_SIZE(NeighborArgs, 16);
 
-// One record of the region table: the wire format, `Region` of src/regions.rs.
-struct Region {
-  u32 track_id, area;
-  float centroid[2];
-  u8 mean_rgb[4];
-  float mean_lab[3];
-  u16 bounds[4];
-};
-ABI(Region, track_id, 0);
-ABI(Region, area, 4);
-ABI(Region, centroid, 8);
-ABI(Region, mean_rgb, 16);
-ABI(Region, mean_lab, 20);
-ABI(Region, bounds, 32);
-ABI_SIZE(Region, 40);
-
-// One touching pair: the wire format, `Neighbor` of src/regions.rs.
-struct Neighbor {
-  u32 a, b, length;
-};
-ABI(Neighbor, a, 0);
-ABI(Neighbor, b, 4);
-ABI(Neighbor, length, 8);
-ABI_SIZE(Neighbor, 12);
-
 // From frame to frame.
 
 // A region's way through time.
@@ -596,15 +563,6 @@ ABI(Track, id, 0);
 ABI(Track, age, 4);
 ABI(Track, velocity, 8);
 ABI_SIZE(Track, 16);
-
-// What the metadata says of it: the wire format, `Motion` of src/regions.rs.
-struct Motion {
-  float velocity[2];
-  u32 age;
-};
-ABI(Motion, velocity, 0);
-ABI(Motion, age, 8);
-ABI_SIZE(Motion, 12);
 
 // A cluster as the next frame needs to know it.
 struct __align__(16) Slot {

@@ -15,22 +15,30 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstVideo", "1.0")
 from gi.repository import Gst, GstVideo  # noqa: E402  (the versions come first)
 
-# One record of the region table: 40 bytes, little endian.
+# Layouts, written by tests/records.rs.
+# One region; record i belongs to label i; 40 bytes, little endian.
 REGION = np.dtype(
     [
-        ("track_id", "<u4"),  # name of the region over time
-        ("area", "<u4"),  # px
-        ("centroid", "<f4", 2),  # x, y in px
-        ("mean_rgb", "u1", 4),  # R, G, B, 255
-        ("mean_lab", "<f4", 3),  # L, a, b
-        ("bounds", "<u2", 4),  # x0, y0, x1, y1; x1 and y1 exclusive
+        ("track_id", "<u4"),  # Name of the region over time; the label where `temporal` is off
+        ("area", "<u4"),  # Number of pixels [px]
+        ("centroid", "<f4", 2),  # Centroid, x then y; pixel centers have integer coordinates [px]
+        ("mean_rgb", "u1", 4),  # Mean R', G', B', rounded half up [code values]
+        ("mean_lab", "<f4", 3),  # Mean CIE L, a, b (D65) [Lab units]
+        ("bounds", "<u2", 4),  # Bounding box: x0, y0, x1, y1; x1 and y1 exclusive [px]
     ]
 )
 assert REGION.itemsize == 40
 
-# One pair of touching regions: 12 bytes, sorted, a < b.
-NEIGHBOR = np.dtype([("a", "<u4"), ("b", "<u4"), ("length", "<u4")])
+# Two regions that touch; records are sorted by (a, b); 12 bytes, little endian.
+NEIGHBOR = np.dtype(
+    [
+        ("a", "<u4"),  # Lower label
+        ("b", "<u4"),  # Higher label
+        ("length", "<u4"),  # Length of the shared boundary: pairs of pixels side by side or one above the other [pixel edges]
+    ]
+)
 assert NEIGHBOR.itemsize == 12
+# End of the layouts.
 
 
 def get_field(buffer, name):

@@ -60,6 +60,7 @@ pub mod parameter;
 pub mod params;
 pub mod plan;
 pub mod post;
+pub mod record;
 pub mod regions;
 mod stages;
 pub mod temporal;

@@ -28,6 +28,7 @@ use gst::glib;
 use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
+use crate::record::Record;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 use crate::video_map::{Layout, PlaneLayout, label_shape};
 
@@ -185,11 +186,14 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     fields.set("algo", algo);
     fields.set("width", geometry.width);
     fields.set("height", geometry.height);
-    for (name, records) in
-        [("table", table), ("motion", motion), ("neighbors", neighbors), ("hierarchy", hierarchy)]
-    {
+    for (layout, records) in [
+        (Region::LAYOUT, table),
+        (Motion::LAYOUT, motion),
+        (Neighbor::LAYOUT, neighbors),
+        (MergeStep::LAYOUT, hierarchy),
+    ] {
         if let Some(records) = records {
-            fields.set(name, records);
+            fields.set(layout.section, records);
         }
     }
     Ok(())
@@ -309,7 +313,7 @@ impl<'a> SuperpixelMeta<'a> {
     ///
     /// If the table buffer cannot be mapped or does not hold one record per region.
     pub fn table(&self) -> Result<Vec<Region>, glib::BoolError> {
-        let table: Vec<Region> = self.records("table")?;
+        let table: Vec<Region> = self.records()?;
         if !table.is_empty() && table.len() != self.regions as usize {
             return Err(glib::bool_error!("{} records for {} regions", table.len(), self.regions));
         }
@@ -323,7 +327,7 @@ impl<'a> SuperpixelMeta<'a> {
     ///
     /// If the buffer cannot be mapped or does not hold one record per region.
     pub fn motion(&self) -> Result<Vec<Motion>, glib::BoolError> {
-        let motion: Vec<Motion> = self.records("motion")?;
+        let motion: Vec<Motion> = self.records()?;
         if !motion.is_empty() && motion.len() != self.regions as usize {
             return Err(glib::bool_error!("{} motions for {} regions", motion.len(), self.regions));
         }
@@ -336,7 +340,7 @@ impl<'a> SuperpixelMeta<'a> {
     ///
     /// If the buffer cannot be mapped or does not hold whole records.
     pub fn neighbors(&self) -> Result<Vec<Neighbor>, glib::BoolError> {
-        self.records("neighbors")
+        self.records()
     }
 
     /// The merges that would come next, in order, for [`cut`](crate::regions::cut); empty if none are attached
@@ -346,10 +350,11 @@ impl<'a> SuperpixelMeta<'a> {
     ///
     /// If the buffer cannot be mapped or does not hold whole records.
     pub fn merges(&self) -> Result<Vec<MergeStep>, glib::BoolError> {
-        self.records("hierarchy")
+        self.records()
     }
 
-    fn records<T: bytemuck::AnyBitPattern>(&self, field: &str) -> Result<Vec<T>, glib::BoolError> {
+    fn records<T: Record>(&self) -> Result<Vec<T>, glib::BoolError> {
+        let field = T::LAYOUT.section;
         let Ok(buffer) = self.fields.get::<gst::Buffer>(field) else { return Ok(Vec::new()) };
         let map = buffer.map_readable()?;
         let records = map.chunks_exact(size_of::<T>());

@@ -1,75 +1,72 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What is known about the regions of a label map: records as they stand in the metadata.
 
-use bytemuck::{Pod, Zeroable};
-
 use crate::image::NO_LABEL;
+use crate::record::wire_records;
 
-/// One region; 40 bytes, little endian on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Region {
-    /// Name of the region over time; the label where nothing carries identities from frame to frame. Identities are given in
-    /// order, 1 to `u32::MAX` and then from 1 again; 0 is none. Those of a frame differ, unless a region has lasted while all
-    /// others were given: at a thousand new regions a second, that is seven weeks.
-    pub track_id: u32,
-    /// Number of pixels.
-    pub area: u32,
-    /// Centroid in px, x then y; pixel centers have integer coordinates.
-    pub centroid: [f32; 2],
-    /// Mean R', G', B' (code values, rounded half up), then 255. For Y'CbCr frames: the color of the mean Y'CbCr. With
-    /// `Outputs::linear_light`: the color of the mean light, in any format.
-    pub mean_rgb: [u8; 4],
-    /// Mean CIE L, a, b (D65): of the pixels where the segmentation works in `lab`, else of `mean_rgb`.
-    pub mean_lab: [f32; 3],
-    /// Bounding box: x0, y0, x1, y1; x1 and y1 exclusive.
-    pub bounds: [u16; 4],
+wire_records! {
+    /// One region; record i belongs to label i.
+    #[derive()]
+    pub struct Region in "table" {
+        /// Name of the region over time; the label where `temporal` is off.
+        ///
+        /// Identities are given in order, 1 to `u32::MAX` and then from 1 again; 0 is none. Those of a frame differ, unless a region
+        /// has lasted while all others were given: at a thousand new regions a second, that is seven weeks.
+        track_id: u32 { unit: None },
+        /// Number of pixels.
+        area: u32 { unit: Px },
+        /// Centroid, x then y; pixel centers have integer coordinates.
+        centroid: [f32; 2] { unit: Px, columns: ["cx", "cy"] },
+        /// Mean R', G', B', rounded half up.
+        ///
+        /// Then 255. For Y'CbCr frames: the color of the mean Y'CbCr. With `Outputs::linear_light`: the color of the mean light, in
+        /// any format.
+        mean_rgb: [u8; 4] { unit: CodeValues, columns: ["mean_r", "mean_g", "mean_b"] },
+        /// Mean CIE L, a, b (D65).
+        ///
+        /// Of the pixels where the segmentation works in `lab`, else of `mean_rgb`.
+        mean_lab: [f32; 3] { unit: Lab, columns: ["lab_l", "lab_a", "lab_b"] },
+        /// Bounding box: x0, y0, x1, y1; x1 and y1 exclusive.
+        bounds: [u16; 4] { unit: Px, columns: ["x0", "y0", "x1", "y1"] },
+    }
+
+    /// How a region has come to its place; record i belongs to label i.
+    #[derive(Default)]
+    pub struct Motion in "motion" {
+        /// Motion since the last frame, x then y; 0 in the first frame and after a cut.
+        ///
+        /// In whole px where it was seen. Regions that no cluster owns have that of the whole picture.
+        velocity: [f32; 2] { unit: PxPerFrame, columns: ["vx", "vy"] },
+        /// Number of earlier frames with the same `track_id`.
+        age: u32 { unit: Frames },
+    }
+
+    /// Two regions that touch; records are sorted by (a, b).
+    #[derive(Eq, PartialOrd, Ord)]
+    pub struct Neighbor in "neighbors" {
+        /// Lower label.
+        a: u32 { unit: Label },
+        /// Higher label.
+        b: u32 { unit: Label },
+        /// Length of the shared boundary: pairs of pixels side by side or one above the other.
+        length: u32 { unit: PixelEdges },
+    }
+
+    /// Two regions that become one in the next coarser level.
+    ///
+    /// See [`cut`].
+    #[derive()]
+    pub struct MergeStep in "hierarchy" {
+        /// A label of one; its region is by then part of the first of both.
+        a: u32 { unit: Label },
+        /// A label of the other.
+        b: u32 { unit: Label },
+        /// How unlike both are, comparable in one frame only; never falls from record to record.
+        height: f32 { unit: None },
+        /// Area of the region that the two are in, with all that has joined it at the same time.
+        area: u32 { unit: Px },
+    }
 }
-
-const _: () = assert!(size_of::<Region>() == 40);
-
-/// Two regions that touch; 12 bytes, little endian on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub struct Neighbor {
-    /// Lower label.
-    pub a: u32,
-    /// Higher label.
-    pub b: u32,
-    /// Length of the shared boundary: number of 4-neighbor pixel pairs, one on each side.
-    pub length: u32,
-}
-
-const _: () = assert!(size_of::<Neighbor>() == 12);
-
-/// How a region has come to its place; 12 bytes, little endian on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Motion {
-    /// Motion since the last frame in px, x then y, in whole px where it was seen; 0 in the first frame and after a cut.
-    /// Regions that no cluster owns have that of the whole picture.
-    pub velocity: [f32; 2],
-    /// Number of frames before this one that had a region of the same identity.
-    pub age: u32,
-}
-
-const _: () = assert!(size_of::<Motion>() == 12);
-
-/// Two regions that become one in the next coarser level; 16 bytes, little endian on the wire. See [`cut`].
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub struct MergeStep {
-    /// A label of the map; its region is by then part of the first of both.
-    pub a: u32,
-    /// A label of the other.
-    pub b: u32,
-    /// How unlike both are: at least as much as those of any step before. Without a unit; comparable in one frame only.
-    pub height: f32,
-    /// Pixels of the region that the two are in, with all that has joined it at the same time.
-    pub area: u32,
-}
-
-const _: () = assert!(size_of::<MergeStep>() == 16);
 
 /// Rewrites a label map to a coarser level of its hierarchy: to `regions` regions, or to as few as there can be. Equal to what
 /// [`hierarchy::Params::regions`](crate::post::hierarchy::Params::regions) gives with the same superpixels. Labels are 0 to n-1, in the

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The layers from below; names of files in `src`, where `*` is any name without a slash.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("numbers, pixels, errors", &["parameter.rs", "error.rs", "image/*.rs"]),
+    ("numbers, pixels, errors", &["parameter.rs", "error.rs", "record.rs", "image/*.rs"]),
     ("colors, regions", &["color.rs", "regions.rs"]),
     ("grid and methods", &["algo/grid.rs", "algo/method.rs"]),
     ("temporal plan", &["temporal/mod.rs"]),

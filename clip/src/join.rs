@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use superpixel_output::{Folder, Request, clip};
 
 use crate::fault::{Failure, Result};
+use crate::schema::Schema;
 use crate::session::Session;
 use crate::summary::{self, Totals};
 use crate::tables::{self, Column, Table};
@@ -37,12 +38,15 @@ pub fn run(
     let source = summaries[0]["source"].as_str().unwrap_or_default();
     let schema = clip::SCHEMA.to_string();
     let notes = [("superpixel.schema", schema.as_str()), ("superpixel.source", source)];
-    let mut regions = Table::create(&folder.path(clip::REGIONS), tables::REGIONS, &notes)?;
-    let mut adjacency = Table::create(&folder.path(clip::ADJACENCY), tables::ADJACENCY, &notes)?;
+    let of_regions = Schema::regions();
+    let track_id =
+        of_regions.position("track_id").ok_or_else(|| Failure::machine("no column of track ids"))?;
+    let mut regions = Table::create(&folder.path(clip::REGIONS), &of_regions, &notes)?;
+    let mut adjacency = Table::create(&folder.path(clip::ADJACENCY), &Schema::adjacency(), &notes)?;
     for (part, summary) in parts.iter().zip(&summaries) {
         let before = totals.most_track_id;
         tables::read(&part.join(clip::REGIONS), |mut columns, rows| {
-            if let Some(Column::Int(ids)) = columns.get_mut(tables::TRACK_ID) {
+            if let Some(Column::Int(ids)) = columns.get_mut(track_id) {
                 ids.iter_mut().for_each(|id| *id = id.wrapping_add(before.cast_signed()));
             }
             regions.append(columns, rows)

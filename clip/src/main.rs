@@ -11,6 +11,7 @@ mod fault;
 mod join;
 mod properties;
 mod recorder;
+mod schema;
 mod serve;
 mod session;
 mod signals;

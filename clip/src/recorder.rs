@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
-use gstsuperpixel::regions::Motion;
+use gstsuperpixel::record::{Record, Value};
 
 use crate::decode::stream_time;
 use crate::fault::{Failure, Result};
+use crate::schema::Schema;
 use crate::summary::Totals;
-use crate::tables::{self, Cell, Table};
+use crate::tables::{Cell, Table};
 use crate::watch::Watch;
 
 /// Value for a frame without a timestamp.
@@ -33,8 +34,8 @@ impl Recorder {
     /// The files cannot be written.
     pub fn create(regions: &Path, adjacency: &Path, first: u32, notes: &[(&str, &str)]) -> Result<Self> {
         Ok(Self {
-            regions: Table::create(regions, tables::REGIONS, notes)?,
-            adjacency: Table::create(adjacency, tables::ADJACENCY, notes)?,
+            regions: Table::create(regions, &Schema::regions(), notes)?,
+            adjacency: Table::create(adjacency, &Schema::adjacency(), notes)?,
             frame: first,
             totals: Totals::default(),
         })
@@ -59,8 +60,7 @@ impl Recorder {
         self.totals.see((meta.width(), meta.height()), time, buffer.duration())?;
         self.record_regions(&meta, time)?;
         for pair in meta.neighbors()? {
-            let row = [self.frame, pair.a, pair.b, pair.length].map(Cell::Int);
-            self.adjacency.push(row)?;
+            self.adjacency.push(std::iter::once(Cell::Int(self.frame)).chain(cells(&pair)))?;
         }
         self.frame += 1;
         let mut labels = meta.label_buffer().copy();
@@ -75,36 +75,22 @@ impl Recorder {
         let pts = time.and_then(|time| i64::try_from(time.nseconds()).ok()).unwrap_or(NO_TIME);
         let motion = meta.motion()?;
         for (label, region) in (0..).zip(meta.table()?) {
-            let moved = motion.get(label as usize).copied();
-            let Motion { velocity: [vx, vy], age } = moved.unwrap_or(Motion { velocity: [0.0; 2], age: 0 });
-            let ([r, g, b, _], [l, a, b_]) = (region.mean_rgb, region.mean_lab);
-            let [x0, y0, x1, y1] = region.bounds.map(|side| Cell::Int(side.into()));
-            self.regions.push([
-                Cell::Int(self.frame),
-                Cell::Long(pts),
-                Cell::Int(label),
-                Cell::Int(region.track_id),
-                Cell::Int(region.area),
-                Cell::Float(region.centroid[0]),
-                Cell::Float(region.centroid[1]),
-                Cell::Int(r.into()),
-                Cell::Int(g.into()),
-                Cell::Int(b.into()),
-                Cell::Float(l),
-                Cell::Float(a),
-                Cell::Float(b_),
-                x0,
-                y0,
-                x1,
-                y1,
-                Cell::Float(vx),
-                Cell::Float(vy),
-                Cell::Int(age),
-            ])?;
+            // Zeros where identities do not last.
+            let moved = motion.get(label as usize).copied().unwrap_or_default();
+            let of_frame = [Cell::Int(self.frame), Cell::Long(pts), Cell::Int(label)];
+            self.regions.push(of_frame.into_iter().chain(cells(&region)).chain(cells(&moved)))?;
             self.totals.most_track_id = self.totals.most_track_id.max(region.track_id);
         }
         Ok(())
     }
+}
+
+/// Columns of a record in the order of its fields.
+fn cells<R: Record>(record: &R) -> impl Iterator<Item = Cell> {
+    record.values().map(|value| match value {
+        Value::Int(value) => Cell::Int(value),
+        Value::Float(value) => Cell::Float(value),
+    })
 }
 
 /// Records every frame that leaves `superpixel` and sends its label map to `labels`.

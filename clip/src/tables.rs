@@ -16,43 +16,10 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use crate::fault::{Failure, Result};
+use crate::schema::Schema;
 
 /// Rows of a row group.
 const GROUP: usize = 200_000;
-
-/// One row for each region of each frame. Unsigned numbers of 32 bits are stored in signed ones of the same bits, as Parquet has it.
-pub const REGIONS: &str = "message regions {
-    required int32 frame (INTEGER(32, false));
-    required int64 pts_ns;
-    required int32 label (INTEGER(16, false));
-    required int32 track_id (INTEGER(32, false));
-    required int32 area (INTEGER(32, false));
-    required float cx;
-    required float cy;
-    required int32 mean_r (INTEGER(8, false));
-    required int32 mean_g (INTEGER(8, false));
-    required int32 mean_b (INTEGER(8, false));
-    required float lab_l;
-    required float lab_a;
-    required float lab_b;
-    required int32 x0 (INTEGER(16, false));
-    required int32 y0 (INTEGER(16, false));
-    required int32 x1 (INTEGER(16, false));
-    required int32 y1 (INTEGER(16, false));
-    required float vx;
-    required float vy;
-    required int32 age (INTEGER(32, false));
-}";
-/// Number of the column of [`REGIONS`] that differs where parts are joined.
-pub const TRACK_ID: usize = 3;
-
-/// One row for each pair of regions that touch, with a < b.
-pub const ADJACENCY: &str = "message adjacency {
-    required int32 frame (INTEGER(32, false));
-    required int32 a (INTEGER(16, false));
-    required int32 b (INTEGER(16, false));
-    required int32 length (INTEGER(32, false));
-}";
 
 /// Values of a column.
 #[derive(Debug, Clone)]
@@ -118,8 +85,8 @@ impl Table {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn create(path: &Path, schema: &str, notes: &[(&str, &str)]) -> Result<Self> {
-        let schema = Arc::new(parse_message_type(schema)?);
+    pub fn create(path: &Path, schema: &Schema, notes: &[(&str, &str)]) -> Result<Self> {
+        let schema = Arc::new(parse_message_type(&schema.message())?);
         let notes =
             notes.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned())).collect();
         let mut properties = WriterProperties::builder()
@@ -144,11 +111,12 @@ impl Table {
     /// # Errors
     ///
     /// A full row group cannot be written.
-    pub fn push<const N: usize>(&mut self, row: [Cell; N]) -> Result<()> {
-        debug_assert_eq!(N, self.columns.len());
-        for (column, cell) in self.columns.iter_mut().zip(row) {
+    pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) -> Result<()> {
+        let mut row = row.into_iter();
+        for (column, cell) in self.columns.iter_mut().zip(&mut row) {
             column.push(cell);
         }
+        debug_assert!(row.next().is_none());
         self.added(1)
     }
 

@@ -20,6 +20,22 @@ import numpy as np
 TOGETHER = 64
 
 
+# Fields of the regions and of their motion, with the columns of `regions.parquet` that their components become.
+# Layouts, written by tests/records.rs.
+REGION = (
+    ("track_id", np.uint32, ("track_id",)),
+    ("area", np.uint32, ("area",)),
+    ("centroid", np.float32, ("cx", "cy")),
+    ("mean_rgb", np.uint8, ("mean_r", "mean_g", "mean_b")),
+    ("mean_lab", np.float32, ("lab_l", "lab_a", "lab_b")),
+    ("bounds", np.uint16, ("x0", "y0", "x1", "y1")),
+)
+MOTION = (
+    ("velocity", np.float32, ("vx", "vy")),
+    ("age", np.uint32, ("age",)),
+)
+# End of the layouts.
+
 # Ticks of the clock of MPEG streams in a second, and after how many it begins again.
 CLOCK, WRAP = 90_000, 1 << 33
 
@@ -145,20 +161,18 @@ class SuperpixelStage:
             "frame": np.full(count, number, np.uint32),
             "pts_ns": np.full(count, time, np.int64),
             "label": np.arange(count, dtype=np.uint16),
-            "track_id": regions["track_id"] - np.uint32(first) if moved else regions["track_id"].copy(),
-            "area": regions["area"].copy(),
         }
-        for field, names in (
-            ("centroid", ("cx", "cy")),
-            ("mean_rgb", ("mean_r", "mean_g", "mean_b")),
-            ("mean_lab", ("lab_l", "lab_a", "lab_b")),
-            ("bounds", ("x0", "y0", "x1", "y1")),
-        ):
-            columns |= {name: regions[field][:, at].copy() for at, name in enumerate(names)}
-        still = np.zeros(count, np.float32)
-        columns["vx"], columns["vy"] = motion["velocity"].T.copy() if moved else (still, still)
-        columns["age"] = motion["age"].copy() if moved else np.zeros(count, np.uint32)
-        return columns
+        columns |= _columns(REGION, regions)
+        if moved:
+            columns["track_id"] -= np.uint32(first)
+            return columns | _columns(MOTION, motion)
+        return columns | {name: np.zeros(count, kind) for _, kind, names in MOTION for name in names}
+
+
+def _columns(fields: tuple, records: np.ndarray) -> dict[str, np.ndarray]:
+    """Copies of the components of records, each as a column."""
+    rows = {field: np.atleast_2d(records[field].T) for field, _, _ in fields}
+    return {name: rows[field][at].copy() for field, _, names in fields for at, name in enumerate(names)}
 
 
 def _joined(frames: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -35,6 +35,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("N_SEGMENTS", parameters::N_SEGMENTS)?;
+    module.add("MERGE", records::MERGE.dtype(module.py())?)?;
     module.add_class::<segmenter::Segmenter>()?;
     module.add_class::<device_array::DeviceArray>()?;
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;

@@ -379,9 +379,9 @@ impl Segmenter {
 
     /// ndarray of shape (n_regions,): the regions of the last frame in the order of labels, a copy.
     ///
-    /// Fields: `track_id` (uint32; the label if not `temporal`), `area` (uint32, px), `centroid` (2 float32: x, y), `mean_rgb`
-    /// (3 uint8, rounded half up; red first whatever the order), `mean_lab` (3 float32: CIE L, a, b), `bounds` (4 uint16: x0,
-    /// y0, x1, y1, the latter two exclusive).
+    #[doc = include_str!("fields/regions.txt")]
+    ///
+    /// `mean_rgb` has red first whatever the order.
     ///
     /// Of a frame on a device: a dict of arrays there by these names, (n_regions,) or (n_regions, columns), with int32 for uint32
     /// and int16 for uint16. Waits for the frame, as its number of regions is not known before, and for nothing else.
@@ -397,8 +397,9 @@ impl Segmenter {
 
     /// ndarray of shape (n_regions,): how the regions of the last frame came to their places, a copy. Needs `temporal`.
     ///
-    /// Fields: `velocity` (2 float32: x, y in px since the last frame, 0 in the first one), `age` (uint32: number of frames
-    /// before this one with a region of the same track id). Of a frame on a device: a dict, as `regions`.
+    #[doc = include_str!("fields/motion.txt")]
+    ///
+    /// Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn motion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.table, "regions")?;
@@ -412,8 +413,9 @@ impl Segmenter {
 
     /// ndarray of shape (E,): pairs of regions of the last frame that touch, sorted by (a, b), a copy.
     ///
-    /// Fields: `a`, `b` (uint32: the lower and the higher label), `length` (uint32: length of the boundary that they share, in pairs
-    /// of pixels side by side or one above the other). Of a frame on a device: a dict, as `regions`.
+    #[doc = include_str!("fields/neighbors.txt")]
+    ///
+    /// Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn neighbors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.needs(self.outputs.neighbors, "neighbors")?;
@@ -426,10 +428,9 @@ impl Segmenter {
 
     /// ndarray: what would be merged next of the last frame, one record a step, a copy; for `cut`. Needs `levels`.
     ///
-    /// Fields: `a`, `b` (uint32: a label of each of the two regions that become one; the first one's is then part of that of `a`),
-    /// `height` (float32: how unlike they are, at least as much as in any step before; without a unit), `area` (uint32: px of the
-    /// region that they are in, with all that joined it at the same time). As many steps as there are regions but one, or fewer where
-    /// some do not touch. Of a frame on a device: a dict, as `regions`.
+    #[doc = include_str!("fields/merges.txt")]
+    ///
+    /// As many steps as there are regions but one, or fewer where some do not touch. Of a frame on a device: a dict, as `regions`.
     #[getter]
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;

@@ -2,6 +2,8 @@
 //! Tables of a frame on a device: dicts of arrays of the frame's library, which show the columns of one copy of the records.
 
 use gstsuperpixel::cuda::{Counts, Part};
+use gstsuperpixel::record::{Layout, Record, RecordField, Scalar};
+use gstsuperpixel::regions::{MergeStep, Motion, Neighbor, Region};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice};
 
@@ -11,59 +13,48 @@ use crate::error::Failure;
 use crate::library::{Dtype, Library};
 use crate::streams;
 
-/// A column of records: where it begins, in items of its type, and how many there are; 0 is one without an axis of its own.
-struct Field {
-    name: &'static str,
-    dtype: Dtype,
-    first: usize,
-    columns: usize,
-}
-
-const fn field(name: &'static str, dtype: Dtype, first: usize, columns: usize) -> Field {
-    Field { name, dtype, first, columns }
-}
-
-/// Records of the library as columns. torch computes with no unsigned types but uint8: counts and coordinates keep their bits.
-pub struct Layout {
+/// Records of the library as columns of one array of words.
+pub struct Columns {
     part: Part,
-    /// Words of a record.
-    words: usize,
-    fields: &'static [Field],
+    layout: &'static Layout,
 }
 
-pub const REGIONS: Layout = Layout {
-    part: Part::Table,
-    words: 10,
-    fields: &[
-        field("track_id", Dtype::I32, 0, 0),
-        field("area", Dtype::I32, 1, 0),
-        field("centroid", Dtype::F32, 2, 2),
-        field("mean_rgb", Dtype::U8, 16, 3),
-        field("mean_lab", Dtype::F32, 5, 3),
-        field("bounds", Dtype::I16, 16, 4),
-    ],
-};
-pub const MOTION: Layout = Layout {
-    part: Part::Motion,
-    words: 3,
-    fields: &[field("velocity", Dtype::F32, 0, 2), field("age", Dtype::I32, 2, 0)],
-};
-pub const NEIGHBORS: Layout = Layout {
-    part: Part::Neighbors,
-    words: 3,
-    fields: &[field("a", Dtype::I32, 0, 0), field("b", Dtype::I32, 1, 0), field("length", Dtype::I32, 2, 0)],
-};
+pub const REGIONS: Columns = Columns::of::<Region>(Part::Table);
+pub const MOTION: Columns = Columns::of::<Motion>(Part::Motion);
+pub const NEIGHBORS: Columns = Columns::of::<Neighbor>(Part::Neighbors);
+pub const MERGES: Columns = Columns::of::<MergeStep>(Part::Merges);
 
-pub const MERGES: Layout = Layout {
-    part: Part::Merges,
-    words: 4,
-    fields: &[
-        field("a", Dtype::I32, 0, 0),
-        field("b", Dtype::I32, 1, 0),
-        field("height", Dtype::F32, 2, 0),
-        field("area", Dtype::I32, 3, 0),
-    ],
-};
+/// Bytes of a word, the item of the array that shows records.
+const WORD: usize = 4;
+
+impl Columns {
+    const fn of<R: Record>(part: Part) -> Self {
+        let columns = Self { part, layout: R::LAYOUT };
+        let mut i = 0;
+        while i < columns.layout.fields.len() {
+            let field = &columns.layout.fields[i];
+            assert!(field.offset.is_multiple_of(field.scalar.bytes()), "a view cannot show it");
+            i += 1;
+        }
+        assert!(columns.layout.bytes.is_multiple_of(WORD));
+        columns
+    }
+
+    /// Words of a record.
+    fn words(&self) -> usize {
+        self.layout.bytes / WORD
+    }
+}
+
+/// Type of a column. torch computes with no unsigned types but uint8: counts and coordinates keep their bits.
+fn dtype(scalar: Scalar) -> Dtype {
+    match scalar {
+        Scalar::U8 => Dtype::U8,
+        Scalar::U16 => Dtype::I16,
+        Scalar::U32 => Dtype::I32,
+        Scalar::F32 => Dtype::F32,
+    }
+}
 
 /// An array of the library, or of ours.
 enum Made<'py> {
@@ -114,17 +105,17 @@ impl Source<'_> {
     }
 
     /// The columns of a table.
-    pub fn columns<'py>(&mut self, py: Python<'py>, layout: &Layout) -> PyResult<Bound<'py, PyAny>> {
+    pub fn columns<'py>(&mut self, py: Python<'py>, of: &Columns) -> PyResult<Bound<'py, PyAny>> {
         let counts = self.counts(py)?;
-        let rows = match layout.part {
+        let rows = match of.part {
             Part::Neighbors => counts.pairs,
             Part::Merges => counts.merges,
             _ => counts.regions,
         } as usize;
-        let made = self.make(py, Table::Records(layout.part), Dtype::I32, [rows, layout.words])?;
+        let made = self.make(py, Table::Records(of.part), Dtype::I32, [rows, of.words()])?;
         let columns = PyDict::new(py);
-        for field in layout.fields {
-            columns.set_item(field.name, self.column(py, &made, rows, layout.words, field)?)?;
+        for field in of.layout.fields {
+            columns.set_item(field.name, self.column(py, &made, rows, of.words(), field)?)?;
         }
         Ok(columns.into_any())
     }
@@ -135,15 +126,16 @@ impl Source<'_> {
         made: &Made<'py>,
         rows: usize,
         words: usize,
-        field: &Field,
+        field: &RecordField,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Field { dtype, first, columns, .. } = *field;
+        let (dtype, columns) = (dtype(field.scalar), field.columns.len());
+        let first = field.offset / dtype.bytes();
         match made {
             Made::Theirs(array) => {
                 let view = self.library.view(array, dtype)?;
                 let all = PySlice::full(py);
                 match columns {
-                    0 => view.get_item((all, first)),
+                    1 => view.get_item((all, first)),
                     _ => {
                         view.get_item((all, PySlice::new(py, first as isize, (first + columns) as isize, 1)))
                     }
@@ -151,12 +143,12 @@ impl Source<'_> {
             }
             Made::Ours(memory) => {
                 let mut shape = vec![rows];
-                let mut strides = vec![4 * words / dtype.bytes()];
-                if columns > 0 {
+                let mut strides = vec![WORD * words / dtype.bytes()];
+                if columns > 1 {
                     shape.push(columns);
                     strides.push(1);
                 }
-                let array = DeviceArray::new(memory.clone(), first * dtype.bytes(), dtype, shape, strides);
+                let array = DeviceArray::new(memory.clone(), field.offset, dtype, shape, strides);
                 Ok(Bound::new(py, array)?.into_any())
             }
         }

@@ -98,7 +98,7 @@ def cut(labels: _np.ndarray, merges: _np.ndarray | dict[str, _np.ndarray], n_reg
     if labels.dtype != _np.uint16:
         raise TypeError(f"labels must be uint16, as they come out, got {labels.dtype}")
     merges = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
-    if merges.ndim != 1 or merges.dtype.names != ("a", "b", "height", "area") or merges.dtype.itemsize != 16:
+    if merges.ndim != 1 or merges.dtype.names != _native.MERGE.names or merges.dtype.itemsize != _native.MERGE.itemsize:
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
     out = _np.array(labels, order="C")
     _native.cut(out, _np.ascontiguousarray(merges).view(_np.uint8), n_regions)
@@ -107,12 +107,13 @@ def cut(labels: _np.ndarray, merges: _np.ndarray | dict[str, _np.ndarray], n_reg
 
 def _records(columns: dict[str, _np.ndarray]) -> _np.ndarray:
     """Steps by columns as structured array."""
-    if set(columns) != {"a", "b", "height", "area"}:
+    kinds = _native.MERGE
+    if set(columns) != set(kinds.names):
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
     arrays = {name: _np.asarray(column) for name, column in columns.items()}
-    records = _np.empty(len(arrays["a"]), [("a", "<u4"), ("b", "<u4"), ("height", "<f4"), ("area", "<u4")])
+    records = _np.empty(len(arrays[kinds.names[0]]), kinds)
     for name, array in arrays.items():
-        if array.shape != records.shape or array.dtype.itemsize != 4:
+        if array.shape != records.shape or array.dtype.itemsize != kinds[name].itemsize:
             raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
-        records[name] = array if name == "height" else array.view(_np.uint32)
+        records[name] = array if kinds[name].kind == "f" else array.view(kinds[name])
     return records

@@ -14,6 +14,7 @@ _Image = Union[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.flo
 __version__: str
 
 N_SEGMENTS: int
+MERGE: np.dtype[np.void]
 
 def defaults(name: str) -> dict[str, Any]: ...
 def described(name: str) -> list[dict[str, Any]]: ...

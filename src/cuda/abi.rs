@@ -2,7 +2,8 @@
 //! What crosses between the host and kernels: addresses, every struct, and where counters stand.
 //!
 //! kernels/abi.cuh has the same structs and says what they mean. Below each it lists where the fields are; both compilers check
-//! that list, so that a field that moves on one side only does not compile.
+//! that list, so that a field that moves on one side only does not compile. Records of the metadata are described in `regions`;
+//! kernels/records.cuh is generated from there.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +15,8 @@ use super::launch::Argument;
 use super::tuning;
 use crate::algo::grid::Grid;
 use crate::color::ColorTables;
-use crate::regions::{MergeStep, Motion, Neighbor, Region};
+use crate::record::Layout;
+use crate::regions::{MergeStep, Motion, RECORDS};
 
 /// Address of items in device memory, or null.
 #[repr(transparent)]
@@ -66,6 +68,7 @@ impl<T> fmt::Debug for Address<T> {
 unsafe impl<T> Argument for Address<T> {}
 
 const HEADER: &[u8] = include_bytes!("../../kernels/abi.cuh");
+const RECORDS_HEADER: &[u8] = include_bytes!("../../kernels/records.cuh");
 
 /// The end of `part` in `text`, if it stands at `at`.
 const fn past(text: &[u8], at: usize, part: &[u8]) -> Option<usize> {
@@ -575,11 +578,29 @@ records! {
     }
 }
 
-// Records of the metadata, which kernels write as they go out.
-check!(Region { track_id, area, centroid, mean_rgb, mean_lab, bounds });
-check!(Neighbor { a, b, length });
-check!(MergeStep { a, b, height, area });
-check!(Motion { velocity, age });
+/// Whether kernels/records.cuh has these fields of a record where they are here.
+const fn is_in_header(layout: &Layout) -> bool {
+    // More than a record has; else this does not compile.
+    let mut positions = [("", 0); 32];
+    let mut i = 0;
+    while i < layout.fields.len() {
+        positions[i] = (layout.fields[i].name, layout.fields[i].offset);
+        i += 1;
+    }
+    agrees(RECORDS_HEADER, layout.name, positions.split_at(i).0, layout.bytes)
+}
+
+// Kernels write records of the metadata as they go out.
+const _: () = {
+    let mut i = 0;
+    while i < RECORDS.len() {
+        assert!(
+            is_in_header(RECORDS[i]),
+            "kernels/records.cuh is old: SUPERPIXEL_WRITE=1 cargo test --no-default-features --test records"
+        );
+        i += 1;
+    }
+};
 
 impl GridArgs {
     /// What kernels need to know of a grid.
@@ -649,10 +670,10 @@ mod tests {
         assert!(!agrees(&more, FIELDS));
     }
 
-    /// Every struct of the header has its lines, all of its fields.
+    /// Every struct of the headers has its lines, all of its fields.
     #[test]
     fn every_field_of_the_kernels_is_listed() {
-        let header = std::str::from_utf8(HEADER).unwrap();
+        let header = &[HEADER, RECORDS_HEADER].map(|header| std::str::from_utf8(header).unwrap()).concat();
         let mut structs = 0;
         for part in header.split("\nstruct ").skip(1) {
             let (head, rest) = part.split_once(" {\n").unwrap();

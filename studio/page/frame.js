@@ -3,23 +3,45 @@
 
 import { decodeLabels } from "./labels.js";
 
-/** Words of a record of 32 bits. */
-const REGION = 10, MOTION = 3, NEIGHBOR = 3;
+/** Views of the types that a layout names. */
+const VIEWS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array };
+
+/** Records of one section, read by the layout that the studio has sent. */
+class Records {
+  #fields = {};
+
+  constructor(layout, at, place) {
+    this.count = place[1] / layout.bytes;
+    for (const [name, { offset, type, count }] of Object.entries(layout.fields)) {
+      const View = VIEWS[type], { BYTES_PER_ELEMENT: bytes } = View;
+      this.#fields[name] = { view: at(View, place), first: offset / bytes, step: layout.bytes / bytes, count };
+    }
+  }
+
+  /** One component of a field. */
+  value(record, name, component = 0) {
+    const { view, first, step } = this.#fields[name];
+    return view[record * step + first + component];
+  }
+
+  /** All components of a field. */
+  values(record, name) {
+    const { view, first, step, count } = this.#fields[name], start = record * step + first;
+    return [...view.subarray(start, start + count)];
+  }
+}
 
 /** What the element said about one frame. */
 export class Side {
-  constructor(head, at) {
+  constructor(head, at, layouts) {
     Object.assign(this, { width: head.width, height: head.height, regions: head.regions, algo: head.algo });
     this.timeUs = head.time_us;
     this.stages = head.stages;
     this.labels = decodeLabels(at(Uint8Array, head.labels), head.width, head.height);
-    this.words = at(Uint32Array, head.table);
-    this.floats = at(Float32Array, head.table);
-    this.bytes = at(Uint8Array, head.table);
-    this.shorts = at(Uint16Array, head.table);
-    this.motion = at(Float32Array, head.motion);
-    this.ages = at(Uint32Array, head.motion);
-    this.pairs = at(Uint32Array, head.neighbors);
+    const records = (section) => new Records(layouts[section], at, head[section]);
+    this.table = records("table");
+    this.motion = records("motion");
+    this.pairs = records("neighbors");
   }
 
   /** The label at a pixel. */
@@ -28,51 +50,55 @@ export class Side {
   }
 
   id(label) {
-    return this.words[label * REGION];
+    return this.table.value(label, "track_id");
   }
 
   /** The label of a track id, or -1. */
   labelOf(id) {
-    for (let label = 0; label < this.regions; label++) if (this.words[label * REGION] === id) return label;
+    for (let label = 0; label < this.regions; label++) if (this.id(label) === id) return label;
     return -1;
+  }
+
+  /** Mean R, G, B of a region, red in the lowest byte. */
+  color(label) {
+    const channel = (i) => this.table.value(label, "mean_rgb", i) << (8 * i);
+    return channel(0) | channel(1) | channel(2);
   }
 
   /** Everything that is known about a region. */
   region(label) {
-    const f = label * REGION, b = 4 * f, s = 2 * f, m = label * MOTION;
-    const moves = this.motion.length > m;
+    const { table, motion } = this, [x, y] = table.values(label, "centroid"), moves = label < motion.count;
     return {
-      label,
-      id: this.words[f],
-      area: this.words[f + 1],
-      x: this.floats[f + 2],
-      y: this.floats[f + 3],
-      rgb: [...this.bytes.subarray(b + 16, b + 19)],
-      lab: [...this.floats.subarray(f + 5, f + 8)],
-      bounds: [...this.shorts.subarray(s + 16, s + 20)],
-      velocity: moves ? [this.motion[m], this.motion[m + 1]] : null,
-      age: moves ? this.ages[m + 2] : null,
+      label, x, y,
+      id: this.id(label),
+      area: table.value(label, "area"),
+      rgb: table.values(label, "mean_rgb"),
+      lab: table.values(label, "mean_lab"),
+      bounds: table.values(label, "bounds"),
+      velocity: moves ? motion.values(label, "velocity") : null,
+      age: moves ? motion.value(label, "age") : null,
     };
   }
 
   /** Labels that touch a region. */
   neighbors(label) {
     const found = [];
-    for (let i = 0; i < this.pairs.length; i += NEIGHBOR) {
-      if (this.pairs[i] === label) found.push(this.pairs[i + 1]);
-      else if (this.pairs[i + 1] === label) found.push(this.pairs[i]);
+    for (let i = 0; i < this.pairs.count; i++) {
+      const a = this.pairs.value(i, "a"), b = this.pairs.value(i, "b");
+      if (a === label) found.push(b);
+      else if (b === label) found.push(a);
     }
     return found;
   }
 }
 
-/** Reads a message; the picture is decoded meanwhile. */
-export async function readFrame(buffer) {
+/** Reads a message by the layouts of the hello; the picture is decoded meanwhile. */
+export async function readFrame(buffer, layouts) {
   const length = new DataView(buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const at = (Type, [start, bytes]) => new Type(buffer, 4 + length + start, bytes / Type.BYTES_PER_ELEMENT);
   const picture = createImageBitmap(new Blob([at(Uint8Array, head.picture)], { type: "image/jpeg" }));
-  const sides = head.sides.map((side) => new Side(side, at));
+  const sides = head.sides.map((side) => new Side(side, at, layouts));
   return {
     number: head.number,
     time: head.time,

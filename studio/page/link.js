@@ -12,6 +12,7 @@ export class Link extends EventTarget {
   #wait = FIRST_WAIT;
   #paced = new Map();
   #query = location.search;
+  #layouts = null;
 
   constructor() {
     super();
@@ -70,12 +71,14 @@ export class Link extends EventTarget {
   async #receive(socket, data) {
     if (typeof data === "string") {
       const message = JSON.parse(data);
+      // The hello comes before all frames.
+      if (message.hello) this.#layouts = message.hello.records;
       for (const type of ["hello", "state", "refused"]) if (type in message) this.#tell(type, message[type]);
       return;
     }
     let number = 0;
     try {
-      const frame = await readFrame(data);
+      const frame = await readFrame(data, this.#layouts);
       number = frame.number;
       await new Promise((drawn) => this.#tell("frame", { frame, drawn }));
     } catch (error) {

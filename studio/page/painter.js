@@ -83,7 +83,7 @@ export class Painter {
   #colors(side, view, alpha) {
     const colors = new Uint32Array(side.regions);
     for (let label = 0; label < side.regions; label++) {
-      const color = view === "false" ? PALETTE[side.id(label) % PALETTE.length] : side.words[label * 10 + 4];
+      const color = view === "false" ? PALETTE[side.id(label) % PALETTE.length] : side.color(label);
       colors[label] = (color & 0xffffff) | (alpha << 24);
     }
     return colors;

@@ -94,7 +94,9 @@ pub fn start(
     let watching = hub.clone();
     let viewers = Viewers { receive, tell, watched: Arc::new(move || watching.viewers() > 0) };
     let player = Player::start(source, properties, viewers, exporter.clone())?;
-    let hello = json!({ "hello": { "properties": player.properties(), "speeds": [*player::SPEEDS.start(), *player::SPEEDS.end()] } });
+    let speeds = [*player::SPEEDS.start(), *player::SPEEDS.end()];
+    let hello = json!({ "properties": player.properties(), "speeds": speeds, "records": encode::layouts() });
+    let hello = json!({ "hello": hello });
     let studio = Arc::new(Studio {
         hub,
         player,

@@ -62,9 +62,8 @@ async fn both_settings_are_of_the_same_frame() {
     assert_eq!(both.sides()[0]["algo"], "slic");
     assert_eq!(both.sides()[1]["algo"], "lsc");
     // Side a goes on: its identities have lasted.
-    let motion = both.section(&both.sides()[0]["motion"]);
-    let oldest = motion.chunks_exact(12).map(|m| u32::from_le_bytes(m[8..].try_into().unwrap())).max();
-    assert!(oldest >= Some(1), "{oldest:?}");
+    let ages = viewer.column(&both, "motion", "age");
+    assert!(ages.iter().any(|&age| age >= 1.0), "{ages:?}");
     viewer.send(json!({ "do": "compare", "on": false })).await;
     viewer.frame_until("one side", |frame| frame.sides().len() == 1).await;
     assert!(running.stop().await, "something hangs");

@@ -9,7 +9,44 @@ use std::time::Duration;
 use common::{Viewer, clip, studio};
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
+use gstsuperpixel::regions::{Motion, Neighbor, Region};
 use serde_json::json;
+
+/// A viewer that knows the names of the fields alone reads what the element has attached.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_read_by_the_layouts_of_the_hello() {
+    let running = studio(&["superpixel-size=48"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    let frame = viewer.frame().await;
+    let side = &frame.sides()[0];
+    let cast = |section: &str| frame.section(&side[section]);
+    let table: Vec<Region> = bytemuck::pod_collect_to_vec(cast("table"));
+    let motion: Vec<Motion> = bytemuck::pod_collect_to_vec(cast("motion"));
+    let pairs: Vec<Neighbor> = bytemuck::pod_collect_to_vec(cast("neighbors"));
+    assert!(!table.is_empty() && motion.len() == table.len() && !pairs.is_empty());
+    let of_table = |field: &str| viewer.column(&frame, "table", field);
+    let flat = |values: &dyn Fn(&Region) -> Vec<f64>| table.iter().flat_map(values).collect::<Vec<_>>();
+    assert_eq!(of_table("track_id"), flat(&|region| vec![region.track_id.into()]));
+    assert_eq!(of_table("area"), flat(&|region| vec![region.area.into()]));
+    assert_eq!(of_table("centroid"), flat(&|region| region.centroid.map(f64::from).to_vec()));
+    assert_eq!(
+        of_table("mean_rgb"),
+        flat(&|region| region.mean_rgb[..3].iter().map(|&v| v.into()).collect())
+    );
+    assert_eq!(of_table("mean_lab"), flat(&|region| region.mean_lab.map(f64::from).to_vec()));
+    assert_eq!(of_table("bounds"), flat(&|region| region.bounds.map(f64::from).to_vec()));
+    let velocity: Vec<_> = motion.iter().flat_map(|motion| motion.velocity.map(f64::from)).collect();
+    assert_eq!(viewer.column(&frame, "motion", "velocity"), velocity);
+    let ages: Vec<f64> = motion.iter().map(|motion| motion.age.into()).collect();
+    assert_eq!(viewer.column(&frame, "motion", "age"), ages);
+    for (field, of) in
+        [("a", (|pair| pair.a) as fn(&Neighbor) -> u32), ("b", |pair| pair.b), ("length", |pair| pair.length)]
+    {
+        let real: Vec<f64> = pairs.iter().map(|pair| of(pair).into()).collect();
+        assert_eq!(viewer.column(&frame, "neighbors", field), real, "{field}");
+    }
+    assert!(running.stop().await, "something hangs");
+}
 
 /// Labels, table, motion and neighbors of the first frames, by time in microseconds, from a pipeline of our own.
 fn expected(frames: usize) -> BTreeMap<u64, [Vec<u8>; 4]> {

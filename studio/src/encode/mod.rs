@@ -8,12 +8,15 @@
 //! ```
 //!
 //! Numbers are little endian. `picture` is a JPEG, `labels` are [`labels`], `table`, `motion` and `neighbors` the records of
-//! `docs/metadata.md`.
+//! `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them.
 
 pub mod labels;
 pub mod picture;
 
+use gstsuperpixel::record::RecordField;
+use gstsuperpixel::regions::RECORDS;
 use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
 
 use crate::player::Frame;
 use crate::problem::Problem;
@@ -46,6 +49,21 @@ struct SideHead<'a> {
     table: Section,
     motion: Section,
     neighbors: Section,
+}
+
+/// Layouts of the records by section: bytes of a record, and of each field its offset, the type and the number of its components
+/// that mean something.
+pub fn layouts() -> Json {
+    let field = |field: &RecordField| {
+        let layout =
+            json!({ "offset": field.offset, "type": field.scalar.name(), "count": field.columns.len() });
+        (field.name.to_owned(), layout)
+    };
+    let layouts = RECORDS.iter().map(|layout| {
+        let fields: Map<_, _> = layout.fields.iter().map(field).collect();
+        (layout.section.to_owned(), json!({ "bytes": layout.bytes, "fields": fields }))
+    });
+    Json::Object(layouts.collect())
 }
 
 /// Makes messages; keeps what the pictures of a stream share.

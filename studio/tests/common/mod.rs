@@ -147,6 +147,25 @@ impl Viewer {
         Self { socket, state: Json::Null, refused: None, hello: Json::Null }
     }
 
+    /// Components of a field in all records of side a, read as the page reads them: by the layouts of the hello.
+    pub fn column(&self, frame: &Frame, section: &str, field: &str) -> Vec<f64> {
+        let layout = &self.hello["records"][section];
+        let bytes = layout["bytes"].as_u64().unwrap() as usize;
+        let of = |name: &str| layout["fields"][field][name].as_u64().unwrap() as usize;
+        let (offset, count) = (of("offset"), of("count"));
+        let kind = layout["fields"][field]["type"].as_str().unwrap();
+        let width = kind[1..].parse::<usize>().unwrap() / 8;
+        let number = |bytes: &[u8]| match kind {
+            "u8" => bytes[0].into(),
+            "u16" => u16::from_le_bytes(bytes.try_into().unwrap()).into(),
+            "u32" => u32::from_le_bytes(bytes.try_into().unwrap()).into(),
+            "f32" => f32::from_le_bytes(bytes.try_into().unwrap()).into(),
+            _ => panic!("{kind}"),
+        };
+        let records = frame.section(&frame.sides()[0][section]).chunks_exact(bytes);
+        records.flat_map(|record| record[offset..][..count * width].chunks(width).map(number)).collect()
+    }
+
     pub async fn send(&mut self, request: Json) {
         self.socket.send(Message::text(request.to_string())).await.unwrap();
     }
