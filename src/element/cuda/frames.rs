@@ -25,7 +25,7 @@ use super::results;
 use super::settings::DeviceSettings;
 use crate::element::frame::{ReadMap, shapes};
 use crate::element::log::CAT;
-use crate::element::task::{Found, Stream, Task, library_error};
+use crate::element::task::{Found, Stream, Task, advised, library_error};
 
 /// Lanes that frames in flight are spread over at most; each has about 90 bytes of scratch a pixel.
 const MOST_LANES: usize = 4;
@@ -313,7 +313,7 @@ impl Lanes {
             Some(_) => {
                 let layout = host_layout(buffer, info, frame)?;
                 // As large as the buffer, whatever the frame needs.
-                let host = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| e.to_string())?;
+                let host = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| advised(&e))?;
                 Some(Drawn { host, layout })
             }
         };
