@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::image::{FrameInfo, Geometry};
 
-/// Errors below the GStreamer elements. Every message says how to avoid it.
+/// What can go wrong below the GStreamer elements. Every message says what to do, but for [`Error::Cuda`], whose callers know that.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -97,17 +97,60 @@ pub enum Error {
         /// Cause and remedy.
         reason: String,
     },
-    /// The device refused or failed.
-    #[error("CUDA failed in {stage}: {reason}")]
+    /// The device refused or failed. [`Error::device_failure`] says of which kind that is.
+    #[cfg(feature = "cuda")]
+    #[error("CUDA failed in {stage}: {source}{}", behind(log))]
     Cuda {
         /// Stage or operation that failed.
         stage: &'static str,
-        /// Message of the driver and remedy.
-        reason: String,
+        /// What the driver says.
+        source: cudarc::driver::DriverError,
+        /// What the driver's compiler says of kernels that it refuses; empty for all else.
+        log: String,
     },
 }
 
-/// Prints a number that may have been 32 bits wide with the fewest digits that identify it.
+/// Kinds of failures of a device, by what helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceFailure {
+    /// The device has too little memory.
+    Memory,
+    /// The driver does not take the kernels: it is too old, or not whole.
+    Kernels,
+    /// Anything else, after most of which the device works again once nobody holds it.
+    Other,
+}
+
+impl Error {
+    /// The kind of failure where a device has failed.
+    pub fn device_failure(&self) -> Option<DeviceFailure> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda { source, .. } => {
+                use cudarc::driver::sys::CUresult::*;
+                Some(match source.0 {
+                    CUDA_ERROR_OUT_OF_MEMORY => DeviceFailure::Memory,
+                    CUDA_ERROR_INVALID_PTX
+                    | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+                    | CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+                    | CUDA_ERROR_NO_BINARY_FOR_GPU
+                    | CUDA_ERROR_NOT_FOUND => DeviceFailure::Kernels,
+                    _ => DeviceFailure::Other,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A text as it follows another.
+#[cfg(feature = "cuda")]
+fn behind(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("; {text}") }
+}
+
+/// A number that was one of 32 bits, or not, in as few digits as tell it from others.
 fn shortest(value: f64) -> String {
     let single = value as f32;
     if f64::from(single) == value { single.to_string() } else { value.to_string() }

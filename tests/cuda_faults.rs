@@ -8,11 +8,13 @@
 
 mod common;
 
+use std::error::Error as _;
 use std::process::Command;
 
 use common::{error_on, launch, play_to_end};
 use gst::prelude::*;
 use gstsuperpixel::cuda::Cuda;
+use gstsuperpixel::error::DeviceFailure;
 
 /// Runs an ignored test of this program by itself, with a fault.
 fn with_fault(case: &str, variable: &str, value: &str) {
@@ -76,10 +78,20 @@ fn rejected_algorithm() {
 #[test]
 #[ignore = "a case of its own process"]
 fn rejected_kernels() {
-    let error = Cuda::new(-1).err().map(|e| e.to_string()).unwrap_or_default();
-    assert!(error.contains("load kernels") && error.contains("update the driver"), "{error}");
+    // The library says what the driver and its compiler have said, and knows no pipelines.
+    let error = Cuda::new(-1).err().expect("the driver rejects kernels");
+    let source = error.source().expect("an error of the driver").to_string();
+    assert!(source.contains("CUDA_ERROR_INVALID_PTX"), "{source}");
+    assert_eq!(error.device_failure(), Some(DeviceFailure::Kernels));
+    let text = error.to_string();
+    assert!(text.contains("load kernels") && text.contains(&source), "{text}");
+    assert!(text.ends_with("; ptxas error: rejected by EMULATOR_REJECT"), "{text}");
+    // The element says what to do.
     let error = play_to_end(&launch(&line("cuda", (64, 48), 2))).unwrap_err();
-    assert!(error.contains("load kernels") && error.contains("backend=cpu"), "{error}");
+    assert!(
+        error.contains(&text) && error.contains("update the driver (525 or newer) or use backend=cpu"),
+        "{error}"
+    );
     let pipeline = launch(&line("auto", (64, 48), 2));
     pipeline.set_state(gst::State::Paused).unwrap();
     let active = pipeline.by_name("s").unwrap().property::<String>("active-backend");

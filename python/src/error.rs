@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The library's errors as exceptions of Python, with parameters under the names that they have there.
 
-use gstsuperpixel::error::Error;
+use gstsuperpixel::error::{DeviceFailure, Error};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 
@@ -30,9 +30,24 @@ impl From<Failure> for PyErr {
     }
 }
 
+/// What to do about a device that has failed.
+fn advice(failure: DeviceFailure) -> &'static str {
+    match failure {
+        DeviceFailure::Memory => "close other users of the device, take smaller images or use the CPU",
+        DeviceFailure::Kernels => "update the driver (525 or newer) or use the CPU",
+        _ => {
+            "delete every segmenter of the device and try again; if that does not help, restart the process, check \
+             nvidia-smi or use the CPU"
+        }
+    }
+}
+
 /// `ValueError` for what the caller gave, `MemoryError`, and `RuntimeError` for the rest.
 pub fn exception(error: Error) -> PyErr {
-    let text = error.to_string();
+    let text = match error.device_failure() {
+        None => error.to_string(),
+        Some(failure) => format!("{error}; {}", advice(failure)),
+    };
     match error {
         Error::Param { name, .. } | Error::Value { name, .. } => {
             PyValueError::new_err(text.replacen(name, &python_name(name), 1))

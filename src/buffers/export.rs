@@ -5,8 +5,8 @@ use cudarc::driver::sys;
 
 use super::cuda::FrameBuffers;
 use crate::cuda::abi::Address;
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args, check};
+use crate::cuda::kernels::{list_edges, widen_labels};
+use crate::cuda::launch::check;
 use crate::cuda::memory::{Rows, copy_rows};
 use crate::cuda::tuning::EXPORT_THREADS;
 use crate::cuda::{Counts, Cuda, DeviceBytes, DeviceLabels, LabelType, Part};
@@ -15,20 +15,21 @@ use crate::image::NO_LABEL;
 use crate::params::Outputs;
 use crate::regions::Neighbor;
 
-const MODULE: ModuleCode = module_code!("export");
-
 const STAGE: &str = "export";
 
 /// Kernels that convert results to other forms, loaded on first use.
 pub(super) struct Exports {
-    widen: Kernel,
-    edges: Kernel,
+    widen: widen_labels::Kernel,
+    edges: list_edges::Kernel,
 }
 
 impl Exports {
     fn new(cuda: &Cuda) -> Result<Self> {
-        let kernel = |name| cuda.device.kernel(&MODULE, name, STAGE);
-        Ok(Self { widen: kernel("widen_labels")?, edges: kernel("list_edges")? })
+        let device = &cuda.device;
+        Ok(Self {
+            widen: device.kernel(widen_labels::KERNEL, STAGE)?,
+            edges: device.kernel(list_edges::KERNEL, STAGE)?,
+        })
     }
 }
 
@@ -56,17 +57,18 @@ impl FrameBuffers {
             // many rows.
             return unsafe { copy_rows(STAGE, &cuda.stream, from, to, 2 * width as usize, height as usize) };
         };
-        let (out, stride) = (Address::<u32>::new(to.address), (to.stride / 4) as u32);
-        let outside = if first == 0 { u32::from(NO_LABEL) } else { first.wrapping_sub(1).cast_unsigned() };
-        let first = first.cast_unsigned();
-        let grid = (width.div_ceil(EXPORT_THREADS), height);
-        let kernel = &self.exports()?.widen;
-        // SAFETY: the parameters of `widen_labels`. The label plane is of this geometry, without padding; who made `to` keeps rows of
-        // 32-bit labels, `stride` apart, as many as the grid has.
-        unsafe {
-            let args = &mut args![labels, out, width, stride, first, outside];
-            kernel.launch(&cuda.stream, grid, EXPORT_THREADS, args)
-        }
+        let args = widen_labels::Args {
+            labels,
+            out: Address::new(to.address),
+            width,
+            stride: (to.stride / 4) as u32,
+            first: first.cast_unsigned(),
+            outside: if first == 0 { u32::from(NO_LABEL) } else { first.wrapping_sub(1).cast_unsigned() },
+        };
+        let (kernel, grid) = (&self.exports()?.widen, (width.div_ceil(EXPORT_THREADS), height));
+        // SAFETY: the label plane is of this geometry, without padding; who made `to` keeps rows of 32-bit labels, `stride` apart, as
+        // many as the grid has.
+        unsafe { kernel.launch(&cuda.stream, grid, EXPORT_THREADS, &args) }
     }
 
     /// Starts to copy a part of the results of the frame that was submitted last, on the frame's stream and without
@@ -107,18 +109,16 @@ impl FrameBuffers {
         let most = self.sources(outputs, 2 * self.geometry.width as usize).most;
         let count = counts.lengths(most, outputs)[Part::Neighbors as usize] / size_of::<Neighbor>();
         let cuda = &self.queue.cuda;
-        let edges = Address::<i64>::new(to.room(cuda, 4 * size_of::<i64>() * count)?);
+        let edges = Address::new(to.room(cuda, 4 * size_of::<i64>() * count)?);
         if count == 0 {
             return Ok(());
         }
-        let (pairs, count) = (memory.pairs.address(), count as u32);
+        let args = list_edges::Args { pairs: memory.pairs.address(), edges, count: count as u32 };
         check(STAGE, cuda.device.context.bind_to_thread())?;
-        let grid = (count.div_ceil(EXPORT_THREADS), 1);
-        // SAFETY: the parameters of `list_edges`. `prepare_neighbors` has made room for the most pairs that there can be, of which
-        // these are no more; `to` has room for four numbers of each.
-        unsafe {
-            self.exports()?.edges.launch(&cuda.stream, grid, EXPORT_THREADS, &mut args![pairs, edges, count])
-        }
+        let grid = (args.count.div_ceil(EXPORT_THREADS), 1);
+        // SAFETY: `prepare_neighbors` has made room for the most pairs that there can be, of which these are no more; `to` has room for
+        // four numbers of each.
+        unsafe { self.exports()?.edges.launch(&cuda.stream, grid, EXPORT_THREADS, &args) }
     }
 
     fn exports(&self) -> Result<&Exports> {

@@ -3,85 +3,23 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, DriverError, result, sys};
-use cudarc::nvrtc::Ptx;
+use cudarc::driver::{CudaContext, CudaModule, DriverError, result, sys};
 use once_cell::sync::OnceCell;
 
-use super::launch::{Kernel, check};
-use crate::error::{Error, Result};
-
-/// One file of kernels, compiled.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ModuleCode {
-    /// Name of its source in `kernels`, without the ending.
-    pub name: &'static str,
-    /// PTX for compute capability 7.5 and above.
-    pub base: &'static str,
-    /// PTX for 9.0 and above.
-    pub sm90: &'static str,
-    /// Machine code for 7.5, 8.x and 9.0.
-    pub cubins: [&'static [u8]; 3],
-}
-
-impl ModuleCode {
-    fn for_capability(&self, capability: (i32, i32)) -> Image {
-        let text = if capability >= (9, 0) { self.sm90 } else { self.base };
-        // Machine code runs on its own and later devices of the same generation only.
-        let [sm75, sm80, sm90] = self.cubins;
-        let code = match capability.0 {
-            7 => Some(sm75),
-            8 => Some(sm80),
-            9 => Some(sm90),
-            _ => None,
-        };
-        Image { text, code }
-    }
-}
-
-/// A compiled kernel file.
-macro_rules! module_code {
-    ($name:literal) => {
-        $crate::cuda::device::ModuleCode {
-            name: $name,
-            base: $crate::cuda::device::built!(include_str, $name, ".ptx"),
-            sm90: $crate::cuda::device::built!(include_str, $name, ".sm90.ptx"),
-            cubins: [
-                $crate::cuda::device::built!(include_bytes, $name, ".sm75.cubin"),
-                $crate::cuda::device::built!(include_bytes, $name, ".sm80.cubin"),
-                $crate::cuda::device::built!(include_bytes, $name, ".sm90.cubin"),
-            ],
-        }
-    };
-}
-pub(crate) use module_code;
-
-/// A file in `kernels/built`.
-macro_rules! built {
-    ($include:ident, $name:literal, $ending:literal) => {
-        $include!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/built/", $name, $ending))
-    };
-}
-pub(crate) use built;
+use super::launch::{Kernel, guarded, unavailable};
+use super::module::{Entry, ModuleCode, module_code};
+use crate::error::Result;
 
 /// Loaded when a device is opened, so that a device which cannot run our kernels is not chosen. All files are compiled
 /// for the same devices.
 const PROBE: ModuleCode = module_code!("color");
 
-/// Code of a file of kernels that a device can load.
-#[derive(Debug, Clone, Copy)]
-struct Image {
-    /// PTX, which the driver compiles.
-    text: &'static str,
-    /// Machine code.
-    code: Option<&'static [u8]>,
-}
-
-/// A file of kernels, loaded by the first plan that needs it, because compiling PTX takes the driver long.
+/// A file of kernels, loaded by the first plan that needs it: the driver's compiler, where it is asked, takes its time.
 type Module = Arc<OnceCell<Arc<CudaModule>>>;
 
 pub(crate) struct Device {
@@ -180,11 +118,7 @@ fn check_process() -> Result<()> {
     if serves { Ok(()) } else { Err(forked()) }
 }
 
-fn unavailable(reason: impl Into<String>) -> Error {
-    Error::Backend { backend: "cuda", reason: reason.into() }
-}
-
-/// Returns true if the driver's library can be loaded. Checked first, because the bindings panic without it.
+/// Whether the driver's library can be loaded at all; asked first, because the bindings panic without it.
 fn driver_present() -> bool {
     // SAFETY: loads libcuda by name and looks up no symbol; the library has no unsound initialiser.
     catch_unwind(|| unsafe { cudarc::driver::sys::is_culib_present() }).unwrap_or(false)
@@ -366,16 +300,13 @@ impl Device {
     /// Loads a file of kernels on first use.
     fn module(&self, code: &ModuleCode) -> Result<Arc<CudaModule>> {
         let module = self.modules.lock().unwrap().entry(code.name).or_default().clone();
-        let image = code.for_capability(self.capability);
-        let image = if self.compiles { Image { code: None, ..image } } else { image };
-        module.get_or_try_init(|| load_module(&self.context, image)).cloned()
+        module.get_or_try_init(|| code.load(&self.context, self.capability, self.compiles)).cloned()
     }
 
-    /// Looks up a kernel by its file and name. Errors name its stage.
-    pub fn kernel(&self, code: &ModuleCode, name: &'static str, stage: &'static str) -> Result<Kernel> {
-        let module = self.module(code)?;
-        let function: CudaFunction = guarded(stage, || module.load_function(name))?;
-        Ok(Kernel::new(function, stage, self.overlaps))
+    /// Loads a kernel; errors call it by its stage.
+    pub fn kernel<A>(&self, entry: Entry<A>, stage: &'static str) -> Result<Kernel<A>> {
+        let module = self.module(entry.file)?;
+        entry.load(&module, stage, self.overlaps)
     }
 
     pub fn details(&self) -> String {
@@ -397,32 +328,6 @@ fn borrow_for_good(context: Arc<CudaContext>) {
     borrowed.push(context);
 }
 
-/// Loads machine code, or PTX if the driver takes no machine code.
-fn load_module(context: &Arc<CudaContext>, image: Image) -> Result<Arc<CudaModule>> {
-    guarded("load kernels", || {
-        if let Some(code) = image.code {
-            match context.load_module(Ptx::from_binary(code.to_vec())) {
-                // The driver does not know the format, or the device is not of the generation that its number says.
-                Err(DriverError(
-                    sys::CUresult::CUDA_ERROR_INVALID_IMAGE | sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
-                )) => {}
-                result => return result,
-            }
-        }
-        context.load_module(Ptx::from_src(image.text))
-    })
-}
-
-/// Runs a driver call; a symbol that an old driver lacks is a panic in the bindings and an error here.
-fn guarded<R>(stage: &'static str, call: impl FnOnce() -> Result<R, DriverError>) -> Result<R> {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => check(stage, result),
-        Err(_) => Err(unavailable(format!(
-            "the driver is too old for `{stage}`; update it (525 or newer) or use the cpu backend"
-        ))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -435,26 +340,5 @@ mod tests {
         }
         let error = Device::open(-1).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(error.contains("libcuda.so.1") && error.contains("cpu backend"), "{error}");
-    }
-
-    #[test]
-    fn a_device_takes_the_code_of_its_generation() {
-        let code = ModuleCode { name: "k", base: "75", sm90: "90", cubins: [b"c75", b"c80", b"c90"] };
-        let taken = |capability| {
-            let Image { text, code } = code.for_capability(capability);
-            (text, code.map_or("", |code| std::str::from_utf8(code).unwrap()))
-        };
-        assert_eq!(taken((7, 5)), ("75", "c75"));
-        assert_eq!(taken((8, 0)), ("75", "c80"));
-        assert_eq!(taken((8, 9)), ("75", "c80"));
-        assert_eq!(taken((9, 0)), ("90", "c90"));
-        assert_eq!(taken((10, 0)), ("90", ""));
-        assert_eq!(taken((12, 1)), ("90", ""));
-    }
-
-    #[test]
-    fn panics_of_the_bindings_become_errors() {
-        let error = guarded::<()>("probe", || panic!("no symbol")).unwrap_err().to_string();
-        assert!(error.contains("too old for `probe`"), "{error}");
     }
 }

@@ -2,56 +2,78 @@
 //! Checked driver calls and launches; errors carry the stage. The only place that launches.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cudarc::driver::sys::{
-    self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult,
+    self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
 };
 use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
 
 use crate::error::{Error, Result};
 
-/// What to do about an error of the driver.
-pub(crate) fn advice(error: DriverError) -> &'static str {
-    use CUresult::*;
-    match error.0 {
-        CUDA_ERROR_OUT_OF_MEMORY => "close other users of the device, take smaller frames or use backend=cpu",
-        CUDA_ERROR_INVALID_PTX
-        | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND
-        | CUDA_ERROR_NO_BINARY_FOR_GPU
-        | CUDA_ERROR_NOT_FOUND => "update the driver (525 or newer) or use backend=cpu",
-        _ => {
-            "set every pipeline that uses the device to NULL and start again; if that does not help, restart the \
-             program, check nvidia-smi or use backend=cpu"
-        }
+/// A driver result with the stage that asked.
+pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> Result<R> {
+    result.map_err(|source| Error::Cuda { stage, source, log: String::new() })
+}
+
+/// No device, or a driver that cannot be used.
+pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
+    Error::Backend { backend: "cuda", reason: reason.into() }
+}
+
+/// Runs a driver call; a symbol that an old driver lacks is a panic in the bindings and an error here.
+pub(crate) fn guarded<R>(stage: &'static str, call: impl FnOnce() -> Result<R, DriverError>) -> Result<R> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => check(stage, result),
+        Err(_) => Err(unavailable(format!(
+            "the driver is too old for `{stage}`; update it (525 or newer) or use the cpu backend"
+        ))),
     }
 }
 
-/// A driver result with the stage that asked.
-pub(crate) fn check<R>(stage: &'static str, result: Result<R, DriverError>) -> Result<R> {
-    result.map_err(|e| Error::Cuda { stage, reason: format!("{e}; {}", advice(e)) })
-}
-
-/// A kernel argument: passed by value, its bytes as they stand.
+/// A kernel argument: its bytes as they stand, or a reference to one.
 ///
 /// # Safety
-/// The type's layout must be that of the kernel's parameter.
-pub(crate) unsafe trait Argument {}
+/// The layout of what `pointer` gives is that of the kernel's parameter.
+pub(crate) unsafe trait Argument: Sized {
+    /// Bytes that the kernel takes.
+    #[cfg(test)]
+    const BYTES: usize = size_of::<Self>();
+
+    /// Where they stand, while `self` is borrowed.
+    fn pointer(&self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+}
 // SAFETY: a word of 32 bits on both sides.
 unsafe impl Argument for u32 {}
 // SAFETY: a word of 64 bits on both sides.
 unsafe impl Argument for i64 {}
+// SAFETY: the argument itself, which the reference keeps.
+unsafe impl<T: Argument> Argument for &T {
+    #[cfg(test)]
+    const BYTES: usize = T::BYTES;
 
-/// Address of an argument.
-pub(crate) fn arg<T: Argument>(value: &T) -> *mut c_void {
-    std::ptr::from_ref(value).cast_mut().cast()
+    fn pointer(&self) -> *mut c_void {
+        T::pointer(self)
+    }
 }
 
-/// Arguments of a launch as the driver takes them: addresses of named values, since a temporary would be gone by the launch.
-macro_rules! args {
-    ($($value:ident),* $(,)?) => { [$($crate::cuda::launch::arg(&$value)),*] };
+/// All arguments of a kernel; src/cuda/kernels.rs has one struct for each kernel.
+///
+/// # Safety
+/// `pointers` gives addresses of exactly the kernel's parameters, in their order, which hold while `self` is borrowed. `Static` is of
+/// the same parameters.
+pub(crate) unsafe trait Arguments {
+    /// An array with an entry for each parameter.
+    type Pointers: AsMut<[*mut c_void]>;
+    /// The same arguments, borrowed for good: what a kernel is known by.
+    type Static;
+
+    /// Addresses of the arguments, as the driver takes them.
+    fn pointers(&self) -> Self::Pointers;
 }
-pub(crate) use args;
 
 /// Lets a grid be set up while the one before it runs.
 fn overlap() -> CUlaunchAttribute {
@@ -71,37 +93,84 @@ fn together() -> CUlaunchAttribute {
     }
 }
 
-/// A loaded kernel with the stage that it belongs to.
-pub(crate) struct Kernel {
+/// A loaded kernel with the stage that it belongs to; `A` is [`Arguments::Static`] of its arguments.
+pub(crate) struct Kernel<A> {
+    function: Function,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<A> Kernel<A> {
+    /// # Safety
+    /// The function's parameters are those of `A`.
+    pub unsafe fn new(function: CudaFunction, stage: &'static str, overlaps: bool) -> Self {
+        Self { function: Function { function, stage, overlaps, shared: 0 }, arguments: PhantomData }
+    }
+
+    /// The same with so many bytes of shared memory a block for what the kernel declares as `DYNAMIC_SHARED`.
+    pub fn with_shared(mut self, bytes: usize) -> Self {
+        self.function.shared = bytes as u32;
+        self
+    }
+
+    /// The stage that errors and profiles call it by.
+    pub fn stage(&self) -> &'static str {
+        self.function.stage
+    }
+
+    /// Most blocks of `threads` that a multiprocessor holds at once.
+    pub fn resident_blocks(&self, threads: u32) -> Result<u32> {
+        let Function { function, stage, .. } = &self.function;
+        check(stage, function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None))
+    }
+
+    /// Puts a launch on the stream.
+    ///
+    /// # Safety
+    /// Every device address among the arguments is valid for what the kernel does there until the stream has passed the launch.
+    pub unsafe fn launch(
+        &self,
+        stream: &CudaStream,
+        grid: (u32, u32),
+        threads: u32,
+        args: &impl Arguments<Static = A>,
+    ) -> Result<()> {
+        // SAFETY: `A` are the kernel's parameters, says who made `self`; the caller keeps the memory behind them valid.
+        unsafe { self.function.launch(stream, grid, threads, args.pointers().as_mut()) }
+    }
+
+    /// The same for a grid whose blocks wait for each other.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn launch_cooperative(
+        &self,
+        stream: &CudaStream,
+        blocks: u32,
+        threads: u32,
+        args: &impl Arguments<Static = A>,
+    ) -> Result<()> {
+        // SAFETY: as in `launch`.
+        unsafe { self.function.launch_cooperative(stream, blocks, threads, args.pointers().as_mut()) }
+    }
+}
+
+/// A kernel of any arguments.
+struct Function {
     function: CudaFunction,
-    pub stage: &'static str,
+    stage: &'static str,
     /// Whether its grids may be set up while the one before runs: every kernel waits by itself.
     overlaps: bool,
     /// Bytes of shared memory a block, beside what the kernel itself declares.
     shared: u32,
 }
 
-impl Kernel {
-    pub fn new(function: CudaFunction, stage: &'static str, overlaps: bool) -> Self {
-        Self { function, stage, overlaps, shared: 0 }
-    }
-
-    /// The same with so many bytes of shared memory a block for what the kernel declares as `DYNAMIC_SHARED`.
-    pub fn with_shared(self, bytes: usize) -> Self {
-        Self { shared: bytes as u32, ..self }
-    }
-
-    /// Most blocks of `threads` that a multiprocessor holds at once.
-    pub fn resident_blocks(&self, threads: u32) -> Result<u32> {
-        check(self.stage, self.function.occupancy_max_active_blocks_per_multiprocessor(threads, 0, None))
-    }
-
+impl Function {
     /// Puts a launch on the stream.
     ///
     /// # Safety
     /// `args` are addresses of exactly the kernel's parameters, alive during the call; every device address among them
     /// is valid for what the kernel does there until the stream has passed the launch.
-    pub unsafe fn launch(
+    unsafe fn launch(
         &self,
         stream: &CudaStream,
         grid: (u32, u32),
@@ -129,7 +198,7 @@ impl Kernel {
     }
 
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// As [`Function::launch`].
     unsafe fn launch_with(
         &self,
         attributes: &mut [CUlaunchAttribute],
@@ -160,8 +229,8 @@ impl Kernel {
     /// The same for a grid whose blocks wait for each other.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn launch_cooperative(
+    /// As [`Function::launch`].
+    unsafe fn launch_cooperative(
         &self,
         stream: &CudaStream,
         blocks: u32,
@@ -188,5 +257,16 @@ impl Kernel {
             )
         };
         check(self.stage, launched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_of_the_bindings_become_errors() {
+        let error = guarded::<()>("probe", || panic!("no symbol")).unwrap_err().to_string();
+        assert!(error.contains("too old for `probe`"), "{error}");
     }
 }

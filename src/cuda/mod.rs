@@ -13,11 +13,13 @@ mod handle;
 mod intake;
 mod keeps_context;
 mod kept;
-// Only the element lets drawn frames leave in their own memory.
+pub(crate) mod kernels;
+// Only the element sends frames back in memory that they keep.
 #[cfg(feature = "gst")]
 pub(crate) mod host_frames;
 pub(crate) mod launch;
 pub(crate) mod memory;
+pub(crate) mod module;
 pub(crate) mod pinned;
 pub(crate) mod pool;
 pub(crate) mod queue;

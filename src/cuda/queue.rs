@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use cudarc::driver::{CudaEvent, sys};
 
 use super::handle::Cuda;
-use super::launch::{Kernel, check};
+use super::launch::{Arguments, Kernel, check};
 use crate::backend::StageTimes;
 use crate::error::Result;
 
@@ -73,17 +73,17 @@ impl Queue {
     ///
     /// # Safety
     /// As [`Kernel::launch`].
-    pub unsafe fn launch(
+    pub unsafe fn launch<A>(
         &self,
-        kernel: &Kernel,
+        kernel: &Kernel<A>,
         grid: (u32, u32),
         threads: u32,
-        args: &mut [*mut std::ffi::c_void],
+        args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps `args` equal to the kernel's parameters and their memory valid until this stream has passed;
-        // `begin_beside` and `join` order what goes to the other stream.
+        // SAFETY: the caller keeps the memory of the arguments valid until this stream has passed; `begin_beside` and `join` order what
+        // goes to the other stream.
         unsafe { kernel.launch(&self.cuda.stream, grid, threads, args)? };
-        self.mark(kernel.stage)
+        self.mark(kernel.stage())
     }
 
     /// Launches a grid whose blocks wait for each other. The branch must not be in flight: two such grids could each
@@ -91,17 +91,17 @@ impl Queue {
     ///
     /// # Safety
     /// As [`Kernel::launch`].
-    pub unsafe fn launch_cooperative(
+    pub unsafe fn launch_cooperative<A>(
         &self,
-        kernel: &Kernel,
+        kernel: &Kernel<A>,
         blocks: u32,
         threads: u32,
-        args: &mut [*mut std::ffi::c_void],
+        args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        debug_assert!(!self.beside.in_flight, "{}: cooperative beside other launches", kernel.stage);
+        debug_assert!(!self.beside.in_flight, "{}: cooperative beside other launches", kernel.stage());
         // SAFETY: as in `launch`.
         unsafe { kernel.launch_cooperative(&self.cuda.stream, blocks, threads, args)? };
-        self.mark(kernel.stage)
+        self.mark(kernel.stage())
     }
 
     /// Makes the frame's stream wait for the branch.

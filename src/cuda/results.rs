@@ -233,7 +233,7 @@ impl Results {
         }
         self.bring(&mut storage, part)?;
         let pinned = storage.slot.as_ref().and_then(|slot| slot.pinned.as_ref());
-        let pinned = pinned.ok_or_else(|| Error::Cuda { stage: STAGE, reason: "no pinned memory".into() })?;
+        let pinned = pinned.ok_or_else(|| Error::Memory { what: STAGE, bytes: self.lengths[part] })?;
         Ok(pinned.address(self.starts[part], self.lengths[part]))
     }
 

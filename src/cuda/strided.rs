@@ -9,16 +9,14 @@ use cudarc::driver::sys;
 
 use super::abi::Address;
 use super::access::Kind;
-use super::device::{ModuleCode, module_code};
 use super::frame::{DeviceFrame, Staging};
 use super::handle::Cuda;
-use super::launch::{Kernel, args, check};
+use super::kernels::{pack_bytes, pack_floats, pack_words};
+use super::launch::check;
 use super::memory::Memory;
 use super::tuning::EXPORT_THREADS;
 use crate::error::{Error, Result};
 use crate::image::FrameInfo;
-
-const MODULE: ModuleCode = module_code!("intake");
 
 const STAGE: &str = "packing of an array";
 
@@ -90,9 +88,9 @@ impl StridedImage<'_> {
 
 /// Kernels that pack, and the flag that they set.
 pub(super) struct Packing {
-    bytes: Kernel,
-    words: Kernel,
-    floats: Kernel,
+    bytes: pack_bytes::Kernel,
+    words: pack_bytes::Kernel,
+    floats: pack_bytes::Kernel,
     /// 1 once a float was out of range.
     is_bad: Memory<u32>,
     cuda: Cuda,
@@ -101,11 +99,11 @@ pub(super) struct Packing {
 impl Packing {
     /// Loads the kernels. They run on the stream of `cuda`.
     pub fn new(cuda: &Cuda) -> Result<Self> {
-        let kernel = |name| cuda.device.kernel(&MODULE, name, STAGE);
+        let kernel = |entry| cuda.device.kernel(entry, STAGE);
         Ok(Self {
-            bytes: kernel("pack_bytes")?,
-            words: kernel("pack_words")?,
-            floats: kernel("pack_floats")?,
+            bytes: kernel(pack_bytes::KERNEL)?,
+            words: kernel(pack_words::KERNEL)?,
+            floats: kernel(pack_floats::KERNEL)?,
             is_bad: Memory::new(cuda, STAGE, 1)?,
             cuda: cuda.clone(),
         })
@@ -136,19 +134,22 @@ impl Packing {
             SampleType::U16 => &self.words,
             SampleType::F32 => &self.floats,
         };
-        let (from, [rows, pixels, samples]) = (Address::<u8>::new(image.address), image.strides);
-        let (to, stride) = (Address::<u8>::new(frame.planes.addresses[0]), frame.planes.strides[0]);
-        let bad = is_bad.address();
-        // SAFETY: the parameters of all three kernels. Who made the image keeps its samples; the staging has been laid out for its
-        // packed pixels, and the stream waits for all earlier accesses.
-        unsafe {
-            kernel.launch(
-                &cuda.stream,
-                (width.div_ceil(EXPORT_THREADS), height),
-                EXPORT_THREADS,
-                &mut args![from, to, bad, rows, pixels, samples, width, stride, channels],
-            )?;
-        }
+        let [rows_apart, pixels_apart, channels_apart] = image.strides;
+        let args = pack_bytes::Args {
+            from: Address::new(image.address),
+            to: Address::new(frame.planes.addresses[0]),
+            bad: is_bad.address(),
+            rows_apart,
+            pixels_apart,
+            channels_apart,
+            width,
+            stride: frame.planes.strides[0],
+            channels,
+        };
+        let grid = (width.div_ceil(EXPORT_THREADS), height);
+        // SAFETY: who made the image keeps its samples; the staging has been laid out for its packed pixels, and the stream waits for all
+        // earlier accesses.
+        unsafe { kernel.launch(&cuda.stream, grid, EXPORT_THREADS, &args)? };
         drop(access);
         Ok(staging.frame())
     }

@@ -17,7 +17,7 @@ use super::heap;
 use super::imp::Superpixel;
 use super::log::CAT;
 use super::settings::{Settings, cpu_only};
-use super::task::{FrameResults, Made, Stream, Task, library_error};
+use super::task::{FrameResults, Made, Stream, Task, advised, library_error};
 use crate::analytics;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
@@ -117,7 +117,8 @@ pub(super) fn restart() -> gst::ErrorMessage {
 impl Superpixel {
     /// Opens the requested backend or, for `auto`, the best that opens.
     pub(super) fn open(&self, settings: &Settings) -> Result<ActiveBackend, gst::ErrorMessage> {
-        let refuse = |error: Error| gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {error}"));
+        let refuse =
+            |error: Error| gst::error_msg!(gst::LibraryError::Init, ("Cannot start: {}", advised(&error)));
         let params = settings.params();
         match settings.backend {
             enums::Backend::Cpu => ActiveBackend::cpu(settings).map_err(refuse),

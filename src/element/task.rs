@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::analytics::Detail;
-use crate::error::Error;
+use crate::error::{DeviceFailure, Error};
 use crate::image::{FrameInfo, Geometry};
 use crate::params::{Drawing, Outputs};
 
@@ -12,7 +12,23 @@ use super::frame::LabelPool;
 
 /// Converts an error of the library to an element error.
 pub(super) fn library_error(error: Error) -> gst::ErrorMessage {
-    gst::error_msg!(gst::LibraryError::Failed, ("{error}"))
+    gst::error_msg!(gst::LibraryError::Failed, ("{}", advised(&error)))
+}
+
+/// What an error of the library says, and what to do in a pipeline where it does not say that itself.
+pub(super) fn advised(error: &Error) -> String {
+    let advice = match error.device_failure() {
+        None => return error.to_string(),
+        Some(DeviceFailure::Memory) => {
+            "close other users of the device, take smaller frames or use backend=cpu"
+        }
+        Some(DeviceFailure::Kernels) => "update the driver (525 or newer) or use backend=cpu",
+        Some(_) => {
+            "set every pipeline that uses the device to NULL and start again; if that does not help, restart the \
+             program, check nvidia-smi or use backend=cpu"
+        }
+    };
+    format!("{error}; {advice}")
 }
 
 /// Results that a frame has to give.

@@ -4,12 +4,14 @@
 //! The host knows before a frame starts whether it is a warm start, and records one graph for either case. Only the
 //! device knows of a cut: every launch after the first warm round reads the residuals and branches on them.
 
-use super::device::{IDENTITY, TEMPORAL};
 use super::{CLAIM_ROUNDS, Plan};
 use crate::backend::{self, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{
+    temporal_begin, temporal_begin_masked, temporal_claim, temporal_identify, temporal_name, temporal_own,
+    temporal_reassign, temporal_shift, temporal_shift_masked, temporal_track,
+};
 use crate::cuda::tuning::{
     CLAIM_THREADS, IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TRACK_POINTS, TRACK_THREADS,
 };
@@ -17,14 +19,14 @@ use crate::error::Result;
 
 /// Stages of temporal mode around the segmentation.
 pub(crate) struct Temporal {
-    begin: Kernel,
-    shift: Kernel,
-    track: Kernel,
-    claim: Kernel,
-    reassign: Kernel,
-    own: Kernel,
-    identify: Kernel,
-    name: Kernel,
+    begin: temporal_begin::Kernel,
+    shift: temporal_shift::Kernel,
+    track: temporal_track::Kernel,
+    claim: temporal_claim::Kernel,
+    reassign: temporal_reassign::Kernel,
+    own: temporal_own::Kernel,
+    identify: temporal_identify::Kernel,
+    name: temporal_name::Kernel,
     claim_reach: u32,
     shifts: u32,
     begin_blocks: u32,
@@ -33,24 +35,26 @@ pub(crate) struct Temporal {
 
 impl Temporal {
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
-        let kernel = |name, stage| cuda.device.kernel(&TEMPORAL, name, stage);
-        let identity = |name| cuda.device.kernel(&IDENTITY, name, "temporal/identify");
-        let masked = |usual, masked| if temporal.masked { masked } else { usual };
+        let device = &cuda.device;
         let most = 4 * cuda.device.multiprocessors;
         let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
         let points = super::track_points(&plan.grid, plan.frame.geometry);
         debug_assert!(points <= TRACK_POINTS as usize);
         // Two words per sample.
         let track_bytes = 8 * points * (TRACK_THREADS / 32) as usize;
+        let (begin, shift) = match temporal.masked {
+            false => (temporal_begin::KERNEL, temporal_shift::KERNEL),
+            true => (temporal_begin_masked::KERNEL, temporal_shift_masked::KERNEL),
+        };
         Ok(Self {
-            begin: kernel(masked("temporal_begin", "temporal_begin_masked"), "temporal/motion")?,
-            shift: kernel(masked("temporal_shift", "temporal_shift_masked"), "temporal/motion")?,
-            track: kernel("temporal_track", "temporal/track")?.with_shared(track_bytes),
-            claim: kernel("temporal_claim", "temporal/reassign")?,
-            reassign: kernel("temporal_reassign", "temporal/reassign")?,
-            own: identity("temporal_own")?,
-            identify: identity("temporal_identify")?,
-            name: identity("temporal_name")?,
+            begin: device.kernel(begin, "temporal/motion")?,
+            shift: device.kernel(shift, "temporal/motion")?,
+            track: device.kernel(temporal_track::KERNEL, "temporal/track")?.with_shared(track_bytes),
+            claim: device.kernel(temporal_claim::KERNEL, "temporal/reassign")?,
+            reassign: device.kernel(temporal_reassign::KERNEL, "temporal/reassign")?,
+            own: device.kernel(temporal_own::KERNEL, "temporal/identify")?,
+            identify: device.kernel(temporal_identify::KERNEL, "temporal/identify")?,
+            name: device.kernel(temporal_name::KERNEL, "temporal/identify")?,
             claim_reach: temporal.claim_reach,
             shifts: temporal.shifts() as u32,
             begin_blocks: squares.div_ceil(TEMPORAL_THREADS / 32).clamp(1, 2 * most),
@@ -63,33 +67,24 @@ impl Temporal {
     /// Launches the stage `temporal/identify`.
     fn launch_identify(&self, buffers: &FrameBuffers) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(buffers.first_labels.address()), state.grid, state.args);
-        let (components, labels) = (buffers.components(), buffers.component_labels.address());
+        let (all, queue) = (state.addresses(buffers.first_labels.address()), &buffers.queue);
+        let (t, grid, args) = (&all, &state.grid, &state.args);
+        let (c, component_label) = (&buffers.components(), buffers.component_labels.address());
         let follows = u32::from(state.warm);
         let threads = TEMPORAL_THREADS;
-        let slots = (state.cells.div_ceil(threads), 1);
-        let all_of = (shape.name_blocks, 1);
-        // SAFETY: the parameters of the kernels of kernels/identity.cu. `State::new` has made all arrays with the entries that
-        // kernels/abi.cuh names, for this grid; the table of pairs has twice as many
-        // slots as there are samples.
+        // SAFETY: `State::new` has made all arrays with the entries that kernels/abi.cuh names, for this grid; the table of pairs has
+        // twice as many slots as there are samples.
         unsafe {
-            if shape.in_slots != 0 {
-                let own = &mut args![components, labels, all, grid, shape, follows];
-                buffers.queue.launch(&self.own, slots, threads, own)?;
+            if args.in_slots != 0 {
+                let slots = (state.cells.div_ceil(threads), 1);
+                let own = temporal_own::Args { c, component_label, t, grid, args, warm: follows };
+                queue.launch(&self.own, slots, threads, &own)?;
             }
-            buffers.queue.launch(
-                &self.identify,
-                (self.identify_blocks, 1),
-                IDENTIFY_THREADS,
-                &mut args![components, labels, all, grid, shape, follows],
-            )?;
-            state.match_regions(&buffers.queue, all)?;
-            buffers.queue.launch(
-                &self.name,
-                all_of,
-                threads,
-                &mut args![components, all, grid, shape, follows],
-            )
+            let identify = temporal_identify::Args { c, component_label, t, grid, args, follows };
+            queue.launch(&self.identify, (self.identify_blocks, 1), IDENTIFY_THREADS, &identify)?;
+            state.match_regions(queue, t)?;
+            let name = temporal_name::Args { c, t, grid, args, follows };
+            queue.launch(&self.name, (args.name_blocks, 1), threads, &name)
         }
     }
 }
@@ -97,42 +92,31 @@ impl Temporal {
 impl backend::Temporal<Cuda> for Temporal {
     fn begin(&mut self, buffers: &mut FrameBuffers, _: &mut StageTimes) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
-        let (all, grid, shape) = (state.addresses(buffers.first_labels.address()), state.grid, state.args);
-        let (cells, warm) = (state.cells, u32::from(state.warm));
-        let threads = TEMPORAL_THREADS;
-        let blocks = (cells.div_ceil(threads), 1);
-        // SAFETY: the parameters of the kernels of kernels/temporal.cu. `State::new` has made all arrays with the entries that
-        // kernels/abi.cuh names, for this grid; labels of the last frame are below its number of regions.
+        let (all, queue) = (state.addresses(buffers.first_labels.address()), &buffers.queue);
+        let (t, grid, args) = (&all, &state.grid, &state.args);
+        let (cells, threads) = (state.cells, TEMPORAL_THREADS);
+        // SAFETY: `State::new` has made all arrays with the entries that kernels/abi.cuh names, for this grid; labels of the last frame
+        // are below its number of regions.
         unsafe {
-            let begin_blocks = (self.begin_blocks, 1);
-            let counters = buffers.counters();
-            let begin = &mut args![all, counters, grid, shape, warm];
-            buffers.queue.launch(&self.begin, begin_blocks, threads, begin)?;
+            let warm = u32::from(state.warm);
+            let begin = temporal_begin::Args { t, counters: buffers.counters(), grid, args, warm };
+            queue.launch(&self.begin, (self.begin_blocks, 1), threads, &begin)?;
             if !state.warm {
                 return Ok(());
             }
-            buffers.queue.launch(
-                &self.shift,
-                (self.shifts + 1, 1),
-                SHIFT_THREADS,
-                &mut args![all, grid, shape],
-            )?;
-            if shape.in_slots == 0 {
+            let shift = temporal_shift::Args { t, grid, args };
+            queue.launch(&self.shift, (self.shifts + 1, 1), SHIFT_THREADS, &shift)?;
+            if args.in_slots == 0 {
                 return Ok(());
             }
             let regions = (cells.div_ceil(TRACK_THREADS / 32), 1);
-            buffers.queue.launch(&self.track, regions, TRACK_THREADS, &mut args![all, grid, shape])?;
-            let reach = self.claim_reach;
+            queue.launch(&self.track, regions, TRACK_THREADS, &temporal_track::Args { t, grid, args })?;
             for round in 1..=CLAIM_ROUNDS as u32 {
-                let blocks = (cells.div_ceil(CLAIM_THREADS), 1);
-                buffers.queue.launch(
-                    &self.claim,
-                    blocks,
-                    CLAIM_THREADS,
-                    &mut args![all, grid, round, reach],
-                )?;
+                let claim = temporal_claim::Args { t, grid, round, reach: self.claim_reach };
+                queue.launch(&self.claim, (cells.div_ceil(CLAIM_THREADS), 1), CLAIM_THREADS, &claim)?;
             }
-            buffers.queue.launch(&self.reassign, blocks, threads, &mut args![all, grid])
+            let blocks = (cells.div_ceil(threads), 1);
+            queue.launch(&self.reassign, blocks, threads, &temporal_reassign::Args { t, grid })
         }
     }
 

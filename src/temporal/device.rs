@@ -13,8 +13,7 @@ use crate::cuda::abi::{
     Address, Components, Forest, GridArgs, Merged as MergedArgs, RegionSums, Slot, Source, Temporal,
     TemporalArgs, TemporalState, Track,
 };
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{temporal_largest, temporal_match, temporal_name_merged, temporal_vote};
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
 use crate::cuda::tuning::{IDENTIFY_THREADS, MATCH_BLOCKS, TEMPORAL_THREADS, TILE};
@@ -22,15 +21,10 @@ use crate::error::Result;
 use crate::image::NO_LABEL;
 use crate::regions::Motion;
 
-/// Kernels for the motion of pictures and clusters.
-pub(super) const TEMPORAL: ModuleCode = module_code!("temporal");
-/// Kernels for identities.
-pub(super) const IDENTITY: ModuleCode = module_code!("identity");
-
-/// Memory for the identities of merged regions.
+/// Memory of the names of merged regions.
 struct Merged {
-    vote: Kernel,
-    name: Kernel,
+    vote: temporal_vote::Kernel,
+    name: temporal_name_merged::Kernel,
     blocks: u32,
     /// Merged label of each superpixel, of the last frame and of this one.
     numbers: [Memory<u32>; 2],
@@ -42,10 +36,9 @@ struct Merged {
 impl Merged {
     fn new(cuda: &Cuda, max_regions: usize) -> Result<Self> {
         let what = "device memory";
-        let kernel = |name| cuda.device.kernel(&IDENTITY, name, "merge");
         Ok(Self {
-            vote: kernel("temporal_vote")?,
-            name: kernel("temporal_name_merged")?,
+            vote: cuda.device.kernel(temporal_vote::KERNEL, "merge")?,
+            name: cuda.device.kernel(temporal_name_merged::KERNEL, "merge")?,
             blocks: (max_regions as u32).div_ceil(TEMPORAL_THREADS),
             numbers: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
@@ -68,10 +61,10 @@ pub(crate) struct State {
     pub(super) cells: u32,
     /// True if this frame, once it has begun, is a warm start; before, if the next one is.
     pub(super) warm: bool,
-    /// Index of this frame's plane or table in each pair.
+    /// Index, 0 or 1, of the buffers of this frame; the others are those of the last.
     current: usize,
-    find_largest: Kernel,
-    matching: Kernel,
+    find_largest: temporal_largest::Kernel,
+    matching: temporal_match::Kernel,
     match_blocks: u32,
     /// One [`TemporalState`] as words, a few of which the host reads and writes.
     state: Memory<u32>,
@@ -125,7 +118,7 @@ impl State {
         } else {
             Memory::new(cuda, what, max_regions)?
         };
-        let matching = cuda.device.kernel(&IDENTITY, "temporal_match", "temporal/identify")?;
+        let matching = cuda.device.kernel(temporal_match::KERNEL, "temporal/identify")?;
         let resident = matching.resident_blocks(IDENTIFY_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             grid: GridArgs::new(&plan.grid),
@@ -152,7 +145,7 @@ impl State {
             cells: cells as u32,
             warm: false,
             current: 0,
-            find_largest: cuda.device.kernel(&IDENTITY, "temporal_largest", "temporal/identify")?,
+            find_largest: cuda.device.kernel(temporal_largest::KERNEL, "temporal/identify")?,
             matching,
             match_blocks: MATCH_BLOCKS.clamp(1, resident.max(1)),
             state: Memory::with(cuda, what, &first)?,
@@ -305,13 +298,13 @@ impl State {
         &self,
         queue: &Queue,
         components: &Components,
-        all: Temporal,
+        t: &Temporal,
         regions: Address<RegionSums>,
-        forest: Forest,
+        forest: &Forest,
     ) -> Result<()> {
         let Some(merged) = &self.merged else { return Ok(()) };
         let (now, last) = (self.current, self.current ^ 1);
-        let names = MergedArgs {
+        let merged_args = &MergedArgs {
             numbers_last: merged.numbers[last].address(),
             numbers: merged.numbers[now].address(),
             tracks_last: merged.tracks[last].address(),
@@ -319,28 +312,26 @@ impl State {
             totals: merged.totals.address().cast(),
             next_id: merged.next_id.address(),
         };
-        let (counters, shape) = (components.counters, self.args);
-        let blocks = (merged.blocks, 1);
-        // SAFETY: the parameters of `temporal_vote` and `temporal_name_merged`. `State::new` and the stage that merges have made an entry for
-        // each of the most regions, a table of pairs with twice as many slots, and a count for each block that names.
+        let (counters, blocks) = (components.counters, (merged.blocks, 1));
+        let votes = temporal_vote::Args { regions, forest, t, args: &self.args, merged: merged_args };
+        let names = temporal_name_merged::Args { counters, t, merged: merged_args };
+        // SAFETY: `State::new` and the stage that merges have made an entry for each of the most regions, a table of pairs with twice as
+        // many slots, and a count for each block that names.
         unsafe {
-            let votes = &mut args![regions, forest, all, shape, names];
-            queue.launch(&merged.vote, blocks, TEMPORAL_THREADS, votes)?;
-            self.match_regions(queue, all)?;
-            queue.launch(&merged.name, blocks, TEMPORAL_THREADS, &mut args![counters, all, names])
+            queue.launch(&merged.vote, blocks, TEMPORAL_THREADS, &votes)?;
+            self.match_regions(queue, t)?;
+            queue.launch(&merged.name, blocks, TEMPORAL_THREADS, &names)
         }
     }
 
-    /// Matches regions without an identity to free identities, if there is a frame before.
-    pub fn match_regions(&self, queue: &Queue, all: Temporal) -> Result<()> {
+    /// Lets regions without an identity and free identities choose each other, where there is a frame before.
+    pub fn match_regions(&self, queue: &Queue, t: &Temporal) -> Result<()> {
         if !self.warm {
             return Ok(());
         }
-        let shape = self.args;
-        let parameters = &mut args![all, shape];
-        // SAFETY: the parameters of `temporal_match`; pairs are of regions that `State::new` has made entries for, and it asked how many blocks
-        // are resident at once.
-        unsafe { queue.launch_cooperative(&self.matching, self.match_blocks, IDENTIFY_THREADS, parameters) }
+        let args = temporal_match::Args { t, args: &self.args };
+        // SAFETY: pairs are of regions that `State::new` has made entries for, and it asked how many blocks are resident at once.
+        unsafe { queue.launch_cooperative(&self.matching, self.match_blocks, IDENTIFY_THREADS, &args) }
     }
 
     /// Output of the first round of absorption: the largest component of every cluster. Null if no stage needs them.
@@ -348,29 +339,15 @@ impl State {
         if self.args.in_slots == 0 { Address::NULL } else { self.largest.address() }
     }
 
-    /// Finds the largest component of every cluster where no round of absorption does. Components have been joined by
-    /// then.
-    pub fn find_largest(
-        &self,
-        queue: &Queue,
-        components: Components,
-        all: Temporal,
-        blocks: u32,
-    ) -> Result<()> {
+    /// Finds the largest component of every cluster where there is no such round. Components are joined by then.
+    pub fn find_largest(&self, queue: &Queue, c: &Components, t: &Temporal, blocks: u32) -> Result<()> {
         if self.args.in_slots == 0 {
             return Ok(());
         }
-        let shape = self.args;
-        // SAFETY: the parameters of `temporal_largest`. The label kernel has filled the lists, whose clusters are below the number of
-        // cells that `State::new` has made entries for.
-        unsafe {
-            queue.launch(
-                &self.find_largest,
-                (blocks, 1),
-                TEMPORAL_THREADS,
-                &mut args![components, all, shape],
-            )
-        }
+        let args = temporal_largest::Args { c, t, args: &self.args };
+        // SAFETY: the label kernel has filled the lists, whose clusters are below the number of cells that `State::new` has made
+        // entries for.
+        unsafe { queue.launch(&self.find_largest, (blocks, 1), TEMPORAL_THREADS, &args) }
     }
 
     /// The identity of the next new region. Waits for the device.

@@ -1228,6 +1228,18 @@ API cuModuleLoadData(void **module, const void *image) {
   *module = made;
   return SUCCESS;
 }
+// The same with a log; of the options only the buffer for what the compiler says counts, 5, and its size, 6.
+API cuModuleLoadDataEx(void **module, const void *image, unsigned options, const int *names, void **values) {
+  const Result result = cuModuleLoadData(module, image);
+  void *log = nullptr;
+  size_t size = 0;
+  for (unsigned i = 0; i < options; i++) {
+    if (names[i] == 5) log = values[i];
+    if (names[i] == 6) size = (size_t)values[i];
+  }
+  if (result == INVALID_PTX && log) std::snprintf((char *)log, size, "ptxas error: rejected by EMULATOR_REJECT");
+  return result;
+}
 API cuModuleUnload(void *module) {
   work_off_all();
   delete (Module *)module;

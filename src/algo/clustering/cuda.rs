@@ -1,33 +1,81 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Rounds and labels of the methods that cluster on the grid, on a CUDA device: the launches that SLIC and LSC share.
-//!
-//! A method's kernels have equal parameters except for its tables, which stand between the samples and the sums, and
-//! for the struct with the memory of temporal mode. `S` is the sum over a cluster's members, `C` a cluster between
-//! rounds, `A` the arguments of the method's kernels.
-
-use std::ffi::c_void;
-use std::marker::PhantomData;
 
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
-use crate::cuda::abi::{Address, GridArgs};
-use crate::cuda::device::ModuleCode;
-use crate::cuda::launch::{Argument, Kernel, arg};
+use crate::cuda::abi::{Address, Components, GridArgs, Temporal, TemporalArgs};
+use crate::cuda::launch::{Arguments, Kernel};
 use crate::cuda::memory::Memory;
+use crate::cuda::module::Entry;
 use crate::cuda::tuning::{ROUND_THREADS, ROUND_TILE, TILE};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::temporal::WARM_ROUNDS;
-use crate::temporal::device::{State, warm_rounds};
+use crate::temporal::device::warm_rounds;
 
-/// Kernels of a method and the stages that their time counts for.
-pub(crate) struct Kernels {
-    pub module: &'static ModuleCode,
-    pub assign: &'static str,
-    pub label: &'static str,
-    /// `assign` and `label` in temporal mode.
-    pub follow_assign: &'static str,
-    pub follow_label: &'static str,
+/// A method that clusters on the grid: it adds its tables to the arguments of its kernels.
+pub(crate) trait Method: 'static {
+    /// Sums of a cluster's samples.
+    type Sums;
+    /// A cluster between rounds.
+    type Cluster;
+    /// The struct that kernels of a frame which follows another take the method's memory from.
+    type Own;
+    /// Arguments of the kernel that assigns samples in an independent frame.
+    type Assign<'a>: Arguments<Static = Self::Assign<'static>>
+    where
+        Self: 'a;
+    /// Arguments of the kernel that labels an independent frame.
+    type Label<'a>: Arguments<Static = Self::Label<'static>>
+    where
+        Self: 'a;
+    /// Arguments of the kernel that assigns samples in a warm start.
+    type FollowAssign<'a>: Arguments<Static = Self::FollowAssign<'static>>
+    where
+        Self: 'a;
+    /// Arguments of the kernel that labels a frame which leaves something to the next.
+    type FollowLabel<'a>: Arguments<Static = Self::FollowLabel<'static>>
+    where
+        Self: 'a;
+
+    fn own(&self, memory: Turns<Self::Sums, Self::Cluster>) -> Self::Own;
+
+    fn assign(&self, buffers: &FrameBuffers, round: Round<Self::Sums, Self::Cluster>) -> Self::Assign<'_>;
+
+    fn label<'a>(
+        &'a self,
+        buffers: &FrameBuffers,
+        sums: Address<Self::Sums>,
+        old: Address<Self::Cluster>,
+        components: &'a Components,
+    ) -> Self::Label<'a>;
+
+    /// `begin` is how the round begins, `Begin` of kernels/temporal.cuh.
+    fn follow_assign<'a>(
+        &'a self,
+        buffers: &FrameBuffers,
+        lasting: &'a Lasting<Self::Own>,
+        begin: u32,
+        round: u32,
+    ) -> Self::FollowAssign<'a>;
+
+    /// `round` is the last one, `follows` is 1 in a warm start.
+    fn follow_label<'a>(
+        &'a self,
+        lasting: &'a Lasting<Self::Own>,
+        components: &'a Components,
+        round: u32,
+        follows: u32,
+    ) -> Self::FollowLabel<'a>;
+}
+
+/// Kernels of a method and the stages that they belong to.
+pub(crate) struct Kernels<M: Method> {
+    pub assign: Entry<M::Assign<'static>>,
+    pub label: Entry<M::Label<'static>>,
+    /// The same for a frame that follows another.
+    pub follow_assign: Entry<M::FollowAssign<'static>>,
+    pub follow_label: Entry<M::FollowLabel<'static>>,
     pub assign_stage: &'static str,
     pub label_stage: &'static str,
     /// Threads of a block that labels a tile.
@@ -36,9 +84,22 @@ pub(crate) struct Kernels {
     pub reach: usize,
 }
 
-/// Sums and clusters of a frame in temporal mode; each frame and round swaps their roles.
-pub(crate) struct RoundMemory<S, C> {
-    /// Three sets of sums and two of clusters, which rounds take in turn.
+/// Memory of a round of an independent frame.
+pub(crate) struct Round<S, C> {
+    /// Sums that the last round left, those that this one adds to, and those that it clears for the next.
+    pub sums: Address<S>,
+    pub sums_out: Address<S>,
+    pub sums_clear: Address<S>,
+    /// Clusters before and after.
+    pub old: Address<C>,
+    pub out: Address<C>,
+    /// 1 where clusters start from the picture.
+    pub seeds: u32,
+}
+
+/// Memory of a frame that follows another.
+pub(crate) struct Turns<S, C> {
+    /// Three sets of sums and two of clusters, which rounds take by turns.
     pub sums: [Address<S>; 3],
     pub clusters: [Address<C>; 2],
     /// Final clusters of the last frame, and of this one.
@@ -46,95 +107,59 @@ pub(crate) struct RoundMemory<S, C> {
     pub carried: Address<C>,
 }
 
-/// Kernels and memory of temporal mode.
-struct Follow<C> {
-    assign: Kernel,
-    label: Kernel,
-    /// Final clusters of this frame and of the last; each frame swaps the two.
-    carried: [Memory<C>; 2],
+/// All that kernels of a frame which follows another take from the last.
+pub(crate) struct Lasting<T> {
+    pub own: T,
+    pub all: Temporal,
+    pub shape: TemporalArgs,
 }
 
-/// Tables of a method in the order of its kernels' parameters: those of rounds, and those of labels in temporal mode.
-pub(crate) struct Tables<'a> {
-    pub rounds: &'a [Address<u8>],
-    pub follow_label: &'a [Address<u8>],
+/// A warm start's kernels and memory.
+struct Follow<M: Method> {
+    assign: Kernel<M::FollowAssign<'static>>,
+    label: Kernel<M::FollowLabel<'static>>,
+    /// Final clusters of this frame and of the last, which take turns.
+    carried: [Memory<M::Cluster>; 2],
 }
 
 /// Kernels and memory of a method that clusters on the grid.
-pub(crate) struct Clustering<S, C, A> {
-    assign: Kernel,
-    label: Kernel,
+pub(crate) struct Clustering<M: Method> {
+    assign: Kernel<M::Assign<'static>>,
+    label: Kernel<M::Label<'static>>,
     label_threads: u32,
     grid: GridArgs,
-    args: A,
     rounds: u32,
     /// Clusters before and after a round.
-    clusters: [Memory<C>; 2],
-    /// `None` without temporal mode, and where the grid step is 1, so that every pixel is a cluster.
-    follow: Option<Follow<C>>,
-    sums: PhantomData<fn() -> S>,
+    clusters: [Memory<M::Cluster>; 2],
+    /// Where something lasts and is clustered.
+    follow: Option<Follow<M>>,
 }
 
-/// Most parameters of a kernel here.
-const PARAMETERS: usize = 16;
-
-/// Addresses of a launch's arguments, which it borrows.
-struct List<'a> {
-    items: [*mut c_void; PARAMETERS],
-    len: usize,
-    arguments: PhantomData<&'a ()>,
-}
-
-impl<'a> List<'a> {
-    fn new() -> Self {
-        Self { items: [std::ptr::null_mut(); PARAMETERS], len: 0, arguments: PhantomData }
-    }
-
-    fn with<T: Argument>(mut self, value: &'a T) -> Self {
-        self.items[self.len] = arg(value);
-        self.len += 1;
-        self
-    }
-
-    fn with_all<T: Argument>(self, values: &'a [T]) -> Self {
-        values.iter().fold(self, Self::with)
-    }
-
-    fn items(&mut self) -> &mut [*mut c_void] {
-        &mut self.items[..self.len]
-    }
-}
-
-impl<S, C, A: Argument> Clustering<S, C, A> {
-    /// `iterations` counts the rounds of an independent frame.
-    pub fn new(cuda: &Cuda, plan: &Plan, kernels: &Kernels, args: A, iterations: u32) -> Result<Self> {
+impl<M: Method> Clustering<M> {
+    /// `iterations`: rounds of an independent frame.
+    pub fn new(cuda: &Cuda, plan: &Plan, kernels: Kernels<M>, iterations: u32) -> Result<Self> {
         let (grid, shared) = (&plan.grid, plan.grid.reach(TILE) * kernels.reach);
-        let pair = || -> Result<[Memory<C>; 2]> {
+        let pair = || -> Result<[Memory<M::Cluster>; 2]> {
             let one = || Memory::new(cuda, "device memory", grid.cells());
             Ok([one()?, one()?])
         };
-        let assign = |name| cuda.device.kernel(kernels.module, name, kernels.assign_stage);
-        let label = |name| -> Result<Kernel> {
-            Ok(cuda.device.kernel(kernels.module, name, kernels.label_stage)?.with_shared(shared))
-        };
-        let follow = || -> Result<Follow<C>> {
+        let (device, clustered) = (&cuda.device, grid.step() > 1);
+        let Kernels { assign_stage, label_stage, .. } = kernels;
+        let follow = || -> Result<Follow<M>> {
             Ok(Follow {
-                assign: assign(kernels.follow_assign)?,
-                label: label(kernels.follow_label)?,
+                assign: device.kernel(kernels.follow_assign, assign_stage)?,
+                label: device.kernel(kernels.follow_label, label_stage)?.with_shared(shared),
                 carried: pair()?,
             })
         };
-        let clustered = grid.step() > 1;
         Ok(Self {
-            assign: assign(kernels.assign)?,
-            label: label(kernels.label)?,
+            assign: device.kernel(kernels.assign, assign_stage)?,
+            label: device.kernel(kernels.label, label_stage)?.with_shared(shared),
             label_threads: kernels.label_threads,
             grid: GridArgs::new(grid),
-            args,
             rounds: if clustered { iterations } else { 0 },
             clusters: pair()?,
             follow: (plan.temporal.is_some() && clustered).then(follow).transpose()?,
-            sums: PhantomData,
         })
     }
 
@@ -153,9 +178,9 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         self.grid.sample_width * self.grid.sample_height
     }
 
-    /// Moves the final clusters of another plan here, and returns the last frame's, at index `current`, for the caller to
-    /// translate. `None` without temporal mode.
-    pub fn take_carried(&mut self, last: &mut Self, current: usize) -> Option<&mut Memory<C>> {
+    /// Takes over the final clusters of another plan, which the caller translates: those of the last frame where `current` is its.
+    /// None where frames do not follow each other.
+    pub fn take_carried(&mut self, last: &mut Self, current: usize) -> Option<&mut Memory<M::Cluster>> {
         let (next, last) = (self.follow.as_mut()?, last.follow.take()?);
         next.carried = last.carried;
         Some(&mut next.carried[current])
@@ -166,74 +191,68 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
         (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1))
     }
 
-    /// Launches the rounds and the labels of a frame. In temporal mode `own` makes the method's struct of memory.
-    pub fn segment<T: Argument>(
-        &self,
-        buffers: &FrameBuffers,
-        tables: &Tables<'_>,
-        own: impl FnOnce(RoundMemory<S, C>) -> T,
-    ) -> Result<()> {
-        let sums = [0, 1, 2].map(|i: usize| buffers.sums[i].address().cast::<S>());
+    /// Rounds and labels of a frame.
+    pub fn segment(&self, buffers: &FrameBuffers, method: &M) -> Result<()> {
+        let sums = [0, 1, 2].map(|i: usize| buffers.sums[i].address().cast::<M::Sums>());
         let clusters = [self.clusters[0].address(), self.clusters[1].address()];
         let Some((follow, state)) = self.follow.as_ref().zip(buffers.temporal.as_ref()) else {
-            self.assign_rounds(buffers, tables, sums, clusters)?;
-            return self.label_alone(buffers, tables, sums, clusters);
+            self.assign_rounds(buffers, method, sums, clusters)?;
+            return self.label_alone(buffers, method, sums, clusters);
         };
         let current = state.phase().1;
-        let [carried, carried_last] = [current, current ^ 1].map(|i| follow.carried[i].address());
-        let own = own(RoundMemory { sums, clusters, carried_last, carried });
+        let [carried, carried_last] = [current, current ^ 1].map(|set| follow.carried[set].address());
+        let lasting = Lasting {
+            own: method.own(Turns { sums, clusters, carried_last, carried }),
+            all: state.addresses(buffers.first_labels.address()),
+            shape: state.args(),
+        };
         if state.is_warm() {
-            self.follow_rounds(buffers, tables, follow, state, &own)?;
+            self.follow_rounds(buffers, method, follow, &lasting)?;
         } else {
-            self.assign_rounds(buffers, tables, sums, clusters)?;
+            self.assign_rounds(buffers, method, sums, clusters)?;
         }
-        self.label_and_leave(buffers, tables, follow, state, &own)
+        self.label_and_leave(buffers, method, follow, &lasting, state.is_warm())
     }
 
     /// Launches all rounds of an independent frame.
     fn assign_rounds(
         &self,
         buffers: &FrameBuffers,
-        tables: &Tables<'_>,
-        sums: [Address<S>; 3],
-        clusters: [Address<C>; 2],
+        method: &M,
+        sums: [Address<M::Sums>; 3],
+        clusters: [Address<M::Cluster>; 2],
     ) -> Result<()> {
-        let (features, samples) = (buffers.features(), buffers.samples.address());
         for round in 0..self.rounds as usize {
-            // Three sets rotate: the round reads the last round's, adds to the one cleared before, and clears the
-            // third.
-            let in_out_cleared = [sums[(round + 2) % 3], sums[round % 3], sums[(round + 1) % 3]];
-            let before_and_after = [clusters[(round + 1) % 2], clusters[round % 2]];
-            let seeds = u32::from(round == 0);
-            let list = List::new().with(&features).with(&samples).with_all(tables.rounds);
-            let mut list =
-                list.with_all(&in_out_cleared).with_all(&before_and_after).with(&seeds).with(&self.args);
-            // SAFETY: the parameters of the method's `assign`, whose tables the method names in their order. `FrameBuffers::new` and `new`
-            // have made planes, sums and clusters for one plan: an entry a pixel or a cell; `FrameBuffers` waits before they go.
-            unsafe { buffers.queue.launch(&self.assign, self.sample_tiles(), ROUND_THREADS, list.items())? };
+            let args = method.assign(
+                buffers,
+                Round {
+                    sums: sums[(round + 2) % 3],
+                    sums_out: sums[round % 3],
+                    sums_clear: sums[(round + 1) % 3],
+                    old: clusters[(round + 1) % 2],
+                    out: clusters[round % 2],
+                    seeds: u32::from(round == 0),
+                },
+            );
+            // SAFETY: `FrameBuffers::new`, the method and `new` have made planes, tables, sums and clusters for one plan: an entry a
+            // pixel, a column or row, or a cell; `FrameBuffers` waits before they go.
+            unsafe { buffers.queue.launch(&self.assign, self.sample_tiles(), ROUND_THREADS, &args)? };
         }
         Ok(())
     }
 
-    /// Launches the rounds of a warm start.
-    fn follow_rounds<T: Argument>(
+    /// Rounds of warm starts.
+    fn follow_rounds(
         &self,
         buffers: &FrameBuffers,
-        tables: &Tables<'_>,
-        follow: &Follow<C>,
-        state: &State,
-        own: &T,
+        method: &M,
+        follow: &Follow<M>,
+        lasting: &Lasting<M::Own>,
     ) -> Result<()> {
-        let (samples, all, shape) =
-            (buffers.samples.address(), state.addresses(buffers.first_labels.address()), state.args());
         for (begin, round) in warm_rounds() {
-            let list = List::new().with(&samples).with_all(tables.rounds).with(own).with(&all).with(&shape);
-            let mut list = list.with(&begin).with(&round).with(&self.args);
-            // SAFETY: the parameters of the method's `follow`, whose tables the method names in their order. `FrameBuffers::new`,
-            // `State::new` and `new` have made planes, sums and clusters for one plan: an entry a pixel or a cell.
-            unsafe {
-                buffers.queue.launch(&follow.assign, self.sample_tiles(), ROUND_THREADS, list.items())?
-            };
+            let args = method.follow_assign(buffers, lasting, begin, round);
+            // SAFETY: memory as in the rounds of an independent frame, and that of `State::new`, for the same plan.
+            unsafe { buffers.queue.launch(&follow.assign, self.sample_tiles(), ROUND_THREADS, &args)? };
         }
         Ok(())
     }
@@ -242,37 +261,29 @@ impl<S, C, A: Argument> Clustering<S, C, A> {
     fn label_alone(
         &self,
         buffers: &FrameBuffers,
-        tables: &Tables<'_>,
-        sums: [Address<S>; 3],
-        clusters: [Address<C>; 2],
+        method: &M,
+        sums: [Address<M::Sums>; 3],
+        clusters: [Address<M::Cluster>; 2],
     ) -> Result<()> {
-        let (features, components) = (buffers.features(), buffers.components());
-        let last = self.rounds.max(1) as usize - 1;
-        let list = List::new().with(&features).with_all(tables.rounds);
-        let list = list.with(&sums[last % 3]).with(&clusters[last % 2]);
-        let mut list = list.with(&components).with(&self.args);
-        // SAFETY: the parameters of the method's `label`, whose tables the method names in their order; memory as in the rounds.
-        // `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
-        unsafe { buffers.queue.launch(&self.label, buffers.tiles, self.label_threads, list.items()) }
+        let (last, components) = (self.rounds.max(1) as usize - 1, buffers.components());
+        let args = method.label(buffers, sums[last % 3], clusters[last % 2], &components);
+        // SAFETY: memory as in the rounds. `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
+        unsafe { buffers.queue.launch(&self.label, buffers.tiles, self.label_threads, &args) }
     }
 
-    /// Launches the labels of a frame in temporal mode, which stores its final clusters for the next one.
-    fn label_and_leave<T: Argument>(
+    /// Labels of a frame that leaves what the next one needs.
+    fn label_and_leave(
         &self,
         buffers: &FrameBuffers,
-        tables: &Tables<'_>,
-        follow: &Follow<C>,
-        state: &State,
-        own: &T,
+        method: &M,
+        follow: &Follow<M>,
+        lasting: &Lasting<M::Own>,
+        is_warm: bool,
     ) -> Result<()> {
-        let (all, shape, components) =
-            (state.addresses(buffers.first_labels.address()), state.args(), buffers.components());
-        let follows = u32::from(state.is_warm());
-        let last = if state.is_warm() { WARM_ROUNDS } else { self.rounds } - 1;
-        let list = List::new().with_all(tables.follow_label).with(own).with(&all).with(&shape);
-        let mut list = list.with(&components).with(&last).with(&follows).with(&self.args);
-        // SAFETY: the parameters of the method's `label_follow`, whose tables the method names in their order; memory as in the
-        // rounds. `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
-        unsafe { buffers.queue.launch(&follow.label, buffers.tiles, self.label_threads, list.items()) }
+        let components = buffers.components();
+        let last = if is_warm { WARM_ROUNDS } else { self.rounds } - 1;
+        let args = method.follow_label(lasting, &components, last, u32::from(is_warm));
+        // SAFETY: memory as in the rounds. `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
+        unsafe { buffers.queue.launch(&follow.label, buffers.tiles, self.label_threads, &args) }
     }
 }

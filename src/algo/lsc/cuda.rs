@@ -6,23 +6,23 @@ use std::mem::offset_of;
 
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
-use crate::algo::clustering::cuda::{Clustering, Kernels, RoundMemory, Tables};
+use crate::algo::clustering::cuda::{Clustering, Kernels, Lasting, Method, Round, Turns};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{
-    Address, GridArgs, LSC_REACH_BYTES, LscArgs, LscMean, LscMeans, LscSums, LscTemporal,
+    Address, Components, GridArgs, LSC_REACH_BYTES, LscArgs, LscMean, LscMeans, LscSums, LscTemporal,
 };
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{
+    lsc_assign, lsc_follow, lsc_label, lsc_label_follow, lsc_label_follow_small, lsc_label_small, lsc_mean,
+    lsc_mean_masked,
+};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS};
 use crate::error::Result;
 
-const MODULE: ModuleCode = module_code!("lsc");
-
-/// Samples per block of stage `lsc/mean`, unless that takes more than [`MEAN_BLOCKS`].
+/// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
 const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;
 
 /// Most blocks of stage `lsc/mean`; a block of the largest frame still has less than 2^20 samples.
@@ -36,19 +36,137 @@ struct Follow {
     square: f32,
 }
 
-pub(crate) struct Lsc {
-    /// Clusters are, between rounds, the sums of the last round in which they had members.
-    clustering: Clustering<LscSums, LscSums, LscArgs>,
-    mean: Kernel,
-    /// True if frames may have masks.
-    masked: bool,
-    /// Stored behind the first set of sums.
-    means: Address<LscMeans>,
+/// Pairs of coordinates for each value of a channel and for each column and row, and the kernels' arguments.
+struct Tables {
     color: Memory<u32>,
     px: Memory<u32>,
     py: Memory<u32>,
-    /// `None` without temporal mode, and where the grid step is 1.
+    /// Behind the first set of sums.
+    means: Address<LscMeans>,
+    /// Where something lasts and is clustered.
     follow: Option<Follow>,
+    args: LscArgs,
+}
+
+impl Tables {
+    /// The mean that stage `lsc/mean` leaves, behind the sum of all samples.
+    fn mean(&self) -> Address<LscMean> {
+        self.means.byte(offset_of!(LscMeans, mean)).cast()
+    }
+}
+
+impl Method for Tables {
+    type Sums = LscSums;
+    /// The sums of the last round in which it had members.
+    type Cluster = LscSums;
+    type Own = LscTemporal;
+    type Assign<'a> = lsc_assign::Args<'a>;
+    type Label<'a> = lsc_label::Args<'a>;
+    type FollowAssign<'a> = lsc_follow::Args<'a>;
+    type FollowLabel<'a> = lsc_label_follow::Args<'a>;
+
+    fn own(&self, memory: Turns<LscSums, LscSums>) -> LscTemporal {
+        let Turns { sums, clusters: state, carried_last, carried } = memory;
+        let follow = self.follow.as_ref();
+        let (turn, square) =
+            follow.map_or((Address::NULL, 0.0), |follow| (follow.turn.address(), follow.square));
+        LscTemporal { sums, state, carried_last, carried, turn, square, unused: 0 }
+    }
+
+    fn assign(&self, buffers: &FrameBuffers, round: Round<LscSums, LscSums>) -> lsc_assign::Args<'_> {
+        lsc_assign::Args {
+            features: buffers.features(),
+            samples: buffers.samples.address(),
+            color: self.color.address(),
+            px: self.px.address(),
+            py: self.py.address(),
+            mean: self.mean(),
+            sums: round.sums,
+            sums_out: round.sums_out,
+            sums_clear: round.sums_clear,
+            old: round.old,
+            out: round.out,
+            seeds: round.seeds,
+            args: &self.args,
+        }
+    }
+
+    fn label<'a>(
+        &'a self,
+        buffers: &FrameBuffers,
+        sums: Address<LscSums>,
+        old: Address<LscSums>,
+        components: &'a Components,
+    ) -> lsc_label::Args<'a> {
+        lsc_label::Args {
+            features: buffers.features(),
+            color: self.color.address(),
+            px: self.px.address(),
+            py: self.py.address(),
+            mean: self.mean(),
+            sums,
+            old,
+            components,
+            args: &self.args,
+        }
+    }
+
+    fn follow_assign<'a>(
+        &'a self,
+        buffers: &FrameBuffers,
+        lasting: &'a Lasting<LscTemporal>,
+        begin: u32,
+        round: u32,
+    ) -> lsc_follow::Args<'a> {
+        lsc_follow::Args {
+            samples: buffers.samples.address(),
+            color: self.color.address(),
+            px: self.px.address(),
+            py: self.py.address(),
+            mean: self.mean(),
+            own: &lasting.own,
+            t: &lasting.all,
+            temporal: &lasting.shape,
+            begin,
+            round,
+            args: &self.args,
+        }
+    }
+
+    fn follow_label<'a>(
+        &'a self,
+        lasting: &'a Lasting<LscTemporal>,
+        components: &'a Components,
+        round: u32,
+        follows: u32,
+    ) -> lsc_label_follow::Args<'a> {
+        lsc_label_follow::Args {
+            color: self.follow.as_ref().map_or(Address::NULL, |follow| follow.color.address()),
+            px: self.px.address(),
+            py: self.py.address(),
+            mean: self.mean(),
+            own: &lasting.own,
+            t: &lasting.all,
+            temporal: &lasting.shape,
+            components,
+            round,
+            follows,
+            args: &self.args,
+        }
+    }
+}
+
+/// The kernel of stage `lsc/mean`.
+enum Mean {
+    OfAll(lsc_mean::Kernel),
+    /// Where frames may have masks.
+    OfMasked(lsc_mean_masked::Kernel),
+}
+
+pub(crate) struct Lsc {
+    clustering: Clustering<Tables>,
+    mean: Mean,
+    tables: Tables,
 }
 
 impl Lsc {
@@ -57,37 +175,25 @@ impl Lsc {
         (grid.cells() * size_of::<LscSums>() + size_of::<LscMeans>()) / size_of::<u32>()
     }
 
-    /// Address of the mean that stage `lsc/mean` stores behind the sum of all samples.
-    fn mean(&self) -> Address<LscMean> {
-        self.means.byte(offset_of!(LscMeans, mean)).cast()
-    }
-
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, buffers: &FrameBuffers) -> Result<Self> {
         let grid = plan.grid;
         let what = "device memory";
         let (label, follow_label, label_threads) = if buffers.has_few_tiles() {
-            ("lsc_label_small", "lsc_label_follow_small", LABEL_THREADS_SMALL)
+            (lsc_label_small::KERNEL, lsc_label_follow_small::KERNEL, LABEL_THREADS_SMALL)
         } else {
-            ("lsc_label", "lsc_label_follow", LABEL_THREADS)
+            (lsc_label::KERNEL, lsc_label_follow::KERNEL, LABEL_THREADS)
         };
         let kernels = Kernels {
-            module: &MODULE,
-            assign: "lsc_assign",
+            assign: lsc_assign::KERNEL,
             label,
-            follow_assign: "lsc_follow",
+            follow_assign: lsc_follow::KERNEL,
             follow_label,
             assign_stage: "lsc/assign",
             label_stage: "lsc/label",
             label_threads,
             reach: LSC_REACH_BYTES,
         };
-        let args = LscArgs {
-            grid: GridArgs::new(&grid),
-            position_weight: lsc.position_weight,
-            unused: 0,
-            seeds: buffers.seeds(),
-        };
-        let clustering = Clustering::new(cuda, plan, &kernels, args, lsc.iterations)?;
+        let clustering = Clustering::new(cuda, plan, kernels, lsc.iterations)?;
         let color = [&lsc.color.l[..], &lsc.color.ab[..]].concat();
         let follow = || -> Result<Follow> {
             let floats: Vec<_> = color.iter().map(|&pair| unpack_pair(pair).map(|v| v as f32)).collect();
@@ -97,36 +203,50 @@ impl Lsc {
                 square: lsc.square,
             })
         };
+        let stage = "lsc/mean";
         Ok(Self {
-            mean: cuda.device.kernel(
-                &MODULE,
-                if plan.masked { "lsc_mean_masked" } else { "lsc_mean" },
-                "lsc/mean",
-            )?,
-            masked: plan.masked,
-            means: buffers.sums[0].address().cast::<LscSums>().item(grid.cells()).cast(),
-            px: Memory::with(cuda, what, &lsc.px)?,
-            py: Memory::with(cuda, what, &lsc.py)?,
-            follow: clustering.follows().then(follow).transpose()?,
-            color: Memory::with(cuda, what, &color)?,
+            mean: match plan.masked {
+                false => Mean::OfAll(cuda.device.kernel(lsc_mean::KERNEL, stage)?),
+                true => Mean::OfMasked(cuda.device.kernel(lsc_mean_masked::KERNEL, stage)?),
+            },
+            tables: Tables {
+                px: Memory::with(cuda, what, &lsc.px)?,
+                py: Memory::with(cuda, what, &lsc.py)?,
+                means: buffers.sums[0].address().cast::<LscSums>().item(grid.cells()).cast(),
+                follow: clustering.follows().then(follow).transpose()?,
+                color: Memory::with(cuda, what, &color)?,
+                args: LscArgs {
+                    grid: GridArgs::new(&grid),
+                    position_weight: lsc.position_weight,
+                    unused: 0,
+                    seeds: buffers.seeds(),
+                },
+            },
             clustering,
         })
     }
 
     /// Launches stage `lsc/mean`.
     fn launch_mean(&self, buffers: &FrameBuffers) -> Result<()> {
-        let (samples, color, means) = (buffers.samples.address(), self.color.address(), self.means);
+        let Tables { color, means, .. } = &self.tables;
+        let (samples, color, means) = (buffers.samples.address(), color.address(), *means);
         let count = self.clustering.samples();
-        let blocks = count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS);
-        let counters = buffers.counters();
-        let list: &mut [_] = if self.masked {
-            &mut args![samples, color, means, counters, count]
-        } else {
-            &mut args![samples, color, means, count]
-        };
-        // SAFETY: the parameters of `lsc_mean`, or with masks of `lsc_mean_masked`. `FrameBuffers::new` has made a sample for every pixel, of which `count` are used, and
-        // `sums_words` has asked it for the `LscMeans` behind the sums; `color` has an entry for each value of a channel.
-        unsafe { buffers.queue.launch(&self.mean, (blocks, 1), MEAN_THREADS, list) }
+        let blocks = (count.div_ceil(MEAN_SAMPLES).min(MEAN_BLOCKS), 1);
+        // SAFETY: `FrameBuffers::new` has made a sample for every pixel, of which `count` are used, and `sums_words` has asked it for
+        // the `LscMeans` behind the sums; `color` has an entry for each value of a channel.
+        unsafe {
+            match &self.mean {
+                Mean::OfAll(kernel) => {
+                    let args = lsc_mean::Args { samples, color, means, count };
+                    buffers.queue.launch(kernel, blocks, MEAN_THREADS, &args)
+                }
+                Mean::OfMasked(kernel) => {
+                    let counters = buffers.counters();
+                    let args = lsc_mean_masked::Args { samples, color, means, counters, count };
+                    buffers.queue.launch(kernel, blocks, MEAN_THREADS, &args)
+                }
+            }
+        }
     }
 }
 
@@ -144,18 +264,6 @@ impl Segmenter<Cuda> for Lsc {
         if self.clustering.rounds() > 0 {
             self.launch_mean(buffers)?;
         }
-        let follow = self.follow.as_ref();
-        let floats = follow.map_or(Address::NULL, |follow| follow.color.address().cast());
-        let (turn, square) =
-            follow.map_or((Address::NULL, 0.0), |follow| (follow.turn.address(), follow.square));
-        let (px, py, mean) = (self.px.address().cast(), self.py.address().cast(), self.mean().cast());
-        let tables = Tables {
-            rounds: &[self.color.address().cast(), px, py, mean],
-            follow_label: &[floats, px, py, mean],
-        };
-        self.clustering.segment(buffers, &tables, |memory| {
-            let RoundMemory { sums, clusters: state, carried_last, carried } = memory;
-            LscTemporal { sums, state, carried_last, carried, turn, square, unused: 0 }
-        })
+        self.clustering.segment(buffers, &self.tables)
     }
 }

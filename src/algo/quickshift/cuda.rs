@@ -8,8 +8,9 @@ use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{QuickShiftArgs, QuickShiftOffset};
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{
+    quickshift_density, quickshift_density_small, quickshift_flatten, quickshift_label, quickshift_link,
+};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
@@ -17,13 +18,11 @@ use crate::cuda::tuning::{
 };
 use crate::error::Result;
 
-const MODULE: ModuleCode = module_code!("quickshift");
-
 pub(crate) struct QuickShift {
-    density: Kernel,
-    link: Kernel,
-    flatten: Kernel,
-    label: Kernel,
+    density: quickshift_density::Kernel,
+    link: quickshift_link::Kernel,
+    flatten: quickshift_flatten::Kernel,
+    label: quickshift_label::Kernel,
     args: QuickShiftArgs,
     column: Memory<f32>,
     row: Memory<f32>,
@@ -41,9 +40,9 @@ impl QuickShift {
         let (geometry, weight) = (plan.frame.geometry, &quickshift.weight);
         let stride = 32 + 2 * quickshift.radius;
         let (density, cells) = if stride * (DENSITY_TILE_H + quickshift.radius) <= DENSITY_CELLS_SMALL {
-            ("quickshift_density_small", DENSITY_CELLS_SMALL)
+            (quickshift_density_small::KERNEL, DENSITY_CELLS_SMALL)
         } else {
-            ("quickshift_density", DENSITY_CELLS)
+            (quickshift_density::KERNEL, DENSITY_CELLS)
         };
         let offsets: Vec<QuickShiftOffset> = quickshift
             .offsets
@@ -54,13 +53,12 @@ impl QuickShift {
                 QuickShiftOffset { length_sq: o.length_sq() as f32, step, dx, dy }
             })
             .collect();
-        let kernel = |name, stage| cuda.device.kernel(&MODULE, name, stage);
-        let what = "device memory";
+        let (device, what) = (&cuda.device, "device memory");
         Ok(Self {
-            density: kernel(density, "quickshift/density")?,
-            link: kernel("quickshift_link", "quickshift/link")?,
-            flatten: kernel("quickshift_flatten", "quickshift/flatten")?,
-            label: kernel("quickshift_label", "quickshift/label")?,
+            density: device.kernel(density, "quickshift/density")?,
+            link: device.kernel(quickshift_link::KERNEL, "quickshift/link")?,
+            flatten: device.kernel(quickshift_flatten::KERNEL, "quickshift/flatten")?,
+            label: device.kernel(quickshift_label::KERNEL, "quickshift/label")?,
             args: QuickShiftArgs {
                 width: geometry.width,
                 height: geometry.height,
@@ -93,43 +91,45 @@ impl Segmenter<Cuda> for QuickShift {
     }
 
     fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let shape = self.args;
-        let (features, density, counters) =
-            (buffers.features(), buffers.sums[0].address(), buffers.counters());
-        let (column, row, offsets) = (self.column.address(), self.row.address(), self.offsets.address());
-        let (parents, components) = (self.parents.address(), buffers.components());
-        let pixels = shape.width * shape.height;
-        let tiles = |rows: u32| (shape.width.div_ceil(32), shape.height.div_ceil(rows));
-        // SAFETY: the parameters of the kernels of kernels/quickshift.cu. `FrameBuffers::new` and `new` have made planes with a word a
-        // pixel for the same plan, and parents one more, and ingest has cleared the densities and the counters; the tables have an
-        // entry for each column and row of the window and for each offset; component lists hold one entry a pixel,
-        // edges two.
+        let (args, queue) = (&self.args, &buffers.queue);
+        let (features, density) = (buffers.features(), buffers.sums[0].address());
+        let (parents, pixels) = (self.parents.address(), args.width * args.height);
+        let tiles = |rows: u32| (args.width.div_ceil(32), args.height.div_ceil(rows));
+        // SAFETY: `FrameBuffers::new` and `new` have made planes with a word a pixel for the same plan, and parents one more, and ingest
+        // has cleared the densities and the counters; the tables have an entry for each column and row of the window and for each
+        // offset; component lists hold one entry a pixel, edges two.
         unsafe {
-            buffers.queue.launch(
+            queue.launch(
                 &self.density,
                 tiles(DENSITY_TILE_H),
                 DENSITY_THREADS,
-                &mut args![features, column, row, density, shape],
+                &quickshift_density::Args {
+                    features,
+                    column: self.column.address(),
+                    row: self.row.address(),
+                    density,
+                    args,
+                },
             )?;
-            buffers.queue.launch(
+            queue.launch(
                 &self.link,
                 tiles(LINK_THREADS / 32),
                 LINK_THREADS,
-                &mut args![features, density, offsets, parents, shape],
+                &quickshift_link::Args { features, density, offsets: self.offsets.address(), parents, args },
             )?;
             for pass in 0..FLATTEN_PASSES {
-                buffers.queue.launch(
+                queue.launch(
                     &self.flatten,
                     (pixels.div_ceil(FLATTEN_THREADS), 1),
                     FLATTEN_THREADS,
-                    &mut args![parents, counters, pass, pixels],
+                    &quickshift_flatten::Args { parents, counters: buffers.counters(), pass, pixels },
                 )?;
             }
-            buffers.queue.launch(
+            queue.launch(
                 &self.label,
                 buffers.tiles,
                 LABEL_THREADS,
-                &mut args![features, parents, components, shape],
+                &quickshift_label::Args { features, parents, components: &buffers.components(), args },
             )
         }
     }

@@ -4,24 +4,124 @@
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::clustering::cuda::{Clustering, Kernels, RoundMemory, Tables};
+use crate::algo::clustering::cuda::{Clustering, Kernels, Lasting, Method, Round, Turns};
 use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
-use crate::cuda::abi::{GridArgs, SLIC_REACH_BYTES, SlicArgs, SlicCenter, SlicSums, SlicTemporal};
-use crate::cuda::device::{ModuleCode, module_code};
+use crate::cuda::abi::{
+    Address, Components, GridArgs, SLIC_REACH_BYTES, SlicArgs, SlicCenter, SlicSums, SlicTemporal,
+};
+use crate::cuda::kernels::{
+    slic_assign, slic_assign_adaptive, slic_follow, slic_follow_adaptive, slic_label, slic_label_adaptive,
+    slic_label_follow, slic_label_follow_adaptive, slic_label_follow_small, slic_label_small,
+};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL};
 use crate::error::Result;
 
-const MODULE: ModuleCode = module_code!("slic");
-
-pub(crate) struct Slic {
-    clustering: Clustering<SlicSums, SlicCenter, SlicArgs>,
-    plan: Plan,
+/// Positions on the scale of colors, and the kernels' arguments.
+struct Tables {
     px: Memory<i32>,
     py: Memory<i32>,
+    /// [`Plan::position_scale`].
+    scale: [i64; 2],
+    args: SlicArgs,
+}
+
+impl Method for Tables {
+    type Sums = SlicSums;
+    type Cluster = SlicCenter;
+    type Own = SlicTemporal;
+    type Assign<'a> = slic_assign::Args<'a>;
+    type Label<'a> = slic_label::Args<'a>;
+    type FollowAssign<'a> = slic_follow::Args<'a>;
+    type FollowLabel<'a> = slic_label_follow::Args<'a>;
+
+    fn own(&self, memory: Turns<SlicSums, SlicCenter>) -> SlicTemporal {
+        let Turns { sums, clusters: centers, carried_last, carried } = memory;
+        SlicTemporal { sums, centers, carried_last, carried, scale: self.scale }
+    }
+
+    fn assign(&self, buffers: &FrameBuffers, round: Round<SlicSums, SlicCenter>) -> slic_assign::Args<'_> {
+        slic_assign::Args {
+            features: buffers.features(),
+            samples: buffers.samples.address(),
+            px: self.px.address(),
+            py: self.py.address(),
+            sums: round.sums,
+            sums_out: round.sums_out,
+            sums_clear: round.sums_clear,
+            old: round.old,
+            out: round.out,
+            seeds: round.seeds,
+            args: &self.args,
+        }
+    }
+
+    fn label<'a>(
+        &'a self,
+        buffers: &FrameBuffers,
+        sums: Address<SlicSums>,
+        old: Address<SlicCenter>,
+        components: &'a Components,
+    ) -> slic_label::Args<'a> {
+        slic_label::Args {
+            features: buffers.features(),
+            px: self.px.address(),
+            py: self.py.address(),
+            sums,
+            old,
+            components,
+            args: &self.args,
+        }
+    }
+
+    fn follow_assign<'a>(
+        &'a self,
+        buffers: &FrameBuffers,
+        lasting: &'a Lasting<SlicTemporal>,
+        begin: u32,
+        round: u32,
+    ) -> slic_follow::Args<'a> {
+        slic_follow::Args {
+            samples: buffers.samples.address(),
+            px: self.px.address(),
+            py: self.py.address(),
+            own: &lasting.own,
+            t: &lasting.all,
+            temporal: &lasting.shape,
+            begin,
+            round,
+            args: &self.args,
+        }
+    }
+
+    fn follow_label<'a>(
+        &'a self,
+        lasting: &'a Lasting<SlicTemporal>,
+        components: &'a Components,
+        round: u32,
+        follows: u32,
+    ) -> slic_label_follow::Args<'a> {
+        slic_label_follow::Args {
+            px: self.px.address(),
+            py: self.py.address(),
+            own: &lasting.own,
+            t: &lasting.all,
+            temporal: &lasting.shape,
+            components,
+            round,
+            follows,
+            args: &self.args,
+        }
+    }
+}
+
+pub(crate) struct Slic {
+    clustering: Clustering<Tables>,
+    tables: Tables,
+    plan: Plan,
 }
 
 impl Slic {
@@ -32,26 +132,23 @@ impl Slic {
 
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, buffers: &FrameBuffers) -> Result<Self> {
         let small = slic.adaptive.is_none() && buffers.has_few_tiles();
-        let (assign, label, follow_assign, follow_label) = match slic.adaptive {
-            None if small => ("slic_assign", "slic_label_small", "slic_follow", "slic_label_follow_small"),
-            None => ("slic_assign", "slic_label", "slic_follow", "slic_label_follow"),
-            Some(_) => (
-                "slic_assign_adaptive",
-                "slic_label_adaptive",
-                "slic_follow_adaptive",
-                "slic_label_follow_adaptive",
-            ),
+        let (assign, follow_assign) = match slic.adaptive {
+            None => (slic_assign::KERNEL, slic_follow::KERNEL),
+            Some(_) => (slic_assign_adaptive::KERNEL, slic_follow_adaptive::KERNEL),
         };
-        let label_threads = if small { LABEL_THREADS_SMALL } else { LABEL_THREADS };
+        let (label, follow_label) = match slic.adaptive {
+            None if small => (slic_label_small::KERNEL, slic_label_follow_small::KERNEL),
+            None => (slic_label::KERNEL, slic_label_follow::KERNEL),
+            Some(_) => (slic_label_adaptive::KERNEL, slic_label_follow_adaptive::KERNEL),
+        };
         let kernels = Kernels {
-            module: &MODULE,
             assign,
             label,
             follow_assign,
             follow_label,
             assign_stage: "slic/assign",
             label_stage: "slic/label",
-            label_threads,
+            label_threads: if small { LABEL_THREADS_SMALL } else { LABEL_THREADS },
             reach: SLIC_REACH_BYTES,
         };
         let args = SlicArgs {
@@ -63,10 +160,14 @@ impl Slic {
             seeds: buffers.seeds(),
         };
         Ok(Self {
-            clustering: Clustering::new(cuda, plan, &kernels, args, slic.iterations)?,
+            clustering: Clustering::new(cuda, plan, kernels, slic.iterations)?,
+            tables: Tables {
+                px: Memory::with(cuda, "device memory", &slic.px)?,
+                py: Memory::with(cuda, "device memory", &slic.py)?,
+                scale: slic.position_scale,
+                args,
+            },
             plan: slic.clone(),
-            px: Memory::with(cuda, "device memory", &slic.px)?,
-            py: Memory::with(cuda, "device memory", &slic.py)?,
         })
     }
 }
@@ -91,12 +192,6 @@ impl Segmenter<Cuda> for Slic {
     }
 
     fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
-        let tables = [self.px.address().cast(), self.py.address().cast()];
-        let tables = Tables { rounds: &tables, follow_label: &tables };
-        let scale = self.plan.position_scale;
-        self.clustering.segment(buffers, &tables, |memory| {
-            let RoundMemory { sums, clusters: centers, carried_last, carried } = memory;
-            SlicTemporal { sums, centers, carried_last, carried, scale }
-        })
+        self.clustering.segment(buffers, &self.tables)
     }
 }

@@ -26,7 +26,7 @@ use super::results;
 use super::settings::DeviceSettings;
 use crate::element::frame::{ReadMap, shapes};
 use crate::element::log::CAT;
-use crate::element::task::{FrameResults, Stream, Task, library_error};
+use crate::element::task::{FrameResults, Stream, Task, advised, library_error};
 
 /// Most lanes that frames in flight are spread over; each takes about 90 bytes of scratch memory per pixel.
 const MOST_LANES: usize = 4;
@@ -314,8 +314,8 @@ impl Lanes {
             None => None,
             Some(_) => {
                 let layout = host_layout(buffer, info, frame)?;
-                // As large as the buffer, which may have padding beyond the frame.
-                let host = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| e.to_string())?;
+                // As large as the buffer, whatever the frame needs.
+                let host = self.drawn.take(&self.cuda, layout.bytes()).map_err(|e| advised(&e))?;
                 Some(Drawn { host, layout })
             }
         };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::cuda::{Part, Results};
+use crate::element::task::advised;
 use crate::image::Geometry;
 use crate::lazy_memory::{self, LazyBytes};
 
@@ -24,7 +25,8 @@ unsafe impl LazyBytes for PartOf {
     }
 
     fn address(&self) -> Result<*mut u8, String> {
-        self.results.address(self.part).map_err(|error| format!("cannot read {:?}: {error}", self.part))
+        let address = self.results.address(self.part);
+        address.map_err(|error| format!("cannot read {:?}: {}", self.part, advised(&error)))
     }
 }
 

@@ -6,8 +6,10 @@ use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ConnectArgs, Late, Marks, Selections};
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{
+    connect_borders, connect_fit, connect_hook, connect_move_sums, connect_number, connect_select,
+    connect_select_first, connect_select_late,
+};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
     self, BORDER_THREADS, CONNECT_THREADS, LATE_CAPACITY, LATE_SELECTOR_CAPACITY, MARK_GROUPS,
@@ -17,10 +19,8 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::temporal::device::State;
 
-const MODULE: ModuleCode = module_code!("connectivity");
-
-/// Pixels per block of [`CONNECT_THREADS`], which then has less than one edge per thread: a second edge would wait for
-/// memory as long again.
+/// A frame of this size gives one block of [`CONNECT_THREADS`] less than an edge a thread: a second one would wait for memory
+/// as long again.
 const PIXELS_A_BLOCK: u32 = 512;
 
 // The threshold is a part of the result, so both backends share it.
@@ -34,14 +34,14 @@ pub(crate) struct Connectivity {
     late_pairs: Memory<[u32; 2]>,
     late_selectors: Memory<[u32; 2]>,
     marks: Memory<u32>,
-    borders: Kernel,
-    move_sums: Kernel,
-    select_first: Kernel,
-    select: Kernel,
-    hook: Kernel,
-    select_late: Kernel,
-    number: Kernel,
-    fit: Kernel,
+    borders: connect_borders::Kernel,
+    move_sums: connect_move_sums::Kernel,
+    select_first: connect_select_first::Kernel,
+    select: connect_select::Kernel,
+    hook: connect_hook::Kernel,
+    select_late: connect_select_late::Kernel,
+    number: connect_number::Kernel,
+    fit: connect_fit::Kernel,
     args: ConnectArgs,
     /// Rounds with launches of their own: all in which a small component may join another one. One more round's first
     /// half is launched as well. Photographs then leave few small components to the launch that numbers.
@@ -92,16 +92,18 @@ fn inverse(divisor: u32) -> f32 {
 impl Connectivity {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
-        let kernel = |name| cuda.device.kernel(&MODULE, name, "connectivity");
-        // Merging also needs the pairs that touch across tiles.
+        const STAGE: &str = "connectivity";
+        let device = &cuda.device;
+        // Merging wants the pairs that touch across tiles, too.
         let border_pairs = if plan.connectivity || plan.merge.is_some() {
             (width - 1) / TILE * height + (height - 1) / TILE * width
         } else {
             0
         };
         let words = bitmap_words(plan);
-        let (number, fit) = (kernel("connect_number")?, kernel("connect_fit")?);
-        // At most one block per multiprocessor, since each has to meet all others at barriers.
+        let number = device.kernel(connect_number::KERNEL, STAGE)?;
+        let fit = device.kernel(connect_fit::KERNEL, STAGE)?;
+        // At most one a multiprocessor, each of which has to meet all others.
         let resident =
             fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
         let resident = (resident * cuda.device.multiprocessors).max(1);
@@ -112,12 +114,12 @@ impl Connectivity {
             late_pairs: Memory::new(cuda, what, LATE_CAPACITY as usize)?,
             late_selectors: Memory::new(cuda, what, LATE_SELECTOR_CAPACITY as usize)?,
             marks: Memory::new(cuda, what, mark_words(plan))?,
-            borders: kernel("connect_borders")?,
-            move_sums: kernel("connect_move_sums")?,
-            select_first: kernel("connect_select_first")?,
-            select: kernel("connect_select")?,
-            hook: kernel("connect_hook")?,
-            select_late: kernel("connect_select_late")?,
+            borders: device.kernel(connect_borders::KERNEL, STAGE)?,
+            move_sums: device.kernel(connect_move_sums::KERNEL, STAGE)?,
+            select_first: device.kernel(connect_select_first::KERNEL, STAGE)?,
+            select: device.kernel(connect_select::KERNEL, STAGE)?,
+            hook: device.kernel(connect_hook::KERNEL, STAGE)?,
+            select_late: device.kernel(connect_select_late::KERNEL, STAGE)?,
             number,
             resident,
             fit,
@@ -159,67 +161,49 @@ impl Connectivity {
 
 impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
-        let (components, shape) = (buffers.components(), self.args);
-        let (grid, later) = ((self.blocks, 1), (self.later_blocks, 1));
-        let (small, marks) = (self.small_pairs.address(), Marks { groups: self.marks.address() });
-        let selections = Selections { at: self.selections.address() };
-        let late = Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };
+        let (components, args, queue) = (buffers.components(), &self.args, &buffers.queue);
+        let (grid, later, small) = ((self.blocks, 1), (self.later_blocks, 1), self.small_pairs.address());
+        let late = &Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };
+        let marks = &Marks { groups: self.marks.address() };
+        let selections = &Selections { at: self.selections.address() };
         let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
-        // SAFETY: the parameters of the kernels of kernels/connectivity.cu. `FrameBuffers::new` and `new` have made all for one plan: edges and
-        // selections for two entries a pixel, labels for one, pairs with something small for `small_capacity`, the lists of late
-        // rounds and the marks for what the kernels are built for, regions for each of the most regions.
+        let c = &components;
+        // SAFETY: `FrameBuffers::new` and `new` have made all for one plan: edges and selections for two entries a pixel, labels for one,
+        // pairs with something small for `small_capacity`, the lists of late rounds and the marks for what the kernels are built
+        // for, regions for each of the most regions.
         unsafe {
-            buffers.queue.launch(
-                &self.borders,
-                (self.border_blocks, 1),
-                BORDER_THREADS,
-                &mut args![components, marks, shape],
-            )?;
-            buffers.queue.launch(
-                &self.move_sums,
-                grid,
-                CONNECT_THREADS,
-                &mut args![components, selections, shape],
-            )?;
-            let largest = buffers.temporal.as_ref().map_or(Address::NULL, State::largest);
+            let borders = connect_borders::Args { c, marks, args };
+            queue.launch(&self.borders, (self.border_blocks, 1), BORDER_THREADS, &borders)?;
+            let sums = connect_move_sums::Args { c, selections, args };
+            queue.launch(&self.move_sums, grid, CONNECT_THREADS, &sums)?;
             if let Some(state) = &buffers.temporal
                 && self.launched_rounds == 0
             {
                 let all = state.addresses(buffers.first_labels.address());
-                state.find_largest(&buffers.queue, components, all, self.blocks)?;
+                state.find_largest(queue, c, &all, self.blocks)?;
             }
             for round in 0..self.launched_rounds {
                 let blocks = if round == 0 { grid } else { later };
                 if round == 0 {
-                    let pairs = &mut args![components, selections, small, largest, shape];
-                    buffers.queue.launch(&self.select_first, blocks, CONNECT_THREADS, pairs)?;
+                    let largest = buffers.temporal.as_ref().map_or(Address::NULL, State::largest);
+                    let pairs = connect_select_first::Args { c, selections, small, largest, args };
+                    queue.launch(&self.select_first, blocks, CONNECT_THREADS, &pairs)?;
                 } else {
-                    let pairs = &mut args![components, selections, small, round, shape];
-                    buffers.queue.launch(&self.select, blocks, CONNECT_THREADS, pairs)?;
+                    let pairs = connect_select::Args { c, selections, small, round, args };
+                    queue.launch(&self.select, blocks, CONNECT_THREADS, &pairs)?;
                 }
-                buffers.queue.launch(
-                    &self.hook,
-                    blocks,
-                    CONNECT_THREADS,
-                    &mut args![components, selections, round, shape],
-                )?;
+                let hook = connect_hook::Args { c, selections, round, args };
+                queue.launch(&self.hook, blocks, CONNECT_THREADS, &hook)?;
             }
             let round = self.launched_rounds;
-            let pairs = &mut args![components, selections, small, late, marks, round, shape];
-            buffers.queue.launch(&self.select_late, later, CONNECT_THREADS, pairs)?;
-            buffers.queue.launch_cooperative(
-                &self.number,
-                self.number_blocks,
-                NUMBER_THREADS,
-                &mut args![components, selections, small, late, marks, labels, regions, round, shape],
-            )?;
+            let pairs = connect_select_late::Args { c, selections, small, late, marks, round, args };
+            queue.launch(&self.select_late, later, CONNECT_THREADS, &pairs)?;
+            let all =
+                connect_number::Args { c, selections, small, late, marks, labels, regions, round, args };
+            queue.launch_cooperative(&self.number, self.number_blocks, NUMBER_THREADS, &all)?;
             if self.may_overflow {
-                buffers.queue.launch_cooperative(
-                    &self.fit,
-                    self.resident,
-                    NUMBER_THREADS,
-                    &mut args![components, selections, marks, labels, regions, shape],
-                )?;
+                let all = connect_fit::Args { c, selections, marks, labels, regions, args };
+                queue.launch_cooperative(&self.fit, self.resident, NUMBER_THREADS, &all)?;
             }
         }
         Ok(())

@@ -8,17 +8,17 @@ use crate::cuda::Cuda;
 use crate::cuda::abi::{
     Address, Forest, Hierarchy as Lists, HierarchyArgs, HierarchyJoin, HierarchySums, MergeList,
 };
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{
+    hierarchy_keys, hierarchy_label, hierarchy_list, hierarchy_measure, hierarchy_number, hierarchy_regions,
+    hierarchy_roots, hierarchy_rounds, hierarchy_start, merge_gather, merge_keep,
+};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{HIERARCHY_THREADS, MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::post::merge;
 use crate::temporal::device::State;
 
-const MODULE: ModuleCode = module_code!("hierarchy");
-const LIST_MODULE: ModuleCode = module_code!("hierarchy_list");
+const STAGE: &str = "hierarchy";
 
 /// Pixels per block, with S = 16: a block of [`MERGE_THREADS`] has about one component per thread, one of
 /// [`HIERARCHY_THREADS`] half as many slots of the table of pairs as threads.
@@ -65,34 +65,33 @@ impl Task {
 
 /// Kernels and memory for listing the merges that the cut leaves out.
 struct Listing {
-    keys: Kernel,
-    list: Kernel,
+    keys: hierarchy_keys::Kernel,
+    list: hierarchy_list::Kernel,
     areas: Memory<u32>,
 }
 
 impl Listing {
     fn new(cuda: &Cuda, labels: usize) -> Result<Self> {
-        let kernel = |name| cuda.device.kernel(&LIST_MODULE, name, "hierarchy");
         Ok(Self {
-            keys: kernel("hierarchy_keys")?,
-            list: kernel("hierarchy_list")?,
+            keys: cuda.device.kernel(hierarchy_keys::KERNEL, STAGE)?,
+            list: cuda.device.kernel(hierarchy_list::KERNEL, STAGE)?,
             areas: Memory::new(cuda, "device memory", labels)?,
         })
     }
 }
 
 pub(crate) struct Hierarchy {
-    /// Adds up pixels and features of regions from their components; `None` if an earlier stage has.
-    gather: Option<Kernel>,
-    start: Kernel,
-    measure: Kernel,
-    rounds: Kernel,
-    roots_of: Kernel,
-    number: Kernel,
-    label: Kernel,
-    regions: Kernel,
-    /// Copies the labels before merging, which track ids need.
-    keep: Kernel,
+    /// Where connectivity leaves pixels and features with the components.
+    gather: Option<merge_gather::Kernel>,
+    start: hierarchy_start::Kernel,
+    measure: hierarchy_measure::Kernel,
+    rounds: hierarchy_rounds::Kernel,
+    roots_of: hierarchy_roots::Kernel,
+    number: hierarchy_number::Kernel,
+    label: hierarchy_label::Kernel,
+    regions: hierarchy_regions::Kernel,
+    /// Labels before merging, where identities last.
+    keep: merge_keep::Kernel,
     listing: Option<Listing>,
     before_refine: Task,
     behind_refine: Task,
@@ -125,29 +124,28 @@ fn halves<T>(memory: &Memory<T>) -> [Address<T>; 2] {
 
 impl Hierarchy {
     pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers, own: Own) -> Result<Self> {
-        let kernel = |name| cuda.device.kernel(&MODULE, name, "hierarchy");
+        let device = &cuda.device;
         let (what, labels) = ("device memory", buffers.max_regions);
         let slots = slots_for(buffers.max_pairs);
         let (width, height) = (buffers.geometry.width, buffers.geometry.height);
         let multiprocessors = cuda.device.multiprocessors;
         let before_refine = Own { levels: own.levels && !plan.lists_refined(), ..own };
-        let rounds = kernel("hierarchy_rounds")?;
-        // At most one block per multiprocessor, since each has to meet all others at barriers.
+        let rounds = device.kernel(hierarchy_rounds::KERNEL, STAGE)?;
+        // At most one a multiprocessor, each of which has to meet all others.
         let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
-        let shared = |name| cuda.device.kernel(&merge::cuda::MODULE, name, "hierarchy");
         Ok(Self {
             gather: match plan.connectivity || plan.merge.is_some() || !plan.has_hierarchy_before_refine() {
                 true => None,
-                false => Some(shared("merge_gather")?),
+                false => Some(device.kernel(merge_gather::KERNEL, STAGE)?),
             },
-            start: kernel("hierarchy_start")?,
-            measure: kernel("hierarchy_measure")?,
+            start: device.kernel(hierarchy_start::KERNEL, STAGE)?,
+            measure: device.kernel(hierarchy_measure::KERNEL, STAGE)?,
             rounds,
-            roots_of: kernel("hierarchy_roots")?,
-            number: kernel("hierarchy_number")?,
-            label: kernel("hierarchy_label")?,
-            regions: kernel("hierarchy_regions")?,
-            keep: shared("merge_keep")?,
+            roots_of: device.kernel(hierarchy_roots::KERNEL, STAGE)?,
+            number: device.kernel(hierarchy_number::KERNEL, STAGE)?,
+            label: device.kernel(hierarchy_label::KERNEL, STAGE)?,
+            regions: device.kernel(hierarchy_regions::KERNEL, STAGE)?,
+            keep: device.kernel(merge_keep::KERNEL, STAGE)?,
             listing: if own.levels { Some(Listing::new(cuda, labels)?) } else { None },
             before_refine: Task::new(&before_refine, plan, buffers.max_pairs),
             behind_refine: Task::new(&Own { regions: 0, ..own }, plan, buffers.max_pairs),
@@ -197,63 +195,59 @@ impl Hierarchy {
     /// Pixels keep their labels for now. `predecessors` are those of superpixels, or null.
     fn merge(&self, buffers: &FrameBuffers, task: &Task, predecessors: [Address<u32>; 2]) -> Result<()> {
         let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
-        let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
-        let (shape, features, queue) = (task.args, buffers.features(), &buffers.queue);
+        let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
+        let (features, queue) = (buffers.features(), &buffers.queue);
         let (over_labels, [from, merged]) = ((self.label_blocks, 1), predecessors);
-        // SAFETY: the parameters of the kernels of kernels/hierarchy.cu. Tiles' components, their labels and regions are as connectivity,
-        // merging or refining left them, whose numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each
-        // of the most regions, and tables with slots for the most pairs.
+        let (c, h, args) = (&components, &lists, &task.args);
+        // SAFETY: tiles' components, their labels and regions are as connectivity, merging or refining left them, whose numbers stay within
+        // what `FrameBuffers::new` has made; `new` has made an entry for each of the most regions, and tables with slots for the
+        // most pairs.
         unsafe {
-            let begin = &mut args![lists, regions, counters, from, merged, shape];
-            queue.launch(&self.start, over_labels, MERGE_THREADS, begin)?;
-            let pixels = &mut args![components, labels, features, lists, shape];
-            queue.launch(&self.measure, buffers.tiles, TILE_THREADS, pixels)?;
-            let rounds = &mut args![lists, counters, shape];
-            queue.launch_cooperative(&self.rounds, self.round_blocks, HIERARCHY_THREADS, rounds)?;
-            queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &mut args![lists])?;
-            queue.launch(
-                &self.number,
-                (self.number_blocks, 1),
-                NUMBER_THREADS,
-                &mut args![lists, counters],
-            )?;
+            let begin = hierarchy_start::Args { h, regions, counters, from, merged, args };
+            queue.launch(&self.start, over_labels, MERGE_THREADS, &begin)?;
+            let pixels = hierarchy_measure::Args { c, component_label, features, h, args };
+            queue.launch(&self.measure, buffers.tiles, TILE_THREADS, &pixels)?;
+            let rounds = hierarchy_rounds::Args { h, counters, args };
+            queue.launch_cooperative(&self.rounds, self.round_blocks, HIERARCHY_THREADS, &rounds)?;
+            queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &hierarchy_roots::Args { h })?;
+            let number = hierarchy_number::Args { h, counters };
+            queue.launch(&self.number, (self.number_blocks, 1), NUMBER_THREADS, &number)?;
         }
-        if task.lists { self.write_list(buffers, lists) } else { Ok(()) }
+        if task.lists { self.write_list(buffers, &lists) } else { Ok(()) }
     }
 
-    fn write_list(&self, buffers: &FrameBuffers, lists: Lists) -> Result<()> {
+    fn write_list(&self, buffers: &FrameBuffers, h: &Lists) -> Result<()> {
         let (Some(listing), Some(memory)) = (&self.listing, &buffers.merges) else { return Ok(()) };
-        // The rounds are over, so their memory is free for the list.
-        let list = MergeList {
+        // Selections are over.
+        let list = &MergeList {
             keys: self.selected.address(),
             steps: memory.steps.address(),
             count: memory.count.address(),
         };
         let grid = (self.label_blocks, 1);
-        // SAFETY: the parameters of the kernels of kernels/hierarchy_list.cu; keys, areas and steps have an entry for each of the most
-        // regions, of which there are more than merges.
+        // SAFETY: keys, areas and steps have an entry for each of the most regions, of which there are more than merges.
         unsafe {
-            buffers.queue.launch(&listing.keys, grid, MERGE_THREADS, &mut args![lists, list])?;
-            buffers.queue.launch(&listing.list, grid, MERGE_THREADS, &mut args![lists, list])
+            buffers.queue.launch(&listing.keys, grid, MERGE_THREADS, &hierarchy_keys::Args { h, list })?;
+            buffers.queue.launch(&listing.list, grid, MERGE_THREADS, &hierarchy_list::Args { h, list })
         }
     }
 
     /// Stores the labels of superpixels for the next frame, and derives the track ids of merged regions.
     fn name(&self, buffers: &FrameBuffers) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
-        let (components, labels) = (buffers.components(), buffers.component_labels.address());
+        let (c, component_label) = (&buffers.components(), buffers.component_labels.address());
         let kept = state.early_labels().map_or(Address::NULL, Memory::address);
         let (width, height) = (buffers.geometry.width, buffers.geometry.height);
-        let planes = &mut args![components, labels, kept, width, height];
-        // SAFETY: the parameters of `merge_keep` of kernels/merge.cu; the plane that `State::new` has made is of this geometry.
-        unsafe { buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)? };
-        let forest = Forest {
+        let planes = merge_keep::Args { c, component_label, kept, width, height };
+        // SAFETY: the plane that `State::new` has made is of this geometry.
+        unsafe { buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, &planes)? };
+        let forest = &Forest {
             parent: self.roots.address(),
             number: self.numbers.address(),
             count: self.counts.address(),
         };
         let all = state.addresses(buffers.first_labels.address());
-        state.name_merged(&buffers.queue, &components, all, buffers.regions.address(), forest)
+        state.name_merged(&buffers.queue, c, &all, buffers.regions.address(), forest)
     }
 }
 
@@ -263,14 +257,13 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
         // run at once. Without merging it may still be in flight here.
         buffers.queue.join()?;
         let task = &self.before_refine;
-        let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
-        let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
+        let (c, h, counters) = (&buffers.components(), &self.lists(task), buffers.counters());
+        let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (queue, over_components) = (&buffers.queue, (self.blocks, 1));
         if let Some(gather) = &self.gather {
-            let gathered = &mut args![components, labels, regions];
-            // SAFETY: the parameters of `merge_gather`. Lists, labels and regions are as connectivity left them, whose numbers stay within
-            // what `FrameBuffers::new` has made.
-            unsafe { queue.launch(gather, over_components, MERGE_THREADS, gathered)? };
+            let gathered = merge_gather::Args { c, component_label, regions };
+            // SAFETY: lists, labels and regions are as connectivity left them, whose numbers stay within what `FrameBuffers::new` has made.
+            unsafe { queue.launch(gather, over_components, MERGE_THREADS, &gathered)? };
         }
         // Predecessors are labels of superpixels; after stage `merge` the regions here are no superpixels.
         let state = buffers.temporal.as_ref().filter(|_| task.merges);
@@ -281,10 +274,10 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
         self.name(buffers)?;
         // SAFETY: as in `merge`.
         unsafe {
-            let names = &mut args![components, lists, labels, regions];
-            queue.launch(&self.label, over_components, MERGE_THREADS, names)?;
-            let counted = &mut args![lists, regions, counters];
-            queue.launch(&self.regions, (self.label_blocks, 1), MERGE_THREADS, counted)
+            let names = hierarchy_label::Args { c, h, component_label, regions };
+            queue.launch(&self.label, over_components, MERGE_THREADS, &names)?;
+            let counted = hierarchy_regions::Args { h, regions, counters };
+            queue.launch(&self.regions, (self.label_blocks, 1), MERGE_THREADS, &counted)
         }
     }
 

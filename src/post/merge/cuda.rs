@@ -6,29 +6,29 @@ use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args};
+use crate::cuda::kernels::{
+    merge_again, merge_gather, merge_join, merge_keep, merge_label, merge_move_sums, merge_nearest,
+    merge_number, merge_start,
+};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::error::Result;
 use crate::plan::Plan;
 
-pub(crate) const MODULE: ModuleCode = module_code!("merge");
-
-/// Pixels per block of [`MERGE_THREADS`], which then has about one pair per thread.
+/// A frame of this size gives one block of [`MERGE_THREADS`] about a pair a thread.
 const PIXELS_A_BLOCK: u32 = 2048;
 
 pub(crate) struct Merge {
-    /// Adds up pixels and features of regions from their components; `None` if an earlier stage has.
-    gather: Option<Kernel>,
-    start: Kernel,
-    again: Kernel,
-    nearest: Kernel,
-    join: Kernel,
-    move_sums: Kernel,
-    number: Kernel,
-    label: Kernel,
-    keep: Kernel,
+    /// Where connectivity leaves pixels and features with the components.
+    gather: Option<merge_gather::Kernel>,
+    start: merge_start::Kernel,
+    again: merge_again::Kernel,
+    nearest: merge_nearest::Kernel,
+    join: merge_join::Kernel,
+    move_sums: merge_move_sums::Kernel,
+    number: merge_number::Kernel,
+    label: merge_label::Kernel,
+    keep: merge_keep::Kernel,
     args: MergeArgs,
     passes: u32,
     parent: Memory<u32>,
@@ -44,20 +44,21 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub fn new(cuda: &Cuda, plan: &Plan, buffers: &FrameBuffers, rule: Rule) -> Result<Self> {
-        let kernel = |name| cuda.device.kernel(&MODULE, name, "merge");
+        const STAGE: &str = "merge";
+        let device = &cuda.device;
         let (what, labels) = ("device memory", buffers.max_regions);
         let pixels = buffers.geometry.width * buffers.geometry.height;
         let most = 8 * cuda.device.multiprocessors;
         Ok(Self {
-            gather: if plan.connectivity { None } else { Some(kernel("merge_gather")?) },
-            start: kernel("merge_start")?,
-            again: kernel("merge_again")?,
-            nearest: kernel("merge_nearest")?,
-            join: kernel("merge_join")?,
-            move_sums: kernel("merge_move_sums")?,
-            number: kernel("merge_number")?,
-            label: kernel("merge_label")?,
-            keep: kernel("merge_keep")?,
+            gather: if plan.connectivity { None } else { Some(device.kernel(merge_gather::KERNEL, STAGE)?) },
+            start: device.kernel(merge_start::KERNEL, STAGE)?,
+            again: device.kernel(merge_again::KERNEL, STAGE)?,
+            nearest: device.kernel(merge_nearest::KERNEL, STAGE)?,
+            join: device.kernel(merge_join::KERNEL, STAGE)?,
+            move_sums: device.kernel(merge_move_sums::KERNEL, STAGE)?,
+            number: device.kernel(merge_number::KERNEL, STAGE)?,
+            label: device.kernel(merge_label::KERNEL, STAGE)?,
+            keep: device.kernel(merge_keep::KERNEL, STAGE)?,
             args: MergeArgs {
                 ratio: rule.ratio,
                 limit: rule.limit,
@@ -80,7 +81,7 @@ impl Merge {
 impl backend::Merge<Cuda> for Merge {
     fn merge(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
         let (components, counters) = (buffers.components(), buffers.counters());
-        let labels = buffers.component_labels.address();
+        let component_label = buffers.component_labels.address();
         let memory = Merging {
             parent: self.parent.address(),
             sums: self.sums.address(),
@@ -90,39 +91,38 @@ impl backend::Merge<Cuda> for Merge {
             count: self.count.address(),
         };
         let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
-        let (regions, threads) = (buffers.regions.address(), MERGE_THREADS);
-        // SAFETY: the parameters of the kernels of kernels/merge.cu. Lists, labels and regions are as connectivity left them, whose
-        // numbers stay within what `FrameBuffers::new` has made; `new` has made an entry for each of the most regions.
+        let (regions, threads, queue) = (buffers.regions.address(), MERGE_THREADS, &buffers.queue);
+        let (c, m, args) = (&components, &memory, &self.args);
+        // SAFETY: lists, labels and regions are as connectivity left them, whose numbers stay within what `FrameBuffers::new` has made;
+        // `new` has made an entry for each of the most regions.
         unsafe {
             if let Some(gather) = &self.gather {
-                buffers.queue.launch(gather, lists, threads, &mut args![components, labels, regions])?;
+                let gathered = merge_gather::Args { c, component_label, regions };
+                queue.launch(gather, lists, threads, &gathered)?;
             }
-            buffers.queue.launch(&self.start, each, threads, &mut args![memory, regions, counters])?;
+            queue.launch(&self.start, each, threads, &merge_start::Args { m, regions, counters })?;
             for pass in 0..self.passes {
                 if pass > 0 {
-                    buffers.queue.launch(&self.again, each, threads, &mut args![memory])?;
+                    queue.launch(&self.again, each, threads, &merge_again::Args { m })?;
                 }
-                buffers.queue.launch(
-                    &self.nearest,
-                    lists,
-                    threads,
-                    &mut args![components, memory, labels, pass],
-                )?;
-                let shape = self.args;
-                buffers.queue.launch(&self.join, lists, threads, &mut args![components, memory, shape])?;
-                buffers.queue.launch(&self.move_sums, each, threads, &mut args![memory])?;
+                let nearest = merge_nearest::Args { c, m, component_label, pass };
+                queue.launch(&self.nearest, lists, threads, &nearest)?;
+                queue.launch(&self.join, lists, threads, &merge_join::Args { c, m, args })?;
+                queue.launch(&self.move_sums, each, threads, &merge_move_sums::Args { m })?;
             }
-            buffers.queue.launch(&self.number, (1, 1), NUMBER_THREADS, &mut args![memory, counters])?;
+            let number = merge_number::Args { m, counters };
+            queue.launch(&self.number, (1, 1), NUMBER_THREADS, &number)?;
             if let Some(state) = &buffers.temporal {
                 let kept = state.early_labels().map_or(Address::NULL, Memory::address);
                 let (width, height) = (buffers.geometry.width, buffers.geometry.height);
-                let planes = &mut args![components, labels, kept, width, height];
-                buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, planes)?;
+                let planes = merge_keep::Args { c, component_label, kept, width, height };
+                queue.launch(&self.keep, buffers.tiles, TILE_THREADS, &planes)?;
                 let all = state.addresses(buffers.first_labels.address());
                 let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
-                state.name_merged(&buffers.queue, &components, all, regions, forest)?;
+                state.name_merged(queue, c, &all, regions, &forest)?;
             }
-            buffers.queue.launch(&self.label, lists, threads, &mut args![components, memory, labels, regions])
+            let labels = merge_label::Args { c, m, component_label, regions };
+            queue.launch(&self.label, lists, threads, &labels)
         }
     }
 }

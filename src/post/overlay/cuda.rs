@@ -7,8 +7,8 @@ use crate::buffers::cuda::FrameBuffers;
 use crate::color::Yuv;
 use crate::cuda::abi::DrawArgs;
 use crate::cuda::access::Kind;
-use crate::cuda::device::{ModuleCode, module_code};
-use crate::cuda::launch::{Kernel, args, check};
+use crate::cuda::kernels::draw;
+use crate::cuda::launch::check;
 use crate::cuda::tuning::TILE_THREADS;
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
@@ -16,17 +16,15 @@ use crate::image::FrameInfo;
 use crate::params::{Drawing, Fill};
 use crate::plan::Plan;
 
-const MODULE: ModuleCode = module_code!("overlay");
-
 pub(crate) struct Overlay {
-    kernel: Kernel,
+    kernel: draw::Kernel,
     info: FrameInfo,
     yuv: Yuv,
 }
 
 impl Overlay {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
-        let kernel = cuda.device.kernel(&MODULE, "draw", "overlay")?;
+        let kernel = cuda.device.kernel(draw::KERNEL, "overlay")?;
         Ok(Self { kernel, info: plan.frame, yuv: Yuv::new(&plan.frame) })
     }
 }
@@ -59,17 +57,15 @@ impl backend::Overlay<Cuda> for Overlay {
         }
         check("overlay", buffers.queue.cuda.device.context.bind_to_thread())?;
         let _access = frame.access(&buffers.queue.cuda, Kind::Write)?;
-        let (labels, means, tracks) = (buffers.labels().address(), buffers.means.address(), buffers.tracks());
-        let planes = frame.args();
-        // SAFETY: the parameters of `draw`. The frame was compared with the plan above, for which `FrameBuffers::new` has made labels, and
-        // means and tracks for each of the most regions; `_access` orders the frame's other users.
-        unsafe {
-            buffers.queue.launch(
-                &self.kernel,
-                buffers.tiles,
-                TILE_THREADS,
-                &mut args![labels, means, tracks, planes, shape],
-            )
-        }
+        let args = draw::Args {
+            labels: buffers.labels().address(),
+            means: buffers.means.address(),
+            tracks: buffers.tracks(),
+            frame: &frame.args(),
+            args: &shape,
+        };
+        // SAFETY: the frame was compared with the plan above, for which `FrameBuffers::new` has made labels, and means and tracks for
+        // each of the most regions; `_access` orders the frame's other users.
+        unsafe { buffers.queue.launch(&self.kernel, buffers.tiles, TILE_THREADS, &args) }
     }
 }
