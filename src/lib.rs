@@ -54,13 +54,16 @@ pub mod cpu;
 pub mod cuda;
 pub mod engine;
 pub mod error;
+pub mod grid;
 pub mod image;
 pub mod ingest;
+mod outputs;
 pub mod params;
 pub mod plan;
 pub mod post;
 mod range;
 pub mod regions;
+mod stage_times;
 mod stages;
 pub mod temporal;
 

@@ -2,6 +2,7 @@
 //! What a user wants. Ranges and defaults of an algorithm's own parameters are in its folder.
 
 pub use crate::algo::grid::ITERATIONS;
+pub use crate::outputs::Outputs;
 pub use crate::range::Range;
 
 use crate::algo::{self, AlgorithmParams};
@@ -105,19 +106,6 @@ impl Params {
         INERTIA.check(self.temporal_inertia)?;
         self.algorithm.validate()
     }
-}
-
-/// What is computed beside the label map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outputs {
-    /// One [`Region`](crate::regions::Region) for each label.
-    pub table: bool,
-    /// The region adjacency list.
-    pub neighbors: bool,
-    /// What [`Engine::draw`](crate::engine::Engine::draw) needs for mean colors.
-    pub mean_color: bool,
-    /// Mean colors, drawn and in the table, of light instead of code values.
-    pub linear_light: bool,
 }
 
 /// What is drawn into the frame.

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
 
 use crate::error::exception;
+use crate::names::python_name;
 
 /// Names of the color spaces.
 const COLOR_SPACES: [(&str, ColorSpace); 4] = [
@@ -26,17 +27,6 @@ pub const N_SEGMENTS: u32 = 100;
 const FINER: u32 = 3;
 
 const RULES: [(&str, merge::Rule); 2] = [("mutual", merge::Rule::Mutual), ("either", merge::Rule::Either)];
-
-/// The name of a parameter of the library.
-pub fn python_name(name: &str) -> String {
-    match name {
-        "superpixels" => "n_segments".into(),
-        "lsc-ratio" => "ratio".into(),
-        // `regions` is the table.
-        "regions" => "n_regions".into(),
-        _ => name.replace('-', "_"),
-    }
-}
 
 /// A whole number in its range. Numbers beyond 32 bits are refused in the same words.
 pub fn whole(range: Range<u32>, value: &Bound<'_, PyAny>) -> PyResult<u32> {

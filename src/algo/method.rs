@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What an algorithm says of itself: what it can do, and what follows from its parameters.
 
-use crate::algo::grid::Grid;
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::Geometry;
 
 /// What the cluster labels of an algorithm name, before connectivity.

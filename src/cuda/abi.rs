@@ -12,8 +12,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::launch::Argument;
 use super::tuning;
-use crate::algo::grid::Grid;
 use crate::color::ColorTables;
+use crate::grid::Grid;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
 /// Address of items in device memory, or null.

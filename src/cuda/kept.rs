@@ -7,7 +7,7 @@ use super::handle::Cuda;
 use super::pinned::Pinned;
 use super::results::{Counts, Results};
 use crate::error::{Error, Result};
-use crate::params::Outputs;
+use crate::outputs::Outputs;
 
 /// What [`Engine::keep`](crate::engine::Engine::keep) keeps of a frame. Used again, it waits for the frame before.
 pub struct Kept {

@@ -17,7 +17,7 @@ use super::pinned::Pinned;
 use super::pool::{Lent, Pool};
 use crate::cpu::memory;
 use crate::error::{Error, Result};
-use crate::params::Outputs;
+use crate::outputs::Outputs;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
 /// Frames whose results stay on the device; those of more come down at once, so that a reader who keeps many frames

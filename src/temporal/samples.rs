@@ -9,12 +9,12 @@
 
 use super::predict::feature_difference;
 use super::state::{NONE, SLOTS, Samples, Slot};
-use crate::algo::grid::Grid;
 use crate::color::unpack;
 use crate::cpu::chunk;
 use crate::cpu::level::LANES;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::grid::Grid;
 
 /// Rows of slots that are under way, each in the place of the third above it.
 const RINGS: usize = 3;

@@ -7,7 +7,6 @@ use std::mem::offset_of;
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
@@ -19,6 +18,7 @@ use crate::cuda::launch::{Kernel, args};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS};
 use crate::error::Result;
+use crate::grid::Grid;
 
 const MODULE: ModuleCode = module_code!("lsc");
 

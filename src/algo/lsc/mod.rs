@@ -45,11 +45,11 @@ mod score;
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
-use crate::algo::grid::ITERATIONS;
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
+use crate::grid::ITERATIONS;
 use crate::image::Geometry;
 use crate::range::Range;
 use crate::temporal;

@@ -3,7 +3,6 @@
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
@@ -16,6 +15,7 @@ use crate::cuda::tuning::{
     LABEL_THREADS, LINK_THREADS,
 };
 use crate::error::Result;
+use crate::grid::Grid;
 
 const MODULE: ModuleCode = module_code!("quickshift");
 

@@ -39,10 +39,10 @@ pub(crate) mod cuda;
 
 use std::ops::Range as Span;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::range::Range;
 

@@ -5,7 +5,6 @@
 use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Tables, Turns};
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
@@ -14,6 +13,7 @@ use crate::cuda::device::{ModuleCode, module_code};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL};
 use crate::error::Result;
+use crate::grid::Grid;
 
 const MODULE: ModuleCode = module_code!("slic");
 

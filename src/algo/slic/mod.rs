@@ -24,11 +24,11 @@ pub(crate) mod cuda;
 mod label;
 mod score;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
-use crate::algo::grid::ITERATIONS;
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
+use crate::grid::ITERATIONS;
 use crate::image::Geometry;
 use crate::range::Range;
 use crate::temporal::POSITION_UNIT;

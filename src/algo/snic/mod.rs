@@ -19,11 +19,11 @@
 
 pub(crate) mod cpu;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use super::slic::{COMPACTNESS, QUANTA};
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::Geometry;
 
 /// What is SNIC's own.
