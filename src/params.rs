@@ -2,6 +2,7 @@
 //! What a user wants. Ranges and defaults of an algorithm's own parameters are in its folder.
 
 pub use crate::algo::grid::ITERATIONS;
+pub use crate::cpu::THREADS;
 pub use crate::outputs::Outputs;
 pub use crate::range::Range;
 
@@ -22,9 +23,6 @@ pub const MIN_REGION: Range<f32> =
 /// Width of a drawn boundary in px.
 pub const BOUNDARY_WIDTH: Range<u32> =
     Range { name: "boundary-width", min: 1, max: 8, default: 1, allowed: "1 to 8" };
-/// Threads of the CPU backend; 0 takes all cores.
-pub const THREADS: Range<u32> =
-    Range { name: "threads", min: 0, max: 1024, default: 0, allowed: "0 to 1024" };
 
 /// What is segmented and how; equal values give equal label maps.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,11 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Modules at the top of `src` that reach each other, by circle. A plan is made of the data of `algo`, `post` and `temporal`, whose
-/// stages read plans and buffers; a thread count is a parameter, and an error names the frame that it is about.
-const CIRCLES: &[&[&str]] = &[
-    &["algo", "backend", "buffers", "cpu", "cuda", "params", "plan", "post", "temporal"],
-    &["error", "image"],
-];
+/// stages read plans and buffers; an error names the frame that it is about.
+const CIRCLES: &[&[&str]] =
+    &[&["algo", "backend", "buffers", "params", "plan", "post", "temporal"], &["error", "image"]];
 
 /// A row of the table: its name, and files of `src` without their ending, where `*` is any name without a slash, or folders with one.
 struct Layer {

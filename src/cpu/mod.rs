@@ -11,7 +11,11 @@ pub mod memory;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::params::THREADS;
+use crate::range::Range;
+
+/// Threads of the CPU backend; 0 takes all cores.
+pub const THREADS: Range<u32> =
+    Range { name: "threads", min: 0, max: 1024, default: 0, allowed: "0 to 1024" };
 
 /// Host memory, rows in parallel.
 #[derive(Clone)]
