@@ -97,7 +97,7 @@ ABI_SIZE(DrawArgs, 28);
 
 // The grid and what is clustered on it.
 
-// The grid of home cells; see `Grid` in src/algo/grid.rs.
+// The grid of home cells; see `Grid` in src/grid.rs.
 struct GridArgs {
   u32 width, height, step, nx, ny;
   u32 step_inverse;  // 2^32 / step, rounded up: a multiplication finds the home cell
@@ -131,7 +131,7 @@ ABI(SlicArgs, seeds, 56);
 ABI_SIZE(SlicArgs, 64);
 
 // Members of a cluster of SLIC: count, three channels, scaled position relative to the cell column and row before the cluster's
-// own, largest squared color distance. 32 bits hold them: see `sample_step` in src/algo/grid.rs.
+// own, largest squared color distance. 32 bits hold them: see `sample_step` in src/grid.rs.
 struct __align__(16) SlicSums {
   u32 value[8];
 };

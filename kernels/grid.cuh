@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// The grid of home cells and what a tile can reach of it; mirrors src/algo/grid.rs.
+// The grid of home cells and what a tile can reach of it; mirrors src/grid.rs.
 #pragma once
 #include "abi.cuh"
 

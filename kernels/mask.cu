@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `ingest`, second part, of frames that may have a mask: takes the colors of what is outside, and finds seeds inside; mirrors
-// src/ingest/cpu.rs and `seed_inside` of src/algo/grid.rs.
+// src/ingest/cpu.rs and `seed_inside` of src/grid.rs.
 #include "grid.cuh"
 
 // Grid: any number of blocks of MASK_THREADS, a pixel a thread by turns.

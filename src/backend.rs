@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The seam between stages and the place where they run: a backend holds pixels, its stages work on them.
 
-use std::time::{Duration, Instant};
+pub use crate::stage_times::StageTimes;
 
 use crate::error::Result;
 use crate::params::{Drawing, Outputs};
@@ -248,38 +248,4 @@ pub trait Overlay<B: Backend>: Send {
         labels: &B::Labels<'_>,
         drawing: &Drawing,
     ) -> Result<()>;
-}
-
-/// Time of each stage of the last frame. A stage that runs several times in a frame counts as their sum.
-#[derive(Debug, Default, Clone)]
-pub struct StageTimes {
-    stages: Vec<(&'static str, Duration)>,
-}
-
-impl StageTimes {
-    /// Discards the times of the last frame.
-    pub(crate) fn clear(&mut self) {
-        self.stages.clear();
-    }
-
-    /// Adds `time` to a stage.
-    pub(crate) fn add(&mut self, stage: &'static str, time: Duration) {
-        match self.stages.iter_mut().find(|(name, _)| *name == stage) {
-            Some((_, sum)) => *sum += time,
-            None => self.stages.push((stage, time)),
-        }
-    }
-
-    /// Runs host work and adds its time to a stage.
-    pub(crate) fn time<R>(&mut self, stage: &'static str, run: impl FnOnce() -> R) -> R {
-        let start = Instant::now();
-        let result = run();
-        self.add(stage, start.elapsed());
-        result
-    }
-
-    /// Stage names and times in the order in which the stages first ran.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Duration)> + '_ {
-        self.stages.iter().copied()
-    }
 }

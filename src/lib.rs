@@ -54,14 +54,17 @@ pub mod cpu;
 pub mod cuda;
 pub mod engine;
 pub mod error;
+pub mod grid;
 pub mod image;
 pub mod ingest;
+mod outputs;
 pub mod parameter;
 pub mod params;
 pub mod plan;
 pub mod post;
 pub mod record;
 pub mod regions;
+mod stage_times;
 mod stages;
 pub mod temporal;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! What a user wants. Ranges and defaults of an algorithm's own parameters are in its folder.
 
-pub use crate::algo::grid::ITERATIONS;
+pub use crate::cpu::THREADS;
+pub use crate::grid::ITERATIONS;
+pub use crate::outputs::Outputs;
 pub use crate::parameter::Range;
 
 use crate::algo::method::ClusterLabels;
@@ -74,18 +76,6 @@ pub const BOUNDARY_WIDTH: Range<u32> = Range {
     min: 1,
     max: 8,
     default: 1,
-};
-/// Threads of the CPU backend; 0 takes all cores.
-pub const THREADS: Range<u32> = Range {
-    about: About::new(
-        "threads",
-        "Threads",
-        "",
-        "Threads of the CPU backend, at most one a core, whatever is set; active-backend says how many (0 = all cores)",
-    ).at_start(),
-    min: 0,
-    max: 1024,
-    default: 0,
 };
 
 /// What is segmented and how; equal values give equal label maps.
@@ -363,19 +353,6 @@ impl ParamSet {
             None => Err(format!("{name} cannot be set")),
         }
     }
-}
-
-/// What is computed beside the label map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outputs {
-    /// One [`Region`](crate::regions::Region) for each label.
-    pub table: bool,
-    /// The region adjacency list.
-    pub neighbors: bool,
-    /// What [`Engine::draw`](crate::engine::Engine::draw) needs for mean colors.
-    pub mean_color: bool,
-    /// Mean colors, drawn and in the table, of light instead of code values.
-    pub linear_light: bool,
 }
 
 /// What is drawn into the frame.

@@ -2,10 +2,10 @@
 //! The plan: all constants that follow from the parameters and the frame, computed once, the same for every backend.
 
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::Grid;
 use crate::algo::method::{Capabilities, ClusterLabels};
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::FrameInfo;
 use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;

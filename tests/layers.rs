@@ -1,57 +1,20 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Imports of `src` run one way: a layer imports from itself and from those before it, and no circle has more than two files.
-//! docs/architecture.md says what each layer is for.
+//! Imports run one way. In `src` a layer imports from itself and from those above it in the table of docs/architecture.md, which says
+//! what each layer is for, and no circle has more than two files. Files of the Python package and of superpixel-clip form none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The layers from below; names of files in `src`, where `*` is any name without a slash.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("numbers, pixels, errors", &["parameter.rs", "error.rs", "record.rs", "image/*.rs"]),
-    ("colors, regions", &["color.rs", "regions.rs"]),
-    ("grid and methods", &["algo/grid.rs", "algo/method.rs"]),
-    ("temporal plan", &["temporal/mod.rs"]),
-    ("parameters and plans of stages", &["algo/*/mod.rs", "post/*/mod.rs", "ingest/mod.rs", "post/mod.rs"]),
-    ("all algorithms", &["algo/mod.rs"]),
-    ("parameters", &["params.rs"]),
-    ("plan", &["plan.rs"]),
-    ("seam", &["backend.rs", "engine.rs"]),
-    ("resources", &["cpu/*.rs", "cuda/*.rs"]),
-    (
-        "temporal state",
-        &[
-            "temporal/state.rs",
-            "temporal/device.rs",
-            "temporal/identify.rs",
-            "temporal/predict.rs",
-            "temporal/matching.rs",
-            "temporal/merged.rs",
-            "temporal/motion.rs",
-            "temporal/picture.rs",
-            "temporal/reassign.rs",
-            "temporal/samples.rs",
-        ],
-    ),
-    ("shared buffers", &["buffers/*.rs"]),
-    (
-        "stages",
-        &[
-            "algo/*/*.rs",
-            "ingest/*.rs",
-            "post/runs.rs",
-            "post/color_sums.rs",
-            "post/*/*.rs",
-            "temporal/cpu.rs",
-            "temporal/cuda.rs",
-        ],
-    ),
-    ("composition root", &["stages/*.rs"]),
-    ("buffers of GStreamer", &["video_map.rs", "lazy_memory.rs", "run_time.rs", "bad_buffers.rs"]),
-    ("metadata", &["meta.rs", "analytics/*.rs"]),
-    ("element", &["element/*.rs", "element/cuda/*.rs"]),
-    ("label element", &["label_element/*.rs"]),
-    ("library and plugin", &["lib.rs"]),
-];
+/// Modules at the top of `src` that reach each other, by circle. A plan is made of the data of `algo`, `post` and `temporal`, whose
+/// stages read plans and buffers; an error names the frame that it is about.
+const CIRCLES: &[&[&str]] =
+    &[&["algo", "backend", "buffers", "params", "plan", "post", "temporal"], &["error", "image"]];
+
+/// A row of the table: its name, and files of `src` without their ending, where `*` is any name without a slash, or folders with one.
+struct Layer {
+    name: String,
+    files: Vec<String>,
+}
 
 /// Names of files and what is in them.
 type Files = BTreeMap<String, String>;
@@ -65,14 +28,36 @@ fn fits(pattern: &str, name: &str) -> bool {
         })
 }
 
-/// The layer of a file: where several patterns fit, the first that names it in full, or else the first.
-fn layer(name: &str) -> Option<usize> {
-    let fitting = |exact: bool| {
-        LAYERS.iter().position(|(_, patterns)| {
-            patterns.iter().any(|pattern| fits(pattern, name) && (!exact || !pattern.contains('*')))
-        })
+/// How closely an entry of the table names a file: in full, by a pattern, or by its folder.
+fn closeness(entry: &str, name: &str) -> Option<u32> {
+    match entry.strip_suffix('/') {
+        Some(_) => name.starts_with(entry).then_some(0),
+        None => fits(&format!("{entry}.rs"), name).then_some(if entry.contains('*') { 1 } else { 2 }),
+    }
+}
+
+/// The layer of a file: the one that names it most closely.
+fn layer(layers: &[Layer], name: &str) -> Option<usize> {
+    let of = |layer: &Layer| layer.files.iter().filter_map(|entry| closeness(entry, name)).max();
+    let (_, index) = layers.iter().enumerate().filter_map(|(i, layer)| Some((of(layer)?, i))).max()?;
+    Some(index)
+}
+
+/// The rows of the table in docs/architecture.md.
+fn layers() -> Vec<Layer> {
+    let document = include_str!("../docs/architecture.md");
+    let table = document.lines().skip_while(|line| *line != "| layer | files | knows |").skip(2);
+    let expanded = |name: &str| match name.split_once('{').and_then(|(a, b)| Some((a, b.split_once('}')?.0)))
+    {
+        Some((before, all)) => all.split(',').map(|one| format!("{before}{one}")).collect(),
+        None => vec![name.to_owned()],
     };
-    fitting(true).or_else(|| fitting(false))
+    let row = |line: &str| {
+        let mut cells = line.split('|').skip(1);
+        let (name, files) = (cells.next().unwrap().trim().to_owned(), cells.next().unwrap());
+        Layer { name, files: files.split('`').skip(1).step_by(2).flat_map(expanded).collect() }
+    };
+    table.take_while(|line| line.starts_with('|')).map(row).collect()
 }
 
 /// Rust without comments, strings and tests.
@@ -85,7 +70,7 @@ fn code(text: &str) -> String {
 fn module(name: &str) -> Vec<String> {
     let stem = name.trim_end_matches(".rs");
     let stem = stem.trim_end_matches("mod").trim_end_matches('/');
-    if stem == "lib" { Vec::new() } else { stem.split('/').map(String::from).collect() }
+    if stem == "lib" || stem == "main" { Vec::new() } else { stem.split('/').map(String::from).collect() }
 }
 
 /// The paths of `use` trees: `a::{b, c::{d}}` gives `a::b` and `a::c::d`.
@@ -214,31 +199,39 @@ fn reached<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) ->
     seen
 }
 
-/// Violations of the rule.
+/// Nodes that reach each other, circle by circle.
+fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<BTreeSet<&'a str>> {
+    let reach: BTreeMap<_, _> = imports.keys().map(|&name| (name, reached(imports, name))).collect();
+    let circle = |name, to: &BTreeSet<&'a str>| {
+        to.iter().copied().filter(|other| reach[other].contains(name)).collect::<BTreeSet<_>>()
+    };
+    reach.iter().map(|(name, to)| circle(*name, to)).filter(|circle| circle.len() > 1).collect()
+}
+
+fn listed(circle: &BTreeSet<&str>) -> String {
+    circle.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+/// All that breaks the rule.
 fn faults(files: &Files) -> Vec<String> {
-    let imports = imports(files);
+    let (imports, layers) = (imports(files), layers());
+    let layer = |name| layer(&layers, name);
     let mut faults: Vec<_> = files
         .keys()
         .filter(|name| layer(name).is_none())
-        .map(|name| format!("{name} is in no layer: say in tests/layers.rs where it belongs"))
+        .map(|name| format!("{name} is in no layer: say in docs/architecture.md where it belongs"))
         .collect();
     for (&name, others) in &imports {
         for &other in others {
             if let (Some(own), Some(from)) = (layer(name), layer(other))
                 && from > own
             {
-                faults.push(format!("{name} ({}) imports {other} ({})", LAYERS[own].0, LAYERS[from].0));
+                faults.push(format!("{name} ({}) imports {other} ({})", layers[own].name, layers[from].name));
             }
         }
     }
-    let reach: BTreeMap<_, _> = imports.keys().map(|&name| (name, reached(&imports, name))).collect();
-    let mut told = BTreeSet::new();
-    for (&name, to) in &reach {
-        let circle: BTreeSet<_> = to.iter().copied().filter(|other| reach[other].contains(name)).collect();
-        if circle.len() > 2 && told.insert(circle.clone()) {
-            faults.push(format!("a circle: {}", circle.into_iter().collect::<Vec<_>>().join(", ")));
-        }
-    }
+    let large = circles(&imports).into_iter().filter(|circle| circle.len() > 2);
+    faults.extend(large.map(|circle| format!("a circle: {}", listed(&circle))));
     faults
 }
 
@@ -257,10 +250,19 @@ fn read(folder: &Path, before: &str, files: &mut Files) {
     }
 }
 
-fn source() -> Files {
+fn sources_of(folder: &str) -> Files {
     let mut files = Files::new();
-    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut files);
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), "", &mut files);
     files
+}
+
+fn source() -> Files {
+    sources_of("src")
+}
+
+/// The module at the top that a file is in: `algo` of `algo/slic/mod.rs`.
+fn top(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default().trim_end_matches(".rs")
 }
 
 #[test]
@@ -282,7 +284,7 @@ fn an_import_upward_or_a_circle_is_found() {
     };
     assert_eq!(
         planted("image/mod.rs", "use crate::plan::{self, Plan};\n").lines().next().unwrap(),
-        "image/mod.rs (numbers, pixels, errors) imports plan.rs (plan)"
+        "image/mod.rs (pixels and errors) imports plan.rs (plan)"
     );
     let upward = planted("algo/slic/mod.rs", "fn f() { crate::stages::cpu::f() }\n");
     assert!(upward.contains("imports stages/cpu.rs (composition root)"), "{upward}");
@@ -298,8 +300,7 @@ fn an_import_upward_or_a_circle_is_found() {
         "use crate::post::connectivity;\nfn f() { connectivity::cpu::find() }\n",
     );
     assert!(
-        upward
-            .contains("post/merge/mod.rs (parameters and plans of stages) imports post/connectivity/cpu.rs"),
+        upward.contains("post/merge/mod.rs (plans of stages) imports post/connectivity/cpu.rs"),
         "{upward}"
     );
     let homeless = planted("helpers.rs", "");
@@ -308,44 +309,47 @@ fn an_import_upward_or_a_circle_is_found() {
     assert_eq!(planted("image/mod.rs", "// use crate::plan::Plan;\n"), "");
 }
 
-/// Names in the rows of the table in docs/architecture.md: files without their ending, and folders with a slash.
-fn rows(document: &str) -> Vec<Vec<String>> {
-    let table = document.lines().skip_while(|line| *line != "| layer | files | knows |").skip(2);
-    let cells = table.take_while(|line| line.starts_with('|')).map(|line| line.split('|').nth(2).unwrap());
-    let expanded = |name: &str| match name.split_once('{').and_then(|(a, b)| Some((a, b.split_once('}')?.0)))
-    {
-        Some((before, all)) => all.split(',').map(|one| format!("{before}{one}")).collect(),
-        None => vec![name.to_owned()],
-    };
-    cells.map(|cell| cell.split('`').skip(1).step_by(2).flat_map(expanded).collect()).collect()
+/// The table has no name of what is not there, and no two entries that name one file as closely.
+#[test]
+fn the_table_names_files_that_are_there() {
+    let (layers, files) = (layers(), source());
+    assert!(layers.len() > 15, "{} rows", layers.len());
+    let entries: Vec<_> = layers.iter().flat_map(|layer| &layer.files).collect();
+    for entry in &entries {
+        assert!(files.keys().any(|name| closeness(entry, name).is_some()), "there is no {entry}");
+    }
+    for name in files.keys() {
+        let mut close: Vec<_> = entries.iter().filter_map(|entry| closeness(entry, name)).collect();
+        close.sort_unstable_by_key(|&close| std::cmp::Reverse(close));
+        assert!(close.get(1).is_none_or(|&second| second < close[0]), "two rows name {name}");
+    }
 }
 
-/// The table in docs/architecture.md has every file, no name of what is not there, and the order of the layers.
 #[test]
-fn the_table_of_the_documents_has_the_layers() {
-    let document = include_str!("../docs/architecture.md");
-    let (rows, files) = (rows(document), source());
-    assert!(rows.len() > 5, "{rows:?}");
-    let is_file = |said: &str, name: &str| fits(&format!("{said}.rs"), name);
-    let is_in = |said: &str, name: &str| said.ends_with('/') && name.starts_with(said);
-    let row = |name: &str| {
-        let of = |fits: &dyn Fn(&str, &str) -> bool| {
-            rows.iter().position(|row| row.iter().any(|said| fits(said, name)))
-        };
-        of(&is_file).or_else(|| of(&is_in))
-    };
-    let mut layers = vec![BTreeSet::new(); rows.len()];
-    for name in files.keys().filter(|name| *name != "lib.rs") {
-        let row = row(name).unwrap_or_else(|| panic!("docs/architecture.md does not have {name}"));
-        layers[row].extend(layer(name));
+fn circles_of_folders_are_those_that_are_known() {
+    let files = source();
+    let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, others) in imports(&files) {
+        let others = others.into_iter().map(top).filter(|other| *other != top(name));
+        folders.entry(top(name)).or_default().extend(others);
     }
-    for (row, names) in rows.iter().enumerate() {
-        for said in names {
-            let there = files.keys().any(|name| is_file(said, name) || is_in(said, name));
-            assert!(there, "row {row} of docs/architecture.md: there is no {said}");
-        }
-    }
-    for (above, below) in layers.iter().zip(&layers[1..]) {
-        assert!(above.last() < below.first(), "docs/architecture.md has another order: {layers:?}");
+    let known: BTreeSet<BTreeSet<_>> =
+        CIRCLES.iter().map(|circle| circle.iter().copied().collect()).collect();
+    assert_eq!(circles(&folders), known);
+}
+
+#[test]
+fn the_python_package_and_the_clip_program_have_no_circle() {
+    for (folder, name) in [("python/src", "records.rs"), ("clip/src", "fault.rs")] {
+        let mut files = sources_of(folder);
+        assert!(files.len() > 10, "{folder}");
+        let found = |files: &Files| circles(&imports(files)).iter().map(listed).collect::<Vec<_>>();
+        assert_eq!(found(&files), Vec::<String>::new(), "{folder}");
+        // An import back from what imports it is found.
+        let importer =
+            imports(&files).iter().find(|(_, others)| others.contains(name)).unwrap().0.to_string();
+        let back = format!("use crate::{};\n", importer.trim_end_matches(".rs"));
+        files.get_mut(name).unwrap().insert_str(0, &back);
+        assert_eq!(found(&files).len(), 1, "{folder}: {importer} and {name}");
     }
 }

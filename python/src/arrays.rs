@@ -15,34 +15,7 @@ use pyo3::types::PyDict;
 use crate::error::{Failure, exception};
 use crate::floats::Floats;
 use crate::layout::{Layout, Shape};
-
-/// Order of an image's channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Red first.
-    Rgb,
-    /// Blue first, as OpenCV has it.
-    Bgr,
-}
-
-impl Order {
-    /// By its name.
-    pub fn new(name: &str) -> PyResult<Self> {
-        match name {
-            "rgb" => Ok(Self::Rgb),
-            "bgr" => Ok(Self::Bgr),
-            _ => Err(PyValueError::new_err(format!("order must be one of 'rgb', 'bgr', got '{name}'"))),
-        }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rgb => "rgb",
-            Self::Bgr => "bgr",
-        }
-    }
-}
+use crate::order::Order;
 
 /// An array that is borrowed for reading.
 enum Held<'py> {

@@ -6,12 +6,12 @@ use gstsuperpixel::image::FrameInfo;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::Order;
 use crate::device_array::{DeviceArray, Shared};
 use crate::device_image::{self, DeviceImages};
 use crate::engines::{RawFrame, Streams, Target, Task};
 use crate::foreign::{Foreign, is_on_device};
 use crate::library::{Dtype, Library};
+use crate::order::Order;
 use crate::streams;
 
 /// Arguments of a call besides the image.

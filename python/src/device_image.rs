@@ -5,11 +5,12 @@ use gstsuperpixel::cuda::SampleType;
 use gstsuperpixel::image::{FrameInfo, PixelFormat};
 use pyo3::prelude::*;
 
-use crate::arrays::{Order, geometry, shape_error};
+use crate::arrays::{geometry, shape_error};
 use crate::engines::{Form, RawFrame};
 use crate::foreign::Foreign;
 use crate::layout::{Layout, Shape};
 use crate::library::Dtype;
+use crate::order::Order;
 
 /// Types that images may have.
 pub const DTYPES: &str = "uint8, uint16 or float32";

@@ -5,7 +5,7 @@ use gstsuperpixel::error::{DeviceFailure, Error};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 
-use crate::parameters::python_name;
+use crate::names::python_name;
 
 /// Why a call failed.
 pub enum Failure {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gstsuperpixel::image::PixelFormat;
 
-use crate::arrays::Order;
+use crate::order::Order;
 
 /// Shape and strides of an image; strides and `sample` in bytes.
 #[derive(Debug, Clone, Copy)]

@@ -18,6 +18,8 @@ mod kept_engines;
 mod layout;
 mod library;
 mod mask;
+mod names;
+mod order;
 mod parameters;
 mod pools;
 mod records;

@@ -12,29 +12,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::error::exception;
+use crate::names::python_name;
 
 /// Superpixels that the functions ask for where nobody does, as scikit-image has it.
 pub const N_SEGMENTS: u32 = 100;
 /// Superpixels of which a region is made at least, where their number is asked for.
 const FINER: u32 = 3;
-
-/// Parameters whose names differ by more than `-` and `_` from those of the library.
-const ALIASES: [(&str, &str); 5] = [
-    // As in scikit-image.
-    (SUPERPIXELS.about.name, "n_segments"),
-    // Its function is called `lsc`, and its class of SLIC's adaptive form SLICO.
-    ("lsc-ratio", "ratio"),
-    ("adaptive-compactness", "adaptive"),
-    // `regions` is the table, and `hierarchy` a function.
-    ("regions", "n_regions"),
-    ("hierarchy", "levels"),
-];
-
-/// The name in Python of a parameter of the library.
-pub fn python_name(name: &str) -> String {
-    let alias = ALIASES.iter().find(|(library, _)| *library == name);
-    alias.map_or_else(|| name.replace('-', "_"), |(_, alias)| (*alias).into())
-}
 
 /// A parameter under its name in Python.
 struct Named {

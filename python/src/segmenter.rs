@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Images, LabelArray, Order};
+use crate::arrays::{Images, LabelArray};
 use crate::device::{Arguments, Call};
 use crate::devices::{self, WorkDevice};
 use crate::engines::AnyEngine;
@@ -19,6 +19,7 @@ use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::library::Library;
 use crate::mask::Masks;
+use crate::order::Order;
 use crate::parameters;
 use crate::pools::pool;
 use crate::records::{MERGE, MOTION, NEIGHBOR, REGION, records};

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::arrays::{Images, LabelArray, Order};
+use crate::arrays::{Images, LabelArray};
 use crate::batch::{self, Job, Plane};
 use crate::device;
 use crate::devices;
@@ -19,6 +19,7 @@ use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::kept_engines;
 use crate::mask::Masks;
+use crate::order::Order;
 use crate::parameters;
 use crate::pools::pool;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The trait of an algorithm's parameters: its capabilities, and the plan that follows from the parameters.
 
-use crate::algo::grid::Grid;
 use crate::color::ColorSpace;
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::Parameters;
 

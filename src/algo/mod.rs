@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The algorithms, each in its folder, and the one list of them.
 
+pub use crate::grid;
+
 mod clustering;
-pub mod grid;
 pub mod lsc;
 pub mod method;
 pub mod quickshift;
@@ -13,9 +14,9 @@ use std::str::FromStr;
 
 use crate::color::ColorSpace;
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::{About, Choice, Choices, Choose, Kind, Parameters, Value};
-use grid::Grid;
 use method::{Capabilities, Method};
 
 /// The list: variant, folder, nick, where it runs (`cuda` means both) and what it is. It gives the enums below, the stages of both

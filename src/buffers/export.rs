@@ -12,7 +12,7 @@ use crate::cuda::tuning::EXPORT_THREADS;
 use crate::cuda::{Counts, Cuda, DeviceBytes, DeviceLabels, LabelType, Part};
 use crate::error::{Error, Result};
 use crate::image::NO_LABEL;
-use crate::params::Outputs;
+use crate::outputs::Outputs;
 use crate::regions::Neighbor;
 
 const STAGE: &str = "export";

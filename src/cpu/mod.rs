@@ -11,7 +11,21 @@ pub mod memory;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::params::THREADS;
+use crate::parameter::{About, Range};
+
+/// Threads of the CPU backend; 0 takes all cores.
+pub const THREADS: Range<u32> = Range {
+    about: About::new(
+        "threads",
+        "Threads",
+        "",
+        "Threads of the CPU backend, at most one a core, whatever is set; active-backend says how many (0 = all cores)",
+    )
+    .at_start(),
+    min: 0,
+    max: 1024,
+    default: 0,
+};
 
 /// The backend: host memory, and a pool that works on rows in parallel.
 #[derive(Clone)]

@@ -13,8 +13,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::launch::Argument;
 use super::tuning;
-use crate::algo::grid::Grid;
 use crate::color::ColorTables;
+use crate::grid::Grid;
 use crate::record::Layout;
 use crate::regions::{MergeStep, Motion, RECORDS};
 

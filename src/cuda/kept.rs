@@ -7,7 +7,7 @@ use super::handle::Cuda;
 use super::pinned::Pinned;
 use super::results::{Counts, Results};
 use crate::error::{Error, Result};
-use crate::params::Outputs;
+use crate::outputs::Outputs;
 
 /// Results that [`Engine::keep`](crate::engine::Engine::keep) keeps of a frame. Reusing it waits for the frame before.
 pub struct Kept {

@@ -8,8 +8,8 @@ use cudarc::driver::{CudaEvent, sys};
 
 use super::handle::Cuda;
 use super::launch::{Arguments, Kernel, check};
-use crate::backend::StageTimes;
 use crate::error::Result;
+use crate::stage_times::StageTimes;
 
 /// The streams of a frame.
 pub(crate) struct Queue {

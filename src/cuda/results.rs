@@ -17,7 +17,7 @@ use super::pinned::Pinned;
 use super::pool::{Lent, Pool};
 use crate::cpu::memory;
 use crate::error::{Error, Result};
-use crate::params::Outputs;
+use crate::outputs::Outputs;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
 /// Most frames whose results stay on the device. Those of further frames are downloaded at once, so that a reader who

@@ -72,7 +72,7 @@ pub(crate) mod state;
 
 use std::ops::Sub;
 
-use crate::algo::grid::Grid;
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::{About, Range};
 

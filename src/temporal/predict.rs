@@ -6,10 +6,10 @@
 
 use super::state::State;
 use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
-use crate::algo::grid::CANDIDATES;
 use crate::color::unpack;
 use crate::cpu::chunk;
 use crate::cpu::level::{LANES, by_level};
+use crate::grid::CANDIDATES;
 use crate::image::{LabelBand, NO_LABEL};
 
 /// Bits of a prediction that name the candidate.

@@ -7,9 +7,9 @@ use rayon::prelude::*;
 
 use super::state::{ClusterSource, NONE, SLOTS, Scratch, Slot, State};
 use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
-use crate::algo::grid::Grid;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::NO_LABEL;
 
 /// Rows of cells per task.

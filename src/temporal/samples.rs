@@ -9,12 +9,12 @@
 
 use super::predict::feature_difference;
 use super::state::{NONE, SLOTS, Samples, Slot};
-use crate::algo::grid::Grid;
 use crate::color::unpack;
 use crate::cpu::chunk;
 use crate::cpu::level::LANES;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::grid::Grid;
 
 /// Rows of slots that are collected at a time. A new row reuses the memory of the third above it.
 const SLOT_ROWS: usize = 3;

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicU64;
 use super::matching::{Matching, Pair};
 use super::merged::Merged;
 use super::{CLAIM_ROUNDS, Inertia, POSITION_UNIT, Plan, Track};
-use crate::algo::grid::Grid;
 use crate::color::OUTSIDE;
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::NO_LABEL;
 use crate::regions::Motion;
 

@@ -10,13 +10,13 @@ use rayon::prelude::*;
 
 use super::samples::{BAND, ROWS, Samples};
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::OUTSIDE;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::image::{LabelBand, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::State;

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use crate::algo::grid::Grid;
 use crate::color::OUTSIDE;
 use crate::cpu::level::LANES;
 use crate::cpu::memory;
 use crate::cpu::memory::Array;
 use crate::error::Result;
+use crate::grid::Grid;
 use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 

@@ -7,7 +7,6 @@ use std::mem::offset_of;
 use super::{Plan, unpack_pair};
 use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Lasting, Method, Round, Turns};
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
@@ -21,6 +20,7 @@ use crate::cuda::kernels::{
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS};
 use crate::error::Result;
+use crate::grid::Grid;
 
 /// Samples that a block of stage `lsc/mean` adds up, while there are blocks enough.
 const MEAN_SAMPLES: u32 = 4 * MEAN_THREADS;

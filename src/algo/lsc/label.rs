@@ -11,9 +11,9 @@ use super::score::{
     Candidates, Cluster, Mean, Pixels, add_score_y, distances, floats, keep_lower, keep_own, prefer, score_x,
 };
 use crate::algo::clustering::cpu::{Labeler, Piece, label_cells};
-use crate::algo::grid::{CANDIDATES, Grid};
 use crate::cpu::chunk;
 use crate::cpu::level::{LANES, by_level};
+use crate::grid::{CANDIDATES, Grid};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
 use crate::temporal::predict::NO_CANDIDATE;

@@ -45,10 +45,9 @@ mod score;
 use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
-use crate::algo::grid::ITERATIONS;
 use crate::color::ColorSpace;
+use crate::grid::{Grid, ITERATIONS};
 use crate::image::Geometry;
 use crate::parameter::{About, Range, parameters};
 use crate::temporal;

@@ -6,9 +6,9 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{ColorPairs, Plan, unpack_pair};
-use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::unpack;
 use crate::cpu::level::LANES;
+use crate::grid::{CANDIDATES, Grid};
 use crate::temporal::Inertia;
 use crate::temporal::predict::CANDIDATE;
 

@@ -3,7 +3,6 @@
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
@@ -17,6 +16,7 @@ use crate::cuda::tuning::{
     LABEL_THREADS, LINK_THREADS,
 };
 use crate::error::Result;
+use crate::grid::Grid;
 
 pub(crate) struct QuickShift {
     density: quickshift_density::Kernel,

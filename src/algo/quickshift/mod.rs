@@ -39,9 +39,9 @@ pub(crate) mod cuda;
 
 use std::ops::Range as Span;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use crate::color::{COLOR_SPACE, ColorSpace};
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::{About, Range, parameters};
 

@@ -5,7 +5,6 @@
 use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Lasting, Method, Round, Turns};
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
@@ -19,6 +18,7 @@ use crate::cuda::kernels::{
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL};
 use crate::error::Result;
+use crate::grid::Grid;
 
 /// Positions on the scale of colors, and the kernels' arguments.
 struct Tables {

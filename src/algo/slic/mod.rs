@@ -24,10 +24,9 @@ pub(crate) mod cuda;
 mod label;
 mod score;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
-use crate::algo::grid::ITERATIONS;
 use crate::color::{COLOR_SPACE, ColorSpace};
+use crate::grid::{Grid, ITERATIONS};
 use crate::image::Geometry;
 use crate::parameter::{About, Range, parameters};
 use crate::temporal::POSITION_UNIT;

@@ -6,8 +6,8 @@
 
 use super::{ADAPTIVE_ONE, Adaptive, Plan};
 use crate::algo::clustering::samples::WIDE;
-use crate::algo::grid::{CANDIDATES, Grid};
 use crate::color::unpack;
+use crate::grid::{CANDIDATES, Grid};
 use crate::temporal::Inertia;
 use crate::temporal::predict::{CANDIDATE, mask};
 

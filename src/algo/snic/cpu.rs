@@ -6,13 +6,13 @@ use std::collections::BinaryHeap;
 
 use super::Plan;
 use crate::algo::AlgorithmPlan;
-use crate::algo::grid::Grid;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::{OUTSIDE, unpack};
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 use crate::image::{Labels, NO_LABEL};
 
 /// Label of a pixel that no cluster has: no cell has this number. Pixels outside of a mask keep it.

@@ -19,10 +19,10 @@
 
 pub(crate) mod cpu;
 
-use super::grid::Grid;
 use super::method::{Capabilities, ClusterLabels, Method};
 use super::slic::{COMPACTNESS, QUANTA};
 use crate::color::{COLOR_SPACE, ColorSpace};
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::parameters;
 

@@ -64,8 +64,8 @@
 //!
 //! After Ward 1963; rounds of reciprocal nearest neighbors after de Rham 1980 and Benzecri 1982.
 
-use crate::algo::grid::Grid;
 use crate::color::ColorSpace;
+use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::{About, Range, parameters};
 
