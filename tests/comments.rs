@@ -59,7 +59,8 @@ fn slashes(text: &str) -> Vec<String> {
 /// A line's code and its comment with the marker. Markers inside of quotes are code.
 fn split(line: &str) -> (&str, &str) {
     let starts = line.match_indices("//").chain(line.match_indices("/*")).map(|(at, _)| at);
-    let is_code = |at: &usize| line[..*at].matches('"').count() % 2 == 0 && !line[..*at].ends_with(':');
+    let is_code =
+        |at: &usize| line[..*at].matches('"').count().is_multiple_of(2) && !line[..*at].ends_with(':');
     let at = starts.filter(is_code).min().unwrap_or(line.len());
     (line[..at].trim(), &line[at..])
 }
