@@ -61,15 +61,15 @@ mod kernels {
         let variable = |name| PathBuf::from(std::env::var_os(name).unwrap_or_default());
         let folder = variable("CARGO_MANIFEST_DIR").join("kernels");
         let entries = std::fs::read_dir(&folder).expect("the folder `kernels` can be read");
-        let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.retain(|path| path.extension().is_some_and(|ending| ending == "cu"));
-        files.sort();
+        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "cu" || ending == "cuh"));
+        paths.sort();
         let (mut out, mut list) = (String::new(), String::new());
-        for file in files {
+        for file in paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "cu")) {
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
             let constant = stem.to_uppercase();
             let mut text = String::new();
-            read(&file, &mut Vec::new(), &mut text);
+            read(file, &mut Vec::new(), &mut text);
             let typedefs = typedefs(&text);
             let kernels: Vec<_> =
                 text.split("\nKERNEL ").skip(1).map(|text| kernel(&stem, text, &typedefs)).collect();
@@ -86,6 +86,8 @@ mod kernels {
             }
         }
         let _ = writeln!(out, "#[cfg(test)]\nlist!(\n{list});");
+        let names = paths.iter().map(|path| path.file_name().unwrap_or_default());
+        let _ = writeln!(out, "#[cfg(test)]\nsources!({:?});", names.collect::<Vec<_>>());
         std::fs::write(variable("OUT_DIR").join("kernels.rs"), out)
             .expect("the folder of the build can be written");
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::image::{FrameInfo, Geometry};
 
-/// What can go wrong below the GStreamer elements. Every message says what to do, but for [`Error::Cuda`], whose callers know that.
+/// Failures below the GStreamer elements. A message says what to do, but for [`Error::Cuda`], where that depends on the caller.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -103,9 +103,9 @@ pub enum Error {
     Cuda {
         /// Stage or operation that failed.
         stage: &'static str,
-        /// What the driver says.
+        /// The driver's own error.
         source: cudarc::driver::DriverError,
-        /// What the driver's compiler says of kernels that it refuses; empty for all else.
+        /// Log of the driver's compiler, where it refuses kernels; else empty.
         log: String,
     },
 }
@@ -158,3 +158,29 @@ fn shortest(value: f64) -> String {
 
 /// Result with the library's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use std::error::Error as _;
+
+    use cudarc::driver::DriverError;
+    use cudarc::driver::sys::CUresult;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_driver_is_the_source_and_has_a_kind() {
+        for (code, kind) in [
+            (CUresult::CUDA_ERROR_OUT_OF_MEMORY, DeviceFailure::Memory),
+            (CUresult::CUDA_ERROR_INVALID_PTX, DeviceFailure::Kernels),
+            (CUresult::CUDA_ERROR_LAUNCH_FAILED, DeviceFailure::Other),
+        ] {
+            let error = Error::Cuda { stage: "test", source: DriverError(code), log: String::new() };
+            let source = error.source().and_then(|source| source.downcast_ref::<DriverError>());
+            assert!(source.is_some_and(|source| source.0 == code), "{code:?}");
+            assert_eq!(error.device_failure(), Some(kind));
+        }
+        assert_eq!(Error::Mask.device_failure(), None);
+        assert_eq!((behind(""), behind("said")), (String::new(), "; said".into()));
+    }
+}

@@ -30,7 +30,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// What to do about a device that has failed.
+/// Advice about a device that has failed.
 fn advice(failure: DeviceFailure) -> &'static str {
     match failure {
         DeviceFailure::Memory => "close other users of the device, take smaller images or use the CPU",

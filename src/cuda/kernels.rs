@@ -90,6 +90,14 @@ macro_rules! list {
     };
 }
 
+/// All sources and headers, for the tests, which also run where there are none.
+#[cfg(test)]
+macro_rules! sources {
+    ([$($name:literal),*]) => {
+        const SOURCES: &[&str] = &[$(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name))),*];
+    };
+}
+
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 #[cfg(test)]
@@ -110,20 +118,15 @@ mod tests {
 
     /// Names and parameters of the kernels in kernels/*.cu and kernels/*.cuh, as they stand there.
     fn sources() -> BTreeMap<String, Vec<String>> {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
         let mut found = BTreeMap::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if !path.extension().is_some_and(|ending| ending == "cu" || ending == "cuh") {
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
+        for text in SOURCES {
             for part in text.split("\nKERNEL ").skip(1) {
                 let (head, list) = part.split_once('{').unwrap().0.rsplit_once('(').unwrap();
                 let name = head.split_whitespace().next_back().unwrap().to_string();
                 let list = list.rsplit_once(')').unwrap().0.split(',');
                 let list = list.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
-                assert!(found.insert(name, list.collect()).is_none(), "{}: a kernel twice", path.display());
+                let before = found.insert(name, list.collect());
+                assert!(before.is_none(), "{before:?} is there twice");
             }
         }
         found

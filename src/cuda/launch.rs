@@ -41,7 +41,7 @@ pub(crate) unsafe trait Argument: Sized {
     #[cfg(test)]
     const BYTES: usize = size_of::<Self>();
 
-    /// Where they stand, while `self` is borrowed.
+    /// Address of these bytes, which holds while `self` is borrowed.
     fn pointer(&self) -> *mut c_void {
         std::ptr::from_ref(self).cast_mut().cast()
     }
@@ -68,7 +68,7 @@ unsafe impl<T: Argument> Argument for &T {
 pub(crate) unsafe trait Arguments {
     /// An array with an entry for each parameter.
     type Pointers: AsMut<[*mut c_void]>;
-    /// The same arguments, borrowed for good: what a kernel is known by.
+    /// Type of these arguments without a lifetime, by which a [`Kernel`] is known.
     type Static;
 
     /// Addresses of the arguments, as the driver takes them.
@@ -138,7 +138,7 @@ impl<A> Kernel<A> {
         unsafe { self.function.launch(stream, grid, threads, args.pointers().as_mut()) }
     }
 
-    /// The same for a grid whose blocks wait for each other.
+    /// Puts a launch on the stream whose blocks wait for each other.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
@@ -158,7 +158,7 @@ impl<A> Kernel<A> {
 struct Function {
     function: CudaFunction,
     stage: &'static str,
-    /// Whether its grids may be set up while the one before runs: every kernel waits by itself.
+    /// Grids may be set up while the one before runs: every kernel waits by itself.
     overlaps: bool,
     /// Bytes of shared memory a block, beside what the kernel itself declares.
     shared: u32,
@@ -226,7 +226,7 @@ impl Function {
         check(self.stage, launched.result())
     }
 
-    /// The same for a grid whose blocks wait for each other.
+    /// Puts a launch on the stream whose blocks wait for each other.
     ///
     /// # Safety
     /// As [`Function::launch`].

@@ -94,7 +94,7 @@ macro_rules! built {
 }
 pub(crate) use built;
 
-/// What a device can load of a file of kernels.
+/// The part of a file of kernels that a device can load.
 #[derive(Debug, Clone, Copy)]
 struct Image {
     /// PTX, which the driver compiles.
@@ -125,7 +125,7 @@ impl<A> Entry<A> {
     }
 }
 
-/// What the driver's compiler says of PTX in the current context; empty where it takes it or says nothing.
+/// Log of the driver's compiler for PTX in the current context; empty where it takes the PTX or says nothing.
 fn compiler_log(text: &str) -> String {
     use sys::CUjit_option::{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     /// Bytes for the log, of which the first lines are what matters.

@@ -15,7 +15,7 @@ pub(super) fn library_error(error: Error) -> gst::ErrorMessage {
     gst::error_msg!(gst::LibraryError::Failed, ("{}", advised(&error)))
 }
 
-/// What an error of the library says, and what to do in a pipeline where it does not say that itself.
+/// The text of an error of the library, with advice for pipelines where the library has none: it does not know them.
 pub(super) fn advised(error: &Error) -> String {
     let advice = match error.device_failure() {
         None => return error.to_string(),

@@ -102,7 +102,7 @@ impl Stretch {
     }
 }
 
-/// What makes colors of a frame's samples.
+/// The kernel that makes colors of a frame's samples.
 enum Conversion {
     Fixed(ingest::Kernel),
     Stretched(Box<Stretch>),

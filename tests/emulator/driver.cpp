@@ -1228,7 +1228,7 @@ API cuModuleLoadData(void **module, const void *image) {
   *module = made;
   return SUCCESS;
 }
-// The same with a log; of the options only the buffer for what the compiler says counts, 5, and its size, 6.
+// Of the options only two count: 5 is the buffer of the compiler's log, 6 its bytes.
 API cuModuleLoadDataEx(void **module, const void *image, unsigned options, const int *names, void **values) {
   const Result result = cuModuleLoadData(module, image);
   void *log = nullptr;

@@ -159,7 +159,7 @@ impl Method for Tables {
 /// The kernel of stage `lsc/mean`.
 enum Mean {
     OfAll(lsc_mean::Kernel),
-    /// Where frames may have masks.
+    /// Leaves out samples outside of a mask, which frames of the plan may have.
     OfMasked(lsc_mean_masked::Kernel),
 }
 
