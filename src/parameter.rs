@@ -425,7 +425,7 @@ mod tests {
         let parse = |name, text| Params::find(name).unwrap().kind.parse(text).unwrap_err().to_string();
         assert_eq!(parse("on", "yes"), "on must be true or false, got yes");
         assert_eq!(parse("count", "-1"), "count must be 0 or more, got -1");
-        assert_eq!(Params { share: 1.0, ..Params::default() }.check_each().is_err(), true);
+        assert!(Params { share: 1.0, ..Params::default() }.check_each().is_err());
     }
 
     #[test]
