@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Installs what is missing and passes every test: tests/run.sh [quick | PART[:SECTION] ...]
+# Installs what is missing and passes every test: tests/run.sh [quick | --list | PART[:SECTION] ...]
 #
 # quick: format, lints and the tests that find most, in a few minutes once things are built; CI runs the whole.
 # PART: the sections of tests/sections/PART.sh alone; of these, with SECTION, those of this name, which may be a pattern.
+# --list: names all sections as PART:SECTION, with * for what differs between several, and ends.
 # Goes on after a failed section and ends with a count. SUPERPIXEL_NO_SKIPS=1 makes a skipped section a failure.
 set -euo pipefail
 
@@ -15,7 +16,13 @@ for argument in "$@"; do
         *" ${argument%%:*} "*) chosen+=("$argument"); continue ;;
     esac
     [ "$#,$argument" != 1,quick ] || { quick=yes; continue; }
-    sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}"
+    if [ "$#,$argument" = 1,--list ]; then
+        for name in "${parts[@]}"; do
+            sed -n 's/.*\(section\|beside\) "\([^"]*\)".*/'"$name"':\2/p' "$here/sections/$name.sh"
+        done | sed 's/\${[^}]*}\|\$[a-z_]*/*/g' | sort -u
+        exit 0
+    fi
+    sed -n '3,8s/^# *//p' "${BASH_SOURCE[0]}"
     echo "Parts: ${parts[*]}"
     case $argument in -h | --help) exit 0 ;; *) exit 2 ;; esac
 done

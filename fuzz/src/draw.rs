@@ -7,7 +7,9 @@ use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::algo::quickshift::{SIGMA, TAU};
 use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat, YuvMatrix};
 use gstsuperpixel::parameter::{Kind, Value};
-use gstsuperpixel::params::{self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, ParamSet, Params, Range};
+use gstsuperpixel::params::{
+    self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, ParamSet, Params, Range,
+};
 
 use crate::pictures::{Buffer, PICTURES};
 
@@ -123,7 +125,9 @@ fn draw(u: &mut Unstructured<'_>, set: &mut ParamSet, kind: &Kind, pixels: usize
     set.set(kind.about().name, value).expect("the parameter is listed").expect("the value is in its range");
     if set.params().validate().is_err() {
         let merges = kind.about().name == "merge";
-        let other = params::list().into_iter().find(|one| one.about().name == if merges { "regions" } else { "merge" });
+        let other = params::list()
+            .into_iter()
+            .find(|one| one.about().name == if merges { "regions" } else { "merge" });
         let other = other.expect("both are listed").kind;
         set.set(other.about().name, default_of(&other)).expect("listed").expect("a default is in its range");
     }

@@ -5,7 +5,7 @@
 # Most run one after the other. Others run beside them in lanes, one after the other in each: what builds in a folder of its own, and
 # leaves a core idle for most of its time. What those print is kept until collect prints it.
 
-passed=0 failed=() skipped=() in_part=''
+passed=0 failed=() skipped=() times=() in_part=''
 beside_names=() beside_commands=() lanes=() started=0
 lane_logs=$target_dir/superpixel-lanes
 
@@ -36,6 +36,7 @@ is_chosen() {
 
 # Counts a section: NAME STATUS SECONDS
 count() {
+    times+=("$3 s  $1")
     if [ "$2" = 0 ]; then
         passed=$((passed + 1))
         say "$1: passed, $3 s"
@@ -108,9 +109,11 @@ collect() {
     done
 }
 
-# Prints how the sections ended and exits.
+# Prints the longest sections and how all ended, and exits.
 finish() {
     local name
+    say "times, the longest first; those of lanes ran beside others"
+    printf '%s\n' "${times[@]}" | sort -rn | sed -n '1,20s/^/   /p'
     say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
     for name in "${failed[@]}"; do say "failed: $name"; done
     for name in "${skipped[@]}"; do say "skipped: $name"; done
