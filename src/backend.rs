@@ -65,27 +65,8 @@ pub trait Backend: Sized + Send + 'static {
         buffers: &Self::Buffers,
         caller: Internal,
     ) -> Result<Box<dyn Connectivity<Self>>>;
-    /// Stage `merge`, if the plan has it. In temporal mode it also derives the track ids of merged regions.
-    fn merge(
-        &self,
-        plan: &Plan,
-        buffers: &Self::Buffers,
-        caller: Internal,
-    ) -> Result<Option<Box<dyn Merge<Self>>>>;
-    /// Stage `hierarchy`, if the plan has it. In temporal mode it also derives the track ids of merged regions.
-    fn hierarchy(
-        &self,
-        plan: &Plan,
-        buffers: &Self::Buffers,
-        caller: Internal,
-    ) -> Result<Option<Box<dyn Hierarchy<Self>>>>;
-    /// Stage `refine`, if the plan has it.
-    fn refine(
-        &self,
-        plan: &Plan,
-        buffers: &Self::Buffers,
-        caller: Internal,
-    ) -> Result<Option<Box<dyn Refine<Self>>>>;
+    /// The stages of the list in `post` that the plan has, in its order.
+    fn stages(&self, plan: &Plan, buffers: &Self::Buffers, caller: Internal) -> Result<Stages<Self>>;
     /// Stages `temporal`, if the plan has them.
     fn temporal(
         &self,
@@ -157,26 +138,36 @@ pub trait Connectivity<B: Backend>: Send {
     fn enforce(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
-/// Reduces final labels to fewer, in place: they stay dense, and as connected as they were.
-pub trait Merge<B: Backend>: Send {
-    /// Stores the new number of labels in `buffers` and, in temporal mode, the tracks of the merged regions.
-    fn merge(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
+/// Stages with their names, in the order in which they run.
+pub type Stages<B> = Vec<(&'static str, Box<dyn Stage<B>>)>;
+
+/// Passes over the stages of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Changes labels.
+    Labels,
+    /// Lists what is about the labels, which no stage changes any more.
+    Lists,
 }
 
-/// Reduces final labels to a given number, in place: they stay dense, and as connected as they were.
-pub trait Hierarchy<B: Backend>: Send {
-    /// Stores the new number of labels in `buffers` and, in temporal mode, the tracks of the merged regions. Lists the
-    /// merges that would come next, unless stage `refine` follows.
-    fn build(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
-
-    /// Behind stage `refine`, lists the merges of the refined regions. Does not change labels.
-    fn list(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
+/// Work of a stage in a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Parts of the regions' statistics to be measured before; see [`Statistics::measure_parts`].
+    pub measured: Option<Outputs>,
 }
 
-/// Moves boundaries to fit the pixels better, in place: number and connectedness of the regions stay.
-pub trait Refine<B: Backend>: Send {
-    /// Moves pixels at boundaries to another region.
-    fn refine(&mut self, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
+/// Changes final labels in place: they stay dense, and as connected as they were.
+pub trait Stage<B: Backend>: Send {
+    /// The work in a pass, if there is any, for a frame with these outputs. Most stages change labels alone.
+    fn work(&self, pass: Pass, outputs: Outputs) -> Option<Work> {
+        let _ = outputs;
+        (pass == Pass::Labels).then(Work::default)
+    }
+
+    /// Does it. A stage that reduces the regions stores their new number in `buffers` and, in temporal mode, the tracks of the
+    /// merged regions.
+    fn run(&mut self, pass: Pass, buffers: &mut B::Buffers, labels: &mut B::Labels<'_>) -> Result<()>;
 }
 
 /// Continues clusters and identities from frame to frame; the state is in the backend's memory.

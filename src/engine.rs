@@ -2,8 +2,8 @@
 //! A frame's stages in order, behind the one call that applications and elements make.
 
 use crate::backend::{
-    Backend, Connectivity, Hierarchy, Ingest, Internal, Merge, Overlay, Refine, Segmenter, StageTimes,
-    Statistics, Temporal,
+    Backend, Connectivity, Ingest, Internal, Overlay, Pass, Segmenter, StageTimes, Stages, Statistics,
+    Temporal,
 };
 use crate::error::{Error, Result};
 use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
@@ -17,9 +17,7 @@ pub struct Engine<B: Backend> {
     ingest: Box<dyn Ingest<B>>,
     segmenter: Box<dyn Segmenter<B>>,
     connectivity: Box<dyn Connectivity<B>>,
-    merge: Option<Box<dyn Merge<B>>>,
-    hierarchy: Option<Box<dyn Hierarchy<B>>>,
-    refine: Option<Box<dyn Refine<B>>>,
+    stages: Stages<B>,
     temporal: Option<Box<dyn Temporal<B>>>,
     statistics: Box<dyn Statistics<B>>,
     overlay: Box<dyn Overlay<B>>,
@@ -46,9 +44,7 @@ impl<B: Backend> Engine<B> {
             ingest: backend.ingest(&plan, &buffers, Internal::CALL)?,
             segmenter: backend.segmenter(&plan, &buffers, Internal::CALL)?,
             connectivity: backend.connectivity(&plan, &buffers, Internal::CALL)?,
-            merge: backend.merge(&plan, &buffers, Internal::CALL)?,
-            hierarchy: backend.hierarchy(&plan, &buffers, Internal::CALL)?,
-            refine: backend.refine(&plan, &buffers, Internal::CALL)?,
+            stages: backend.stages(&plan, &buffers, Internal::CALL)?,
             temporal: backend.temporal(&plan, &buffers, Internal::CALL)?,
             statistics: backend.statistics(&plan, &buffers, Internal::CALL)?,
             overlay: backend.overlay(&plan, &buffers, Internal::CALL)?,
@@ -108,7 +104,7 @@ impl<B: Backend> Engine<B> {
     ///
     /// Errors of the backend. The engine cannot be used afterwards.
     pub fn change(&mut self, plan: &Plan) -> Result<bool> {
-        let Self { backend, plan: own, buffers, segmenter, merge, hierarchy, refine, .. } = self;
+        let Self { backend, plan: own, buffers, segmenter, stages, .. } = self;
         if plan == own {
             return Ok(true);
         }
@@ -117,9 +113,7 @@ impl<B: Backend> Engine<B> {
         }
         backend.change(plan, buffers, plan.algorithm.growth(&own.algorithm))?;
         segmenter.change(plan, buffers)?;
-        *merge = backend.merge(plan, buffers, Internal::CALL)?;
-        *hierarchy = backend.hierarchy(plan, buffers, Internal::CALL)?;
-        *refine = backend.refine(plan, buffers, Internal::CALL)?;
+        *stages = backend.stages(plan, buffers, Internal::CALL)?;
         *own = plan.clone();
         Ok(true)
     }
@@ -167,9 +161,7 @@ impl<B: Backend> Engine<B> {
             ingest,
             segmenter,
             connectivity,
-            merge,
-            hierarchy,
-            refine,
+            stages,
             temporal,
             statistics,
             times,
@@ -190,21 +182,15 @@ impl<B: Backend> Engine<B> {
             if let Some(temporal) = temporal {
                 temporal.identify(buffers, labels, times)?;
             }
-            if let Some(merge) = merge {
-                times.time("merge", || merge.merge(buffers, labels))?;
-            }
-            if let Some(hierarchy) = hierarchy.as_mut().filter(|_| plan.has_hierarchy_before_refine()) {
-                // Refining changes the regions that table and means describe, so they are measured after it.
-                let wanted = if refine.is_some() { Outputs::default() } else { outputs };
-                times.time("statistics", || statistics.measure_parts(frame, buffers, labels, wanted))?;
-                times.time("hierarchy", || hierarchy.build(buffers, labels))?;
-            }
-            if let Some(refine) = refine {
-                times.time("refine", || refine.refine(buffers, labels))?;
-            }
-            if let Some(hierarchy) = hierarchy.as_mut().filter(|_| plan.lists_refined()) {
-                times.time("statistics", || statistics.measure_parts(frame, buffers, labels, outputs))?;
-                times.time("hierarchy", || hierarchy.list(buffers, labels))?;
+            for pass in [Pass::Labels, Pass::Lists] {
+                for (name, stage) in stages.iter_mut() {
+                    let Some(work) = stage.work(pass, outputs) else { continue };
+                    if let Some(wanted) = work.measured {
+                        let parts = || statistics.measure_parts(frame, buffers, labels, wanted);
+                        times.time("statistics", parts)?;
+                    }
+                    times.time(name, || stage.run(pass, buffers, labels))?;
+                }
             }
             times.time("statistics", || statistics.measure(frame, buffers, labels, outputs))
         })?;

@@ -124,7 +124,7 @@ impl Choices {
     }
 }
 
-/// An enum that a user may choose from; the macro [`choices`] writes it.
+/// An enum that a user may choose from; the macro `choices` writes it.
 pub trait Choose: Copy + PartialEq + 'static {
     /// Its values in their order.
     const ALL: &'static [Self];
@@ -267,7 +267,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A parameter of `P`, written by the macro [`parameters`].
+/// A parameter of `P`, written by the macro `parameters`.
 pub struct Parameter<P: 'static> {
     /// What it takes.
     pub kind: Kind,
@@ -284,7 +284,7 @@ impl<P> Parameter<P> {
     }
 }
 
-/// A struct of parameters with the list of them; the macro [`parameters`] writes it.
+/// A struct of parameters with the list of them; the macro `parameters` writes it.
 pub trait Parameters: Default + 'static {
     /// Each once.
     const LIST: &'static [Parameter<Self>];

@@ -10,7 +10,7 @@ use crate::algo::method::ClusterLabels;
 use crate::algo::{self, ALGORITHM, Algorithm, AlgorithmParams, AllParams};
 use crate::error::{Error, Result};
 use crate::parameter::{About, Choose, Kind, Parameters, Value, parameters};
-use crate::post::{hierarchy, merge, refine};
+use crate::post::{hierarchy, merge, refine, stages};
 use crate::temporal::INERTIA;
 
 /// Grid step S in px.
@@ -188,9 +188,9 @@ parameters!(Params {
     switch STRETCH_GRAY16 => stretch_gray16;
 });
 
-/// The stages that have parameters, by their fields in [`Params`], which are called as their folders.
-macro_rules! stages {
-    ($($stage:ident),*) => {
+/// What the stages of the list have in common, by their fields in [`Params`].
+macro_rules! of_stages {
+    ($($stage:ident, $type:ident;)*) => {
         impl Params {
             fn check_stages(&self) -> Result<()> {
                 $(self.$stage.check_each()?;)*
@@ -217,7 +217,7 @@ macro_rules! stages {
         }
     };
 }
-stages!(merge, hierarchy, refine);
+stages!(of_stages);
 
 /// A parameter, and the algorithms that use it.
 #[derive(Debug, Clone, PartialEq)]

@@ -149,7 +149,7 @@ pub struct Owner {
 ///
 /// # Errors
 ///
-/// [`Error::Backend`] without a driver, or in a process that was forked from one which the driver serves.
+/// [`Error::Backend`](crate::error::Error::Backend) without a driver, or in a process that was forked from one which the driver serves.
 pub fn owner_of(address: u64) -> Result<Option<Owner>> {
     use sys::CUpointer_attribute::{CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     check_driver()?;

@@ -2,7 +2,7 @@
 //! The stages of the CPU backend.
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
-use crate::backend::{self, Backend, Internal};
+use crate::backend::{self, Backend, Internal, Stages};
 use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::image::{Frame, FrameMut, Labels};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, hierarchy, merge, overlay, refine, statistics};
+use crate::post::{connectivity, hierarchy, merge, overlay, refine, stages, statistics};
 use crate::regions::Regions;
 use crate::temporal;
 
@@ -93,34 +93,17 @@ impl Backend for Cpu {
         })
     }
 
-    fn merge(
-        &self,
-        plan: &Plan,
-        _: &FrameBuffers,
-        _: Internal,
-    ) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
-        let stage = |rule| Box::new(merge::cpu::Merge::new(self, plan.frame.geometry, rule));
-        Ok(plan.merge.map(|rule| stage(rule) as Box<dyn backend::Merge<Self>>))
-    }
-
-    fn hierarchy(
-        &self,
-        plan: &Plan,
-        _: &FrameBuffers,
-        _: Internal,
-    ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
-        let stage = |own| Box::new(hierarchy::cpu::Hierarchy::new(self, plan, own));
-        Ok(plan.hierarchy.map(|own| stage(own) as Box<dyn backend::Hierarchy<Self>>))
-    }
-
-    fn refine(
-        &self,
-        plan: &Plan,
-        _: &FrameBuffers,
-        _: Internal,
-    ) -> Result<Option<Box<dyn backend::Refine<Self>>>> {
-        let Some(rule) = plan.refine else { return Ok(None) };
-        Ok(Some(Box::new(refine::cpu::Refine::new(self, plan.frame.geometry, rule)?)))
+    fn stages(&self, plan: &Plan, _: &FrameBuffers, _: Internal) -> Result<Stages<Self>> {
+        let mut list: Stages<Self> = Vec::new();
+        macro_rules! add {
+            ($($stage:ident, $type:ident;)*) => {
+                $(if let Some(own) = plan.$stage {
+                    list.push((stringify!($stage), Box::new($stage::cpu::$type::new(self, plan, own)?)));
+                })*
+            };
+        }
+        stages!(add);
+        Ok(list)
     }
 
     fn temporal(

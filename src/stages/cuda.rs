@@ -2,7 +2,7 @@
 //! The stages of the CUDA backend.
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
-use crate::backend::{self, Backend, Internal, StageTimes};
+use crate::backend::{self, Backend, Internal, StageTimes, Stages};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::access::Kind;
 use crate::cuda::{Cuda, DeviceFrame, Kept};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::post::{connectivity, hierarchy, merge, overlay, refine, statistics};
+use crate::post::{connectivity, hierarchy, merge, overlay, refine, stages, statistics};
 use crate::temporal;
 
 impl Engine<Cuda> {
@@ -110,34 +110,17 @@ impl Backend for Cuda {
         Ok(Box::new(connectivity::cuda::Connectivity::new(self, plan)?))
     }
 
-    fn merge(
-        &self,
-        plan: &Plan,
-        buffers: &FrameBuffers,
-        _: Internal,
-    ) -> Result<Option<Box<dyn backend::Merge<Self>>>> {
-        let Some(rule) = plan.merge else { return Ok(None) };
-        Ok(Some(Box::new(merge::cuda::Merge::new(self, plan, buffers, rule)?)))
-    }
-
-    fn hierarchy(
-        &self,
-        plan: &Plan,
-        buffers: &FrameBuffers,
-        _: Internal,
-    ) -> Result<Option<Box<dyn backend::Hierarchy<Self>>>> {
-        let Some(own) = plan.hierarchy else { return Ok(None) };
-        Ok(Some(Box::new(hierarchy::cuda::Hierarchy::new(self, plan, buffers, own)?)))
-    }
-
-    fn refine(
-        &self,
-        plan: &Plan,
-        buffers: &FrameBuffers,
-        _: Internal,
-    ) -> Result<Option<Box<dyn backend::Refine<Self>>>> {
-        let Some(rule) = plan.refine else { return Ok(None) };
-        Ok(Some(Box::new(refine::cuda::Refine::new(self, plan, buffers, rule)?)))
+    fn stages(&self, plan: &Plan, buffers: &FrameBuffers, _: Internal) -> Result<Stages<Self>> {
+        let mut list: Stages<Self> = Vec::new();
+        macro_rules! add {
+            ($($stage:ident, $type:ident;)*) => {
+                $(if let Some(own) = plan.$stage {
+                    list.push((stringify!($stage), Box::new($stage::cuda::$type::new(self, plan, buffers, own)?)));
+                })*
+            };
+        }
+        stages!(add);
+        Ok(list)
     }
 
     fn temporal(

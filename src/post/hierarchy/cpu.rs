@@ -7,12 +7,14 @@ use rayon::prelude::*;
 use super::Plan as Own;
 use super::bands::{AHEAD, Band};
 use super::graph::{Graph, Sums};
-use crate::backend;
+use super::passes::Passes;
+use crate::backend::{Pass, Stage, Work};
 use crate::buffers::cpu::{FrameBuffers, RegionSums};
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::temporal::merged::MergedSuperpixel;
 
@@ -28,6 +30,7 @@ const LEAST_ROWS: usize = 16;
 pub(crate) struct Hierarchy {
     cpu: Cpu,
     geometry: Geometry,
+    passes: Passes,
     /// The plan before stage `refine`, or without it.
     own: Own,
     /// The plan behind stage `refine`.
@@ -43,14 +46,15 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    pub fn new(cpu: &Cpu, plan: &Plan, own: Own) -> Self {
+    pub fn new(cpu: &Cpu, plan: &Plan, own: Own) -> Result<Self> {
         let geometry = plan.frame.geometry;
         let (height, threads) = (geometry.height as usize, cpu.threads());
         let bands = if threads == 1 { 1 } else { BANDS * threads };
         let rows = height.div_ceil(bands).max(LEAST_ROWS);
-        Self {
+        Ok(Self {
             cpu: cpu.clone(),
             geometry,
+            passes: Passes::new(plan),
             own: Own { levels: own.levels && !plan.lists_refined(), ..own },
             refined: Own { regions: 0, ..own },
             rows,
@@ -58,7 +62,7 @@ impl Hierarchy {
             graph: Graph::default(),
             labels: Array::new(),
             names: Array::new(),
-        }
+        })
     }
 
     /// Lists the pairs of labels that touch, and starts the graph with one region per superpixel.
@@ -119,7 +123,8 @@ fn add_parts(sums: &mut Array<RegionSums>, numbers: &[u16], count: usize) {
     sums.truncate(count);
 }
 
-impl backend::Hierarchy<Cpu> for Hierarchy {
+impl Hierarchy {
+    /// Merges and, unless boundaries are refined, lists what would be merged next.
     fn build(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         self.measure(&buffers.features, labels, &buffers.sums)?;
         let Self { graph, own: plan, labels: numbers, .. } = self;
@@ -151,11 +156,25 @@ impl backend::Hierarchy<Cpu> for Hierarchy {
         self.write_labels(labels)
     }
 
+    /// Lists the merges of the refined regions; labels stay.
     fn list(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         self.measure(&buffers.features, labels, &buffers.sums)?;
         let Self { graph, refined, labels: numbers, .. } = self;
         graph.merge(refined)?;
         graph.cut(usize::MAX, numbers)?;
         graph.list_merges(usize::MAX, numbers, &mut buffers.merges)
+    }
+}
+
+impl Stage<Cpu> for Hierarchy {
+    fn work(&self, pass: Pass, outputs: Outputs) -> Option<Work> {
+        self.passes.work(pass, outputs)
+    }
+
+    fn run(&mut self, pass: Pass, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+        match pass {
+            Pass::Labels => self.build(buffers, labels),
+            Pass::Lists => self.list(buffers, labels),
+        }
     }
 }

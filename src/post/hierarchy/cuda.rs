@@ -2,7 +2,8 @@
 //! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, a few for the cut, two more for the list.
 
 use super::Plan as Own;
-use crate::backend;
+use super::passes::Passes;
+use crate::backend::{Pass, Stage, Work};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{
@@ -15,6 +16,7 @@ use crate::cuda::kernels::{
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{HIERARCHY_THREADS, MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
 use crate::error::Result;
+use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::temporal::device::State;
 
@@ -81,6 +83,7 @@ impl Listing {
 }
 
 pub(crate) struct Hierarchy {
+    passes: Passes,
     /// Where connectivity leaves pixels and features with the components.
     gather: Option<merge_gather::Kernel>,
     start: hierarchy_start::Kernel,
@@ -134,6 +137,7 @@ impl Hierarchy {
         // At most one a multiprocessor, each of which has to meet all others.
         let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
         Ok(Self {
+            passes: Passes::new(plan),
             gather: match plan.connectivity || plan.merge.is_some() || !plan.has_hierarchy_before_refine() {
                 true => None,
                 false => Some(device.kernel(merge_gather::KERNEL, STAGE)?),
@@ -251,8 +255,9 @@ impl Hierarchy {
     }
 }
 
-impl backend::Hierarchy<Cuda> for Hierarchy {
-    fn build(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+impl Hierarchy {
+    /// Merges and, unless boundaries are refined, lists what would be merged next.
+    fn build(&mut self, buffers: &mut FrameBuffers) -> Result<()> {
         // Joins the branch that matches identities: its grid has barriers, like that of the rounds, and both must not
         // run at once. Without merging it may still be in flight here.
         buffers.queue.join()?;
@@ -281,7 +286,21 @@ impl backend::Hierarchy<Cuda> for Hierarchy {
         }
     }
 
-    fn list(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+    /// Lists the merges of the refined regions; labels stay.
+    fn list(&mut self, buffers: &mut FrameBuffers) -> Result<()> {
         self.merge(buffers, &self.behind_refine, [Address::NULL; 2])
+    }
+}
+
+impl Stage<Cuda> for Hierarchy {
+    fn work(&self, pass: Pass, outputs: Outputs) -> Option<Work> {
+        self.passes.work(pass, outputs)
+    }
+
+    fn run(&mut self, pass: Pass, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+        match pass {
+            Pass::Labels => self.build(buffers),
+            Pass::Lists => self.list(buffers),
+        }
     }
 }

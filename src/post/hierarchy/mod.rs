@@ -78,6 +78,7 @@ pub(crate) mod graph;
 mod pair_index;
 mod pairs;
 mod parts;
+mod passes;
 
 /// Wanted number of regions; 0 merges nothing.
 pub const REGIONS: Range<u32> = Range {

@@ -4,12 +4,13 @@
 use rayon::prelude::*;
 
 use super::{Plan, RATIO_ONE};
-use crate::backend;
+use crate::backend::{Pass, Stage};
 use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::plan;
 use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance, find, unite};
 use crate::post::statistics::cpu::{add_equal_pairs, list_pairs};
@@ -50,12 +51,13 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    pub fn new(cpu: &Cpu, geometry: Geometry, plan: Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &plan::Plan, own: Plan) -> Result<Self> {
+        let geometry = plan.frame.geometry;
         let bands = cpu.threads().min(geometry.height as usize);
-        Self {
+        Ok(Self {
             cpu: cpu.clone(),
             geometry,
-            plan,
+            plan: own,
             bands: (0..bands).map(|_| Band::default()).collect(),
             sums: Array::new(),
             means: Array::new(),
@@ -65,7 +67,7 @@ impl Merge {
             labels: Array::new(),
             pairs: Array::new(),
             edges: Array::new(),
-        }
+        })
     }
 
     /// Measures the sums of all labels, and lists the touching pairs.
@@ -152,8 +154,8 @@ impl Merge {
     }
 }
 
-impl backend::Merge<Cpu> for Merge {
-    fn merge(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+impl Stage<Cpu> for Merge {
+    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         self.measure(&buffers.features, labels, buffers.count as usize)?;
         self.sizes.clear();
         memory::reserve(&mut self.sizes, REGIONS, self.sums.len())?;

@@ -2,7 +2,7 @@
 //! Stage `merge` on a CUDA device: launches over components, pairs and labels, none over pixels.
 
 use super::Plan as Rule;
-use crate::backend;
+use crate::backend::{Pass, Stage};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
@@ -78,8 +78,8 @@ impl Merge {
     }
 }
 
-impl backend::Merge<Cuda> for Merge {
-    fn merge(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+impl Stage<Cuda> for Merge {
+    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
         let (components, counters) = (buffers.components(), buffers.counters());
         let component_label = buffers.component_labels.address();
         let memory = Merging {

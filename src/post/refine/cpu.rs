@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use super::{DIAGONAL, Plan, STRAIGHT, is_free};
-use crate::backend;
+use crate::backend::{Pass, Stage};
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::unpack;
 use crate::cpu::Cpu;
@@ -13,6 +13,7 @@ use crate::cpu::level::by_level;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::plan;
 use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance};
 use crate::post::runs::bits_of;
@@ -48,14 +49,15 @@ pub(crate) struct Refine {
 }
 
 impl Refine {
-    pub fn new(cpu: &Cpu, geometry: Geometry, plan: Plan) -> Result<Self> {
+    pub fn new(cpu: &Cpu, plan: &plan::Plan, own: Plan) -> Result<Self> {
+        let geometry = plan.frame.geometry;
         let rows = geometry.height.div_ceil(2) as usize + 1;
         let plane = || memory::filled("labels to refine", rows * stride(geometry), NO_LABEL);
         let tasks = || (0..rows.div_ceil(ROWS)).map(|_| Array::new()).collect();
         Ok(Self {
             cpu: cpu.clone(),
             geometry,
-            plan,
+            plan: own,
             bands: (0..cpu.threads().min(geometry.height as usize)).map(|_| BandSums::default()).collect(),
             sums: Array::new(),
             means: Array::new(),
@@ -270,8 +272,8 @@ fn stride(geometry: Geometry) -> usize {
     geometry.width as usize + 2
 }
 
-impl backend::Refine<Cpu> for Refine {
-    fn refine(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+impl Stage<Cpu> for Refine {
+    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         if buffers.sums.is_empty() {
             self.measure(&buffers.features, labels, buffers.count as usize)?;
         } else {

@@ -3,7 +3,7 @@
 //! again, for `statistics`.
 
 use super::Plan as Rule;
-use crate::backend;
+use crate::backend::{Pass, Stage};
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, RefineArgs};
@@ -61,8 +61,8 @@ impl Refine {
     }
 }
 
-impl backend::Refine<Cuda> for Refine {
-    fn refine(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+impl Stage<Cuda> for Refine {
+    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
         let (counters, queue) = (buffers.counters(), &buffers.queue);
         let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (features, mean, tiles) = (buffers.features(), self.mean.address(), buffers.tiles);
