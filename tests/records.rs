@@ -119,7 +119,8 @@ fn docstring(layout: &Layout) -> String {
         let count = if field.columns.len() > 1 { format!("{} ", field.columns.len()) } else { String::new() };
         text += &format!("- `{}`, {count}{kind}: {}\n", field.name, described(field));
     }
-    text
+    // The docstring ends the last line.
+    text.trim_end().to_owned()
 }
 
 /// Tables for docs/metadata.md.
