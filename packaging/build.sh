@@ -53,7 +53,8 @@ build_wheel() {
     source=$(echo "$stage"/superpixels-*.tar.gz)
     # The lock file is that of the whole workspace, of which the archive has two members.
     packaging/relock.py "$source"
-    tar -xzf "$source" -C "$stage"
+    # Times of their own: those of the archive are old, and Cargo would take what an earlier build has left for newer.
+    tar -xzmf "$source" -C "$stage"
     cd "${source%.tar.gz}"
     "$root/packaging/bill.py" python/Cargo.toml $triple superpixels.cdx.json LICENSE-THIRD-PARTY
     # Messages of panics name files; not where they were here.
