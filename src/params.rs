@@ -257,7 +257,8 @@ fn uncapitalized(text: &str) -> String {
     }
 }
 
-/// Every parameter that decides the label map, each once, but for the algorithm.
+/// Every parameter that decides the label map, each once, but for the algorithm: the size of superpixels first, then what the algorithms
+/// have of their own.
 pub fn list() -> Vec<Listed> {
     let on_grid = || {
         let is_on_grid = |a: &Algorithm| a.capabilities().labels == ClusterLabels::Cells;
@@ -269,7 +270,8 @@ pub fn list() -> Vec<Listed> {
     });
     let of_stages = kinds_of_stages().into_iter().map(|kind| Listed { kind, users: Vec::new() });
     let of_algorithms = AllParams::list().into_iter().map(|(kind, users)| Listed { kind, users });
-    of_frames.chain(of_algorithms).chain(of_stages).collect()
+    let (sizes, of_frames): (Vec<_>, Vec<_>) = of_frames.partition(|listed| !listed.users.is_empty());
+    sizes.into_iter().chain(of_algorithms).chain(of_frames).chain(of_stages).collect()
 }
 
 /// The parameters as `--help` lists them.

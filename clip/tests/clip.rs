@@ -199,7 +199,7 @@ fn properties_are_those_of_the_element() {
     assert_eq!(said["properties"], serde_json::json!({"compactness": "8", "superpixel-size": "20"}));
     for (word, answer) in [
         ("superpixel-size", "NAME=VALUE"),
-        ("size=20", "superpixel-size, superpixels"),
+        ("size=20", "superpixels, superpixel-size"),
         ("superpixel-size=3", "4 to 1024"),
         ("superpixel-size=many", "4 to 1024"),
         ("compactness=NaN", "0.1 to 1000"),

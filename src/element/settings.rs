@@ -101,7 +101,9 @@ pub(super) static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
     let own = Settings::LIST.iter().map(|parameter| parameter.kind);
     let device = DeviceSettings::LIST.iter().map(|parameter| parameter.kind);
     let algorithm = Kind::Choice(ALGORITHM, Algorithm::CHOICES);
-    own.chain(device).chain([algorithm]).map(for_all).chain(params::list()).collect()
+    // The page of the studio shows them in this order.
+    let library = [for_all(algorithm)].into_iter().chain(params::list());
+    library.chain(own.chain(device).map(for_all)).collect()
 });
 
 impl Default for Settings {
