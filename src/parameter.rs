@@ -51,6 +51,11 @@ impl About {
     }
 }
 
+/// Another parameter in a text as a person types it: `name`, or `name=value`. For [`About::text_with`].
+pub fn as_typed(name: &str, value: Option<&str>) -> String {
+    value.map_or_else(|| name.to_owned(), |value| format!("{name}={value}"))
+}
+
 /// A number that a user may set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range<T> {

@@ -9,7 +9,7 @@ pub use crate::parameter::Range;
 use crate::algo::method::ClusterLabels;
 use crate::algo::{self, ALGORITHM, Algorithm, AlgorithmParams, AllParams};
 use crate::error::{Error, Result};
-use crate::parameter::{About, Choose, Kind, Parameters, Value, parameters};
+use crate::parameter::{About, Choose, Kind, Parameters, Value, as_typed, parameters};
 use crate::post::{hierarchy, merge, refine, stages};
 use crate::temporal::INERTIA;
 
@@ -276,12 +276,8 @@ pub fn list() -> Vec<Listed> {
 
 /// The parameters as `--help` lists them.
 pub fn list_for_help() -> String {
-    let typed = |name: &str, value: Option<&str>| match value {
-        Some(value) => format!("{name}={value}"),
-        None => name.to_owned(),
-    };
     let line =
-        |one: Listed| format!("  {}: {}. {}", one.about().name, one.kind.allowed(), one.text_with(typed));
+        |one: Listed| format!("  {}: {}. {}", one.about().name, one.kind.allowed(), one.text_with(as_typed));
     let lines: Vec<_> = list().into_iter().map(line).collect();
     format!("Parameters for --set:\n{}", lines.join("\n"))
 }

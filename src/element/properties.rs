@@ -6,19 +6,11 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::parameter::{Kind, Value};
+use crate::parameter::{Kind, Value, as_typed};
 use crate::params::Listed;
 
 use super::enums;
 use super::settings::{LISTED, Settings};
-
-/// Text of a property: others by their names, as they are typed in a pipeline.
-fn blurb(listed: &Listed) -> String {
-    listed.text_with(|name, value| match value {
-        Some(value) => format!("{name}={value}"),
-        None => name.to_owned(),
-    })
-}
 
 /// Sets what all kinds have in common. Numbers that change between frames may follow a controller.
 macro_rules! finish {
@@ -33,7 +25,7 @@ macro_rules! finish {
 }
 
 fn spec(listed: &Listed, default: Value) -> Option<glib::ParamSpec> {
-    let (about, blurb) = (*listed.about(), &*blurb(listed));
+    let (about, blurb) = (*listed.about(), &*listed.text_with(as_typed));
     Some(match (listed.kind, default) {
         (Kind::Whole(range), Value::Whole(default)) => {
             let spec = glib::ParamSpecUInt::builder(about.name).minimum(range.min).maximum(range.max);

@@ -141,7 +141,7 @@ impl Settings {
     /// What decides the label map.
     pub(super) fn params(&self) -> Params {
         let params = self.library.params();
-        // A list of merges has nowhere to go without the metadata.
+        // Without the metadata nobody could read a list of merges.
         let levels = self.labels && params.hierarchy.levels;
         Params { hierarchy: hierarchy::Params { levels, ..params.hierarchy }, ..params }
     }
@@ -241,7 +241,7 @@ impl Settings {
     }
 }
 
-/// What a property takes.
+/// Looks up the kind of a property.
 fn kind(name: &str) -> Option<&'static Kind> {
     LISTED.iter().map(|listed| &listed.kind).find(|kind| kind.about().name == name)
 }
