@@ -81,7 +81,7 @@ fn main() {
         let hash = picture::hash(&bench.map);
         assert_eq!(
             hash, expected,
-            "{width}x{height}: the label map changed; if that was wanted, its hash is {hash:#018x} (see tests/hashes.rs)"
+            "{width}x{height}: the label map changed; if that was wanted, its hash is {hash:#018x} (see tests/library/hashes.rs)"
         );
         let mut group = criterion.benchmark_group(format!("{width}x{height}"));
         group.throughput(Throughput::Elements(geometry.pixels() as u64)).sample_size(20);

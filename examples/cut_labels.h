@@ -9,7 +9,7 @@
 // Label outside of a mask.
 #define CUT_NO_LABEL 65535u
 
-// Layouts, written by tests/records.rs.
+// Layouts, written by tests/texts/records.rs.
 // Two regions that become one in the next coarser level: offsets in a record, little endian.
 enum {
   CUT_A = 0,  // u32, A label of one; its region is by then part of the first of both

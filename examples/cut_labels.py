@@ -9,7 +9,7 @@ Needs: python3-numpy.
 
 import numpy as np
 
-# Layouts, written by tests/records.rs.
+# Layouts, written by tests/texts/records.rs.
 # Two regions that become one in the next coarser level; 16 bytes, little endian.
 MERGE = np.dtype(
     [

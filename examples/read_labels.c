@@ -6,7 +6,7 @@
 #include <gst/video/video.h>
 #include <stdlib.h>
 
-// Layouts, written by tests/records.rs.
+// Layouts, written by tests/texts/records.rs.
 // One region; record i belongs to label i; 40 bytes, little endian.
 typedef struct {
   guint32 track_id;  // Name of the region over time; the label where `temporal` is off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Records of the metadata for kernels; written by tests/records.rs from the list in src/regions.rs. abi.cuh includes it.
+// Records of the metadata for kernels; written by tests/texts/records.rs from the list in src/regions.rs. abi.cuh includes it.
 #pragma once
 
 // One region; record i belongs to label i; `table` of the metadata.

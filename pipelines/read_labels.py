@@ -15,7 +15,7 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstVideo", "1.0")
 from gi.repository import Gst, GstVideo  # noqa: E402  (the versions come first)
 
-# Layouts, written by tests/records.rs.
+# Layouts, written by tests/texts/records.rs.
 # One region; record i belongs to label i; 40 bytes, little endian.
 REGION = np.dtype(
     [

@@ -4,7 +4,7 @@
 // Each program uses its part.
 #![allow(dead_code)]
 
-/// Frame sizes, and the hash of each one's label map with default parameters. Where it may change: `tests/hashes.rs`.
+/// Frame sizes, and the hash of each one's label map with default parameters. Where it may change: `tests/library/hashes.rs`.
 pub const KNOWN: [(u32, u32, u64); 2] = [(640, 480, 0xf552c2a3f1b028eb), (1920, 1080, 0xeb49ba5f9355fbc7)];
 
 /// Octaves of the shading, as cells across the longer side and amplitude in code values.

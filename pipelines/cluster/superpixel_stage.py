@@ -21,7 +21,7 @@ TOGETHER = 64
 
 
 # Fields of the regions and of their motion, with the columns of `regions.parquet` that their components become.
-# Layouts, written by tests/records.rs.
+# Layouts, written by tests/texts/records.rs.
 REGION = (
     ("track_id", np.uint32, ("track_id",)),
     ("area", np.uint32, ("area",)),

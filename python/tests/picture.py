@@ -106,7 +106,7 @@ def known_labels():
 
 
 def known_hashes():
-    """Hashes of label maps, tables and drawn pixels by name, from tests/hashes.rs."""
-    text = (ROOT / "tests/hashes.rs").read_text()
+    """Hashes of label maps, tables and drawn pixels by name, from tests/library/hashes.rs."""
+    text = (ROOT / "tests/library/hashes.rs").read_text()
     rows = re.findall(r'\("([^"]+)", \[(0x\w+), (0x\w+), (0x\w+)\]\)', text)
     return {name: [int(value, 16) for value in values] for name, *values in rows}

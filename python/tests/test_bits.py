@@ -7,7 +7,7 @@ import superpixels as sp
 from picture import START, fnv, known_hashes, known_labels, rgba
 
 MERGED = dict(merge=2.0, merge_max_distance=12.0)
-# As settings() of tests/hashes.rs.
+# As settings() of tests/library/hashes.rs.
 SETTINGS = {
     "slic": ("slic", dict(superpixel_size=16)),
     "slic, quanta halved": ("slic", dict(superpixel_size=7, compactness=60.0, iterations=3)),

@@ -596,7 +596,7 @@ const _: () = {
     while i < RECORDS.len() {
         assert!(
             is_in_header(RECORDS[i]),
-            "kernels/records.cuh is old: SUPERPIXEL_WRITE=1 cargo test --no-default-features --test records"
+            "kernels/records.cuh is old: SUPERPIXEL_WRITE=1 cargo test --no-default-features --test texts records"
         );
         i += 1;
     }

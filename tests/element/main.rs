@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MPL-2.0
+//! The elements in pipelines, on the CPU where a test names no backend, and the programs around them.
+#![cfg(feature = "gst")]
+
+#[path = "../colors/mod.rs"]
+mod colors;
+#[path = "../common/mod.rs"]
+mod common;
+mod control;
+
+mod analytics;
+mod bad_buffers;
+mod colorimetry;
+mod exclusive;
+mod formats;
+mod gray16;
+mod hierarchy;
+mod leaks;
+mod merge;
+mod meta;
+#[cfg(unix)]
+mod outputs;
+mod pipelines;
+mod robustness;
+mod streams;
+mod superpixel;
+mod superpixellabels;
