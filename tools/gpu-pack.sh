@@ -25,7 +25,7 @@ done
 limit_mib=64
 features=gst,cuda,cli
 # Test programs that run on the GPU; `unit` is the library's own.
-wanted_tests='^(unit|parity|kept|cuda|gpu|element|pipelines_cuda)'
+wanted_tests='^(unit|cuda|cuda_alone|element)$'
 gst_plugins=(app avi coreelements debugutilsbad imagefreeze isomp4 jpeg jpegformat matroska multifile nvcodec openh264 playback png rawparse
     typefindfunctions videobox videoconvertscale videocrop videofilter videoparsersbad videorate videotestsrc)
 clip_frames=48

@@ -68,41 +68,19 @@ ln -s "$here/media" "$scratch/media"
 cd "$scratch" || exit 1
 clip=media/clip.avi picture=media/1080p.png
 
-# The test programs whose name matches $1.
-programs() { find "$here/tests" -type f -printf '%f\n' | grep -E "$1" | sort; }
 skipped=77
 
+# Frames of decoders have a section of their own, as have starts and stops.
 parity() {
-    local program status=0
-    for program in $(programs '^(parity|kept|cuda|gpu)' | grep -vE '^cuda_(cycles|decoder)$'); do
-        echo "== $program"
-        env -u SUPERPIXEL_CLIPS "$here/tests/$program" || status=1
-    done
-    if [ -x "$here/tests/unit" ]; then
-        echo "== unit"
-        "$here/tests/unit" || status=1
-    fi
-    [ -n "$(programs '^(parity|kept|cuda|gpu)')" ] || { echo "no parity test is packed"; status=1; }
+    local status=0
+    env -u SUPERPIXEL_CLIPS "$here/tests/cuda" --skip decoder:: || status=1
+    "$here/tests/cuda_alone" memory:: || status=1
+    "$here/tests/unit" || status=1
     return $status
 }
 # Machine code is left alone, as on a device that there is none for.
-jit() {
-    local program status=0
-    for program in $(programs '^(parity|parity_stages|cuda_temporal)$'); do
-        echo "== $program"
-        CUDA_FORCE_PTX_JIT=1 SUPERPIXEL_SHORT=1 "$here/tests/$program" || status=1
-    done
-    return $status
-}
-element() {
-    local program status=0
-    [ -n "$(programs '^element')" ] || { echo "no element test is packed"; return 1; }
-    for program in $(programs '^element'); do
-        echo "== $program"
-        "$here/tests/$program" || status=1
-    done
-    return $status
-}
+jit() { CUDA_FORCE_PTX_JIT=1 SUPERPIXEL_SHORT=1 "$here/tests/cuda" parity:: stages:: temporal::; }
+element() { "$here/tests/element"; }
 # Every clip by itself, side by side: the CPU's quick shift takes longest.
 clips() {
     local folder=${SUPERPIXEL_CLIPS:-} clip name status=0 process processes=()
@@ -117,7 +95,7 @@ clips() {
             (cd "$scratch/clips/$name/$name" && gst-launch-1.0 -q filesrc location=/dev/fd/3 ! qtdemux ! h264parse ! openh264dec ! \
                 videoconvert ! jpegenc quality=90 ! multifilesink location=%05d.jpg) 3<"$clip" || { echo "$name: not decoded"; status=1; continue; }
         fi
-        SUPERPIXEL_CLIPS=$scratch/clips/$name "$here/tests/cuda_temporal" clips_of_a_folder >"$scratch/clips/$name.log" 2>&1 &
+        SUPERPIXEL_CLIPS=$scratch/clips/$name "$here/tests/cuda" temporal::clips_of_a_folder >"$scratch/clips/$name.log" 2>&1 &
         processes+=("$!:$name")
     done
     for process in "${processes[@]}"; do
@@ -129,27 +107,22 @@ clips() {
     return $status
 }
 sanitizer() { command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1; }
-# compute-sanitizer's tool $2 over the short set of the programs whose name matches $1. One test at a time: the tools slow
-# every kernel down.
+# compute-sanitizer's tool $1, with options up to --, over the short set of the test programs, each with what follows: which tests.
+# One test at a time: the tools slow every kernel down.
 sanitize() {
-    local wanted=$1 tool=$2 program status=0 checker
+    local tool=$1 options=() program status=0 checker
     checker=$(sanitizer)
     [ -n "$checker" ] || { echo "compute-sanitizer is not on this host"; return $skipped; }
-    shift 2
-    [ -n "$(programs "$wanted")" ] || { echo "no parity test is packed"; return 1; }
-    for program in $(programs "$wanted"); do
-        case $tool:$program in
-            # Their bounds on memory are not for a process that is watched.
-            *:cuda_cycles | *:cuda_memory) continue ;;
-            # Every fault has a process of its own; this one does not touch the device, which the tools take for an error.
-            *:cuda_faults) continue ;;
-            # What the decoder's hardware writes counts as never written.
-            initcheck:cuda_decoder) continue ;;
-        esac
+    shift
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    for program in $sanitized; do
         echo "== $program"
-        # shellcheck disable=SC2046  # words on purpose
-        if SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "$@" "$here/tests/$program" \
-            $([ "$tool" != racecheck ] || echo "$race_set") $([ "$tool" != memcheck ] || echo "$refused") >"$scratch/sanitized" 2>&1 || check_found "$scratch/sanitized"; then
+        if SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "${options[@]}" "$here/tests/$program" \
+            "$@" >"$scratch/sanitized" 2>&1 || check_found "$scratch/sanitized"; then
             grep -E '^test |SUMMARY' "$scratch/sanitized"
         else
             status=1
@@ -158,6 +131,9 @@ sanitize() {
     done
     return $status
 }
+sanitized=cuda
+# Every fault has a process of its own; this one does not touch the device, which the tools take for an error.
+without_faults="--skip faults::"
 # Whether all that is found in log $1 is of GStreamer: the frames of libgstcuda have rows below the planes that nothing writes,
 # and a map for the host brings them down with the others. The section shows the same without our element.
 apart=0
@@ -178,15 +154,22 @@ gstreamers_reads() {
         }
         END { print found + 0 }' "$1"
 }
-memcheck() { sanitize '^(parity|cuda|element)' memcheck; }
-# What the driver is asked there it is to refuse, which counts as an error.
-refused="--skip a_current_context_that_has_ended --skip addresses_are_known_or_not"
+# What the driver is asked in two of the tests it is to refuse, which counts as an error.
+memcheck() {
+    local sanitized="cuda element"
+    # shellcheck disable=SC2086  # words on purpose
+    sanitize memcheck -- $without_faults --skip a_current_context_that_has_ended --skip addresses_are_known_or_not
+}
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
-race_set="drawn_parameters ingest_matches quickshift_matches drawn_numbers islands_match"
-racecheck() { sanitize '^(parity|cuda_hierarchy)$' racecheck --racecheck-report all; }
+racecheck() {
+    sanitize racecheck --racecheck-report all -- parity::drawn_parameters parity::ingest_matches parity::quickshift_matches \
+        hierarchy::drawn_numbers parity::islands_match
+}
+# What the decoder's hardware writes counts as never written.
 initcheck() {
     local checker own status=0
-    sanitize '^(parity|cuda)' initcheck --print-limit 100000 || status=$?
+    # shellcheck disable=SC2086  # words on purpose
+    sanitize initcheck --print-limit 100000 -- $without_faults --skip decoder:: || status=$?
     checker=$(sanitizer)
     [ -n "$checker" ] || return $status
     GST_REGISTRY_FORK=no "$checker" --tool initcheck --print-limit 100000 gst-launch-1.0 -q videotestsrc num-buffers=3 ! \
@@ -198,7 +181,10 @@ initcheck() {
     [ "$apart" = 0 ] || [ "$own" -gt 0 ] || status=1
     return $status
 }
-synccheck() { sanitize '^(parity|cuda)' synccheck; }
+synccheck() {
+    # shellcheck disable=SC2086  # words on purpose
+    sanitize synccheck -- $without_faults
+}
 
 # Checksum of what a pipeline writes; $1 names it.
 checksum() {
@@ -281,8 +267,8 @@ python() {
         SUPERPIXEL_BENCH_PICTURE=$picture timeout 540 "${SUPERPIXEL_PYTHON:-python3}" "$here/python/tests/gpu/run.py" \
         --clip clip.rgb 1280 720 --picture picture.rgb 1920 1080 "${photographs[@]}"
 }
-zero-copy() { "$here/tests/cuda_decoder" --nocapture --test-threads=1; }
-cycles() { "$here/tests/cuda_cycles" --nocapture; }
+zero-copy() { "$here/tests/cuda" decoder:: --nocapture --test-threads=1; }
+cycles() { "$here/tests/cuda_alone" cycles:: --nocapture; }
 
 # Driver and context are what any program pays; "ours" is what comes on top.
 first() {

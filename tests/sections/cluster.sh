@@ -12,7 +12,6 @@ make_cluster_environment() {
 }
 in_namespace() { unshare --map-root-user --net sh -c 'ip link set lo up && exec "$@"' sh "$@"; }
 try_cluster() {
-    cargo build --locked --package superpixel-clip
     # As the section of the Python package has built it; without it the tests of the stage are skipped.
     if compgen -G "$python_target/packages/*.whl" >/dev/null; then
         "$cluster_python" -m pip install -q --disable-pip-version-check --no-index --no-deps "$python_target"/packages/*.whl
@@ -24,14 +23,13 @@ try_cluster() {
 # What needs neither Ray nor a namespace, in the newest environment of the Python package: what is written, locks, records, names.
 try_corpus() {
     local environment
-    cargo build --locked --package superpixel-clip
-    for environment in "$python_target"/environment-*; do :; done
+    environment=$(newest_environment)
     cd "$scratch" || return
     SUPERPIXEL_CLIP=$target_dir/debug/superpixel-clip "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider \
         "$root"/tests/cluster --ignore "$root/tests/cluster/test_ray.py" --ignore "$root/tests/cluster/test_stage.py"
 }
 
-cluster_sections() {
+cluster_section() {
     local why=
     if [ -z "$cluster_base" ]; then
         why="no Python of 3.10 to 3.14, which Ray is for, with venv"
@@ -41,15 +39,18 @@ cluster_sections() {
         why="pip could not fetch what tests/cluster/requirements.txt names"
     fi
     if [ "$why" ]; then
-        skip "cluster" "$why"
-        await "Python package"
-        if compgen -G "$python_target/environment-*" >/dev/null; then
-            section "corpus, without Ray" try_corpus
-        else
-            skip "corpus, without Ray" "no environment of the Python package"
-        fi
+        skip "$1" "$why"
     else
-        await "Python package"
-        section "cluster" try_cluster
+        # It installs the wheel, where one is built.
+        await "Python wheel"
+        section "$1" try_cluster
     fi
+}
+cluster_sections() {
+    if compgen -G "$python_target/environment-*" >/dev/null; then
+        section "corpus, without Ray" try_corpus
+    else
+        skip "corpus, without Ray" "no environment of the Python package"
+    fi
+    long cluster_section "cluster"
 }

@@ -2,14 +2,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
 # Sections of tests/run.sh: what leaks or touches what it should not.
 
-# The test programs of the elements, as "name path". They were built by the last run of the tests.
-element_tests() {
-    # shellcheck disable=SC2046  # words on purpose
-    cargo test --locked $(features gst,cuda) --no-run --tests 2>&1 |
-        sed -n 's/^ *Executable tests\/\([a-z0-9_]*\)\.rs (\(.*\))$/\1 \2/p' |
-        while read -r name path; do
-            if grep -q '^mod common;' "tests/$name.rs"; then echo "$name $path"; fi
-        done
+# The path of a test program, which the tests have built: NAME
+test_program() {
+    test_packages --no-run 2>&1 | sed -n 's|^ *Executable tests/'"$1"'/main\.rs (\(.*\))$|\1|p'
 }
 # Runs a test program under the leaks tracer, which reports when the program ends GStreamer at exit.
 trace_leaks() {
@@ -24,16 +19,13 @@ trace_leaks() {
     return $status
 }
 find_leaks() {
-    local list name path found bad=0
-    list=$(element_tests)
-    [ "$(wc -l <<<"$list")" -ge 5 ]
-    while read -r name path; do
-        # The readers are other programs, which end as they like.
-        if trace_leaks "$name" "$path" --skip reads_labels; then echo "$name: no leak"; else bad=1; fi
-    done <<<"$list"
+    local name found bad=0
+    for name in element texts; do
+        # The readers and examples are other programs, which end as they like.
+        if trace_leaks "$name" "$(test_program $name)" --skip reads_labels --skip outputs::; then echo "$name: no leak"; else bad=1; fi
+    done
     # The tracer has to find a leak that is there.
-    read -r name path <<<"$(grep '^leaks ' <<<"$list")"
-    found=$(trace_leaks "$name" "$path" --ignored 2>&1 || true)
+    found=$(trace_leaks on-purpose "$(test_program element)" --ignored leaks:: 2>&1 || true)
     if ! grep -q 'object-alive, .*GstPipeline' <<<"$found"; then
         echo "a leak made on purpose is not reported"
         bad=1
@@ -50,14 +42,8 @@ check_memory() {
 }
 # Buffers that lie about themselves, over the test program itself; its clips are decoded by others.
 check_bad_buffers() {
-    local name path
-    while read -r name path; do
-        [ "$name" = bad_buffers ] || continue
-        G_SLICE=always-malloc valgrind -q --error-exitcode=9 --num-callers=30 --suppressions=/usr/share/glib-2.0/valgrind/glib.supp \
-            --suppressions=tests/valgrind.supp "$path" --test-threads=1 --skip identities_last
-        return
-    done < <(element_tests)
-    return 1
+    G_SLICE=always-malloc valgrind -q --error-exitcode=9 --num-callers=30 --suppressions=/usr/share/glib-2.0/valgrind/glib.supp \
+        --suppressions=tests/valgrind.supp "$(test_program element)" bad_buffers:: --test-threads=1 --skip identities_last
 }
 
 memory_sections() {

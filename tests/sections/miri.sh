@@ -24,12 +24,13 @@ try_miri() {
     MIRIFLAGS="$newer -Zmiri-preemption-rate=0.03" run_miri post::connectivity::shared::
 }
 
-miri_sections() {
+miri_section() {
     if ! command -v rustup >/dev/null; then
-        skip "Miri" "it comes with $miri_toolchain, which rustup installs; there is no rustup"
+        skip "$1" "it comes with $miri_toolchain, which rustup installs; there is no rustup"
     elif ! has_miri && ! timeout 300 rustup toolchain install "$miri_toolchain" --no-self-update --profile minimal --component miri,rust-src; then
-        skip "Miri" "rustup could not install $miri_toolchain with miri"
+        skip "$1" "rustup could not install $miri_toolchain with miri"
     else
-        beside "Miri" try_miri
+        beside "$1" try_miri
     fi
 }
+miri_sections() { long miri_section "Miri"; }

@@ -202,16 +202,17 @@ try_toolchains() {
     grep -q "cargo 1.61.0" "$folder/old/toolchains/stable/bin/cargo"
 }
 
-package_sections() {
+package_section() {
     if command -v dpkg-deb >/dev/null; then
         install_packages debhelper
-        beside "packages" try_packages
+        beside "$1" try_packages
     else
-        skip "packages" "not a Debian or Ubuntu system"
+        skip "$1" "not a Debian or Ubuntu system"
     fi
 }
+package_sections() { long package_section "packages"; }
 install_sections() {
-    section "meson" use_meson
+    long section "meson" use_meson
     section "cross builds" try_targets
     section "choice of a toolchain" try_toolchains
 }

@@ -14,21 +14,42 @@ if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
     print("%d.%02d" % sys.version_info[:2], sys.executable)' 2>/dev/null || true
     done | sort -u -k1,1 | sed -n '1p; 1!{$p}'
 }
-# Environments with what the tests need beside the package, each anew.
+# Environments with what the tests need beside the package: of the newest Python, with --all of the oldest, too.
+needed=(numpy scipy pillow pytest hypothesis==6.141.1)
 make_environments() {
     local version python environment
     rm -rf "$python_target"/environment-*
     while read -r version python; do
         environment=$python_target/environment-$version
         "$python" -m venv "$environment" &&
-            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: numpy scipy pillow \
-            pytest hypothesis==6.141.1 || return 1
-    done < <(suitable_pythons)
+            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "${needed[@]}" || return 1
+    done < <(suitable_pythons | if [ "$all" ]; then cat; else tail -n 1; fi)
+}
+newest_environment() { compgen -G "$python_target/environment-*" | sort | tail -n 1; }
+# The package as the tests in Rust were built, with debug assertions, in a folder that Python finds it in.
+use_built_package() {
+    local folder=$python_target/built
+    rm -rf "$folder"
+    mkdir -p "$folder/superpixels"
+    cp python/superpixels/* "$folder/superpixels/"
+    cp "$target_dir/debug/lib_native.so" "$folder/superpixels/_native.abi3.so"
+    export PYTHONPATH=$folder
+    cd "$python_target"
 }
 try_python() {
+    use_built_package
+    "$(newest_environment)/bin/python" -m pytest -q -rs -p no:cacheprovider "$root/python/tests" --ignore "$root/python/tests/test_fuzz.py"
+}
+# The part of the package on a device.
+try_python_emulated() {
+    use_emulator
+    use_built_package
+    "$(newest_environment)/bin/python" -m pytest -q -p no:cacheprovider "$root"/python/tests/test_device*.py
+}
+# What users get, with the oldest and the newest Python.
+try_wheel_tests() {
     local environment
     rm -rf "$python_target/packages"
-    # What users get.
     packaging/build.sh wheel "$python_target/packages"
     for environment in "$python_target"/environment-*; do
         "$environment/bin/python" --version
@@ -39,11 +60,12 @@ try_python() {
     # The newest Python takes part in the rest.
     (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
         "$root/python/tests/test_fuzz.py")
+    try_wheel
 }
 # What is in the wheel, and that it gives what the element gives.
 try_wheel() {
     local environment
-    for environment in "$python_target"/environment-*; do :; done
+    environment=$(newest_environment)
     (cd "$python_target" && "$environment/bin/python" "$root/tests/python/wheel.py" "$python_target/packages")
     "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: auditwheel==6.8.2
     # Split where lines end, which may be within the tag.
@@ -55,24 +77,22 @@ try_wheel() {
     python_with_gi tests/python/same_as_element.py
     python_with_gi python/examples/video_file.py | grep '^frame 23: '
 }
-# The part of the package on a device, with the newest Python.
-try_python_emulated() {
-    local folder=$target_dir/superpixel-emulator environment
-    tests/emulator/build.py "$folder"
-    for environment in "$python_target"/environment-*; do :; done
-    (cd "$python_target" && LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 \
-        "$environment/bin/python" -m pytest -q -p no:cacheprovider "$root"/python/tests/test_device*.py)
+wheel_section() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        skip "$1" "the pinned maturin is a program for x86-64"
+    elif ! fetch_zig || ! fetch_maturin; then
+        skip "$1" "pip could not fetch zig and maturin"
+    else
+        beside "$1" try_wheel_tests
+    fi
 }
-
 python_sections() {
     mkdir -p "$python_target"
-    if [ "$(uname -m)" != x86_64 ]; then
-        skip "Python package" "the pinned maturin is a program for x86-64"
-    elif ! fetch_zig || ! fetch_maturin || ! make_environments; then
-        skip "Python package" "pip could not fetch zig, maturin, numpy, scipy, pillow, pytest and hypothesis"
+    if ! make_environments; then
+        skip "Python package" "pip could not fetch ${needed[*]}"
     else
         beside "Python package" try_python
         beside "Python package on an emulated device" try_python_emulated
-        beside "Python wheel" try_wheel
+        long wheel_section "Python wheel"
     fi
 }

@@ -25,9 +25,8 @@ try_analytics() {
     # shellcheck disable=SC2046  # words on purpose
     cc -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -Wl,-soname,libgstanalytics-1.0.so.0 \
         -o "$folder/libgstanalytics-1.0.so.0" tests/readers/analytics.c $(pkg-config --cflags --libs gstreamer-video-1.0)
-    # shellcheck disable=SC2046  # words on purpose
     LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_REQUIRE_ANALYTICS=1 \
-        cargo test --locked $(features gst,cuda) --test analytics
+        test_packages --test element analytics
 }
 
 reader_sections() {

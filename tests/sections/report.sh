@@ -5,7 +5,7 @@
 # Most run one after the other. Others run beside them in lanes, one after the other in each: what builds in a folder of its own, and
 # leaves a core idle for most of its time. What those print is kept until collect prints it.
 
-passed=0 failed=() skipped=() times=() in_part=''
+passed=0 failed=() skipped=() left_out=() times=() in_part=''
 beside_names=() beside_commands=() lanes=() started=0
 lane_logs=$target_dir/superpixel-lanes
 
@@ -32,6 +32,15 @@ is_chosen() {
         if [ "$choice" = "$in_part" ] || [[ $1 = ${choice#"$in_part":} ]]; then return 0; fi
     done
     return 1
+}
+
+# Does what is given, a section or what belongs to one, with --all or where the section is chosen by its own name: COMMAND NAME ...
+long() {
+    local choice
+    for choice in "${chosen[@]}"; do
+        if [[ $choice = *:* ]] && is_chosen "$2" && [ "${choice%%:*}" = "$in_part" ]; then "$@"; return; fi
+    done
+    if [ "$all" ]; then "$@"; elif is_chosen "$2"; then left_out+=("$2"); fi
 }
 
 # Counts a section: NAME STATUS SECONDS
@@ -115,6 +124,7 @@ finish() {
     say "times, the longest first; those of lanes ran beside others"
     printf '%s\n' "${times[@]}" | sort -rn | sed -n '1,20s/^/   /p'
     say "$passed sections passed, ${#failed[@]} failed, ${#skipped[@]} skipped, $((SECONDS / 60)) min $((SECONDS % 60)) s"
+    if [ ${#left_out[@]} -gt 0 ]; then say "only with --all: ${left_out[*]/%/;}"; fi
     for name in "${failed[@]}"; do say "failed: $name"; done
     for name in "${skipped[@]}"; do say "skipped: $name"; done
     if [ $((passed + ${#failed[@]} + ${#skipped[@]})) = 0 ]; then

@@ -12,6 +12,7 @@ expect() {
 try_demo() {
     local folder=$scratch/demo
     mkdir -p "$folder"
+    if [ "${1:-}" = kept ]; then leave_builds "$scratch/demo-bin"; fi
     cd "$folder" || return
     expect 0 "$root/pipelines/demo.sh" --help
     expect 2 "$root/pipelines/demo.sh" no-such-file.mp4
@@ -37,7 +38,7 @@ leave_builds() {
     cat >"$1/cargo" <<CARGO
 #!/bin/sh
 if [ "\$1" = --version ]; then echo cargo 99.0.0; exit; fi
-echo '{"reason":"compiler-artifact","filenames":["$target_dir/release/libgstsuperpixel.so"]}'
+echo '{"reason":"compiler-artifact","filenames":["$target_dir/debug/libgstsuperpixel.so"]}'
 CARGO
     chmod +x "$1/cargo"
     export PATH=$1:$PATH
@@ -217,7 +218,8 @@ try_outputs() {
 }
 
 script_sections() {
-    section "demo" try_demo
+    section "demo" try_demo kept
+    long section "demo, built as users build it" try_demo
     section "file names" try_names
     section "outputs" try_outputs
 }

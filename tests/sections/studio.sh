@@ -2,8 +2,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
 # Sections of tests/run.sh: the studio.
 
-# The studio: its server, and its page in a headless Chromium of the system.
-test_studio() { cargo test --locked --no-fail-fast --package superpixel-studio; }
+# The page, in a headless Chromium of the system; tests of the server are among those in Rust.
 find_browser() {
     local packages=()
     { command -v node && command -v npm; } >/dev/null || packages+=(nodejs npm)
@@ -24,11 +23,10 @@ try_studio() {
     expect 1 "$target_dir/debug/superpixel-studio" --port 0 camera overlay=none
 }
 
-studio_sections() {
-    section "studio" test_studio
-    section "studio, command line" try_studio
+studio_sections() { section "studio, command line" try_studio; }
+page_sections() {
     if find_browser; then
-        section "studio, page" test_page
+        beside "studio, page" test_page
     else
         skip "studio, page" "no Chromium, node and npm could be installed, or no playwright-core fetched"
     fi
