@@ -83,6 +83,10 @@ part python python_sections
 part lints kernel_sections
 part studio page_sections
 start_lane
+part library emulator_sections
+part cluster corpus_sections
+part memory leak_sections
+start_lane
 
 part library library_sections
 part memory memory_sections

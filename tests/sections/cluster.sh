@@ -46,11 +46,11 @@ cluster_section() {
         section "$1" try_cluster
     fi
 }
-cluster_sections() {
+corpus_sections() {
     if compgen -G "$python_target/environment-*" >/dev/null; then
-        section "corpus, without Ray" try_corpus
+        beside "corpus, without Ray" try_corpus
     else
         skip "corpus, without Ray" "no environment of the Python package"
     fi
-    long cluster_section "cluster"
 }
+cluster_sections() { long cluster_section "cluster"; }

@@ -78,9 +78,9 @@ run_emulated_more() {
     test_packages --test cuda -- temporal::drawn_clips lists_of_clips temporal::refined_regions another_library ownership:: arrays::
 }
 
+emulator_sections() { beside "CUDA on an emulated device" run_emulated; }
 library_sections() {
     section "tests in Rust" test_packages
-    section "CUDA on an emulated device" run_emulated
     long section "CUDA on further emulated devices" run_emulated_more
     long section "tests, features: none" test_features "" --lib --test allocations --test library temporal
     long section "tests, features: gst" test_features gst --lib --test element --test texts

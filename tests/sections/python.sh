@@ -34,7 +34,7 @@ use_built_package() {
     cp python/superpixels/* "$folder/superpixels/"
     cp "$target_dir/debug/lib_native.so" "$folder/superpixels/_native.abi3.so"
     export PYTHONPATH=$folder
-    cd "$python_target"
+    cd "$python_target" || return
 }
 try_python() {
     use_built_package
