@@ -7,6 +7,7 @@ mod colors;
 #[path = "../common/mod.rs"]
 mod common;
 mod control;
+mod examples;
 
 mod analytics;
 mod bad_buffers;

@@ -6,37 +6,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-/// The folder of the examples, which are built first: tests that are chosen by name come without them.
-fn examples() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let own = std::env::current_exe().unwrap();
-        let folder = own.ancestors().nth(2).unwrap();
-        let features: Vec<_> = [("gst", cfg!(feature = "gst")), ("cuda", cfg!(feature = "cuda"))]
-            .into_iter()
-            .filter_map(|(name, on)| on.then_some(name))
-            .collect();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--no-default-features",
-            "--features",
-            &features.join(","),
-        ]);
-        cargo.args(["--example", "segment_image", "--example", "track_video"]);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        // Beside this test, whatever folder that is.
-        cargo.arg("--target-dir").arg(folder.parent().unwrap());
-        assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-        folder.join("examples")
-    })
-}
+use crate::examples::example;
 
 /// A folder of pictures, with links to them, that goes with the test.
 struct Scratch(PathBuf);
@@ -80,9 +51,8 @@ impl Scratch {
         found
     }
 
-    fn run(&self, example: &str, words: &[&str]) -> Result<(), String> {
-        let output =
-            Command::new(examples().join(example)).args(words).current_dir(&self.0).output().unwrap();
+    fn run(&self, name: &str, words: &[&str]) -> Result<(), String> {
+        let output = Command::new(example(name)).args(words).current_dir(&self.0).output().unwrap();
         if output.status.success() {
             Ok(())
         } else {

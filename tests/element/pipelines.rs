@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::common::init;
+use crate::examples::example;
 use gst::prelude::*;
 use gst_video::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -362,14 +363,7 @@ fn c_reads_labels() {
 
 #[test]
 fn rust_reads_labels() {
-    // With the features and in the folder of this test, so that what it builds is there already as a rule.
-    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
-    let features = if cfg!(feature = "cuda") { "gst,cuda" } else { "gst" };
-    let mut run = Command::new(env!("CARGO"));
-    run.current_dir(root())
-        .args(["run", "--quiet", "--locked", "--no-default-features", "--features"])
-        .arg(features);
-    run.arg("--target-dir").arg(&target).args(["--example", "read_labels", "--"]);
+    let mut run = Command::new(example("read_labels"));
     let folder = scratch("clip-rust");
     run.arg(clip_with_a_hostile_name(&folder)).arg(FRAMES.to_string());
     assert_one_line_per_frame(&output_of(&mut run));

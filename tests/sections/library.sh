@@ -5,7 +5,7 @@
 # Always all of them, whichever is tested: features of shared dependencies follow from what is named, and others would build the
 # library again.
 packages=(--package gst-plugin-superpixel --package superpixel-clip --package superpixel-output --package superpixel-studio --package superpixels)
-test_packages() { cargo test --locked --no-fail-fast "${packages[@]}" "$@"; }
+test_packages() { SUPERPIXEL_EXAMPLES_BUILT=1 cargo test --locked --no-fail-fast "${packages[@]}" "$@"; }
 quick_tests() {
     test_packages --lib
     test_packages --test texts --test element --test library -- comments documents layers lists records superpixel meta bad_buffers by_hand \
@@ -55,12 +55,13 @@ use_emulator() {
     export SUPERPIXEL_EMULATED=1 SUPERPIXEL_REQUIRE_CUDA=1 SUPERPIXEL_SHORT=1
 }
 # The CUDA backend, kernels and all, on a device of the emulator's making; a real one may be there as well. A device that finds most: its
-# work is put off until somebody waits for it, blocks run backwards and some before the grid before has begun. Faults are
+# work is put off until somebody waits for it, blocks run backwards and some before the grid before has begun. Tests run beside each
+# other, so that one thread for the blocks of a grid is enough. Faults are
 # counted in calls, which such a device does not make in order.
 run_emulated() {
     use_emulator
     # shellcheck disable=SC2046  # words on purpose
-    EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 EMULATOR_EARLY=1 EMULATOR_BACKWARDS=1 test_packages $(cat tests/emulator/suite) -- \
+    EMULATOR_THREADS=1 EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 EMULATOR_EARLY=1 EMULATOR_BACKWARDS=1 test_packages $(cat tests/emulator/suite) -- \
         --skip faults:: --skip zero_copy::every_format --skip hierarchy::numbers_that_come_and_go
     test_packages --test cuda -- faults:: --skip a_device_that_breaks
     # Its other cases take a minute.
