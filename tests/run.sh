@@ -80,12 +80,12 @@ export G_DEBUG=fatal_warnings
 # The tests register the elements themselves.
 unset GST_PLUGIN_PATH
 part python python_sections
-part lints kernel_sections
 part studio page_sections
+part cluster corpus_sections
 start_lane
 part library emulator_sections
-part cluster corpus_sections
 part memory leak_sections
+part lints kernel_sections
 start_lane
 
 part library library_sections

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Parameters by their names in Python. Defaults and ranges are the library's.
 
-use std::sync::LazyLock;
-
 use gstsuperpixel::algo::{Algorithm, AllParams};
 use gstsuperpixel::error::Error;
 use gstsuperpixel::parameter::{Kind, Range, Value};
 use gstsuperpixel::params::{self, Listed, Params, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::error::exception;
@@ -22,14 +21,20 @@ const FINER: u32 = 3;
 /// A parameter under its name in Python.
 struct Named {
     name: String,
+    /// The name as the one object that stands for it wherever source code names an argument.
+    word: Py<PyString>,
     listed: Listed,
 }
 
 /// Parameters that an algorithm takes: the number and size of superpixels, its own, and those of frames and stages.
-fn of_algorithm(algorithm: Algorithm) -> &'static [Named] {
+fn of_algorithm(py: Python<'_>, algorithm: Algorithm) -> &'static [Named] {
     /// Made once: functions look parameters up for every image.
-    static ALL: LazyLock<Vec<(Algorithm, Vec<Named>)>> = LazyLock::new(|| {
-        let named = |listed: Listed| Named { name: python_name(listed.about().name), listed };
+    static ALL: PyOnceLock<Vec<(Algorithm, Vec<Named>)>> = PyOnceLock::new();
+    let all = ALL.get_or_init(py, || {
+        let named = |listed: Listed| {
+            let name = python_name(listed.about().name);
+            Named { word: PyString::intern(py, &name).unbind(), name, listed }
+        };
         let of = |algorithm| {
             let takes = |listed: &Listed| listed.users.is_empty() || listed.users.contains(&algorithm);
             // Quick shift takes a size, too, though it has no use for it: programs go through algorithms with it set.
@@ -41,7 +46,7 @@ fn of_algorithm(algorithm: Algorithm) -> &'static [Named] {
         };
         Algorithm::ALL.iter().map(|&algorithm| of(algorithm)).collect()
     });
-    ALL.iter().find(|(one, _)| *one == algorithm).map_or(&[], |(_, all)| all)
+    all.iter().find(|(one, _)| *one == algorithm).map_or(&[], |(_, all)| all)
 }
 
 /// Whether a parameter says how many superpixels there are.
@@ -101,7 +106,7 @@ fn word<'a, T>(
 }
 
 /// A value of a parameter.
-fn value_of(Named { name, listed }: &Named, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+fn value_of(Named { name, listed, .. }: &Named, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     match &listed.kind {
         Kind::Whole(range) => whole(*range, value).map(Value::Whole),
         Kind::Real(range) => real(*range, value).map(Value::Real),
@@ -157,12 +162,16 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
     let mut changed = params.clone();
     let mut size = None;
     for (name, value) in values {
-        let name: String = name.extract()?;
-        match name.as_str() {
+        let named = named(changed.algorithm.algorithm(), &name)?;
+        let library_name = named.listed.about().name;
+        match library_name {
             // `None` is what is not given.
-            "n_segments" | "superpixel_size" if value.is_none() => {}
-            "superpixel_size" => size = Some(whole(SUPERPIXEL_SIZE, &value)?),
-            name => set(&mut changed, name, &value)?,
+            _ if is_size(library_name) && value.is_none() => {}
+            _ if library_name == SUPERPIXEL_SIZE.about.name => size = Some(whole(SUPERPIXEL_SIZE, &value)?),
+            _ => {
+                let set = changed.set_value(library_name, value_of(named, &value)?);
+                set.unwrap_or(Ok(())).map_err(exception)?;
+            }
         }
     }
     // The library looks at the size only where there is no number.
@@ -174,15 +183,19 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
-fn set(params: &mut Params, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let algorithm = params.algorithm.algorithm();
-    let Some(named) = of_algorithm(algorithm).iter().find(|named| named.name == name) else {
-        let names: Vec<_> = of_algorithm(algorithm).iter().map(|named| &*named.name).collect();
+/// The parameter of an algorithm that a name stands for.
+fn named(algorithm: Algorithm, name: &Bound<'_, PyAny>) -> PyResult<&'static Named> {
+    let all = of_algorithm(name.py(), algorithm);
+    // Names in source code are interned, so that most are found without a look at their letters.
+    if let Some(named) = all.iter().find(|named| named.word.as_ptr() == name.as_ptr()) {
+        return Ok(named);
+    }
+    let text: String = name.extract()?;
+    all.iter().find(|named| named.name == text).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|named| &*named.name).collect();
         let (nick, names) = (algorithm.nick(), names.join(", "));
-        return Err(PyTypeError::new_err(format!("{nick} has no parameter {name}; it takes {names}")));
-    };
-    let set = params.set_value(named.listed.about().name, value_of(named, value)?);
-    set.unwrap_or(Ok(())).map_err(exception)
+        PyTypeError::new_err(format!("{nick} has no parameter {text}; it takes {names}"))
+    })
 }
 
 /// A float that prints as the single that it was.
@@ -193,7 +206,7 @@ fn double(value: f32) -> f64 {
 /// Values of all parameters that an algorithm takes, by name.
 pub fn dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    for Named { name, listed } in of_algorithm(params.algorithm.algorithm()) {
+    for Named { name, listed, .. } in of_algorithm(py, params.algorithm.algorithm()) {
         if let Some(value) = params.value(listed.about().name) {
             all.set_item(name, python_value(py, &listed.kind, value)?)?;
         }
@@ -243,7 +256,7 @@ pub fn described<'py>(name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> 
         None => format!("`{}`", python_name(name)),
     };
     let chosen = algorithm(name)?;
-    for Named { name, listed } in of_algorithm(chosen) {
+    for Named { name, listed, .. } in of_algorithm(py, chosen) {
         let kind = match listed.kind {
             Kind::Whole(_) | Kind::Signed(_) => "int",
             Kind::Real(_) => "float",

@@ -62,7 +62,7 @@ run_emulated() {
     use_emulator
     # shellcheck disable=SC2046  # words on purpose
     EMULATOR_THREADS=1 EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 EMULATOR_EARLY=1 EMULATOR_BACKWARDS=1 test_packages $(cat tests/emulator/suite) -- \
-        --skip faults:: --skip zero_copy::every_format --skip hierarchy::numbers_that_come_and_go
+        --skip faults:: --skip every_format_overlay_and --skip numbers_that_come_and_go --skip lists_of_refined_maps
     test_packages --test cuda -- faults:: --skip a_device_that_breaks
     # Its other cases take a minute.
     python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
