@@ -80,7 +80,9 @@ parity() {
 }
 # Machine code is left alone, as on a device that there is none for.
 jit() { CUDA_FORCE_PTX_JIT=1 SUPERPIXEL_SHORT=1 "$here/tests/cuda" parity:: stages:: temporal::; }
-element() { "$here/tests/element"; }
+# Its other tests need sources, or programs that are built.
+of_element=(superpixel:: exclusive:: hierarchy:: merge::)
+element() { "$here/tests/element" "${of_element[@]}"; }
 # Every clip by itself, side by side: the CPU's quick shift takes longest.
 clips() {
     local folder=${SUPERPIXEL_CLIPS:-} clip name status=0 process processes=()
@@ -107,31 +109,26 @@ clips() {
     return $status
 }
 sanitizer() { command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1; }
-# compute-sanitizer's tool $1, with options up to --, over the short set of the test programs, each with what follows: which tests.
+# compute-sanitizer's tool $1 over the short set of the test program $2, with options up to --, and with what follows: which tests.
 # One test at a time: the tools slow every kernel down.
 sanitize() {
-    local tool=$1 options=() program status=0 checker
+    local tool=$1 program=$2 options=() checker
     checker=$(sanitizer)
     [ -n "$checker" ] || { echo "compute-sanitizer is not on this host"; return $skipped; }
-    shift
+    shift 2
     while [ "$1" != -- ]; do
         options+=("$1")
         shift
     done
     shift
-    for program in $sanitized; do
-        echo "== $program"
-        if SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "${options[@]}" "$here/tests/$program" \
-            "$@" >"$scratch/sanitized" 2>&1 || check_found "$scratch/sanitized"; then
-            grep -E '^test |SUMMARY' "$scratch/sanitized"
-        else
-            status=1
-            head -n 400 "$scratch/sanitized"
-        fi
-    done
-    return $status
+    if SUPERPIXEL_SHORT=1 RUST_TEST_THREADS=1 "$checker" --tool "$tool" --error-exitcode 9 "${options[@]}" "$here/tests/$program" \
+        "$@" >"$scratch/sanitized" 2>&1 || check_found "$scratch/sanitized"; then
+        grep -E '^test |SUMMARY' "$scratch/sanitized"
+    else
+        head -n 400 "$scratch/sanitized"
+        return 1
+    fi
 }
-sanitized=cuda
 # Every fault has a process of its own; this one does not touch the device, which the tools take for an error.
 without_faults="--skip faults::"
 # Whether all that is found in log $1 is of GStreamer: the frames of libgstcuda have rows below the planes that nothing writes,
@@ -156,20 +153,22 @@ gstreamers_reads() {
 }
 # What the driver is asked in two of the tests it is to refuse, which counts as an error.
 memcheck() {
-    local sanitized="cuda element"
+    local status=0
     # shellcheck disable=SC2086  # words on purpose
-    sanitize memcheck -- $without_faults --skip a_current_context_that_has_ended --skip addresses_are_known_or_not
+    sanitize memcheck cuda -- $without_faults --skip a_current_context_that_has_ended --skip addresses_are_known_or_not || status=$?
+    sanitize memcheck element -- "${of_element[@]}" || status=$?
+    return $status
 }
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
 racecheck() {
-    sanitize racecheck --racecheck-report all -- parity::drawn_parameters parity::ingest_matches parity::quickshift_matches \
+    sanitize racecheck cuda --racecheck-report all -- parity::drawn_parameters parity::ingest_matches parity::quickshift_matches \
         hierarchy::drawn_numbers hierarchy::islands_match
 }
 # What the decoder's hardware writes counts as never written.
 initcheck() {
     local checker own status=0
     # shellcheck disable=SC2086  # words on purpose
-    sanitize initcheck --print-limit 100000 -- $without_faults --skip decoder:: || status=$?
+    sanitize initcheck cuda --print-limit 100000 -- $without_faults --skip decoder:: || status=$?
     checker=$(sanitizer)
     [ -n "$checker" ] || return $status
     GST_REGISTRY_FORK=no "$checker" --tool initcheck --print-limit 100000 gst-launch-1.0 -q videotestsrc num-buffers=3 ! \
@@ -183,7 +182,7 @@ initcheck() {
 }
 synccheck() {
     # shellcheck disable=SC2086  # words on purpose
-    sanitize synccheck -- $without_faults
+    sanitize synccheck cuda -- $without_faults
 }
 
 # Checksum of what a pipeline writes; $1 names it.
