@@ -4,7 +4,7 @@
 
 use std::sync::Mutex;
 
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, result};
 use once_cell::sync::OnceCell;
 
@@ -22,7 +22,7 @@ use crate::cuda::results::{PARTS, ResultAddresses, ResultPool};
 use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::cuda::tuning::{SMALL_TILES, TILE};
 use crate::cuda::{Counts, Cuda, DeviceFrame, Results, Traffic};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Labels;
 use crate::params::Outputs;
 use crate::plan::Plan;
@@ -287,17 +287,7 @@ impl FrameBuffers {
         if let Some(recorded) = self.graphs.iter().find(fits) {
             return self.launch_graph(&recorded.graph);
         }
-        let stream = self.queue.recorder.stream.clone();
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        check(stage, stream.begin_capture(mode))?;
-        std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
-        let recorded = stages(self);
-        std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
-        // Launches keep the priority of the stream that they were recorded on.
-        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-        let graph = check(stage, stream.end_capture(flags));
-        recorded?;
-        let Some(graph) = graph? else {
+        let Some(graph) = self.record(stages)? else {
             return stages(self);
         };
         self.launch_graph(&graph)?;
@@ -307,6 +297,37 @@ impl FrameBuffers {
         }
         self.graphs.push(Recorded { planes: frame.planes, outputs, phase, graph });
         Ok(())
+    }
+
+    /// Records the stages. Returns nothing where the driver gives no graph, or where other users of the context end recordings.
+    fn record(
+        &mut self,
+        stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
+    ) -> Result<Option<CudaGraph>> {
+        /// A wait for the whole context, on any thread, ends all recordings in it (`cuCtxSynchronize`). A next try is likely to get
+        /// in between two of them.
+        const TRIES: usize = 3;
+        let stage = "graph";
+        let stream = self.queue.recorder.stream.clone();
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // Launches keep the priority of the stream that they were recorded on.
+        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+        for _ in 0..TRIES {
+            check(stage, stream.begin_capture(mode))?;
+            std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
+            let recorded = stages(self);
+            std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
+            let graph = check(stage, stream.end_capture(flags));
+            match recorded.and(graph) {
+                Err(Error::Cuda { source, .. })
+                    if source.0 == CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED =>
+                {
+                    self.queue.forget_branch();
+                }
+                other => return other,
+            }
+        }
+        Ok(None)
     }
 
     /// Launches the recorded stages on the stream.

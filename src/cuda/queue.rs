@@ -112,6 +112,11 @@ impl Queue {
         self.cuda.follow(&self.beside.end)
     }
 
+    /// Leaves out the wait for a branch whose launches went into a recording that is no more.
+    pub fn forget_branch(&mut self) {
+        self.beside.in_flight = false;
+    }
+
     /// Records the end of a stage on the stream, while profiling.
     pub fn mark(&self, stage: &'static str) -> Result<()> {
         if let Some(marks) = &self.profile {

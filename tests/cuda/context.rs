@@ -166,3 +166,49 @@ fn a_foreign_context_and_stream_are_adopted() {
     drop(kept);
     assert!(released.load(Ordering::Relaxed), "the context is held for ever");
 }
+
+/// Another library waits for the whole context, again and again, which ends recordings in it: no frame is lost.
+#[test]
+fn waits_for_the_context_on_other_threads_end_no_frame() {
+    let Some(cuda) = device("waits_for_the_context_on_other_threads_end_no_frame") else { return };
+    let info = FrameInfo::new(Geometry::new(160, 96).unwrap(), PixelFormat::Rgba);
+    let buffer = Buffer::new(info, Picture::Natural, 1, 0);
+    let shared = cudarc::driver::CudaContext::new(cuda.ordinal()).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let waits = {
+        let done = done.clone();
+        std::thread::spawn(move || {
+            shared.bind_to_thread().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: a plain driver call. It fails while something is recorded, which is what this is about.
+                let _ = unsafe { sys::cuCtxSynchronize() };
+            }
+        })
+    };
+    let map = |labels: &mut dyn FnMut(&mut Labels<'_>)| {
+        let mut map = vec![0; info.geometry.pixels()];
+        labels(&mut Labels::new(info.geometry, &mut map, 160).unwrap());
+        map
+    };
+    let plan = |temporal| Plan::new(&Params { temporal, ..Params::default() }, info).unwrap();
+    let mut reference = Engine::new(Cpu::new(1).unwrap(), plan(false)).unwrap();
+    let wanted = map(&mut |labels| {
+        reference.segment(&buffer.frame(), labels, Outputs::default()).unwrap();
+    });
+    for round in 0..10 {
+        // Temporal frames have two graphs and a branch.
+        for temporal in [false, true] {
+            let mut engine = Engine::new(cuda.lane().unwrap(), plan(temporal)).unwrap();
+            let mut staging = Staging::new(&cuda, info).unwrap();
+            for frame in 0..3 {
+                let on_device = staging.upload(&buffer.frame()).unwrap();
+                let outputs = Outputs { table: true, neighbors: true, ..Outputs::default() };
+                engine.segment(&on_device, &mut (), outputs).unwrap();
+                let got = map(&mut |labels| engine.buffers().download_labels(labels).unwrap());
+                assert!(got == wanted || (temporal && frame > 0), "round {round}, frame {frame}");
+            }
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    waits.join().unwrap();
+}
