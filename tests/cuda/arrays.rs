@@ -54,7 +54,11 @@ struct Library(Arc<CudaStream>);
 
 impl Library {
     fn new(cuda: &Cuda) -> Self {
-        Self(CudaContext::new(cuda.ordinal()).unwrap().new_stream().unwrap())
+        let context = CudaContext::new(cuda.ordinal()).unwrap();
+        // With it the first stream would wait for the whole context, which ends recordings on other threads.
+        // SAFETY: memory of a library is used on its one stream.
+        unsafe { context.disable_event_tracking() };
+        Self(context.new_stream().unwrap())
     }
 
     fn handle(&self) -> usize {
