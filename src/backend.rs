@@ -35,7 +35,7 @@ pub trait Backend: Sized + Send + 'static {
     type Frame<'a>: Sync;
     /// A frame to draw on.
     type FrameMut<'a>;
-    /// A label plane for writing and reading.
+    /// Target for the label map of a frame.
     type Labels<'a>: Send;
     /// Memory that one stage of a frame hands to the next: packed colors, the number of regions, device memory.
     type Buffers: Send;
@@ -96,8 +96,9 @@ pub trait Backend: Sized + Send + 'static {
     /// largest factor by which distances grow; `None` if they do not compare.
     fn change(&self, plan: &Plan, buffers: &mut Self::Buffers, growth: Option<f64>) -> Result<()>;
 
-    /// Runs a frame's stages between ingest and overlay, or replays a recording of them: frames of equal `outputs` need
-    /// the same work.
+    /// Runs a frame's stages between ingest and overlay, or replays a recording of them. On a device the stages' code on the
+    /// host runs only for the recording, once for equal addresses, `outputs` and phase of the temporal state: it gives the
+    /// same launches whenever these are the same, and keeps nothing of a frame.
     fn run(
         &mut self,
         buffers: &mut Self::Buffers,
@@ -216,8 +217,15 @@ pub trait Statistics<B: Backend>: Send {
         outputs: Outputs,
     ) -> Result<()>;
 
-    /// Returns the measured parts. Waits for a device.
-    fn collect(&mut self, buffers: &B::Buffers, outputs: Outputs, regions: &mut Regions) -> Result<()>;
+    /// Returns the measured parts and, where the stages have written to memory of the backend, the label map. Waits for a
+    /// device.
+    fn collect(
+        &mut self,
+        buffers: &B::Buffers,
+        labels: &mut B::Labels<'_>,
+        outputs: Outputs,
+        regions: &mut Regions,
+    ) -> Result<()>;
 
     /// Copies the results into `kept`; on a device, starts to. Without `copies` only the number of regions.
     fn keep(

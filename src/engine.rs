@@ -143,7 +143,7 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Starts the segmentation of a frame. Does not wait for a device.
+    /// Starts the segmentation of a frame, which [`Engine::finish`] completes. Does not wait for a device.
     ///
     /// # Errors
     ///
@@ -198,10 +198,21 @@ impl<B: Backend> Engine<B> {
         Ok(())
     }
 
-    /// Completes the segmentation that was started last.
-    pub fn finish(&mut self) -> Result<&Regions> {
-        self.statistics.collect(&self.buffers, self.outputs, &mut self.regions)?;
+    /// Completes the segmentation that was submitted last, with the same `labels`: a label map that is in device memory is
+    /// copied there. Waits for a device.
+    ///
+    /// # Errors
+    ///
+    /// If no frame has been segmented; a plane of another shape than the plan's; errors of the backend.
+    pub fn finish(&mut self, labels: &mut B::Labels<'_>) -> Result<&Regions> {
+        let outputs = self.segmented_for()?;
+        self.statistics.collect(&self.buffers, labels, outputs, &mut self.regions)?;
         Ok(&self.regions)
+    }
+
+    /// The outputs that the last frame was segmented for.
+    pub(crate) fn segmented_for(&self) -> Result<Outputs> {
+        if self.is_segmented { Ok(self.outputs) } else { Err(Error::NotSegmented) }
     }
 
     /// Allocates memory for the results of a frame, for [`Engine::keep`].
@@ -216,14 +227,13 @@ impl<B: Backend> Engine<B> {
     ///
     /// If no frame has been segmented; errors of the backend, for instance of memory.
     pub fn keep(&mut self, copies: bool, kept: &mut B::Kept) -> Result<()> {
-        if !self.is_segmented {
-            return Err(Error::NotSegmented);
-        }
-        self.statistics.keep(&self.buffers, self.outputs, copies, kept)
+        let outputs = self.segmented_for()?;
+        self.statistics.keep(&self.buffers, outputs, copies, kept)
     }
 
     /// Segments a frame: writes the label map, values 0..n-1, each used, and [`NO_LABEL`](crate::image::NO_LABEL)
-    /// outside of its mask; measures the parts that `outputs` asks for.
+    /// outside of its mask; measures the parts that `outputs` asks for. On a device [`Engine::submit`] and
+    /// [`Engine::keep`] do it without waiting.
     ///
     /// # Errors
     ///
@@ -235,7 +245,7 @@ impl<B: Backend> Engine<B> {
         outputs: Outputs,
     ) -> Result<&Regions> {
         self.submit(frame, labels, outputs)?;
-        self.finish()
+        self.finish(labels)
     }
 
     /// Draws on the frame that was segmented last. A fill with mean colors needs `Outputs::mean_color` in that call.
@@ -250,9 +260,7 @@ impl<B: Backend> Engine<B> {
         labels: &B::Labels<'_>,
         drawing: &Drawing,
     ) -> Result<()> {
-        if !self.is_segmented {
-            return Err(Error::NotSegmented);
-        }
+        self.segmented_for()?;
         if let Some(boundaries) = &drawing.boundaries {
             BOUNDARY_WIDTH.check(boundaries.width)?;
         }

@@ -46,6 +46,7 @@
 //! `cuda::Cuda` is the other backend; its frames and label planes live on the device.
 
 pub mod algo;
+pub mod any_engine;
 pub mod backend;
 pub mod buffers;
 pub mod color;
@@ -80,7 +81,7 @@ mod label_element;
 mod lazy_memory;
 #[cfg(feature = "gst")]
 pub mod meta;
-#[cfg(feature = "gst")]
+#[cfg(any(feature = "gst", feature = "cuda"))]
 mod run_time;
 #[cfg(feature = "gst")]
 mod video_map;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Opens GStreamer's optional libraries at run time, so that one build serves machines with and without them.
+//! Opens optional libraries at run time, so that one build serves machines with and without them.
 
 use std::ffi::CStr;
 
-/// Opens a library by its name. The caller must never unload it, because types that it registers with GObject cannot be
-/// unloaded.
+/// Opens a library by its name. The caller must never unload it: types that a library registers with GObject stay, and so do
+/// functions of [`symbol`].
 pub(crate) fn open(name: &str) -> Result<libloading::Library, String> {
-    // SAFETY: a library of GStreamer, whose initialisers are those of any program that links it.
+    // SAFETY: a library of GStreamer or the driver, whose initialisers are those of any program that links it.
     unsafe { libloading::Library::new(name) }.map_err(|e| e.to_string())
 }
 

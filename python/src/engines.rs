@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Engines on the CPU and on a device, and frames of both kinds of memory on the latter.
 
+use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{
     Counts, Cuda, DeviceBytes, DeviceFrame, DeviceLabels, DeviceMemory, DevicePool, Intake, KeepsContext,
@@ -16,74 +17,31 @@ use gstsuperpixel::regions::Regions;
 use crate::error::Failure;
 
 /// An engine where a Segmenter works.
-pub enum AnyEngine {
-    Cpu(Box<Engine<Cpu>>),
-    Device(Box<DeviceEngine>),
+pub type SegmenterEngine = AnyEngine<Engine<Cpu>, DeviceEngine>;
+
+/// Makes an engine on a device.
+pub fn on_device(cuda: &Cuda, plan: Plan) -> Result<SegmenterEngine> {
+    DeviceEngine::new(cuda, plan).map(|engine| AnyEngine::Device(Box::new(engine)))
 }
 
-impl AnyEngine {
-    /// A new one on a device.
-    pub fn on_device(cuda: &Cuda, plan: Plan) -> Result<Self> {
-        DeviceEngine::new(cuda, plan).map(|engine| Self::Device(Box::new(engine)))
+/// Segments a frame of the host.
+pub fn segment(
+    engine: &mut SegmenterEngine,
+    frame: &Frame<'_>,
+    mut labels: Labels<'_>,
+    outputs: Outputs,
+) -> Result<()> {
+    match engine {
+        AnyEngine::Cpu(engine) => engine.segment(frame, &mut labels, outputs).map(drop),
+        AnyEngine::Device(engine) => engine.0.with_mut(|frames| frames.segment_host(frame, labels, outputs)),
     }
+}
 
-    pub fn plan(&self) -> &Plan {
-        match self {
-            Self::Cpu(engine) => engine.plan(),
-            Self::Device(engine) => engine.0.get().engine.plan(),
-        }
-    }
-
-    pub fn change(&mut self, plan: &Plan) -> Result<bool> {
-        match self {
-            Self::Cpu(engine) => engine.change(plan),
-            Self::Device(engine) => engine.0.with_mut(|frames| frames.engine.change(plan)),
-        }
-    }
-
-    pub fn reset(&mut self) {
-        match self {
-            Self::Cpu(engine) => engine.reset(),
-            Self::Device(engine) => engine.0.with_mut(|frames| frames.engine.reset()),
-        }
-    }
-
-    pub fn next_id(&mut self) -> Result<u32> {
-        match self {
-            Self::Cpu(engine) => engine.next_id(),
-            Self::Device(engine) => engine.0.with_mut(|frames| frames.engine.next_id()),
-        }
-    }
-
-    pub fn set_next_id(&mut self, id: u32) -> Result<()> {
-        match self {
-            Self::Cpu(engine) => engine.set_next_id(id),
-            Self::Device(engine) => engine.0.with_mut(|frames| frames.engine.set_next_id(id)),
-        }
-    }
-
-    /// Results of the last frame of the host.
-    pub fn regions(&self) -> &Regions {
-        match self {
-            Self::Cpu(engine) => engine.regions(),
-            Self::Device(engine) => engine.0.get().engine.regions(),
-        }
-    }
-
-    /// Segments a frame of the host.
-    pub fn segment(&mut self, frame: &Frame<'_>, labels: &mut Labels<'_>, outputs: Outputs) -> Result<()> {
-        match self {
-            Self::Cpu(engine) => engine.segment(frame, labels, outputs).map(drop),
-            Self::Device(engine) => engine.0.with_mut(|frames| frames.segment_host(frame, labels, outputs)),
-        }
-    }
-
-    /// The engine, if it is on a device.
-    pub fn device(&mut self) -> Option<&mut DeviceEngine> {
-        match self {
-            Self::Cpu(_) => None,
-            Self::Device(engine) => Some(engine),
-        }
+/// Results of the last frame of the host.
+pub fn regions(engine: &SegmenterEngine) -> &Regions {
+    match engine {
+        AnyEngine::Cpu(engine) => engine.regions(),
+        AnyEngine::Device(engine) => engine.0.get().engine.regions(),
     }
 }
 
@@ -186,11 +144,6 @@ impl DeviceEngine {
         self.0.with_mut(|frames| frames.segment(task, outputs))
     }
 
-    /// The plan that it runs.
-    pub fn plan(&self) -> &Plan {
-        self.0.get().engine.plan()
-    }
-
     /// The `CUcontext` that it is in.
     pub fn context(&self) -> usize {
         self.0.get().engine.backend().context_handle()
@@ -198,7 +151,7 @@ impl DeviceEngine {
 
     /// Returns true if the last frame was on the device.
     pub fn is_last_on_device(&self) -> bool {
-        self.0.get().on_device.is_some()
+        self.0.get().on_device
     }
 
     /// How much the last frame gave, where it was on the device. The first call waits for it.
@@ -231,6 +184,28 @@ impl DeviceEngine {
     }
 }
 
+impl Continuity for DeviceEngine {
+    fn plan(&self) -> &Plan {
+        self.0.get().engine.plan()
+    }
+
+    fn change(&mut self, plan: &Plan) -> Result<bool> {
+        self.0.with_mut(|frames| frames.engine.change(plan))
+    }
+
+    fn reset(&mut self) {
+        self.0.with_mut(|frames| frames.engine.reset());
+    }
+
+    fn next_id(&mut self) -> Result<u32> {
+        self.0.with_mut(|frames| frames.engine.next_id())
+    }
+
+    fn set_next_id(&mut self, id: u32) -> Result<()> {
+        self.0.with_mut(|frames| frames.engine.set_next_id(id))
+    }
+}
+
 const OUT_OF_RANGE: &str = "a float image on the device has a value that is not in [0, 1], which has been cut off; image.clamp(0, 1) of torch or \
      image.clip(0, 1) of CuPy cuts off, dividing by the value of white scales, and nan_to_num replaces NaN";
 
@@ -254,8 +229,10 @@ struct Frames {
     staging: Option<Staging>,
     labels: DevicePool,
     tables: DevicePool,
-    /// Of the last frame, if it was on the device: what it was asked for, and what it gave once that is known.
-    on_device: Option<(Outputs, Option<Counts>)>,
+    /// True if the last frame was on the device.
+    on_device: bool,
+    /// True if its floats have not been looked at.
+    is_unchecked: bool,
     engine: Engine<Cuda>,
 }
 
@@ -268,21 +245,21 @@ impl Frames {
             staging: None,
             labels: pool(),
             tables: pool(),
-            on_device: None,
+            on_device: false,
+            is_unchecked: false,
             engine,
         })
     }
 
-    fn segment_host(&mut self, frame: &Frame<'_>, labels: &mut Labels<'_>, outputs: Outputs) -> Result<()> {
+    fn segment_host(&mut self, frame: &Frame<'_>, labels: Labels<'_>, outputs: Outputs) -> Result<()> {
         let Self { engine, staging, on_device, .. } = self;
-        *on_device = None;
+        *on_device = false;
         let staging = match staging {
             Some(staging) => staging,
             none => none.insert(Staging::new(engine.backend(), *frame.info())?),
         };
-        engine.submit(&staging.upload(frame)?, &mut (), outputs)?;
-        engine.buffers().download_labels(labels)?;
-        engine.finish().map(drop)
+        let uploaded = staging.upload(frame)?;
+        engine.segment(&uploaded, &mut Some(labels), outputs).map(drop)
     }
 
     fn segment(&mut self, task: &Task<'_>, outputs: Outputs) -> Result<Option<DeviceMemory>, Failure> {
@@ -302,7 +279,7 @@ impl Frames {
         outputs: Outputs,
     ) -> Result<Option<DeviceMemory>, Failure> {
         let Task { info, ref frames, target, kind, streams, .. } = *task;
-        self.on_device = None;
+        self.on_device = false;
         streams.wait_for_all(cuda)?;
         let plane = info.geometry.pixels() * kind.bytes();
         let (mut memory, (first, stride, apart)) = match target {
@@ -321,7 +298,7 @@ impl Frames {
             // SAFETY: `device.rs` has checked the target, or it is ours and has room for all planes. Our stream waits for the caller's;
             // the caller's waits for ours before the memory can be used again, or the host does.
             let mut to = unsafe { DeviceLabels::from_raw(address, stride, info.geometry, kind)? };
-            self.engine.buffers().export_labels(&mut to)?;
+            self.engine.results()?.export_labels(&mut to)?;
         }
         if let Some(memory) = &mut memory {
             memory.mark()?;
@@ -331,7 +308,7 @@ impl Frames {
         if (memory.is_none() || is_masked) && !streams.is_ordered {
             cuda.synchronize()?;
         }
-        self.on_device = Some((outputs, None));
+        (self.on_device, self.is_unchecked) = (true, true);
         Ok(memory)
     }
 
@@ -365,29 +342,30 @@ impl Frames {
         if is_awaited {
             cuda.synchronize()?;
         }
-        Ok(engine.submit(&frame, &mut (), outputs)?)
+        Ok(engine.submit(&frame, &mut None, outputs)?)
     }
 
     fn counts(&mut self) -> Result<Counts, Failure> {
-        match &mut self.on_device {
-            Some((_, Some(counts))) => Ok(*counts),
-            Some((outputs, none)) => {
-                let counts = self.engine.buffers().counts(*outputs)?;
-                if self.intake.was_cut_off()? {
-                    return Err(Failure::Value(OUT_OF_RANGE.into()));
-                }
-                Ok(*none.insert(counts))
-            }
-            None => Ok(Counts::default()),
+        if !self.on_device {
+            return Ok(Counts::default());
         }
+        let counts = self.engine.results()?.counts()?;
+        if self.is_unchecked && self.intake.was_cut_off()? {
+            return Err(Failure::Value(OUT_OF_RANGE.into()));
+        }
+        self.is_unchecked = false;
+        Ok(counts)
     }
 
     fn export(&mut self, table: Table, to: &mut DeviceBytes<'_>) -> Result<(), Failure> {
-        let counts = self.counts()?;
-        let Some((outputs, _)) = self.on_device else { return Ok(()) };
+        self.counts()?;
+        if !self.on_device {
+            return Ok(());
+        }
+        let results = self.engine.results()?;
         match table {
-            Table::Records(part) => self.engine.buffers().export(part, counts, outputs, to).map(drop)?,
-            Table::Edges => self.engine.buffers().export_edges(counts, outputs, to)?,
+            Table::Records(part) => results.export(part, to).map(drop)?,
+            Table::Edges => results.export_edges(to)?,
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Mutex;
 
+use gstsuperpixel::any_engine::Continuity;
 use gstsuperpixel::cuda::Cuda;
 use gstsuperpixel::plan::Plan;
 use pyo3::prelude::*;

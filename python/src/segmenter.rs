@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::{Outputs, Params};
@@ -14,7 +15,7 @@ use pyo3::types::PyDict;
 use crate::arrays::{Images, LabelArray};
 use crate::device::{Arguments, Call};
 use crate::devices::{self, WorkDevice};
-use crate::engines::AnyEngine;
+use crate::engines;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::library::Library;
@@ -126,9 +127,9 @@ impl Segmenter {
         let (task, outputs) = (call.task(), self.outputs);
         let mut memory = None;
         let done: Result<_, Failure> = py.detach(|| {
-            let make = |plan| AnyEngine::on_device(&cuda, plan);
+            let make = |plan| engines::on_device(&cuda, plan);
             state.run(task.info, make, |engine| {
-                if let Some(engine) = engine.device() {
+                if let AnyEngine::Device(engine) = engine {
                     memory = engine.segment(&task, outputs)?;
                 }
                 Ok(())
@@ -271,7 +272,7 @@ impl Segmenter {
         };
         let cpu = pool(py, self.threads)?;
         let make = |plan| match &cuda {
-            Some(cuda) => AnyEngine::on_device(cuda, plan),
+            Some(cuda) => engines::on_device(cuda, plan),
             None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
         };
         let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
@@ -281,8 +282,8 @@ impl Segmenter {
             for (i, (source, plane)) in frames {
                 source.with(&cpu, &mut codes, |frame| {
                     let frame = Masks::on(masks.as_ref(), i, *frame)?;
-                    let mut labels = Labels::new(info.geometry, plane, stride)?;
-                    state.run(info, make, |engine| engine.segment(&frame, &mut labels, outputs))
+                    let labels = Labels::new(info.geometry, plane, stride)?;
+                    state.run(info, make, |engine| engines::segment(engine, &frame, labels, outputs))
                 })?;
             }
             state.codes = codes;
@@ -365,7 +366,7 @@ impl Segmenter {
     fn next_id(&self) -> PyResult<u32> {
         let mut state = self.lock()?;
         let next_id = state.next_id;
-        state.engine.as_mut().map_or(Ok(next_id), AnyEngine::next_id).map_err(exception)
+        state.engine.as_mut().map_or(Ok(next_id), Continuity::next_id).map_err(exception)
     }
 
     /// int: number of regions of the last frame. Waits for a frame on a device.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! State of a Segmenter from frame to frame.
 
+use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::image::FrameInfo;
 use gstsuperpixel::params::Params;
@@ -10,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::devices::WorkDevice;
-use crate::engines::AnyEngine;
+use crate::engines::{self, SegmenterEngine};
 use crate::library::Library;
 use crate::parameters::with_enough_superpixels;
 use crate::tables::Source;
@@ -19,7 +20,7 @@ use crate::tables::Source;
 pub struct State {
     /// As they are set.
     pub params: Params,
-    pub engine: Option<AnyEngine>,
+    pub engine: Option<SegmenterEngine>,
     /// Device of the engines; `None` until the first frame decides, if the user left it open.
     pub place: Option<WorkDevice>,
     /// Library of the last frame on a device.
@@ -38,10 +39,10 @@ impl State {
     pub fn run<E: From<Error>>(
         &mut self,
         info: FrameInfo,
-        make: impl FnOnce(Plan) -> Result<AnyEngine>,
-        segment: impl FnOnce(&mut AnyEngine) -> Result<(), E>,
+        make: impl FnOnce(Plan) -> Result<SegmenterEngine>,
+        segment: impl FnOnce(&mut SegmenterEngine) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_other = |engine: &AnyEngine| engine.plan().frame() != info;
+        let is_other = |engine: &SegmenterEngine| engine.plan().frame() != info;
         if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
             self.remove()?;
         }
@@ -94,7 +95,7 @@ impl State {
         Ok(())
     }
 
-    pub fn segmented(&mut self) -> PyResult<&mut AnyEngine> {
+    pub fn segmented(&mut self) -> PyResult<&mut SegmenterEngine> {
         match &mut self.engine {
             Some(engine) if self.is_segmented => Ok(engine),
             _ => Err(PyRuntimeError::new_err("no frame has been segmented; call segment(frame) first")),
@@ -102,7 +103,7 @@ impl State {
     }
 
     pub fn regions(&mut self) -> PyResult<&Regions> {
-        self.segmented().map(|engine| engine.regions())
+        self.segmented().map(|engine| engines::regions(engine))
     }
 
     /// Source of tables, if the last frame was on a device.

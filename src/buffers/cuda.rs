@@ -4,29 +4,23 @@
 
 use std::sync::Mutex;
 
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode};
-use cudarc::driver::{CudaGraph, result};
 use once_cell::sync::OnceCell;
 
-use super::export::Exports;
+use super::device_results::{Downloads, Exports};
 use crate::color::{ColorSpace, ColorTables};
-use crate::cuda::abi::{
-    Address, COUNTER_REGIONS, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track,
-};
+use crate::cuda::abi::{Address, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track};
 use crate::cuda::frame::Planes;
+use crate::cuda::graph::Graph;
 use crate::cuda::launch::check;
 use crate::cuda::memory::Memory;
-use crate::cuda::pinned::Pinned;
 use crate::cuda::queue::Queue;
-use crate::cuda::results::{PARTS, ResultAddresses, ResultPool};
-use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
+use crate::cuda::results::ResultPool;
 use crate::cuda::tuning::{SMALL_TILES, TILE};
-use crate::cuda::{Counts, Cuda, DeviceFrame, Results, Traffic};
-use crate::error::{Error, Result};
-use crate::image::Labels;
+use crate::cuda::{Cuda, DeviceFrame};
+use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::regions::{MergeStep, Motion, Neighbor, Region};
+use crate::regions::{MergeStep, Neighbor, Region};
 use crate::temporal::device::State;
 
 /// Memory of the adjacency list, allocated on first use.
@@ -60,7 +54,7 @@ struct Recorded {
     planes: Planes,
     outputs: Outputs,
     phase: (bool, usize),
-    graph: CudaGraph,
+    graph: Graph,
 }
 
 /// Device memory that the stages of a frame share.
@@ -82,9 +76,8 @@ pub struct FrameBuffers {
     pub(crate) sums: [Memory<u32>; 3],
     /// The label plane; in temporal mode, frames alternate between this and a second one.
     pub(crate) first_labels: Memory<u16>,
-    /// Pinned memory for the lengths of a frame's results, filled by `fetch_counts`.
-    counts: Mutex<Pinned>,
-    results: ResultPool,
+    pub(super) downloads: Mutex<Downloads>,
+    pub(super) results: ResultPool,
     pub(crate) component_labels: Memory<u16>,
     pub(crate) regions: Memory<RegionSums>,
     pub(crate) means: Memory<u64>,
@@ -105,15 +98,10 @@ pub struct FrameBuffers {
     component_sums: Memory<ComponentSums>,
     edges: Memory<[u32; 2]>,
     graphs: Vec<Recorded>,
-    buffer: Mutex<Option<StagingBuffer>>,
     pub(super) exports: OnceCell<Exports>,
     /// Dropped last, because it may hold the context.
     pub(crate) queue: Queue,
 }
-
-// SAFETY: what is not `Send` are the graphs' raw handles, which the driver lets any thread use, one at a time: they are private,
-// and only `&mut self` reaches them.
-unsafe impl Send for FrameBuffers {}
 
 impl FrameBuffers {
     /// Allocates memory for the frames of a plan. Its algorithm adds up in three sets of `sums_words` words, the first
@@ -128,7 +116,7 @@ impl FrameBuffers {
         let what = "device memory";
         let first_words = if plan.clusters_are_pixels() { n } else { sums_words };
         Ok(Self {
-            queue: Queue::new(cuda)?,
+            queue: Queue::new(cuda),
             geometry,
             tiles,
             max_regions,
@@ -156,8 +144,7 @@ impl FrameBuffers {
                 Memory::new(cuda, what, sums_words)?,
             ],
             first_labels: Memory::new(cuda, what, n)?,
-            buffer: Mutex::new(None),
-            counts: Mutex::new(Pinned::new(cuda, what, Counts::BYTES)?),
+            downloads: Mutex::new(Downloads::new(cuda)?),
             results: ResultPool::default(),
             component_labels: Memory::new(cuda, what, n)?,
             regions: Memory::new(cuda, what, max_regions)?,
@@ -267,6 +254,11 @@ impl FrameBuffers {
         }
     }
 
+    /// Forgets what is known of the last frame's results, because the next one's stages overwrite them.
+    pub(crate) fn begin(&mut self) {
+        self.downloads.get_mut().unwrap().begin();
+    }
+
     /// Replays the graph of an equal frame, or records it first.
     pub(crate) fn replay(
         &mut self,
@@ -287,9 +279,7 @@ impl FrameBuffers {
         if let Some(recorded) = self.graphs.iter().find(fits) {
             return self.launch_graph(&recorded.graph);
         }
-        let Some(graph) = self.record(stages)? else {
-            return stages(self);
-        };
+        let graph = self.record(stages)?;
         self.launch_graph(&graph)?;
         if self.graphs.len() == KEPT {
             self.queue.cuda.synchronize()?;
@@ -299,158 +289,36 @@ impl FrameBuffers {
         Ok(())
     }
 
-    /// Records the stages. Returns nothing where the driver gives no graph, or where other users of the context end recordings.
-    fn record(
-        &mut self,
-        stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
-    ) -> Result<Option<CudaGraph>> {
-        /// A wait for the whole context, on any thread, ends all recordings in it (`cuCtxSynchronize`). A next try is likely to get
-        /// in between two of them.
-        const TRIES: usize = 3;
-        let stage = "graph";
-        let stream = self.queue.recorder.stream.clone();
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // Launches keep the priority of the stream that they were recorded on.
-        let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-        for _ in 0..TRIES {
-            check(stage, stream.begin_capture(mode))?;
-            std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
-            let recorded = stages(self);
-            std::mem::swap(&mut self.queue.cuda, &mut self.queue.recorder);
-            let graph = check(stage, stream.end_capture(flags));
-            match recorded.and(graph) {
-                Err(Error::Cuda { source, .. })
-                    if source.0 == CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED =>
-                {
-                    self.queue.forget_branch();
-                }
-                other => return other,
-            }
+    fn record(&mut self, stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send)) -> Result<Graph> {
+        self.queue.begin_recording()?;
+        let staged = stages(self);
+        match (staged, self.queue.end_recording()) {
+            (Ok(()), Some(recording)) => recording.finish(),
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => unreachable!("the recording has begun"),
         }
-        Ok(None)
     }
 
     /// Launches the recorded stages on the stream.
-    fn launch_graph(&self, graph: &CudaGraph) -> Result<()> {
-        // SAFETY: the graph is whole and of this context. What it works on is `self`'s memory, which `drop` waits for, and
-        // the frame that it was found by or recorded for, which the caller of `replay` borrows.
-        check("graph", unsafe {
-            result::graph::launch(graph.cu_graph_exec(), self.queue.cuda.stream.cu_stream())
-        })
+    fn launch_graph(&self, graph: &Graph) -> Result<()> {
+        // SAFETY: what the graph works on is `self`'s memory, which `drop` waits for, and the frame that it was found by or recorded
+        // for, which the caller of `replay` borrows.
+        unsafe { graph.launch(&self.queue.cuda.stream) }
     }
 
     /// Runs launches on a branch, parallel to those that follow, until [`Queue::join`]. While profiling, stages run one
     /// after the other.
     pub(crate) fn fork(&mut self, launches: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        if !self.queue.begin_beside()? {
-            return launches(self);
-        }
+        self.queue.begin_beside();
         let launched = launches(self);
-        self.queue.end_beside()?;
+        self.queue.end_beside();
         launched
-    }
-
-    /// Copies the label map to the host and waits for it.
-    pub fn download_labels(&self, labels: &mut Labels<'_>) -> Result<()> {
-        labels.check(self.geometry)?;
-        let (row, stride) = (2 * self.geometry.width as usize, 2 * labels.stride());
-        let from = DeviceRows {
-            address: self.labels().address().raw(),
-            stride: row,
-            row,
-            rows: self.geometry.height as usize,
-            offset: 0,
-        };
-        let mut buffer = self.buffer.lock().unwrap();
-        let buffer = match &mut *buffer {
-            Some(buffer) => buffer,
-            // Allocated on first use: results read in other ways do not need it.
-            none => none.insert(StagingBuffer::new(&self.queue.cuda, 2 * self.geometry.pixels())?),
-        };
-        // SAFETY: `FrameBuffers::new` has made the label plane for this geometry, without padding.
-        let bytes = unsafe { buffer.down(bytemuck::cast_slice_mut(labels.whole_mut()), stride, from)? };
-        Traffic::add(&self.queue.cuda.traffic.results_down, bytes);
-        Ok(())
-    }
-
-    /// Number of labels and, if `outputs` or the plan asks for them, of touching pairs and merges of the frame that was
-    /// submitted last. Waits for them, and so for all earlier work on the stream.
-    pub fn counts(&self, outputs: Outputs) -> Result<Counts> {
-        let mut pinned = self.counts.lock().unwrap();
-        let fetched = self.fetch_counts(outputs, &mut pinned);
-        // Waits after an error as well, since a copy may be in flight.
-        self.queue.cuda.synchronize().and(fetched)?;
-        Ok(Counts::read(outputs, &pinned))
-    }
-
-    /// Starts to copy the numbers to `to`, which no other copy in flight may use.
-    pub(crate) fn fetch_counts(&self, outputs: Outputs, to: &mut Pinned) -> Result<()> {
-        let stage = "collect";
-        let counter = self.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
-        self.sums[0].fetch(&self.queue.cuda, stage, counter, to, 0, 1)?;
-        if let Some(memory) = &self.neighbors
-            && outputs.neighbors
-        {
-            memory.degree.fetch(&self.queue.cuda, stage, self.max_regions, to, 4, 1)?;
-        }
-        match &self.merges {
-            Some(memory) => memory.count.fetch(&self.queue.cuda, stage, 0, to, 8, 1),
-            None => {
-                // An earlier plan may have left numbers there.
-                to.writable()[8..Counts::BYTES].fill(0);
-                Ok(())
-            }
-        }
-    }
-
-    /// Keeps the results of the frame that was submitted last on the device until they are read, so that the stages of
-    /// later frames may run. `counts` are that frame's; without them the largest possible results are kept, and
-    /// [`Results::finalize`] sets the numbers later. Does not wait.
-    pub fn keep(&self, counts: Option<Counts>, outputs: Outputs) -> Result<Results> {
-        // GStreamer's default stride for a plane of 16-bit gray.
-        let label_stride = (2 * self.geometry.width as usize).next_multiple_of(4);
-        let sources = self.sources(outputs, label_stride);
-        self.results.keep(&self.queue.cuda, &sources, counts, outputs)
-    }
-
-    /// Addresses of the results of the frame that was submitted last.
-    pub(super) fn sources(&self, outputs: Outputs, label_stride: usize) -> ResultAddresses {
-        ResultAddresses {
-            parts: [
-                self.labels().address().raw(),
-                self.records.address().raw(),
-                self.neighbors.as_ref().map_or(0, |memory| memory.pairs.address().raw()),
-                self.temporal.as_ref().map_or(0, |state| state.motion.address().raw()),
-                self.merges.as_ref().map_or(0, |memory| memory.steps.address().raw()),
-            ],
-            most: self.most_kept(label_stride, outputs),
-            row: 2 * self.geometry.width as usize,
-            label_stride,
-            rows: self.geometry.height as usize,
-        }
     }
 
     /// Keeps results in the slots of `other`, which has the same plan.
     #[cfg(feature = "gst")]
     pub(crate) fn share_results(&mut self, other: &FrameBuffers) {
         self.results = other.results.clone();
-    }
-
-    /// Most bytes that [`FrameBuffers::keep`] copies per frame.
-    pub(crate) fn most_kept(&self, label_stride: usize, outputs: Outputs) -> [usize; PARTS] {
-        let motion = outputs.table && self.temporal.is_some();
-        [
-            label_stride * self.geometry.height as usize,
-            if outputs.table { self.max_regions * size_of::<Region>() } else { 0 },
-            // A frame that was not asked for pairs has none.
-            if outputs.neighbors && self.neighbors.is_some() {
-                self.max_pairs * size_of::<Neighbor>()
-            } else {
-                0
-            },
-            if motion { self.max_regions * size_of::<Motion>() } else { 0 },
-            if self.merges.is_some() { self.max_regions * size_of::<MergeStep>() } else { 0 },
-        ]
     }
 
     /// Copies the packed colors to the host, for comparisons.

@@ -5,4 +5,6 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 #[cfg(feature = "cuda")]
-mod export;
+mod device_results;
+#[cfg(feature = "cuda")]
+pub use device_results::DeviceResults;

@@ -11,9 +11,11 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaModule, DriverError, result, sys};
 use once_cell::sync::OnceCell;
 
+use super::graph::AddEdges;
 use super::launch::{Kernel, guarded, unavailable};
 use super::module::{Entry, ModuleCode, module_code};
 use crate::error::Result;
+use crate::run_time::{open, symbol};
 
 /// Loaded when a device is opened, so that a device which cannot run our kernels is not chosen. All files are compiled
 /// for the same devices.
@@ -28,8 +30,8 @@ pub(crate) struct Device {
     pub name: String,
     pub multiprocessors: u32,
     capability: (i32, i32),
-    /// True if a grid may be set up while the one before it runs.
-    overlaps: bool,
+    /// Adds edges to a graph by which a grid may be set up while the one before it runs, where the device does that.
+    add_edges: Option<AddEdges>,
     /// True if the driver compiles PTX even if there is machine code.
     compiles: bool,
     modules: Mutex<HashMap<&'static str, Module>>,
@@ -124,8 +126,18 @@ fn driver_present() -> bool {
     catch_unwind(|| unsafe { cudarc::driver::sys::is_culib_present() }).unwrap_or(false)
 }
 
-/// First driver whose graphs keep the attribute for overlapping launches: CUDA 12.3.
+/// First driver whose graphs have edges for overlapping launches: CUDA 12.3.
 const OVERLAPPING_GRAPHS: i32 = 12_030;
+
+/// Looks up what such edges are added by.
+fn find_add_edges() -> Option<AddEdges> {
+    let driver = open("libcuda.so.1").ok()?;
+    // SAFETY: the driver's function of this name has this signature from CUDA 12.3 on.
+    let found = unsafe { symbol(&driver, c"cuGraphAddDependencies_v2") }.ok();
+    // The bindings have loaded the driver, too, and never unload it.
+    std::mem::forget(driver);
+    found
+}
 
 fn driver_version() -> Result<i32> {
     let mut version = 0;
@@ -279,6 +291,7 @@ impl Device {
         let multiprocessors = guarded("device size", || context.attribute(attribute))? as u32;
         let name = guarded("device name", || context.name())?;
         let overlaps = capability >= (9, 0) && driver_version()? >= OVERLAPPING_GRAPHS;
+        let add_edges = if overlaps { find_add_edges() } else { None };
         // The driver honors this variable for its own program format, and so does this library.
         let compiles = std::env::var_os("CUDA_FORCE_PTX_JIT").is_some_and(|value| value != "0");
         let modules = Mutex::default();
@@ -288,7 +301,7 @@ impl Device {
             name,
             multiprocessors,
             capability,
-            overlaps,
+            add_edges,
             compiles,
             modules,
             _keeper: keeper,
@@ -306,7 +319,12 @@ impl Device {
     /// Loads a kernel; errors call it by its stage.
     pub fn kernel<A>(&self, entry: Entry<A>, stage: &'static str) -> Result<Kernel<A>> {
         let module = self.module(entry.file)?;
-        entry.load(&module, stage, self.overlaps)
+        entry.load(&module, stage, self.add_edges.is_some())
+    }
+
+    /// [`AddEdges`], where grids overlap.
+    pub fn add_edges(&self) -> Option<AddEdges> {
+        self.add_edges
     }
 
     pub fn details(&self) -> String {

@@ -32,7 +32,7 @@ use crate::image::{Family, Frame, FrameInfo, FrameMut, Geometry, Layout, MOST_PL
 ///     let mut staging = Staging::new(cuda, *host.info())?;
 ///     let frame = staging.upload(host)?;
 ///     drop(staging);
-///     engine.submit(&frame, &mut (), Outputs::default())
+///     engine.submit(&frame, &mut None, Outputs::default())
 /// }
 /// ```
 ///
@@ -47,7 +47,7 @@ use crate::image::{Family, Frame, FrameInfo, FrameMut, Geometry, Layout, MOST_PL
 /// fn twice(staging: &mut Staging, engine: &mut Engine<Cuda>, host: &Frame<'_>) -> gstsuperpixel::error::Result<()> {
 ///     let frame = staging.upload(host)?;
 ///     staging.upload(host)?;
-///     engine.submit(&frame, &mut (), Outputs::default())
+///     engine.submit(&frame, &mut None, Outputs::default())
 /// }
 /// ```
 #[derive(Debug, Clone, Copy)]

@@ -101,19 +101,6 @@ impl Cuda {
     /// Errors of the driver.
     pub fn lane(&self) -> Result<Self> {
         let stream = check("stream", self.device.context.new_stream())?;
-        self.on_stream(stream)
-    }
-
-    /// Makes a handle of the same device with a stream of the highest priority, whose blocks are scheduled before those
-    /// of others.
-    pub(crate) fn urgent_lane(&self) -> Result<Self> {
-        /// Beyond the highest priority, to which the driver clamps it.
-        const URGENT: i32 = -100;
-        let stream = check("stream", self.device.context.new_stream_with_priority(URGENT))?;
-        self.on_stream(stream)
-    }
-
-    fn on_stream(&self, stream: Arc<CudaStream>) -> Result<Self> {
         let produced = Arc::new(Mutex::new(check("stream", self.device.context.new_event(None))?));
         Ok(Self { stream, produced, ..self.clone() })
     }
@@ -212,6 +199,7 @@ impl Cuda {
     }
 
     /// Makes the stream wait for an event of another one of ours.
+    #[cfg(feature = "gst")]
     pub(crate) fn follow(&self, event: &CudaEvent) -> Result<()> {
         check("mark", self.stream.wait(event))
     }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use cudarc::driver::sys::{
     self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
 };
-use cudarc::driver::{CudaFunction, CudaStream, DriverError, result};
+use cudarc::driver::{CudaFunction, CudaStream, DriverError};
 
 use crate::error::{Error, Result};
 
@@ -84,12 +84,41 @@ fn overlap() -> CUlaunchAttribute {
     }
 }
 
-/// Lets all blocks of a grid be on the device at once.
-fn together() -> CUlaunchAttribute {
+/// Lets all blocks of a grid be on the device at once; the driver refuses a launch of more than it holds.
+pub(super) fn together() -> CUlaunchAttribute {
     CUlaunchAttribute {
         id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
         pad: Default::default(),
         value: CUlaunchAttributeValue { cooperative: 1 },
+    }
+}
+
+/// Has the blocks of a grid scheduled before those of others.
+pub(super) fn urgent() -> CUlaunchAttribute {
+    /// Beyond the highest priority, to which the driver clamps it.
+    const URGENT: i32 = -100;
+    CUlaunchAttribute {
+        id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY,
+        pad: Default::default(),
+        value: CUlaunchAttributeValue { priority: URGENT },
+    }
+}
+
+/// Size of a grid, and what its blocks need.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// Blocks in x and y.
+    pub grid: (u32, u32),
+    /// Threads of a block.
+    pub threads: u32,
+    /// True if the blocks wait for each other, so that all have to be on the device at once.
+    pub together: bool,
+}
+
+impl Shape {
+    /// The shape of a grid whose blocks do not wait for each other.
+    pub fn of(grid: (u32, u32), threads: u32) -> Self {
+        Self { grid, threads, together: false }
     }
 }
 
@@ -130,27 +159,17 @@ impl<A> Kernel<A> {
     pub unsafe fn launch(
         &self,
         stream: &CudaStream,
-        grid: (u32, u32),
-        threads: u32,
+        shape: Shape,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
         // SAFETY: `A` are the kernel's parameters, says who made `self`; the caller keeps the memory behind them valid.
-        unsafe { self.function.launch(stream, grid, threads, args.pointers().as_mut()) }
+        unsafe { self.function.launch(stream, shape, args.pointers().as_mut()) }
     }
 
-    /// Puts a launch on the stream whose blocks wait for each other.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn launch_cooperative(
-        &self,
-        stream: &CudaStream,
-        blocks: u32,
-        threads: u32,
-        args: &impl Arguments<Static = A>,
-    ) -> Result<()> {
-        // SAFETY: as in `launch`.
-        unsafe { self.function.launch_cooperative(stream, blocks, threads, args.pointers().as_mut()) }
+    /// The driver's handle, the stage and the bytes of shared memory a block, for a node of a graph.
+    pub(super) fn node(&self) -> (sys::CUfunction, &'static str, u32) {
+        let Function { function, stage, shared, .. } = &self.function;
+        (function.cu_function(), stage, *shared)
     }
 }
 
@@ -170,48 +189,19 @@ impl Function {
     /// # Safety
     /// `args` are addresses of exactly the kernel's parameters, alive during the call; every device address among them
     /// is valid for what the kernel does there until the stream has passed the launch.
-    unsafe fn launch(
-        &self,
-        stream: &CudaStream,
-        grid: (u32, u32),
-        threads: u32,
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
-        if self.overlaps {
-            // SAFETY: the caller keeps `args` equal to the kernel's parameters and their memory valid, which is all that the
-            // callee asks; overlapping is safe since every kernel waits by itself: build.py refuses one that does not.
-            return unsafe { self.launch_with(&mut [overlap()], stream, grid, threads, args) };
-        }
-        // SAFETY: `function` is loaded and of the stream's context, which its device keeps; the caller keeps `args` equal to
-        // the kernel's parameters and their memory valid until the stream has passed.
-        let launched = unsafe {
-            result::launch_kernel(
-                self.function.cu_function(),
-                (grid.0, grid.1, 1),
-                (threads, 1, 1),
-                self.shared,
-                stream.cu_stream(),
-                args,
-            )
+    unsafe fn launch(&self, stream: &CudaStream, shape: Shape, args: &mut [*mut c_void]) -> Result<()> {
+        let mut attributes = [overlap(), together()];
+        let attributes = match (self.overlaps, shape.together) {
+            (true, true) => &mut attributes[..],
+            (true, false) => &mut attributes[..1],
+            (false, true) => &mut attributes[1..],
+            (false, false) => &mut [],
         };
-        check(self.stage, launched)
-    }
-
-    /// # Safety
-    /// As [`Function::launch`].
-    unsafe fn launch_with(
-        &self,
-        attributes: &mut [CUlaunchAttribute],
-        stream: &CudaStream,
-        grid: (u32, u32),
-        threads: u32,
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
         let config = CUlaunchConfig {
-            gridDimX: grid.0,
-            gridDimY: grid.1,
+            gridDimX: shape.grid.0,
+            gridDimY: shape.grid.1,
             gridDimZ: 1,
-            blockDimX: threads,
+            blockDimX: shape.threads,
             blockDimY: 1,
             blockDimZ: 1,
             sharedMemBytes: self.shared,
@@ -221,42 +211,10 @@ impl Function {
         };
         let (function, args) = (self.function.cu_function(), args.as_mut_ptr());
         // SAFETY: `config` has the stream's context and a grid above zero, and its attributes outlive the call; the caller keeps
-        // `args` equal to the kernel's parameters and their memory valid until the stream has passed.
+        // `args` equal to the kernel's parameters and their memory valid until the stream has passed. Grids may overlap since every
+        // kernel waits by itself: build.py refuses one that does not.
         let launched = unsafe { sys::cuLaunchKernelEx(&config, function, args, std::ptr::null_mut()) };
         check(self.stage, launched.result())
-    }
-
-    /// Puts a launch on the stream whose blocks wait for each other.
-    ///
-    /// # Safety
-    /// As [`Function::launch`].
-    unsafe fn launch_cooperative(
-        &self,
-        stream: &CudaStream,
-        blocks: u32,
-        threads: u32,
-        args: &mut [*mut c_void],
-    ) -> Result<()> {
-        if self.overlaps {
-            // SAFETY: as for a launch whose blocks do not meet, which the caller keeps; that all blocks are resident at once the
-            // driver checks, and refuses the launch otherwise.
-            return unsafe {
-                self.launch_with(&mut [overlap(), together()], stream, (blocks, 1), threads, args)
-            };
-        }
-        // SAFETY: the caller keeps `args` equal to the kernel's parameters and their memory valid until the stream has passed; that
-        // all blocks are resident at once the driver checks, and refuses the launch otherwise.
-        let launched = unsafe {
-            result::launch_cooperative_kernel(
-                self.function.cu_function(),
-                (blocks, 1, 1),
-                (threads, 1, 1),
-                0,
-                stream.cu_stream(),
-                args,
-            )
-        };
-        check(self.stage, launched)
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod access;
 mod arrays;
 pub(crate) mod device;
 pub(crate) mod frame;
+pub(crate) mod graph;
 mod handle;
 mod intake;
 mod keeps_context;
@@ -37,3 +38,11 @@ pub use keeps_context::KeepsContext;
 pub use kept::Kept;
 pub use results::{Counts, Part, Results};
 pub use strided::{SampleType, StridedImage};
+
+/// Target for the label map of a frame on a device: a plane of the host, which [`Engine::finish`] fills, or `None`, with
+/// which it stays in device memory, for [`Engine::results`] and [`Engine::keep`].
+///
+/// [`Engine::finish`]: crate::engine::Engine::finish
+/// [`Engine::keep`]: crate::engine::Engine::keep
+/// [`Engine::results`]: crate::engine::Engine::results
+pub type HostLabels<'a> = Option<crate::image::Labels<'a>>;

@@ -1,47 +1,27 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Streams for a frame's launches: the frame's own, a branch for small launches, and one that only records; with timers
-//! for profiles.
+//! Way of a frame's launches: onto its stream, or into a graph while one is recorded; with timers for profiles.
 
 use std::sync::Mutex;
 
 use cudarc::driver::{CudaEvent, sys};
 
+use super::graph::Recording;
 use super::handle::Cuda;
-use super::launch::{Arguments, Kernel, check};
+use super::launch::{Arguments, Kernel, Shape, check};
 use crate::error::Result;
 use crate::stage_times::StageTimes;
 
-/// The streams of a frame.
+/// A stream with the graph that is being recorded for it.
 pub(crate) struct Queue {
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
-    beside: Beside,
-    /// A stream that only records. Other threads may launch on the frame's stream at the same time, and that work must
-    /// not get into a graph.
-    pub recorder: Cuda,
+    recording: Mutex<Option<Recording>>,
     /// Dropped last, because it may hold the context.
     pub cuda: Cuda,
 }
 
-/// The branch: a stream parallel to the frame's, and the events between both. Its launches are small and depend on each
-/// other, so they have priority: behind the blocks of a large launch they would finish after it.
-struct Beside {
-    begin: CudaEvent,
-    end: CudaEvent,
-    /// True if the frame's stream has yet to wait for the branch.
-    in_flight: bool,
-    /// Dropped last, because it may hold the context.
-    cuda: Cuda,
-}
-
-impl Beside {
-    fn new(cuda: &Cuda) -> Result<Self> {
-        Ok(Self { begin: cuda.event()?, end: cuda.event()?, in_flight: false, cuda: cuda.urgent_lane()? })
-    }
-}
-
 impl Queue {
-    pub fn new(cuda: &Cuda) -> Result<Self> {
-        Ok(Self { profile: None, beside: Beside::new(cuda)?, recorder: cuda.lane()?, cuda: cuda.clone() })
+    pub fn new(cuda: &Cuda) -> Self {
+        Self { profile: None, recording: Mutex::default(), cuda: cuda.clone() }
     }
 
     /// Returns true if stages are timed one by one.
@@ -49,30 +29,43 @@ impl Queue {
         self.profile.is_some()
     }
 
-    /// Sends further launches to the branch until [`Queue::end_beside`]. Returns false and does nothing while
-    /// profiling.
-    pub fn begin_beside(&mut self) -> Result<bool> {
-        if self.is_profiling() {
-            return Ok(false);
-        }
-        self.cuda.mark(&self.beside.begin)?;
-        self.beside.cuda.follow(&self.beside.begin)?;
-        std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
-        Ok(true)
-    }
-
-    /// Sends further launches to the frame's stream again; [`Queue::join`] waits for the branch.
-    pub fn end_beside(&mut self) -> Result<()> {
-        std::mem::swap(&mut self.cuda, &mut self.beside.cuda);
-        self.beside.cuda.mark(&self.beside.end)?;
-        self.beside.in_flight = true;
+    /// Adds further launches to a graph instead of the stream, until [`Queue::end_recording`]. The context is current.
+    pub fn begin_recording(&mut self) -> Result<()> {
+        *self.recording.get_mut().unwrap() = Some(Recording::new(self.cuda.device.add_edges())?);
         Ok(())
     }
 
-    /// Launches a kernel on the stream.
+    /// Ends the recording and gives it, if there was one.
+    pub fn end_recording(&mut self) -> Option<Recording> {
+        self.recording.get_mut().unwrap().take()
+    }
+
+    /// Sends further launches to a branch of the graph, parallel to what follows [`Queue::end_beside`], until
+    /// [`Queue::join`]. Without a graph launches stay one after the other.
+    pub fn begin_beside(&mut self) {
+        if let Some(recording) = self.recording.get_mut().unwrap() {
+            recording.begin_beside();
+        }
+    }
+
+    /// Ends the branch.
+    pub fn end_beside(&mut self) {
+        if let Some(recording) = self.recording.get_mut().unwrap() {
+            recording.end_beside();
+        }
+    }
+
+    /// Makes the next launch wait for the branch.
+    pub fn join(&mut self) {
+        if let Some(recording) = self.recording.get_mut().unwrap() {
+            recording.join();
+        }
+    }
+
+    /// Launches a kernel.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// As [`Kernel::launch`], and as [`Recording::add`] while a graph is recorded.
     pub unsafe fn launch<A>(
         &self,
         kernel: &Kernel<A>,
@@ -80,17 +73,15 @@ impl Queue {
         threads: u32,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the memory of the arguments valid until this stream has passed; `begin_beside` and `join` order what
-        // goes to the other stream.
-        unsafe { kernel.launch(&self.cuda.stream, grid, threads, args)? };
-        self.mark(kernel.stage())
+        // SAFETY: the caller's.
+        unsafe { self.put(kernel, Shape::of(grid, threads), args) }
     }
 
-    /// Launches a grid whose blocks wait for each other. The branch must not be in flight: two such grids could each
-    /// hold multiprocessors that the other waits for.
+    /// Launches a grid whose blocks wait for each other. Nothing may be on the branch: two such grids could each hold
+    /// multiprocessors that the other waits for.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// As [`Queue::launch`].
     pub unsafe fn launch_cooperative<A>(
         &self,
         kernel: &Kernel<A>,
@@ -98,23 +89,30 @@ impl Queue {
         threads: u32,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        debug_assert!(!self.beside.in_flight, "{}: cooperative beside other launches", kernel.stage());
-        // SAFETY: as in `launch`.
-        unsafe { kernel.launch_cooperative(&self.cuda.stream, blocks, threads, args)? };
-        self.mark(kernel.stage())
+        // SAFETY: the caller's.
+        unsafe { self.put(kernel, Shape { grid: (blocks, 1), threads, together: true }, args) }
     }
 
-    /// Makes the frame's stream wait for the branch.
-    pub fn join(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.beside.in_flight) {
-            return Ok(());
+    /// # Safety
+    /// As [`Queue::launch`].
+    unsafe fn put<A>(
+        &self,
+        kernel: &Kernel<A>,
+        shape: Shape,
+        args: &impl Arguments<Static = A>,
+    ) -> Result<()> {
+        if let Some(recording) = &mut *self.recording.lock().unwrap() {
+            debug_assert!(
+                !shape.together || !recording.is_parallel(),
+                "{}: beside other launches",
+                kernel.stage()
+            );
+            // SAFETY: the caller keeps the memory of the arguments valid whenever the graph is launched.
+            return unsafe { recording.add(kernel, shape, args) };
         }
-        self.cuda.follow(&self.beside.end)
-    }
-
-    /// Leaves out the wait for a branch whose launches went into a recording that is no more.
-    pub fn forget_branch(&mut self) {
-        self.beside.in_flight = false;
+        // SAFETY: the caller keeps the memory of the arguments valid until the stream has passed.
+        unsafe { kernel.launch(&self.cuda.stream, shape, args)? };
+        self.mark(kernel.stage())
     }
 
     /// Records the end of a stage on the stream, while profiling.

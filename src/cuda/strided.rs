@@ -12,7 +12,7 @@ use super::access::Kind;
 use super::frame::{DeviceFrame, Staging};
 use super::handle::Cuda;
 use super::kernels::{pack_bytes, pack_floats, pack_words};
-use super::launch::check;
+use super::launch::{Shape, check};
 use super::memory::Memory;
 use super::tuning::EXPORT_THREADS;
 use crate::error::{Error, Result};
@@ -149,7 +149,7 @@ impl Packing {
         let grid = (width.div_ceil(EXPORT_THREADS), height);
         // SAFETY: who made the image keeps its samples; the staging has been laid out for its packed pixels, and the stream waits for all
         // earlier accesses.
-        unsafe { kernel.launch(&cuda.stream, grid, EXPORT_THREADS, &args)? };
+        unsafe { kernel.launch(&cuda.stream, Shape::of(grid, EXPORT_THREADS), &args)? };
         drop(access);
         Ok(staging.frame())
     }

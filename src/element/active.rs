@@ -2,6 +2,7 @@
 //! The backend in use: opened once at start, then the path of a buffer through it. No other file of the element knows
 //! all backends.
 
+use crate::any_engine::AnyEngine;
 use crate::backend::{Backend as _, StageTimes};
 use crate::bad_buffers::Failure;
 use crate::cpu::Cpu;
@@ -71,16 +72,13 @@ impl ActiveBackend {
     pub(super) fn engine(self, plan: Plan, depth: usize) -> Result<ActiveEngine> {
         Ok(match self {
             Self::Cpu(cpu) => ActiveEngine::Cpu(Box::new(CpuEngine::new(cpu, plan)?)),
-            Self::Cuda(cuda) => ActiveEngine::Cuda(Box::new(cuda.engine(plan, depth)?)),
+            Self::Cuda(cuda) => ActiveEngine::Device(Box::new(cuda.engine(plan, depth)?)),
         })
     }
 }
 
-/// The engine that segments the frames, by backend.
-pub(super) enum ActiveEngine {
-    Cpu(Box<CpuEngine>),
-    Cuda(Box<CudaEngine>),
-}
+/// The engine that segments the frames.
+pub(super) type ActiveEngine = AnyEngine<CpuEngine, CudaEngine>;
 
 impl ActiveEngine {
     /// Returns the backend, for use with another plan.
@@ -89,7 +87,7 @@ impl ActiveEngine {
     pub(super) fn into_backend(self) -> ActiveBackend {
         match self {
             Self::Cpu(on) => ActiveBackend::Cpu(on.into_cpu()),
-            Self::Cuda(on) => ActiveBackend::Cuda(on.into_backend()),
+            Self::Device(on) => ActiveBackend::Cuda(on.into_backend()),
         }
     }
 
@@ -97,53 +95,14 @@ impl ActiveEngine {
     pub(super) fn is_broken(&self) -> bool {
         match self {
             Self::Cpu(_) => false,
-            Self::Cuda(on) => on.is_broken(),
-        }
-    }
-
-    pub(super) fn plan(&self) -> &Plan {
-        match self {
-            Self::Cpu(on) => on.plan(),
-            Self::Cuda(on) => on.plan(),
-        }
-    }
-
-    /// Continues with another plan, if that follows this one. Returns true if it does.
-    pub(super) fn change(&mut self, plan: &Plan) -> Result<bool> {
-        match self {
-            Self::Cpu(on) => on.change(plan),
-            Self::Cuda(on) => on.change(plan),
-        }
-    }
-
-    /// Discards the last frame: the next one does not continue it.
-    pub(super) fn reset(&mut self) {
-        match self {
-            Self::Cpu(on) => on.reset(),
-            Self::Cuda(on) => on.reset(),
-        }
-    }
-
-    /// The lowest identity that no region has had yet.
-    pub(super) fn next_id(&mut self) -> Result<u32> {
-        match self {
-            Self::Cpu(on) => on.next_id(),
-            Self::Cuda(on) => on.next_id(),
-        }
-    }
-
-    /// Sets the next identity.
-    pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
-        match self {
-            Self::Cpu(on) => on.set_next_id(id),
-            Self::Cuda(on) => on.set_next_id(id),
+            Self::Device(on) => on.is_broken(),
         }
     }
 
     /// Returns true if the engine can access memory of `context`.
     pub(super) fn reaches(&self, context: Option<&DeviceContext>) -> bool {
         match (self, context) {
-            (Self::Cuda(on), Some(context)) => on.reaches(context),
+            (Self::Device(on), Some(context)) => on.reaches(context),
             _ => true,
         }
     }
@@ -152,7 +111,7 @@ impl ActiveEngine {
     pub(super) fn traffic(&self) -> Option<[(&'static str, u64); 3]> {
         match self {
             Self::Cpu(_) => None,
-            Self::Cuda(on) => Some(on.traffic()),
+            Self::Device(on) => Some(on.traffic()),
         }
     }
 
@@ -160,7 +119,7 @@ impl ActiveEngine {
     pub(super) fn times(&self) -> Option<&StageTimes> {
         match self {
             Self::Cpu(on) => Some(on.times()),
-            Self::Cuda(_) => None,
+            Self::Device(_) => None,
         }
     }
 
@@ -168,7 +127,7 @@ impl ActiveEngine {
     pub(super) fn synchronize(&self) {
         match self {
             Self::Cpu(_) => {}
-            Self::Cuda(on) => on.synchronize(),
+            Self::Device(on) => on.synchronize(),
         }
     }
 
@@ -181,7 +140,7 @@ impl ActiveEngine {
     ) -> Result<Progress, Failure> {
         match self {
             Self::Cpu(on) => on.run(buffer, stream, task).map(Progress::Done),
-            Self::Cuda(on) => on.start(buffer, stream, task).map(Progress::Started),
+            Self::Device(on) => on.start(buffer, stream, task).map(Progress::Started),
         }
     }
 
@@ -195,7 +154,7 @@ impl ActiveEngine {
     ) -> Result<FrameResults, Failure> {
         let engine = engine.and_then(|engine| match engine {
             Self::Cpu(_) => None,
-            Self::Cuda(on) => Some(&mut **on),
+            Self::Device(on) => Some(&mut **on),
         });
         pending.finish(buffer, info, engine)
     }

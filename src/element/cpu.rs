@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames on the CPU: segmented and drawn on in the buffer's own memory.
 
+use crate::any_engine::Continuity;
 use crate::backend::StageTimes;
 use crate::bad_buffers::Failure;
 use crate::cpu::Cpu;
@@ -32,30 +33,6 @@ impl CpuEngine {
 
     pub(super) fn into_cpu(self) -> Cpu {
         self.engine.into_backend()
-    }
-
-    pub(super) fn plan(&self) -> &Plan {
-        self.engine.plan()
-    }
-
-    /// See [`Engine::change`].
-    pub(super) fn change(&mut self, plan: &Plan) -> Result<bool> {
-        self.engine.change(plan)
-    }
-
-    /// See [`Engine::reset`].
-    pub(super) fn reset(&mut self) {
-        self.engine.reset();
-    }
-
-    /// See [`Engine::next_id`].
-    pub(super) fn next_id(&mut self) -> Result<u32> {
-        self.engine.next_id()
-    }
-
-    /// See [`Engine::set_next_id`].
-    pub(super) fn set_next_id(&mut self, id: u32) -> Result<()> {
-        self.engine.set_next_id(id)
     }
 
     pub(super) fn times(&self) -> &StageTimes {
@@ -94,6 +71,28 @@ impl CpuEngine {
             neighbors: task.outputs.neighbors.then(|| meta::records(&kept.neighbors)),
             hierarchy: task.merges.then(|| meta::records(&kept.merges)),
         })
+    }
+}
+
+impl Continuity for CpuEngine {
+    fn plan(&self) -> &Plan {
+        self.engine.plan()
+    }
+
+    fn change(&mut self, plan: &Plan) -> Result<bool> {
+        self.engine.change(plan)
+    }
+
+    fn reset(&mut self) {
+        self.engine.reset();
+    }
+
+    fn next_id(&mut self) -> Result<u32> {
+        self.engine.next_id()
+    }
+
+    fn set_next_id(&mut self, id: u32) -> Result<()> {
+        self.engine.set_next_id(id)
     }
 }
 

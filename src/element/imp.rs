@@ -225,16 +225,28 @@ impl BaseTransformImpl for Superpixel {
     }
 
     fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
-        let generated = match self.parent_generate_output()? {
+        // The base class gives the frame in a buffer that can be written to.
+        let mut buffer = match self.parent_generate_output()? {
             GenerateOutputSuccess::Buffer(buffer) => buffer,
             other => return Ok(other),
         };
-        let started = self.state.lock().unwrap().as_mut().and_then(|state| state.started.take());
-        let Some(started) = started else {
-            self.drain()?;
-            return Ok(GenerateOutputSuccess::Buffer(generated));
+        let Some(mut state) = self.state.lock().unwrap().take() else {
+            self.post_error_message(restart());
+            return Err(gst::FlowError::Error);
         };
-        self.queue.lock().unwrap().push_back((generated, started));
+        let processed = self.process(&mut state, buffer.make_mut());
+        *self.state.lock().unwrap() = Some(state);
+        match processed {
+            Err(failure) => {
+                self.bad_buffers.handle(self.obj().upcast_ref(), &buffer, failure)?;
+                return Ok(GenerateOutputSuccess::Dropped);
+            }
+            Ok(None) => {
+                self.drain()?;
+                return Ok(GenerateOutputSuccess::Buffer(buffer));
+            }
+            Ok(Some(started)) => self.queue.lock().unwrap().push_back((buffer, started)),
+        }
         match self.take_finished(self.depth.load(Ordering::Relaxed)) {
             // Frames behind one that fails must not overtake it.
             Some(Err(error)) => {
@@ -343,22 +355,10 @@ impl BaseTransformImpl for Superpixel {
         }
     }
 
-    // Overrides the raw-buffer variant rather than the mapped-frame one: the parent would map for writing, which copies
-    // shared pixels even if only labels are wanted, and gives no buffer to attach metadata to.
-    fn transform_ip(&self, buffer: &mut gst::BufferRef) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let Some(mut state) = self.state.lock().unwrap().take() else {
-            self.post_error_message(restart());
-            return Err(gst::FlowError::Error);
-        };
-        let result = self.process(&mut state, buffer);
-        *self.state.lock().unwrap() = Some(state);
-        match result {
-            Ok(()) => Ok(gst::FlowSuccess::Ok),
-            Err(failure) => {
-                self.bad_buffers.handle(self.obj().upcast_ref(), buffer, failure)?;
-                Ok(gst_base::BASE_TRANSFORM_FLOW_DROPPED)
-            }
-        }
+    // `generate_output` does the work, since a frame may leave later than it came. Without this the parent would map the frame for
+    // writing, which copies shared pixels even if only labels are wanted.
+    fn transform_ip(&self, _: &mut gst::BufferRef) -> Result<gst::FlowSuccess, gst::FlowError> {
+        Ok(gst::FlowSuccess::Ok)
     }
 }
 

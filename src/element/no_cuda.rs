@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Replaces `cuda/` in builds without CUDA: no device opens, so no value of these types exists.
 
+use crate::any_engine::Continuity;
 use crate::bad_buffers::Failure;
 use crate::error::{Error, Result};
 use crate::parameter::parameters;
@@ -76,26 +77,6 @@ impl CudaEngine {
         match *self {}
     }
 
-    pub(super) fn plan(&self) -> &Plan {
-        match *self {}
-    }
-
-    pub(super) fn change(&mut self, _: &Plan) -> Result<bool> {
-        match *self {}
-    }
-
-    pub(super) fn reset(&mut self) {
-        match *self {}
-    }
-
-    pub(super) fn next_id(&mut self) -> Result<u32> {
-        match *self {}
-    }
-
-    pub(super) fn set_next_id(&mut self, _: u32) -> Result<()> {
-        match *self {}
-    }
-
     pub(super) fn reaches(&self, _: &DeviceContext) -> bool {
         match *self {}
     }
@@ -109,6 +90,28 @@ impl CudaEngine {
     }
 
     pub(super) fn start(&mut self, _: &mut gst::BufferRef, _: &Stream, _: Task) -> Result<Pending, Failure> {
+        match *self {}
+    }
+}
+
+impl Continuity for CudaEngine {
+    fn plan(&self) -> &Plan {
+        match *self {}
+    }
+
+    fn change(&mut self, _: &Plan) -> Result<bool> {
+        match *self {}
+    }
+
+    fn reset(&mut self) {
+        match *self {}
+    }
+
+    fn next_id(&mut self) -> Result<u32> {
+        match *self {}
+    }
+
+    fn set_next_id(&mut self, _: u32) -> Result<()> {
         match *self {}
     }
 }

@@ -19,6 +19,7 @@ use super::log::CAT;
 use super::settings::{Settings, cpu_only};
 use super::task::{FrameResults, Made, Stream, Task, advised, library_error};
 use crate::analytics;
+use crate::any_engine::Continuity;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
 use crate::image::FrameInfo;
@@ -53,8 +54,6 @@ pub(super) struct State {
     /// The engine, with the parameters that its plan was made from.
     pub engine: Option<(Params, ActiveEngine)>,
     pub stream: Option<Stream>,
-    /// The frame that was started last, until it is in the queue.
-    pub started: Option<Started>,
     /// Timestamp and duration of the last frame.
     pub last: Option<(gst::ClockTime, gst::ClockTime)>,
     /// First identity of the next engine.
@@ -72,7 +71,6 @@ impl State {
             backend: Some(backend),
             engine: None,
             stream: None,
-            started: None,
             last: None,
             next_id: 1,
             analytics: analytics::Writer::default(),
@@ -259,8 +257,12 @@ impl Superpixel {
         Ok(())
     }
 
-    /// Segments a frame, draws on it and attaches metadata, or starts to.
-    pub(super) fn process(&self, state: &mut State, buffer: &mut gst::BufferRef) -> Result<(), Failure> {
+    /// Segments a frame, draws on it and attaches metadata, or starts to: then it returns what finishing needs.
+    pub(super) fn process(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<Option<Started>, Failure> {
         let began = Instant::now();
         let settings = self.settings.lock().unwrap().clone();
         let params = settings.params();
@@ -286,7 +288,7 @@ impl Superpixel {
             engine.reset();
         }
         state.note_time(buffer);
-        let State { engine: Some((params, engine)), stream: Some(stream), started, .. } = state else {
+        let State { engine: Some((params, engine)), stream: Some(stream), .. } = state else {
             return Err(restart().into());
         };
         let made = Made {
@@ -303,12 +305,9 @@ impl Superpixel {
                     let times = engine.times().into_iter().flat_map(|times| times.iter());
                     self.stats.lock().unwrap().stages.extend(times);
                 }
-                Ok(())
+                Ok(None)
             }
-            Progress::Started(pending) => {
-                *started = Some(Started { pending, info: stream.info.clone(), made });
-                Ok(())
-            }
+            Progress::Started(pending) => Ok(Some(Started { pending, info: stream.info.clone(), made })),
         }
     }
 

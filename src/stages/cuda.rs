@@ -3,9 +3,10 @@
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal, StageTimes, Stages};
+use crate::buffers::DeviceResults;
 use crate::buffers::cuda::FrameBuffers;
 use crate::cuda::access::Kind;
-use crate::cuda::{Cuda, DeviceFrame, Kept};
+use crate::cuda::{Cuda, DeviceFrame, HostLabels, Kept};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest;
@@ -23,6 +24,15 @@ impl Engine<Cuda> {
     /// Device times of the stages since the last call; waits for them.
     pub fn take_device_times(&mut self) -> Result<StageTimes> {
         self.buffers_mut().queue.take_device_times()
+    }
+
+    /// Results of the frame that was submitted last, in device memory until the next is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSegmented`] if none was, or if it failed.
+    pub fn results(&self) -> Result<DeviceResults<'_>> {
+        self.segmented_for().map(|outputs| DeviceResults::of(self.buffers(), outputs))
     }
 
     /// Keeps results in the slots of `other`, which has the same plan.
@@ -46,8 +56,8 @@ macro_rules! on_cuda {
 impl Backend for Cuda {
     type Frame<'a> = DeviceFrame<'a>;
     type FrameMut<'a> = DeviceFrame<'a>;
-    /// The label plane is a part of [`FrameBuffers`].
-    type Labels<'a> = ();
+    /// Stages write to the label plane of [`FrameBuffers`].
+    type Labels<'a> = HostLabels<'a>;
     type Buffers = FrameBuffers;
     type Kept = Kept;
 
@@ -146,8 +156,11 @@ impl Backend for Cuda {
         Ok(Box::new(overlay::cuda::Overlay::new(self, plan)?))
     }
 
-    fn check(&self, plan: &Plan, frame: &DeviceFrame<'_>, _: &()) -> Result<()> {
+    fn check(&self, plan: &Plan, frame: &DeviceFrame<'_>, labels: &HostLabels<'_>) -> Result<()> {
         plan.frame.check(frame.info())?;
+        if let Some(labels) = labels {
+            labels.check(plan.frame.geometry)?;
+        }
         if frame.planes.mask.is_some() && !plan.masked {
             return Err(Error::Mask);
         }
@@ -165,6 +178,7 @@ impl Backend for Cuda {
         outputs: Outputs,
         stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
+        buffers.begin();
         if outputs.neighbors {
             buffers.prepare_neighbors()?;
         }

@@ -7,7 +7,6 @@
 use super::{CLAIM_ROUNDS, Plan};
 use crate::backend::{self, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::kernels::{
     temporal_begin, temporal_begin_masked, temporal_claim, temporal_identify, temporal_name, temporal_own,
     temporal_reassign, temporal_shift, temporal_shift_masked, temporal_track,
@@ -15,6 +14,7 @@ use crate::cuda::kernels::{
 use crate::cuda::tuning::{
     CLAIM_THREADS, IDENTIFY_THREADS, SHIFT_THREADS, TEMPORAL_THREADS, TRACK_POINTS, TRACK_THREADS,
 };
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 
 /// Stages of temporal mode around the segmentation.
@@ -120,7 +120,12 @@ impl backend::Temporal<Cuda> for Temporal {
         }
     }
 
-    fn identify(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn identify(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        _: &mut HostLabels<'_>,
+        _: &mut StageTimes,
+    ) -> Result<()> {
         match &buffers.temporal {
             // Merging starts from identities, and refining changes components, so both have to wait for this stage.
             Some(state) if state.changes_later() => self.launch_identify(buffers),

@@ -82,10 +82,9 @@ impl Both {
         });
         self.cpu.draw(&mut { drawn }, &labels, drawing).unwrap();
         let mut frame = self.staging.upload(&buffer.frame()).unwrap();
-        self.cuda.segment(&frame, &mut (), outputs).unwrap();
-        let mut labels = Labels::new(g, &mut got, g.width() as usize).unwrap();
-        self.cuda.buffers().download_labels(&mut labels).unwrap();
-        self.cuda.draw(&mut frame, &(), drawing).unwrap();
+        let labels = Labels::new(g, &mut got, g.width() as usize).unwrap();
+        self.cuda.segment(&frame, &mut Some(labels), outputs).unwrap();
+        self.cuda.draw(&mut frame, &None, drawing).unwrap();
         self.staging.download(&mut { drawn_on_cuda }).unwrap();
         if let Some(at) = (0..want.len()).find(|&at| want[at] != got[at]) {
             let (x, y) = (at % g.width() as usize, at / g.width() as usize);

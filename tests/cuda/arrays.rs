@@ -100,7 +100,7 @@ fn frames_and_results_of_another_library_are_the_cpus() {
         // SAFETY: the stream is one of the same context, and lives.
         unsafe { engine.backend().wait_for(library.handle()).unwrap() };
         let frame = library.frame(place, stride);
-        engine.submit(&intake.take(&cuda_of(&engine), &frame).unwrap(), &mut (), ALL).unwrap();
+        engine.submit(&intake.take(&cuda_of(&engine), &frame).unwrap(), &mut None, ALL).unwrap();
         for (address, kind) in [
             (library.address(&plane), LabelType::I32 { first: -7 }),
             (library.address(&narrow), LabelType::U16),
@@ -108,7 +108,7 @@ fn frames_and_results_of_another_library_are_the_cpus() {
             let row = kind.bytes() * STRIDE;
             // SAFETY: the planes have `STRIDE` labels a row, and stay until the end.
             let labels = unsafe { DeviceLabels::from_raw(address, row, info().geometry, kind) };
-            engine.buffers().export_labels(&mut labels.unwrap()).unwrap();
+            engine.results().unwrap().export_labels(&mut labels.unwrap()).unwrap();
         }
         // SAFETY: as above.
         unsafe { engine.backend().precede(library.handle()).unwrap() };
@@ -134,7 +134,8 @@ fn cuda_of(engine: &Engine<Cuda>) -> Cuda {
 }
 
 fn check_tables(engine: &Engine<Cuda>, library: &Library, regions: &Regions) {
-    let counts = engine.buffers().counts(ALL).unwrap();
+    let results = engine.results().unwrap();
+    let counts = results.counts().unwrap();
     assert_eq!((counts.regions, counts.pairs as usize), (regions.count, regions.neighbors.len()));
     let memory = library.0.alloc_zeros::<u64>(1 << 14).unwrap();
     let room = || {
@@ -159,10 +160,10 @@ fn check_tables(engine: &Engine<Cuda>, library: &Library, regions: &Regions) {
         (Part::Neighbors, bytemuck::cast_slice(&regions.neighbors)),
     ];
     for (part, wanted) in parts {
-        assert_eq!(engine.buffers().export(part, counts, ALL, &mut room()).unwrap(), wanted.len());
+        assert_eq!(results.export(part, &mut room()).unwrap(), wanted.len());
         assert_eq!(&bytemuck::cast_slice::<_, u8>(&wait())[..wanted.len()], wanted, "{part:?}");
     }
-    engine.buffers().export_edges(counts, ALL, &mut room()).unwrap();
+    results.export_edges(&mut room()).unwrap();
     let lower = regions.neighbors.iter().map(|pair| u64::from(pair.a));
     let higher = regions.neighbors.iter().map(|pair| u64::from(pair.b));
     let edges: Vec<u64> = lower.clone().chain(higher.clone()).chain(higher.chain(lower)).collect();
@@ -179,9 +180,10 @@ fn memory_of_ours_outlives_engine_and_pool() {
     let mut reference = cpu_engine();
     let mut held = Vec::new();
     for seed in 0..3 {
-        engine.submit(&staging.upload(&buffer(seed).frame()).unwrap(), &mut (), ALL).unwrap();
+        engine.submit(&staging.upload(&buffer(seed).frame()).unwrap(), &mut None, ALL).unwrap();
         let mut memory = pool.take(2 * WIDTH * HEIGHT).unwrap();
-        engine.buffers().export_labels(&mut memory.labels(info().geometry, LabelType::U16).unwrap()).unwrap();
+        let mut labels = memory.labels(info().geometry, LabelType::U16).unwrap();
+        engine.results().unwrap().export_labels(&mut labels).unwrap();
         memory.mark().unwrap();
         held.push((memory, expected(&mut reference, &buffer(seed)).0));
     }
@@ -201,18 +203,18 @@ fn memory_that_does_not_fit_is_refused() {
     let Some(cuda) = device("memory_that_does_not_fit_is_refused") else { return };
     let mut engine = Engine::new(cuda.clone(), plan()).unwrap();
     let mut staging = gstsuperpixel::cuda::Staging::new(&cuda, info()).unwrap();
-    engine.submit(&staging.upload(&buffer(0).frame()).unwrap(), &mut (), ALL).unwrap();
-    let counts = engine.buffers().counts(ALL).unwrap();
+    engine.submit(&staging.upload(&buffer(0).frame()).unwrap(), &mut None, ALL).unwrap();
+    let results = engine.results().unwrap();
     let pool = DevicePool::new(&cuda);
     let mut memory = pool.take(64).unwrap();
     let too_small =
         |result: Result<(), Error>| assert!(matches!(result, Err(Error::Plane { .. })), "{result:?}");
     too_small(memory.labels(info().geometry, LabelType::U16).map(drop));
-    too_small(engine.buffers().export(Part::Table, counts, ALL, &mut memory.bytes()).map(drop));
-    too_small(engine.buffers().export_edges(counts, ALL, &mut memory.bytes()));
+    too_small(results.export(Part::Table, &mut memory.bytes()).map(drop));
+    too_small(results.export_edges(&mut memory.bytes()));
     let mut memory = pool.take(4 * WIDTH * HEIGHT).unwrap();
     let other = Geometry::new(WIDTH as u32, HEIGHT as u32 - 1).unwrap();
-    let refused = engine.buffers().export_labels(&mut memory.labels(other, LabelType::U16).unwrap());
+    let refused = results.export_labels(&mut memory.labels(other, LabelType::U16).unwrap());
     assert!(matches!(refused, Err(Error::Labels { .. })));
     for (address, stride) in [(0, 400), (257, 400), (256, 2 * WIDTH), (256, 390), (256, 5 << 34)] {
         // SAFETY: refused, so that nothing is written there.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::device::device;
 use crate::pictures::{Buffer, Picture};
-use cudarc::driver::sys;
+use cudarc::driver::{result, sys};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{DeviceFrame, ForeignContext, Part, Staging};
 use gstsuperpixel::engine::Engine;
@@ -59,9 +59,10 @@ fn the_last_holder_of_a_context_ends_it() {
         let mut staging = Staging::new(&adopted, info).unwrap();
         let mut engine = Engine::new(adopted, plan).unwrap();
         let frame = staging.upload(&buffer.frame()).unwrap();
-        engine.segment(&frame, &mut (), Outputs { neighbors: true, ..Outputs::default() }).unwrap();
         let mut map = vec![0; info.geometry.pixels()];
-        engine.buffers().download_labels(&mut Labels::new(info.geometry, &mut map, 160).unwrap()).unwrap();
+        let labels = Labels::new(info.geometry, &mut map, 160).unwrap();
+        let outputs = Outputs { neighbors: true, ..Outputs::default() };
+        engine.segment(&frame, &mut Some(labels), outputs).unwrap();
         if what == "engine" {
             drop(staging);
             assert!(!released.load(Ordering::Relaxed), "{what}");
@@ -88,10 +89,10 @@ fn frames_of_another_context_are_refused() {
         let mut engine = Engine::new(own.clone(), plan()).unwrap();
         let (mut there, mut here) = (Staging::new(other, info).unwrap(), Staging::new(own, info).unwrap());
         let mut frame = there.upload(&buffer.frame()).unwrap();
-        let error = engine.submit(&frame, &mut (), Outputs::default()).unwrap_err().to_string();
+        let error = engine.submit(&frame, &mut None, Outputs::default()).unwrap_err().to_string();
         assert!(error.contains("another context"), "{error}");
-        engine.segment(&here.upload(&buffer.frame()).unwrap(), &mut (), Outputs::default()).unwrap();
-        assert!(engine.draw(&mut frame, &(), &Drawing { fill: Fill::Labels, boundaries: None }).is_err());
+        engine.segment(&here.upload(&buffer.frame()).unwrap(), &mut None, Outputs::default()).unwrap();
+        assert!(engine.draw(&mut frame, &None, &Drawing { fill: Fill::Labels, boundaries: None }).is_err());
     }
 }
 
@@ -138,9 +139,10 @@ fn a_foreign_context_and_stream_are_adopted() {
             adopted.wait_for(stream as usize).unwrap();
             DeviceFrame::from_planes(info, [device[0], device[1], 0], [160, 160, 0]).unwrap()
         };
-        engine.submit(&frame, &mut (), outputs).unwrap();
-        let counts = engine.buffers().counts(outputs).unwrap();
-        kept.push(engine.buffers().keep(Some(counts), outputs).unwrap());
+        engine.submit(&frame, &mut None, outputs).unwrap();
+        let results = engine.results().unwrap();
+        let counts = results.counts().unwrap();
+        kept.push(results.keep(Some(counts)).unwrap());
 
         let mut map = vec![0; geometry.pixels()];
         let mut labels = Labels::new(geometry, &mut map, geometry.width() as usize).unwrap();
@@ -165,4 +167,50 @@ fn a_foreign_context_and_stream_are_adopted() {
     assert!(!released.load(Ordering::Relaxed), "results that are kept need the context");
     drop(kept);
     assert!(released.load(Ordering::Relaxed), "the context is held for ever");
+}
+
+/// Sets a flag, also where a test fails.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `cuCtxSynchronize` fails where anything in the context is captured, and ends that capture: `torch.cuda.synchronize` on another thread.
+#[test]
+fn waits_for_the_whole_context_disturb_no_recording() {
+    let Some(cuda) = device("waits_for_the_whole_context_disturb_no_recording") else { return };
+    let info = FrameInfo::new(Geometry::new(97, 71).unwrap(), PixelFormat::Rgb);
+    let buffer = Buffer::new(info, Picture::Natural, 1, 0);
+    let plan = Plan::new(&Params { superpixel_size: 8, ..Params::default() }, info).unwrap();
+    let done = AtomicBool::new(false);
+    let context = cuda.context_handle();
+    let waits = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            // SAFETY: the context is that of `cuda`, which lives until the thread has ended.
+            unsafe { result::ctx::set_current(context as sys::CUcontext) }.unwrap();
+            let mut waits = 0;
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: of the context that is current.
+                unsafe { sys::cuCtxSynchronize() }.result().unwrap();
+                waits += 1;
+            }
+            waits
+        });
+        let end = OnDrop(&done);
+        let mut engine = Engine::new(cuda.clone(), plan).unwrap();
+        for _ in 0..40 {
+            // Another address, another graph.
+            let mut staging = Staging::new(&cuda, info).unwrap();
+            let mut map = vec![0; info.geometry.pixels()];
+            let labels = Labels::new(info.geometry, &mut map, 97).unwrap();
+            let frame = staging.upload(&buffer.frame()).unwrap();
+            engine.segment(&frame, &mut Some(labels), Outputs::default()).unwrap();
+        }
+        drop(end);
+        waiter.join().unwrap()
+    });
+    assert!(waits > 0);
 }

@@ -73,7 +73,7 @@ fn a_device_keeps_what_the_cpu_finishes() {
         let mut staging = Staging::new(&cuda, info()).unwrap();
         for (seed, kept) in (0..).zip(&mut kept) {
             let frame = buffer(seed);
-            engine.submit(&staging.upload(&frame.frame()).unwrap(), &mut (), OUTPUTS).unwrap();
+            engine.submit(&staging.upload(&frame.frame()).unwrap(), &mut None, OUTPUTS).unwrap();
             engine.keep(true, kept).unwrap();
         }
         for (kept, (map, regions)) in kept.iter_mut().zip(finished(temporal)) {
@@ -97,7 +97,7 @@ fn a_device_keeps_what_the_cpu_finishes() {
         // On another stream, before anybody has read what was kept last.
         engine.keep(true, &mut kept[0]).unwrap();
         let mut other = Engine::new(gstsuperpixel::cuda::Cuda::new(-1).unwrap(), plan(temporal)).unwrap();
-        other.submit(&staging.upload(&buffer(0).frame()).unwrap(), &mut (), OUTPUTS).unwrap();
+        other.submit(&staging.upload(&buffer(0).frame()).unwrap(), &mut None, OUTPUTS).unwrap();
         other.keep(true, &mut kept[0]).unwrap();
         assert_eq!(kept[0].take().unwrap().0.regions, finished(temporal)[0].1.count);
     }

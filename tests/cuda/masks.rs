@@ -121,7 +121,7 @@ fn masks_without_a_plan_for_them_are_refused() {
     let mut staging = Staging::new(&cuda, buffer.info).unwrap();
     let buffer = buffer.with_mask(Shape::Disk, 0, [0, 0]);
     let frame = staging.upload(&buffer.frame()).unwrap();
-    assert_eq!(engine.segment(&frame, &mut (), EVERYTHING).unwrap_err(), Error::Mask);
+    assert_eq!(engine.segment(&frame, &mut None, EVERYTHING).unwrap_err(), Error::Mask);
     // SAFETY: nothing is done with the frame but to refuse it.
     assert!(matches!(unsafe { frame.with_mask(0, 39) }, Err(Error::Stride { what: "mask", .. })));
 }

@@ -45,10 +45,8 @@ fn expected(engine: &mut Engine<Cpu>, buffer: &Buffer) -> (Vec<u16>, Vec<u8>) {
 fn label_map(engine: &Engine<Cuda>) -> Vec<u16> {
     let geometry = engine.plan().frame().geometry;
     let mut map = vec![0; geometry.pixels()];
-    engine
-        .buffers()
-        .download_labels(&mut Labels::new(geometry, &mut map, geometry.width() as usize).unwrap())
-        .unwrap();
+    let mut labels = Labels::new(geometry, &mut map, geometry.width() as usize).unwrap();
+    engine.results().unwrap().download_labels(&mut labels).unwrap();
     map
 }
 
@@ -71,9 +69,9 @@ fn streams_access_a_frame_in_the_order_of_the_calls() {
         let buffer = buffer(seed);
         let mut frame = staging.upload(&buffer.frame()).unwrap();
         for engine in &mut engines {
-            engine.submit(&frame, &mut (), ALL).unwrap();
+            engine.submit(&frame, &mut None, ALL).unwrap();
         }
-        engines[0].draw(&mut frame, &(), &MEANS).unwrap();
+        engines[0].draw(&mut frame, &None, &MEANS).unwrap();
         let pixels = download(&mut staging, &buffer);
         // The other engine has read the frame as it was before.
         let (map, drawn) = expected(&mut cpu, &buffer);
@@ -96,8 +94,8 @@ fn memory_is_freed_after_its_last_use_on_any_stream() {
         let (buffer, noise) = (buffer(seed), Buffer::new(info(), Picture::Noise, seed, 0));
         let mut staging = Staging::new(&other, info()).unwrap();
         let mut frame = staging.upload(&buffer.frame()).unwrap();
-        engine.submit(&frame, &mut (), ALL).unwrap();
-        engine.draw(&mut frame, &(), &MEANS).unwrap();
+        engine.submit(&frame, &mut None, ALL).unwrap();
+        engine.draw(&mut frame, &None, &MEANS).unwrap();
         drop(staging);
         let mut next = Staging::new(&other, info()).unwrap();
         next.upload(&noise.frame()).unwrap();
@@ -127,7 +125,7 @@ fn engines_of_one_stream_record_beside_each_other() {
                     // Another address, another graph.
                     let mut staging = Staging::new(&cuda, small).unwrap();
                     let frame = staging.upload(&buffer.frame()).unwrap();
-                    engine.segment(&frame, &mut (), ALL).unwrap();
+                    engine.segment(&frame, &mut None, ALL).unwrap();
                     let map = label_map(&engine);
                     assert!(map == expected(&mut cpu, &buffer).0, "frame {seed} of thread {thread}");
                 }
@@ -144,12 +142,12 @@ fn results_are_no_longer_than_what_there_is() {
     let mut staging = Staging::new(&cuda, info()).unwrap();
     let buffer = buffer(1);
     let most = Counts { regions: u32::MAX, pairs: u32::MAX, merges: u32::MAX };
-    // First without a submitted frame, then without neighbors.
-    drop(engine.buffers().keep(Some(most), ALL).unwrap());
+    assert_eq!(engine.results().map(drop), Err(Error::NotSegmented));
+    assert_eq!(engine.finish(&mut None).map(drop), Err(Error::NotSegmented));
     let frame = staging.upload(&buffer.frame()).unwrap();
-    engine.submit(&frame, &mut (), Outputs { neighbors: false, ..ALL }).unwrap();
+    engine.submit(&frame, &mut None, Outputs { neighbors: false, ..ALL }).unwrap();
     for counts in [None, Some(most), Some(Counts::default())] {
-        let mut kept = engine.buffers().keep(counts, ALL).unwrap();
+        let mut kept = engine.results().unwrap().keep(counts).unwrap();
         kept.finalize(most, ALL).unwrap();
         for part in [Part::Labels, Part::Table, Part::Neighbors, Part::Motion, Part::Merges] {
             assert!(!kept.address(part).unwrap().is_null());
@@ -158,7 +156,7 @@ fn results_are_no_longer_than_what_there_is() {
         assert_eq!(kept.bytes(Part::Neighbors), 0, "there are none");
         assert_eq!(kept.bytes(Part::Merges), 0, "there are none");
     }
-    assert_eq!(engine.finish().unwrap().table.len(), engine.regions().count as usize);
+    assert_eq!(engine.finish(&mut None).unwrap().table.len(), engine.regions().count as usize);
 }
 
 /// Drawing needs a label map.
@@ -178,15 +176,15 @@ fn nothing_is_drawn_before_a_frame_was_segmented() {
     let mut engine = Engine::new(cuda.clone(), plan()).unwrap();
     let mut staging = Staging::new(&cuda, info()).unwrap();
     let mut frame = staging.upload(&buffer.frame()).unwrap();
-    assert_eq!(engine.draw(&mut frame, &(), &drawing), Err(Error::NotSegmented));
-    engine.submit(&frame, &mut (), Outputs::default()).unwrap();
-    engine.draw(&mut frame, &(), &drawing).unwrap();
+    assert_eq!(engine.draw(&mut frame, &None, &drawing), Err(Error::NotSegmented));
+    engine.submit(&frame, &mut None, Outputs::default()).unwrap();
+    engine.draw(&mut frame, &None, &drawing).unwrap();
     // Of another size or format than the plan's.
     for (width, height, format) in [(96, 71, PixelFormat::Rgb), (97, 71, PixelFormat::Rgba)] {
         let other = FrameInfo::new(Geometry::new(width, height).unwrap(), format);
         let mut staging = Staging::new(&cuda, other).unwrap();
         let mut frame = staging.upload(&Buffer::new(other, Picture::Natural, 1, 0).frame()).unwrap();
-        assert!(matches!(engine.draw(&mut frame, &(), &drawing), Err(Error::Frame { .. })));
-        assert!(matches!(engine.submit(&frame, &mut (), ALL), Err(Error::Frame { .. })));
+        assert!(matches!(engine.draw(&mut frame, &None, &drawing), Err(Error::Frame { .. })));
+        assert!(matches!(engine.submit(&frame, &mut None, ALL), Err(Error::Frame { .. })));
     }
 }

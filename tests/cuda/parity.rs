@@ -48,10 +48,10 @@ fn on_cuda(cuda: &Cuda, params: &Params, buffer: &Buffer, outputs: Outputs, draw
     let mut last: Option<Outcome> = None;
     for _ in 0..2 {
         let mut frame = staging.upload(&buffer.frame()).unwrap();
-        engine.segment(&frame, &mut (), outputs).unwrap();
         let mut map = vec![0xfffe; g.pixels()];
-        engine.buffers().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
-        engine.draw(&mut frame, &(), drawing).unwrap();
+        let labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
+        engine.segment(&frame, &mut Some(labels), outputs).unwrap();
+        engine.draw(&mut frame, &None, drawing).unwrap();
         let mut planes = buffer.planes.clone();
         let mut host =
             FrameMut::new(buffer.info, planes.iter_mut().map(Vec::as_mut_slice), &buffer.strides).unwrap();
@@ -132,7 +132,7 @@ fn ingest_matches_cpu() {
             let mut engine = Engine::new(cuda.clone(), Plan::new(&params, info).unwrap()).unwrap();
             staging = Staging::new(&cuda, info).unwrap();
             let frame = staging.upload(&buffer.frame()).unwrap();
-            engine.segment(&frame, &mut (), EVERYTHING).unwrap();
+            engine.segment(&frame, &mut None, EVERYTHING).unwrap();
             assert_eq!(
                 engine.buffers().read_features().unwrap(),
                 buffer.features(space),
@@ -228,14 +228,12 @@ fn stretched_gray_matches_cpu() {
                 let mut labels = Labels::new(info.geometry, &mut map, 173).unwrap();
                 let want = on_cpu.segment(&buffer.frame(), &mut labels, EVERYTHING).unwrap().clone();
                 let uploaded = staging.upload(&buffer.frame()).unwrap();
-                let got = on_cuda.segment(&uploaded, &mut (), EVERYTHING).unwrap().clone();
+                let got = on_cuda.segment(&uploaded, &mut None, EVERYTHING).unwrap().clone();
                 let what = format!("{format:?} temporal={temporal} frame {frame}");
                 assert_eq!(want.table, got.table, "{what}");
                 let mut there = vec![0; info.geometry.pixels()];
-                on_cuda
-                    .buffers()
-                    .download_labels(&mut Labels::new(info.geometry, &mut there, 173).unwrap())
-                    .unwrap();
+                let results = on_cuda.results().unwrap();
+                results.download_labels(&mut Labels::new(info.geometry, &mut there, 173).unwrap()).unwrap();
                 assert!(map == there, "{what}: labels");
                 features.push(on_cuda.buffers().read_features().unwrap());
             }

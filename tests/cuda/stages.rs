@@ -254,13 +254,13 @@ fn on_cuda(cuda: &gstsuperpixel::cuda::Cuda, params: &Params, info: FrameInfo) -
     Box::new(move |buffer| {
         let g = info.geometry;
         let frame = staging.upload(&buffer.frame()).unwrap();
-        let regions = engine.segment(&frame, &mut (), EVERYTHING).unwrap().clone();
         let mut map = vec![0xfffe; g.pixels()];
-        engine.buffers().download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap()).unwrap();
+        let labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
+        let regions = engine.segment(&frame, &mut Some(labels), EVERYTHING).unwrap().clone();
         let features = engine.buffers().read_features().unwrap();
         let mut draw = |(_, drawing): &(&str, Drawing)| {
             let mut frame = staging.upload(&buffer.frame()).unwrap();
-            engine.draw(&mut frame, &(), drawing).unwrap();
+            engine.draw(&mut frame, &None, drawing).unwrap();
             let mut planes = buffer.planes.clone();
             let slices = planes.iter_mut().map(Vec::as_mut_slice);
             staging.download(&mut FrameMut::new(info, slices, &buffer.strides).unwrap()).unwrap();

@@ -62,12 +62,9 @@ impl Pair {
         let mut labels = Labels::new(g, &mut want, g.width() as usize).unwrap();
         let want_regions = self.cpu.segment(&buffer.frame(), &mut labels, OUTPUTS).unwrap().clone();
         let mut frame = self.staging.upload(&buffer.frame()).unwrap();
-        let regions = self.cuda.segment(&frame, &mut (), OUTPUTS).unwrap().clone();
         let mut map = vec![0xfffe; g.pixels()];
-        self.cuda
-            .buffers()
-            .download_labels(&mut Labels::new(g, &mut map, g.width() as usize).unwrap())
-            .unwrap();
+        let labels = Labels::new(g, &mut map, g.width() as usize).unwrap();
+        let regions = self.cuda.segment(&frame, &mut Some(labels), OUTPUTS).unwrap().clone();
         if let Some(i) = (0..g.pixels()).find(|&i| want[i] != map[i]) {
             let differ = (0..g.pixels()).filter(|&i| want[i] != map[i]).count();
             let (x, y) = (i % g.width() as usize, i / g.width() as usize);
@@ -89,7 +86,7 @@ impl Pair {
             };
             let labels = Labels::new(g, &mut want, g.width() as usize).unwrap();
             let want = drawn(buffer, &mut |frame| self.cpu.draw(frame, &labels, &LABELS).unwrap());
-            self.cuda.draw(&mut frame, &(), &LABELS).unwrap();
+            self.cuda.draw(&mut frame, &None, &LABELS).unwrap();
             let got = drawn(buffer, &mut |host| self.staging.download(host).unwrap());
             assert!(want == got, "{what}: colors of identities differ");
         }
@@ -244,7 +241,7 @@ fn refused_frames_leave_no_trace() {
             // Planes take turns: after an odd and an even number of frames.
             if [0, 1, 4].contains(&i) {
                 let frame = staging.upload(&other.frame()).unwrap();
-                assert!(pair.cuda.segment(&frame, &mut (), OUTPUTS).is_err());
+                assert!(pair.cuda.segment(&frame, &mut None, OUTPUTS).is_err());
             }
             pair.compare(buffer);
         }

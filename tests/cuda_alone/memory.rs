@@ -22,7 +22,7 @@ fn changing_sizes_leak_no_device_memory() {
         let mut engine = Engine::new(cuda.clone(), Plan::new(&Params::default(), info).unwrap()).unwrap();
         let mut staging = Staging::new(&cuda, info).unwrap();
         let frame = staging.upload(&Frame::new(info, &[&pixels], &[4 * w as usize]).unwrap()).unwrap();
-        engine.segment(&frame, &mut (), outputs).unwrap();
+        engine.segment(&frame, &mut None, outputs).unwrap();
         drop((engine, staging));
         cuda.synchronize().unwrap();
         free.push(cuda.free_memory().unwrap());

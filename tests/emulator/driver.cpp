@@ -6,15 +6,16 @@
 // Grids run one after the other, those of branches of a graph and of several streams, too. What may run at the same time is looked at
 // instead: a graph in which nothing orders two grids whose blocks wait for each other ends the program, and with `build.py --races` so
 // do all launches and copies that nothing orders and that touch the same memory; see races.h.
-// A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY; a graph is the list of its calls.
+// A stream is worked off at once, in the call, or as late as may be: see EMULATOR_LAZY. Graphs are made of nodes; nothing captures a
+// stream.
 // Every allocation ends before a page that nothing may touch, and starts filled with a pattern. Memory and streams belong to the context that was current when they
 // were made, and are refused in another; so that a test finds what a real device would not survive. Environment, read at each use:
 //   EMULATOR_LAZY=1            what is on a stream is done when somebody waits for it: a missing wait shows
 //   EMULATOR_THREADS=N         threads of the host that run the blocks of a large grid (default: all)
-//   EMULATOR_BACKWARDS=1       the blocks of a grid run from the last to the first; what stands on a branch
-//                              of a graph is done as late as may be: what it shares with the rest shows
-//   EMULATOR_EARLY=1           of a grid that may be set up early, in a graph, three blocks go up to their wait before the grid before
-//                              has begun, so that what they read too early is wrong (with EMULATOR_CAPABILITY=90)
+//   EMULATOR_BACKWARDS=1       the blocks of a grid run from the last to the first; of the nodes of a graph that could be next the
+//                              one that was added last is, so that what branches share shows
+//   EMULATOR_EARLY=1           of a grid that may be set up early, by the edge to its node, three blocks go up to their wait before
+//                              the grid before has begun, so that what they read too early is wrong (with EMULATOR_CAPABILITY=90)
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
 //   EMULATOR_MULTIPROCESSORS=N multiprocessors (default: 2); blocks that wait for each other are as many threads of the host
@@ -26,6 +27,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -318,7 +320,6 @@ enum : Result {
   ILLEGAL_ADDRESS = 700,
   CONTEXT_DESTROYED = 709,
   NOT_SUPPORTED = 801,
-  CAPTURE_UNJOINED = 904,
 };
 
 struct Function {
@@ -328,28 +329,35 @@ struct Function {
 struct Module {
   std::map<std::string, Function> functions;
 };
-// An operation of a recording; `early`, where a grid may be set up before the one before has ended, runs some of its blocks up to
-// their wait for that.
-struct Step {
-  std::function<Result()> call;
-  std::function<void()> early;
-  Place place;
+// A grid with its arguments.
+struct Grid {
+  const char *name;
+  Entry entry;
+  dim3 blocks, size;
+  std::vector<std::vector<char>> arguments;
+  // True if its blocks wait for each other.
+  bool together = false;
+};
+struct Node {
+  Grid grid;
+  // Nodes before it; true with one while which it may be set up.
+  std::vector<std::pair<Node *, bool>> after;
 };
 struct Graph {
-  std::vector<Step> calls;
-  size_t branches = 1;
+  std::vector<std::unique_ptr<Node>> nodes;
 };
+// A node as it is launched.
+struct Step {
+  std::shared_ptr<const Grid> grid;
+  Place place;
+  // True if it may be set up while the step before it runs.
+  bool early = false;
+};
+using Steps = std::vector<Step>;
 struct Context {
   bool alive = true;
 };
 struct Stream {
-  Graph *recording = nullptr;
-  // Has come into another stream's recording by an event, with calls that are put off until it comes together again with it.
-  bool branch = false;
-  std::vector<Step> aside;
-  // Which branch of the recording this is, and what of each branch is before what comes next.
-  size_t branch_number = 0;
-  Clock recorded;
   Order order;
   // Neither waits for the default stream nor is waited for by it.
   bool independent = false;
@@ -360,9 +368,7 @@ struct Stream {
 struct Mark {
   bool passed = false;
   Stream *stream = nullptr;
-  // Set if the event was recorded in a graph and not for the host.
-  Graph *recording = nullptr;
-  // Steps before it: of the recording's branches, or of all streams.
+  // Steps of all streams before it.
   Clock clock;
   std::chrono::steady_clock::time_point time;
 };
@@ -447,19 +453,10 @@ void follow_default(Stream &stream) {
   }
 }
 
-Result submit(void *handle, const char *name, std::function<Result()> call, std::function<void()> early = nullptr,
-              bool together = false) {
+Result submit(void *handle, const char *name, std::function<Result()> call) {
   if (const Result refused = usable()) return refused;
   Stream &stream = stream_of(handle);
   if (!is_default(handle) && stream.context != bound()) return INVALID_CONTEXT;
-  if (stream.recording) {
-    const bool late = stream.branch && setting("EMULATOR_BACKWARDS", 0);
-    stream.recorded.resize(stream.recording->branches);
-    stream.recorded[stream.branch_number]++;
-    Place place = {name, stream.branch_number, stream.recorded, together};
-    (late ? stream.aside : stream.recording->calls).push_back({std::move(call), std::move(early), std::move(place)});
-    return SUCCESS;
-  }
   follow_default(stream);
   auto step = [moment = stream.order.next(name), call = std::move(call)] {
     const At here(moment.get());
@@ -469,19 +466,6 @@ Result submit(void *handle, const char *name, std::function<Result()> call, std:
   std::lock_guard<std::recursive_mutex> guard(at_work);
   stream.waiting.push_back(std::move(step));
   return SUCCESS;
-}
-
-void leave_recording(Stream &branch) {
-  branch.recording = nullptr;
-  branch.branch = false;
-  branch.aside.clear();
-}
-
-void begin_recording(Stream &stream, Graph *graph, size_t branch_number, const Clock &before) {
-  stream.recording = graph;
-  stream.branch = branch_number > 0;
-  stream.branch_number = branch_number;
-  stream.recorded = before;
 }
 
 // Does what waits on a stream, up to a mark if there is one.
@@ -534,7 +518,7 @@ Result copy(void *stream, uint64_t to, uint64_t from, size_t bytes, bool to_devi
     return (Result)SUCCESS;
   });
   const bool waits = !stream || (!to_device && !is_pinned(to, bytes));
-  return result || !waits || stream_of(stream).recording ? result : wait_for(stream_of(stream));
+  return result || !waits ? result : wait_for(stream_of(stream));
 }
 
 Result set(void *stream, uint64_t to, unsigned char value, size_t bytes) {
@@ -592,21 +576,22 @@ struct Ahead {
   Gate gate;
   std::set<size_t> blocks;
 };
-void run_some(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, size_t i) {
+void run_one(const Grid &grid, size_t i) {
   std::vector<void *> pointers;
-  for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
-  run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
+  for (const auto &argument : grid.arguments) pointers.push_back((void *)argument.data());
+  const dim3 index = {(unsigned)(i % grid.blocks.x), (unsigned)(i / grid.blocks.x), 0};
+  run_block(index, grid.size, grid.blocks, grid.entry, pointers.data());
 }
-void run_ahead(Ahead &ahead, Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments) {
-  const size_t blocks = (size_t)grid.x * grid.y;
+void run_ahead(Ahead &ahead, const Grid &grid) {
+  const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y;
   ahead.blocks = {0, blocks / 2, blocks - 1};
   Gate &here = ahead.gate;
   here.open = false;
   here.ahead = here.running = (unsigned)ahead.blocks.size();
   for (const size_t i : ahead.blocks) {
-    workers().start([&, i, entry, grid, size] {
+    workers().start([&, i] {
       gate = &here;
-      run_some(entry, grid, size, arguments, i);
+      run_one(grid, i);
       std::lock_guard<std::mutex> guard(here.lock);
       // One that ended without a wait.
       if (gate) here.ahead--;
@@ -629,27 +614,23 @@ void await(Ahead &ahead) {
   ahead.blocks.clear();
 }
 
-Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char>> &arguments, bool together, Ahead *ahead) {
-  if (ahead && ahead->blocks.empty()) ahead = nullptr;
+Result run(const Grid &grid, Ahead *ahead = nullptr) {
   if (ahead) let_on(*ahead);
-  if (broken) return ILLEGAL_ADDRESS;
-  if (++launches == setting("EMULATOR_FAIL_AFTER", 0)) {
-    broken = true;
+  if (!broken && ++launches == setting("EMULATOR_FAIL_AFTER", 0)) broken = true;
+  if (broken) {
+    if (ahead) await(*ahead);
     return ILLEGAL_ADDRESS;
   }
-  const size_t blocks = (size_t)grid.x * grid.y;
+  const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y;
   size_t threads = (size_t)setting("EMULATOR_THREADS", (long)std::thread::hardware_concurrency());
-  threads = together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
+  threads = grid.together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
   const bool backwards = setting("EMULATOR_BACKWARDS", 0);
   std::atomic<size_t> next{0};
   auto work = [&, now = moment] {
     const At here(now);
-    std::vector<void *> pointers;
-    for (const auto &argument : arguments) pointers.push_back((void *)argument.data());
     for (size_t n; (n = next++) < blocks;) {
       const size_t i = backwards ? blocks - 1 - n : n;
-      if (ahead && ahead->blocks.count(i)) continue;
-      run_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x), 0}, size, grid, entry, pointers.data());
+      if (!ahead || !ahead->blocks.count(i)) run_one(grid, i);
     }
   };
   std::atomic<size_t> left{threads - 1};
@@ -668,24 +649,63 @@ Result run(Entry entry, dim3 grid, dim3 size, const std::vector<std::vector<char
 // Written by build.py: the sizes of each kernel's parameters.
 #include "kernels.inc"
 
-Result launch(void *function, dim3 grid, dim3 size, void *stream, void **arguments, bool together, bool overlaps = false) {
-  if (grid.x == 0 || grid.y == 0 || size.x == 0 || size.x > 1024) return INVALID_VALUE;
+// A block has 48 KiB of shared memory, and the kernels that ask for some with the launch declare 20 of them.
+constexpr unsigned MOST_SHARED = 28 << 10;
+
+// Makes a grid of what a program gives.
+Result make_grid(Grid &made, void *function, dim3 blocks, dim3 size, unsigned shared, void **arguments) {
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z != 1 || size.x == 0 || size.x > 1024 || shared > MOST_SHARED) return INVALID_VALUE;
   const Function &f = *(const Function *)function;
   const auto sizes = parameter_sizes().find(f.name);
   if (sizes == parameter_sizes().end()) return NOT_FOUND;
-  std::vector<std::vector<char>> copies;
+  made = {sizes->first.c_str(), f.entry, blocks, size, {}};
   for (size_t i = 0; i < sizes->second.size(); i++) {
-    copies.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
+    made.arguments.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
   }
-  const Entry entry = f.entry;
-  const char *const name = sizes->first.c_str();
-  if (!overlaps || !setting("EMULATOR_EARLY", 0)) {
-    return submit(stream, name, [=] { return run(entry, grid, size, copies, together, nullptr); }, nullptr, together);
+  return SUCCESS;
+}
+
+Result launch(void *function, dim3 blocks, dim3 size, unsigned shared, void *stream, void **arguments, bool together) {
+  const auto grid = std::make_shared<Grid>();
+  if (const Result refused = make_grid(*grid, function, blocks, size, shared, arguments)) return refused;
+  grid->together = together;
+  return submit(stream, grid->name, [grid] { return run(*grid); });
+}
+
+// The nodes of a graph in an order that its edges allow, with their places.
+Steps steps_of(const Graph &graph) {
+  const bool backwards = setting("EMULATOR_BACKWARDS", 0);
+  std::vector<const Node *> waiting, order;
+  for (const auto &node : graph.nodes) waiting.push_back(node.get());
+  if (backwards) std::reverse(waiting.begin(), waiting.end());
+  std::map<const Node *, Place> places;
+  const auto is_ready = [&](const Node *node) {
+    return std::all_of(node->after.begin(), node->after.end(), [&](const auto &edge) { return places.count(edge.first); });
+  };
+  // The last node of each branch.
+  std::vector<const Node *> ends;
+  Steps steps;
+  while (!waiting.empty()) {
+    const auto found = std::find_if(waiting.begin(), waiting.end(), is_ready);
+    if (found == waiting.end()) die("the nodes of a graph wait for each other");
+    const Node *node = *found;
+    waiting.erase(found);
+    Place place = {node->grid.name, ends.size(), {}, node->grid.together};
+    for (const auto &edge : node->after) {
+      const Place &before = places.at(edge.first);
+      join(place.clock, before.clock);
+      if (ends[before.branch] == edge.first) place.branch = std::min(place.branch, before.branch);
+    }
+    if (place.branch == ends.size()) ends.push_back(nullptr);
+    place.clock.resize(std::max(place.clock.size(), ends.size()));
+    place.clock[place.branch]++;
+    const bool early = node->after.size() == 1 && node->after[0].second && !order.empty() && order.back() == node->after[0].first;
+    ends[place.branch] = node;
+    order.push_back(node);
+    steps.push_back({std::make_shared<Grid>(node->grid), place, early});
+    places[node] = std::move(place);
   }
-  const auto ahead = std::make_shared<Ahead>();
-  const auto held = std::make_shared<const std::vector<std::vector<char>>>(copies);
-  return submit(stream, name, [=] { return run(entry, grid, size, *held, together, ahead.get()); },
-                [=] { run_ahead(*ahead, entry, grid, size, *held); }, together);
+  return steps;
 }
 
 }  // namespace
@@ -874,68 +894,94 @@ API cuStreamSynchronize(void *stream) {
 }
 API cuStreamWaitEvent(void *stream, void *event, unsigned) {
   const std::shared_ptr<Mark> mark = ((Event *)event)->mark;
-  if (mark && mark->recording) {
-    Stream &own = stream_of(stream), &other = *mark->stream;
-    if (!own.recording) {
-      begin_recording(own, mark->recording, mark->recording->branches++, mark->clock);
-      return SUCCESS;
-    }
-    join(own.recorded, mark->clock);
-    if (other.branch) {
-      own.recording->calls.insert(own.recording->calls.end(), other.aside.begin(), other.aside.end());
-      leave_recording(other);
-    }
-    return SUCCESS;
-  }
   if (mark) stream_of(stream).order.follow(mark->clock);
   return submit(stream, "a wait", [mark] { return !mark || mark->passed ? (Result)SUCCESS : work_off(*mark->stream, mark.get()); });
 }
-API cuStreamIsCapturing(void *stream, int *status) {
-  *status = stream_of(stream).recording != nullptr;
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  UNLESS_UNUSABLE;
+  *least = 0;
+  *greatest = -5;
   return SUCCESS;
 }
-API cuStreamBeginCapture_v2(void *stream, int) {
+API cuGraphCreate(void **graph, unsigned) {
   UNLESS_BROKEN;
-  begin_recording(stream_of(stream), new Graph, 0, {});
+  *graph = new Graph;
   return SUCCESS;
 }
-API cuStreamEndCapture(void *stream, void **graph) {
-  *graph = stream_of(stream).recording;
-  stream_of(stream).recording = nullptr;
+// CUDA_KERNEL_NODE_PARAMS of 12.0.
+struct KernelNode {
+  void *function;
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void **arguments, **extra;
+  void *kernel, *context;
+};
+API cuGraphAddKernelNode_v2(void **node, void *graph, void *const *before, size_t count, const KernelNode *given) {
+  UNLESS_UNUSABLE;
+  const KernelNode &g = *given;
+  auto made = std::make_unique<Node>();
+  const Result refused = make_grid(made->grid, g.function, {g.gx, g.gy, g.gz}, {g.bx, g.by, g.bz}, g.shared, g.arguments);
+  if (refused) return refused;
+  for (size_t i = 0; i < count; i++) made->after.emplace_back((Node *)before[i], false);
+  *node = made.get();
+  ((Graph *)graph)->nodes.push_back(std::move(made));
+  return SUCCESS;
+}
+// CUgraphEdgeData.
+struct Edge {
+  uint8_t from_port, to_port, type, reserved[5];
+};
+API cuGraphAddDependencies_v2(void *, void *const *from, void *const *to, const Edge *edges, size_t count) {
   UNLESS_BROKEN;
-  std::lock_guard<std::recursive_mutex> guard(at_work);
-  bool whole = true;
-  for (Stream *other : streams) {
-    if (!other->branch || other->recording != *graph) continue;
-    leave_recording(*other);
-    whole = false;
+  for (size_t i = 0; i < count; i++) {
+    const Edge edge = edges ? edges[i] : Edge{};
+    // Of kernels only: a programmatic edge begins at the port of that name.
+    if (edge.type > 1 || edge.from_port != edge.type || edge.to_port) return INVALID_VALUE;
+    ((Node *)to[i])->after.emplace_back((Node *)from[i], edge.type == 1);
   }
-  return whole ? SUCCESS : CAPTURE_UNJOINED;
+  return SUCCESS;
+}
+// 2: its blocks wait for each other, 8: its priority.
+API cuGraphKernelNodeSetAttribute(void *node, int attribute, const int *value) {
+  UNLESS_BROKEN;
+  if (attribute == 2) ((Node *)node)->grid.together = *value != 0;
+  return attribute == 2 || attribute == 8 ? SUCCESS : INVALID_VALUE;
 }
 API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
+  UNLESS_BROKEN;
+  Steps steps = steps_of(*(const Graph *)graph);
   // Each could have some of the multiprocessors that the other waits for.
-  for (const Step &step : ((Graph *)graph)->calls) {
-    for (const Step &other : ((Graph *)graph)->calls) {
+  for (const Step &step : steps) {
+    for (const Step &other : steps) {
       if (&step == &other || !step.place.together || !other.place.together) continue;
       if (is_before(step.place, other.place) || is_before(other.place, step.place)) continue;
       const std::string both = std::string(step.place.name) + " and " + other.place.name;
       die("blocks wait for each other in two grids that nothing orders:", both.c_str());
     }
   }
-  *exec = new Graph(*(Graph *)graph);
+  *exec = new Steps(std::move(steps));
   return SUCCESS;
 }
 API cuGraphLaunch(void *exec, void *stream) {
-  const std::vector<Step> calls = ((Graph *)exec)->calls;
+  const Steps steps = *(const Steps *)exec;
   std::vector<Place> places;
-  for (const Step &step : calls) places.push_back(step.place);
+  for (const Step &step : steps) places.push_back(step.place);
   follow_default(stream_of(stream));
   const Moments moments = stream_of(stream).order.next(places);
-  return submit(stream, "a graph", [calls, moments] {
-    for (size_t i = 0; i < calls.size(); i++) {
+  return submit(stream, "a graph", [steps, moments] {
+    const bool early = setting("EMULATOR_EARLY", 0);
+    std::unique_ptr<Ahead> ahead, next;
+    for (size_t i = 0; i < steps.size(); i++) {
       const At here(moments[i].get());
-      if (!broken && calls[i].early && i + 1 < calls.size() && calls[i + 1].early) calls[i + 1].early();
-      if (const Result result = calls[i].call()) return result;
+      if (!broken && early && i + 1 < steps.size() && steps[i + 1].early) {
+        next = std::make_unique<Ahead>();
+        run_ahead(*next, *steps[i + 1].grid);
+      }
+      const Result result = run(*steps[i].grid, ahead.get());
+      ahead = std::move(next);
+      if (result) {
+        if (ahead) let_on(*ahead), await(*ahead);
+        return result;
+      }
     }
     return (Result)SUCCESS;
   });
@@ -946,7 +992,7 @@ API cuGraphDestroy(void *graph) {
   return SUCCESS;
 }
 API cuGraphExecDestroy(void *exec) {
-  delete (Graph *)exec;
+  delete (Steps *)exec;
   return SUCCESS;
 }
 API cuEventCreate(void **event, unsigned) {
@@ -961,10 +1007,8 @@ API cuEventDestroy_v2(void *event) {
 API cuEventRecord(void *event, void *stream) {
   const auto mark = std::make_shared<Mark>();
   mark->stream = &stream_of(stream);
-  mark->recording = mark->stream->recording;
   ((Event *)event)->mark = mark;
-  mark->clock = mark->recording ? mark->stream->recorded : mark->stream->order.until_now();
-  if (mark->recording) return SUCCESS;
+  mark->clock = mark->stream->order.until_now();
   return submit(stream, "a record", [mark] {
     mark->time = std::chrono::steady_clock::now();
     mark->passed = true;
@@ -1266,12 +1310,9 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *, in
   *blocks = 1;
   return SUCCESS;
 }
-// A block has 48 KiB of shared memory, and the kernels that ask for some with the launch declare 20 of them.
-constexpr unsigned MOST_SHARED = 28 << 10;
 API cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **arguments, void **) {
-  if (gz != 1 || shared > MOST_SHARED) return INVALID_VALUE;
-  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, false);
+  return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream, arguments, false);
 }
 struct LaunchAttribute {
   int id;
@@ -1284,20 +1325,14 @@ struct LaunchConfig {
   const LaunchAttribute *attributes;
   unsigned attribute_count;
 };
-// Grids do not overlap here, whatever the attributes allow (6), but for some blocks with EMULATOR_EARLY; blocks that wait for each
-// other they do have to name (2).
+// Grids of a stream do not overlap here, whatever the attributes allow (6); blocks that wait for each other they do have to name (2).
 API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
   const LaunchConfig &c = *config;
-  if (c.gz != 1 || c.shared > MOST_SHARED) return INVALID_VALUE;
-  bool cooperative = false, overlaps = false;
-  for (unsigned i = 0; i < c.attribute_count; i++) {
-    cooperative |= c.attributes[i].id == 2 && c.attributes[i].value[0] != 0;
-    overlaps |= c.attributes[i].id == 6 && c.attributes[i].value[0] != 0;
-  }
-  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.stream, arguments, cooperative, overlaps);
+  bool together = false;
+  for (unsigned i = 0; i < c.attribute_count; i++) together |= c.attributes[i].id == 2 && c.attributes[i].value[0] != 0;
+  return launch(function, {c.gx, c.gy, c.gz}, {c.bx, c.by, c.bz}, c.shared, c.stream, arguments, together);
 }
 API cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                              unsigned, void *stream, void **arguments) {
-  if (gz != 1) return INVALID_VALUE;
-  return launch(function, {gx, gy, gz}, {bx, by, bz}, stream, arguments, true);
+                              unsigned shared, void *stream, void **arguments) {
+  return launch(function, {gx, gy, gz}, {bx, by, bz}, shared, stream, arguments, true);
 }

@@ -39,7 +39,7 @@ struct At {
   ~At() { moment = last; }
 };
 
-// A step of a recording: its branch, and how many steps of each branch are before it, itself included.
+// A step of a graph: its branch, and how many steps of each branch are before it, itself included.
 struct Place {
   const char *name;
   size_t branch;

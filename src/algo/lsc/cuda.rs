@@ -9,7 +9,6 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Lasting, Method, Round, Turns};
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{
     Address, Components, GridArgs, LSC_REACH_BYTES, LscArgs, LscMean, LscMeans, LscSums, LscTemporal,
 };
@@ -19,6 +18,7 @@ use crate::cuda::kernels::{
 };
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL, MEAN_THREADS};
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::grid::Grid;
 
@@ -260,7 +260,12 @@ impl Segmenter<Cuda> for Lsc {
         Ok(())
     }
 
-    fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn segment(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        _: &mut HostLabels<'_>,
+        _: &mut StageTimes,
+    ) -> Result<()> {
         if self.clustering.rounds() > 0 {
             self.launch_mean(buffers)?;
         }

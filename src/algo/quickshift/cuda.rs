@@ -5,7 +5,6 @@ use super::Plan;
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{QuickShiftArgs, QuickShiftOffset};
 use crate::cuda::kernels::{
     quickshift_density, quickshift_density_small, quickshift_flatten, quickshift_label, quickshift_link,
@@ -15,6 +14,7 @@ use crate::cuda::tuning::{
     DENSITY_CELLS, DENSITY_CELLS_SMALL, DENSITY_THREADS, DENSITY_TILE_H, FLATTEN_PASSES, FLATTEN_THREADS,
     LABEL_THREADS, LINK_THREADS,
 };
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::grid::Grid;
 
@@ -90,7 +90,12 @@ impl Segmenter<Cuda> for QuickShift {
         Ok(())
     }
 
-    fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn segment(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        _: &mut HostLabels<'_>,
+        _: &mut StageTimes,
+    ) -> Result<()> {
         let (args, queue) = (&self.args, &buffers.queue);
         let (features, density) = (buffers.features(), buffers.sums[0].address());
         let (parents, pixels) = (self.parents.address(), args.width * args.height);

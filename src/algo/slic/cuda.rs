@@ -7,7 +7,6 @@ use crate::algo::AlgorithmPlan;
 use crate::algo::clustering::cuda::{Clustering, Kernels, Lasting, Method, Round, Turns};
 use crate::backend::{Segmenter, StageTimes};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{
     Address, Components, GridArgs, SLIC_REACH_BYTES, SlicArgs, SlicCenter, SlicSums, SlicTemporal,
 };
@@ -17,6 +16,7 @@ use crate::cuda::kernels::{
 };
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{LABEL_THREADS, LABEL_THREADS_SMALL};
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::grid::Grid;
 
@@ -191,7 +191,12 @@ impl Segmenter<Cuda> for Slic {
         Ok(())
     }
 
-    fn segment(&mut self, buffers: &mut FrameBuffers, _: &mut (), _: &mut StageTimes) -> Result<()> {
+    fn segment(
+        &mut self,
+        buffers: &mut FrameBuffers,
+        _: &mut HostLabels<'_>,
+        _: &mut StageTimes,
+    ) -> Result<()> {
         self.clustering.segment(buffers, &self.tables)
     }
 }

@@ -175,9 +175,9 @@ impl CudaJob<'_> {
     /// Puts the frame that is on the device through all stages.
     fn submit(&mut self) -> Result<(), gstsuperpixel::error::Error> {
         let mut frame = self.staging.frame();
-        self.engine.submit(&frame, &mut (), self.case.outputs)?;
+        self.engine.submit(&frame, &mut None, self.case.outputs)?;
         match &self.case.drawing {
-            Some(drawing) => self.engine.draw(&mut frame, &(), drawing),
+            Some(drawing) => self.engine.draw(&mut frame, &None, drawing),
             None => Ok(()),
         }
     }
@@ -210,13 +210,12 @@ impl Job for CudaJob<'_> {
         self.upload()?;
         self.submit()?;
         let geometry = info.geometry;
-        let mut labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
-        self.engine.buffers().download_labels(&mut labels)?;
+        let labels = Labels::new(geometry, &mut self.map, geometry.width() as usize)?;
         if self.case.drawing.is_some() {
             let (planes, strides) = Format(info.format).split_mut(geometry, &mut self.drawn);
             self.staging.download(&mut FrameMut::new(info, planes, &strides)?)?;
         }
-        self.engine.finish()?;
+        self.engine.finish(&mut Some(labels))?;
         self.cuda.synchronize()?;
         Ok(Some(ms(start.elapsed())))
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaEvent;
 
+use crate::any_engine::Continuity;
 use crate::backend::Backend as _;
 use crate::bad_buffers::Failure;
 use crate::cpu::memory;
@@ -80,30 +81,6 @@ impl CudaEngine {
         self.0.with(|lanes| !lanes.cuda.works())
     }
 
-    pub(in crate::element) fn plan(&self) -> &Plan {
-        self.0.get().plan()
-    }
-
-    /// Continues with another plan, if that follows this one. Returns true if it does.
-    pub(in crate::element) fn change(&mut self, plan: &Plan) -> Result<bool> {
-        self.0.with_mut(|on| on.lanes.iter_mut().try_fold(true, |all, lane| Ok(lane.change(plan)? && all)))
-    }
-
-    /// Discards the last frame: the next one does not continue it.
-    pub(in crate::element) fn reset(&mut self) {
-        self.0.get_mut().lanes.iter_mut().for_each(Engine::reset);
-    }
-
-    /// The lowest identity that no region has had yet.
-    pub(in crate::element) fn next_id(&mut self) -> Result<u32> {
-        self.0.with_mut(|on| on.lanes[0].next_id())
-    }
-
-    /// Sets the next identity.
-    pub(in crate::element) fn set_next_id(&mut self, id: u32) -> Result<()> {
-        self.0.with_mut(|on| on.lanes[0].set_next_id(id))
-    }
-
     /// Returns true if the engine can access memory of a context.
     pub(in crate::element) fn reaches(&self, context: &DeviceContext) -> bool {
         self.0.get().cuda.context_handle() == context.handle()
@@ -133,6 +110,29 @@ impl CudaEngine {
         task: Task,
     ) -> Result<Pending, Failure> {
         self.0.with_mut(|on| Ok(Pending(KeepsContext::of(on.start(buffer, stream, task)?))))
+    }
+}
+
+/// All lanes have the plan; identities go on in the only lane that temporal mode has.
+impl Continuity for CudaEngine {
+    fn plan(&self) -> &Plan {
+        self.0.get().plan()
+    }
+
+    fn change(&mut self, plan: &Plan) -> Result<bool> {
+        self.0.with_mut(|on| on.lanes.iter_mut().try_fold(true, |all, lane| Ok(lane.change(plan)? && all)))
+    }
+
+    fn reset(&mut self) {
+        self.0.get_mut().lanes.iter_mut().for_each(Engine::reset);
+    }
+
+    fn next_id(&mut self) -> Result<u32> {
+        self.0.with_mut(|on| on.lanes[0].next_id())
+    }
+
+    fn set_next_id(&mut self, id: u32) -> Result<()> {
+        self.0.with_mut(|on| on.lanes[0].set_next_id(id))
     }
 }
 
@@ -362,9 +362,9 @@ impl Lanes {
             // The engine waits for the upload by itself.
             Input::Host(host) => memory.staging(&self.up, frame)?.upload(host)?,
         };
-        engine.submit(&on_device, &mut (), task.outputs)?;
+        engine.submit(&on_device, &mut None, task.outputs)?;
         if let Some(drawing) = &task.drawing {
-            engine.draw(&mut on_device, &(), drawing)?;
+            engine.draw(&mut on_device, &None, drawing)?;
         }
         engine.keep(task.labels, &mut memory.kept)?;
         if let (Some(drawn), Some(staging)) = (drawn, &memory.staging) {

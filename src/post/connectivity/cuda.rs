@@ -4,7 +4,6 @@
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ConnectArgs, Late, Marks, Selections};
 use crate::cuda::kernels::{
     connect_borders, connect_fit, connect_hook, connect_move_sums, connect_number, connect_select,
@@ -15,6 +14,7 @@ use crate::cuda::tuning::{
     self, BORDER_THREADS, CONNECT_THREADS, LATE_CAPACITY, LATE_SELECTOR_CAPACITY, MARK_GROUPS,
     NUMBER_THREADS, RECIPROCAL_BITS, TILE,
 };
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::temporal::device::State;
@@ -160,7 +160,7 @@ impl Connectivity {
 }
 
 impl backend::Connectivity<Cuda> for Connectivity {
-    fn enforce(&mut self, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+    fn enforce(&mut self, buffers: &mut FrameBuffers, _: &mut HostLabels<'_>) -> Result<()> {
         let (components, args, queue) = (buffers.components(), &self.args, &buffers.queue);
         let (grid, later, small) = ((self.blocks, 1), (self.later_blocks, 1), self.small_pairs.address());
         let late = &Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };

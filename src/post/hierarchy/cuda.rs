@@ -5,7 +5,6 @@ use super::Plan as Own;
 use super::passes::Passes;
 use crate::backend::{Pass, Stage, Work};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{
     Address, Forest, Hierarchy as Lists, HierarchyArgs, HierarchyJoin, HierarchySums, MergeList,
 };
@@ -15,6 +14,7 @@ use crate::cuda::kernels::{
 };
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{HIERARCHY_THREADS, MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
@@ -260,7 +260,7 @@ impl Hierarchy {
     fn build(&mut self, buffers: &mut FrameBuffers) -> Result<()> {
         // Joins the branch that matches identities: its grid has barriers, like that of the rounds, and both must not
         // run at once. Without merging it may still be in flight here.
-        buffers.queue.join()?;
+        buffers.queue.join();
         let task = &self.before_refine;
         let (c, h, counters) = (&buffers.components(), &self.lists(task), buffers.counters());
         let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
@@ -297,7 +297,7 @@ impl Stage<Cuda> for Hierarchy {
         self.passes.work(pass, outputs)
     }
 
-    fn run(&mut self, pass: Pass, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+    fn run(&mut self, pass: Pass, buffers: &mut FrameBuffers, _: &mut HostLabels<'_>) -> Result<()> {
         match pass {
             Pass::Labels => self.build(buffers),
             Pass::Lists => self.list(buffers),

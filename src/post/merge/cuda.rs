@@ -4,7 +4,6 @@
 use super::Plan as Rule;
 use crate::backend::{Pass, Stage};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
 use crate::cuda::kernels::{
     merge_again, merge_gather, merge_join, merge_keep, merge_label, merge_move_sums, merge_nearest,
@@ -12,6 +11,7 @@ use crate::cuda::kernels::{
 };
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::plan::Plan;
 
@@ -79,7 +79,7 @@ impl Merge {
 }
 
 impl Stage<Cuda> for Merge {
-    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, _: &mut HostLabels<'_>) -> Result<()> {
         let (components, counters) = (buffers.components(), buffers.counters());
         let component_label = buffers.component_labels.address();
         let memory = Merging {

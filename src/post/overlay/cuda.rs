@@ -10,7 +10,7 @@ use crate::cuda::access::Kind;
 use crate::cuda::kernels::draw;
 use crate::cuda::launch::check;
 use crate::cuda::tuning::TILE_THREADS;
-use crate::cuda::{Cuda, DeviceFrame};
+use crate::cuda::{Cuda, DeviceFrame, HostLabels};
 use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::{Drawing, Fill};
@@ -34,7 +34,7 @@ impl backend::Overlay<Cuda> for Overlay {
         &mut self,
         frame: &mut DeviceFrame<'_>,
         buffers: &FrameBuffers,
-        _: &(),
+        _: &HostLabels<'_>,
         drawing: &Drawing,
     ) -> Result<()> {
         self.info.check(frame.info())?;

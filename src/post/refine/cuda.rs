@@ -5,11 +5,11 @@
 use super::Plan as Rule;
 use crate::backend::{Pass, Stage};
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::Cuda;
 use crate::cuda::abi::{Address, RefineArgs};
 use crate::cuda::kernels::{merge_gather, refine_begin, refine_end, refine_means, refine_sweep};
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{MERGE_THREADS, REFINE_THREADS, TABLE_THREADS, TILE_THREADS};
+use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::plan::Plan;
 
@@ -62,7 +62,7 @@ impl Refine {
 }
 
 impl Stage<Cuda> for Refine {
-    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, _: &mut ()) -> Result<()> {
+    fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, _: &mut HostLabels<'_>) -> Result<()> {
         let (counters, queue) = (buffers.counters(), &buffers.queue);
         let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (features, mean, tiles) = (buffers.features(), self.mean.address(), buffers.tiles);

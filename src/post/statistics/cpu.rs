@@ -356,7 +356,30 @@ impl backend::Statistics<Cpu> for Statistics {
         if outputs.neighbors { self.list_neighbors(labels) } else { Ok(()) }
     }
 
-    fn collect(&mut self, buffers: &FrameBuffers, outputs: Outputs, regions: &mut Regions) -> Result<()> {
+    fn collect(
+        &mut self,
+        buffers: &FrameBuffers,
+        _: &mut Labels<'_>,
+        outputs: Outputs,
+        regions: &mut Regions,
+    ) -> Result<()> {
+        self.copy(buffers, outputs, regions)
+    }
+
+    fn keep(
+        &mut self,
+        buffers: &FrameBuffers,
+        outputs: Outputs,
+        copies: bool,
+        kept: &mut Regions,
+    ) -> Result<()> {
+        let outputs = if copies { outputs } else { Outputs::default() };
+        self.copy(buffers, outputs, kept)
+    }
+}
+
+impl Statistics {
+    fn copy(&self, buffers: &FrameBuffers, outputs: Outputs, regions: &mut Regions) -> Result<()> {
         regions.count = buffers.count;
         regions.table.clear();
         regions.neighbors.clear();
@@ -380,16 +403,5 @@ impl backend::Statistics<Cpu> for Statistics {
             }));
         }
         Ok(())
-    }
-
-    fn keep(
-        &mut self,
-        buffers: &FrameBuffers,
-        outputs: Outputs,
-        copies: bool,
-        kept: &mut Regions,
-    ) -> Result<()> {
-        let outputs = if copies { outputs } else { Outputs::default() };
-        self.collect(buffers, outputs, kept)
     }
 }

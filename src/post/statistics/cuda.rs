@@ -2,6 +2,7 @@
 //! Stage `statistics` on a CUDA device: final labels, sums, records and the adjacency list.
 
 use crate::backend;
+use crate::buffers::DeviceResults;
 use crate::buffers::cuda::FrameBuffers;
 use crate::color::{ColorSpace, ColorTables, LinearLight};
 use crate::cuda::abi::{Address, MeasureArgs, NeighborArgs, SpaceArgs};
@@ -11,13 +12,12 @@ use crate::cuda::kernels::{
     neighbors_count, neighbors_degree, neighbors_rank, neighbors_scan, region_table,
 };
 use crate::cuda::memory::Memory;
-use crate::cuda::pinned::Pinned;
 use crate::cuda::tuning::{NEIGHBOR_THREADS, TABLE_THREADS, TILE_THREADS};
-use crate::cuda::{Cuda, DeviceFrame, Kept};
+use crate::cuda::{Cuda, DeviceFrame, HostLabels, Kept};
 use crate::error::Result;
 use crate::params::Outputs;
 use crate::plan::Plan;
-use crate::regions::{MergeStep, Motion, Neighbor, Region, Regions};
+use crate::regions::Regions;
 
 /// Blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
@@ -60,8 +60,6 @@ pub(crate) struct Statistics {
     linear_codes: u32,
     /// True if codes have more than 10 bits.
     is_wide: bool,
-    /// Pinned memory for the table and pairs on the host, allocated on first use.
-    host: Option<Pinned>,
 }
 
 impl Statistics {
@@ -86,7 +84,6 @@ impl Statistics {
             )?,
             linear_codes: 1 << plan.frame.format.bits(),
             is_wide: plan.frame.format.bits() > 10,
-            host: None,
         })
     }
 
@@ -121,17 +118,12 @@ impl Statistics {
     }
 }
 
-/// Appends records from bytes of any alignment.
-fn append<T: bytemuck::AnyBitPattern>(to: &mut Vec<T>, bytes: &[u8]) {
-    to.extend(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
-}
-
 impl backend::Statistics<Cuda> for Statistics {
     fn measure(
         &mut self,
         frame: &DeviceFrame<'_>,
         buffers: &mut FrameBuffers,
-        _: &mut (),
+        _: &mut HostLabels<'_>,
         outputs: Outputs,
     ) -> Result<()> {
         let with_sums = outputs.table || outputs.mean_color;
@@ -156,7 +148,7 @@ impl backend::Statistics<Cuda> for Statistics {
                 buffers.queue.launch(&self.measure, buffers.tiles, TILE_THREADS, &args)?;
             }
         }
-        buffers.queue.join()?;
+        buffers.queue.join();
         if with_sums {
             let args = region_table::Args {
                 counters: buffers.counters(),
@@ -179,51 +171,18 @@ impl backend::Statistics<Cuda> for Statistics {
         if outputs.neighbors { self.list_neighbors(buffers) } else { Ok(()) }
     }
 
-    fn collect(&mut self, buffers: &FrameBuffers, outputs: Outputs, regions: &mut Regions) -> Result<()> {
-        let stage = "collect";
-        let counts = buffers.counts(outputs)?;
-        regions.count = counts.regions;
-        regions.table.clear();
-        regions.neighbors.clear();
-        regions.motion.clear();
-        regions.merges.clear();
-        let most = buffers.most_kept(0, outputs);
-        let needed = most.iter().sum();
-        if needed == 0 {
-            return Ok(());
+    fn collect(
+        &mut self,
+        buffers: &FrameBuffers,
+        labels: &mut HostLabels<'_>,
+        outputs: Outputs,
+        regions: &mut Regions,
+    ) -> Result<()> {
+        let results = DeviceResults::of(buffers, outputs);
+        if let Some(labels) = labels {
+            results.download_labels(labels)?;
         }
-        if self.host.as_ref().is_none_or(|host| host.len() < needed) {
-            self.host = Some(Pinned::new(&buffers.queue.cuda, stage, needed)?);
-        }
-        let Some(host) = &mut self.host else { return Ok(()) };
-        let [_, table, pairs, motion, merges] = counts.lengths(most, outputs);
-        let (at_pairs, at_motion) = (table, table + pairs);
-        let at_merges = at_motion + motion;
-        let cuda = &buffers.queue.cuda;
-        let mut fetch = || {
-            buffers.records.fetch(cuda, stage, 0, host, 0, table / size_of::<Region>())?;
-            if let Some(memory) = &buffers.neighbors {
-                memory.pairs.fetch(cuda, stage, 0, host, at_pairs, pairs / size_of::<Neighbor>())?;
-            }
-            if let Some(state) = &buffers.temporal {
-                state.motion.fetch(cuda, stage, 0, host, at_motion, motion / size_of::<Motion>())?;
-            }
-            match &buffers.merges {
-                Some(memory) => {
-                    memory.steps.fetch(cuda, stage, 0, host, at_merges, merges / size_of::<MergeStep>())
-                }
-                None => Ok(()),
-            }
-        };
-        let fetched = fetch();
-        // Waits after an error as well, since other copies may be in flight.
-        buffers.queue.cuda.synchronize().and(fetched)?;
-        let bytes = host.bytes();
-        append(&mut regions.table, &bytes[..table]);
-        append(&mut regions.neighbors, &bytes[at_pairs..][..pairs]);
-        append(&mut regions.motion, &bytes[at_motion..][..motion]);
-        append(&mut regions.merges, &bytes[at_merges..][..merges]);
-        Ok(())
+        results.download(regions)
     }
 
     fn keep(
@@ -233,11 +192,6 @@ impl backend::Statistics<Cuda> for Statistics {
         copies: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        // The host waits for the counts only; the copies behind them may still be in flight.
-        kept.begin(&buffers.queue.cuda, outputs, |counts| buffers.fetch_counts(outputs, counts))?;
-        if copies {
-            kept.hold(buffers.keep(None, outputs)?);
-        }
-        Ok(())
+        DeviceResults::of(buffers, outputs).keep_in(copies, kept)
     }
 }
