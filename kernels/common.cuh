@@ -14,21 +14,24 @@ typedef long long i64;
 #define FULL_WARP 0xffffffffu
 #define KERNEL extern "C" __global__ void
 
+// Channels of a packed feature, of 10, 11 and 11 bits; `pack` of src/color.rs.
 __device__ __forceinline__ u32 feature_0(u32 feature) { return feature & 0x3ffu; }
 __device__ __forceinline__ u32 feature_1(u32 feature) { return feature >> 10 & 0x7ffu; }
 __device__ __forceinline__ u32 feature_2(u32 feature) { return feature >> 21; }
 
-// Sum of the channels' absolute differences. Channels are compared where they stand, the third but for its shift.
+// Sum of the channels' absolute differences. The second channel is compared where it stands, so that its difference is shifted
+// once instead of both values.
 __device__ __forceinline__ u32 feature_difference(u32 a, u32 b) {
   const u32 low = __usad(feature_0(a), feature_0(b), 0), middle = __usad(a & 0x7ffu << 10, b & 0x7ffu << 10, 0);
   return __usad(feature_2(a), feature_2(b), low + (middle >> 10));
 }
 
-// Feature of pixels outside of a mask, which no color has (`OUTSIDE` of src/color.rs), and their label.
+// Feature and label of pixels outside of a mask. No color has this feature: `OUTSIDE` of src/color.rs, which says why.
 #define OUTSIDE (1400u << 10 | 400u << 21)
 #define NO_LABEL 0xffffu
 
-// Memory that other threads of the grid use at the same time. The emulated device of tests/emulator has its own.
+// Accesses to memory that other threads of the grid use at the same time, ordered as PTX's memory model has it. The emulated
+// device of tests/emulator has its own.
 #ifndef EMULATED_DEVICE
 __device__ __forceinline__ u32 load_relaxed(const u32 *at) {
   u32 value;
@@ -53,16 +56,20 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 }
 #endif
 
-// From compute capability 9.0 on a grid is set up while the one before it still runs, and has to wait for that one's end. Before, and
-// on a stream that does not ask for it, all this is nothing.
+// Programmatic dependent launch: from compute capability 9.0 on a grid is set up while the one before it still runs, and has to
+// wait for that one's end. Devices before 9.0 have none of it; without the launch attribute (`overlap` of src/cuda/launch.rs)
+// the wait is over at once.
 //
-// The first statement of a kernel is one of these two. What stands between `beside_last_kernel` and `wait_for_last_kernel` runs
-// beside the kernel before: it reads only what kernels before that one, or the host, have written, which is complete, since
-// nobody lets its follower be set up before the wait; and it writes what nobody reads until then.
-// The parameters named, the first and the last, are asked for before the wait: a frame of 3840x2160 takes 1 % less.
+// The first statement of a kernel is `after_last_kernel` or `beside_last_kernel`. What stands between the latter and
+// `wait_for_last_kernel` runs beside the kernel before. It reads only what kernels before that one, or the host, have written:
+// they are complete, since every kernel lets its follower be set up only behind its own wait. It writes only what nobody reads
+// until then.
 //
-// Loads that the source has before the wait may not stay there: through restricted pointers to constants they count as read-only, and
-// the compiler moves them behind the wait, down to their use. Machine code shows it.
+// Both are given the kernel's first and last parameter, and the empty assembly makes the compiler load them before the wait
+// instead of behind it: a frame of 3840x2160 takes 1 % less.
+//
+// Loads that the source has before the wait may not stay there: through restricted pointers to constants they count as
+// read-only, and the compiler moves them behind the wait, down to their use. Machine code shows it.
 template <class First, class Last>
 __device__ __forceinline__ void beside_last_kernel(const First &first, const Last &last) {
 #if __CUDA_ARCH__ >= 900
@@ -91,8 +98,8 @@ __device__ __forceinline__ void after_last_kernel(const Only &only) {
 #define FIRST (blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL (gridDim.x * blockDim.x)
 
-// Returns true in the last block of the grid to come here, which then sees all that the others wrote before. The ticket is zero at
-// the start of the grid.
+// Returns true in the last block to come here, which then sees all that the others wrote before. All threads of a grid of one
+// dimension call it once; the ticket is zero when the grid starts.
 __device__ __forceinline__ bool is_last_block(u32 *ticket) {
   __shared__ u32 last;
   __syncthreads();
@@ -112,8 +119,8 @@ __device__ __forceinline__ bool is_last_block(u32 *ticket) {
   type *const name = (type *)dynamic_shared_bytes
 #endif
 
-// A whole number below 2^23 as a float that is LIFT more, without a conversion, which would be slow: differences of two such,
-// and of one and LIFT, are exact.
+// A whole number below 2^23 as a float that is LIFT = 2^23 more: its bits are those of LIFT with the number as mantissa, so
+// that no conversion, which would be slow, is needed. Differences of two such, and of one and LIFT, are exact.
 #define LIFT 8388608.0f
 __device__ __forceinline__ float lifted(u32 value) { return __int_as_float((i32)(0x4b000000u | value)); }
 
@@ -121,9 +128,9 @@ __device__ __forceinline__ u32 lane_id() { return threadIdx.x & 31u; }
 __device__ __forceinline__ u32 lanes_up_to(u32 lane) { return 0xffffffffu >> (31u - lane); }
 // The highest of some lanes, -1 of none.
 __device__ __forceinline__ i32 highest_lane(u32 lanes) { return 31 - (i32)__clz((i32)lanes); }
-// First lane of a lane's run.
+// First lane of a lane's run, where `starts` has a bit for the first lane of every run, lane 0 among them.
 __device__ __forceinline__ u32 run_start(u32 starts, u32 lane) { return (u32)highest_lane(starts & lanes_up_to(lane)); }
-// All lanes above this one, in a register: compilers make `lanes_up_to` anew wherever it is asked for, of three instructions.
+// All lanes above this one, read into a register once: compilers compute `lanes_up_to` anew at each use, in three instructions.
 __device__ __forceinline__ u32 lanes_after() {
 #ifdef EMULATED_DEVICE
   return ~lanes_up_to(lane_id());
@@ -134,8 +141,8 @@ __device__ __forceinline__ u32 lanes_after() {
 #endif
 }
 
-// Divides by one number several times, exactly, where quotients are below 2^18: the product with a reciprocal that is too small
-// by one to three parts in 2^21 is below the quotient by less than one.
+// Divides by one number several times, exactly, where quotients are below 2^18. The reciprocal is too small by one to three
+// parts in 2^21: a product with it is below the quotient by less than one, and `quotient` adds one where the remainder says so.
 struct Divisor {
   u32 number;
   float inverse;
@@ -154,7 +161,8 @@ __device__ __forceinline__ u32 quotient(u32 top, const Divisor &divisor) {
   return below + (top - below * divisor.number >= divisor.number);
 }
 
-// The quotient as a division rounds it, from the reciprocal as a division rounds that: one division for several quotients.
+// top / bottom as a division rounds it, from `inverse` = 1 / bottom as a division rounds that: one division for several
+// quotients. The remainder, which the fused operation has exactly, corrects the product (Markstein 1990).
 __device__ __forceinline__ double ratio(double top, double bottom, double inverse) {
   const double near = top * inverse;
   return __fma_rn(__fma_rn(-near, bottom, top), inverse, near);
@@ -166,8 +174,9 @@ __device__ __forceinline__ u32 rounded_mean(u64 sum, u32 n) {
   return top >> 32 ? (u32)(top / (2 * (u64)n)) : (u32)top / (2 * n);
 }
 
-// Sum of the lanes from `start` to this one, where all lanes of a run name the same start and none is longer than `LONGEST`. A
-// shuffle says whether it has come from that far, so that a step is two instructions.
+// Sum of the lanes from `start` to this one, where all lanes of a run name the same start and no run is longer than `LONGEST`.
+// `start` is the shuffle's lower bound: its predicate is false where a value would come from before it, so that a step is two
+// instructions.
 template <u32 LONGEST>
 __device__ __forceinline__ u32 run_sum(u32 value, u32 start) {
 #pragma unroll
@@ -201,7 +210,7 @@ __device__ __forceinline__ u32 warp_sum(u32 mask, u32 value) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_add_sync(mask, value);
 #else
-  // Every lane of the mask reads every other: rare on these GPUs, and right for masks with holes.
+  // Devices before 8.0 have no such instruction. Every lane of the mask reads every other, also in masks with holes.
   u32 sum = 0;
   for (u32 left = mask; left; left &= left - 1) sum += __shfl_sync(mask, value, __ffs(left) - 1);
   return sum;

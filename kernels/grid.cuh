@@ -3,15 +3,18 @@
 #pragma once
 #include "abi.cuh"
 
+// Column or row of the home cell of a pixel, along one axis: `at` / step, which the rounded inverse gives exactly as both
+// are below 2^16. The last cell takes the remainder. Not for a step of 1, where nothing is clustered.
 __device__ __forceinline__ u32 home(const GridArgs &args, u32 at, u32 cells) {
   return min(__umulhi(at, args.step_inverse), cells - 1);
 }
+// Center of a cell along one axis of `side` px.
 __device__ __forceinline__ u32 seed_position(u32 cell, u32 cells, u32 step, u32 side) {
   const u32 begin = cell * step, end = cell + 1 == cells ? side : (cell + 1) * step;
   return min((begin + end) / 2, side - 1);
 }
 
-// Seed of a cell's cluster: the pixel at its center, or the one in `seeds`.
+// Seed of a cell's cluster: the pixel at its center or, with masks, the nearest one inside, which stage `ingest` finds.
 template <class Args>
 __device__ __forceinline__ uint2 seed_of(const Args &args, u32 x, u32 y) {
   if (!args.seeds) return make_uint2(seed_position(x, args.nx, args.step, args.width), seed_position(y, args.ny, args.step, args.height));
@@ -19,7 +22,8 @@ __device__ __forceinline__ uint2 seed_of(const Args &args, u32 x, u32 y) {
   return make_uint2(seed & 0xffffu, seed >> 16);
 }
 
-// The clusters in reach of a tile: a rectangle of cells with one more all around, as slots.
+// Clusters in reach of a tile: those of its pixels' home cells and of one cell more all around, since a pixel chooses among 3x3
+// cells. A slot is an index in the tile's list of these, even of cells outside of the grid; not a `Slot` of temporal mode.
 struct Slots {
   u32 gx, gy, columns, rows;  // the inner rectangle; the slots are columns + 2 by rows + 2
   __device__ u32 stride() const { return columns + 2; }
@@ -27,6 +31,7 @@ struct Slots {
   __device__ u32 of(u32 x, u32 y) const { return (y - gy + 1) * stride() + (x - gx + 1); }
 };
 
+// Slots of the tile of columns x0 to x1 and rows y0 to y1, all included.
 __device__ __forceinline__ Slots slots_of(const GridArgs &args, u32 x0, u32 y0, u32 x1, u32 y1) {
   Slots slots;
   slots.gx = home(args, x0, args.nx);
@@ -36,5 +41,5 @@ __device__ __forceinline__ Slots slots_of(const GridArgs &args, u32 x0, u32 y0, 
   return slots;
 }
 
-// Instead of the slot of a cluster outside the grid.
+// No slot, where a pixel has none; also the label of a cluster outside of the grid.
 #define NO_SLOT 0xffffffffu

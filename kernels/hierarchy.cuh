@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: MPL-2.0
-// Pairs of regions that touch, and what joining two costs; mirrors src/post/hierarchy/mod.rs.
+// Pairs of regions that touch, and the cost of joining two; mirrors src/post/hierarchy/mod.rs, which has the formulas.
 #pragma once
 #include "connect.cuh"
 
-// The key of a free slot, what selects nothing, and what has joined nothing.
-#define NO_PAIR 0xffffffffu
-#define NO_SELECTION (~0ull)
-#define NO_JOIN 0xffffffffu
+#define NO_PAIR 0xffffffffu   // key of a free slot of a table of pairs
+#define NO_SELECTION (~0ull)  // of a region that touches no other: above every selection
+#define NO_JOIN 0xffffffffu   // no region, or none of the last frame
 
 // Words at `Hierarchy::counts`.
 enum HierarchyCount {
   SUPERPIXELS = 0,  // regions before any round
-  FLOOR = 1,        // bits of the least height of what follows
-  JOINED = 2,       // how many have joined in a round, by turns of three
-  CUT = 5,          // of `Cut`, in order
-  TICKET = 8,       // of the blocks that number
-  MERGES = 9,       // how many are listed
+  FLOOR = 1,        // bits of t, the least height of merges in later stages
+  JOINED = 2,       // regions that have joined in a round: three words by turns, one counts, one is read, one is cleared
+  CUT = 5,          // three words of a `Cut`
+  TICKET = 8,       // blocks of `hierarchy_number` that are done
+  MERGES = 9,       // listed merges
   HIERARCHY_COUNTS = 10
 };
 
-// Of two arrays that of a turn. Indexed, the parameters of a kernel would be copied to memory of each thread.
+// The one of two alternating arrays that a turn uses. An index that varies would make the compiler copy the kernel's parameters
+// to local memory of each thread.
 template <class T>
 __device__ __forceinline__ T *of_turn(T *const (&two)[2], u32 turn) {
   return turn & 1 ? two[1] : two[0];
 }
 
-// The table of pairs of a round; that of the next is beside it.
+// Hash table of the pairs that touch in a round, a slot each: key, and the three sums of a `Boundary`. While a round reads its
+// table the next round's is filled.
 struct PairTable {
   u32 *keys, *lengths, *held;
   u64 *contrasts;
 };
 
-// The common boundary of two regions: pairs of 4-neighbors across, those of them whose superpixels were in one region of the last frame,
-// and the sum of their differences.
+// The common boundary of two regions: `length`, the pairs of 4-neighbors across; `held`, the part of these between superpixels
+// that were in one region of the last frame; `contrast`, the sum of the differences of their features.
 struct Boundary {
   u32 length, held;
   u64 contrast;
@@ -41,8 +42,9 @@ __device__ __forceinline__ PairTable pairs_of(const Hierarchy &h, u32 round) {
   return {of_turn(h.keys, round), of_turn(h.lengths, round), of_turn(h.held, round), of_turn(h.contrasts, round)};
 }
 
-// Slots for all pairs of so many regions, more than twice as many as pairs: connected regions form a planar graph. Mirrored by
-// `slots_for` in src/post/hierarchy/cuda.rs.
+// Slots of a table for all pairs of so many regions: a power of two, more than twice as many as pairs, so that searches stay
+// short. Connected regions form a planar graph, which has fewer than three edges a node. `slots_for` in
+// src/post/hierarchy/cuda.rs allocates by this formula for the most pairs of any frame.
 __device__ __forceinline__ u32 slots_for(const HierarchyArgs &args, u32 regions) {
   const u32 pairs = args.planar ? 3 * regions : min(args.max_pairs, regions * (regions - 1) / 2);
   return 1u << (32 - __clz((i32)(2 * pairs | 31)));
@@ -54,6 +56,7 @@ __device__ __forceinline__ void clear_pair(const PairTable &table, u32 slot) {
   table.contrasts[slot] = 0;
 }
 
+// Labels are below 65535, so that no key is NO_PAIR.
 __device__ __forceinline__ u32 pair_key(u32 a, u32 b) { return min(a, b) << 16 | max(a, b); }
 
 // Adds a piece of boundary; any number of threads at once.
@@ -64,7 +67,8 @@ __device__ __forceinline__ void add_pair(const PairTable &table, u32 mask, u32 k
   atomicAdd(&table.contrasts[slot], boundary.contrast);
 }
 
-// Boundary between the regions of a slot. In the first round, regions are superpixels, whose predecessors give `held`.
+// Boundary between the regions of a slot. The first round's table has no `held`: regions are superpixels still, so that a
+// boundary is held as a whole or not at all, as their predecessors tell.
 __device__ __forceinline__ Boundary load_boundary(const Hierarchy &h, const PairTable &table, u32 round, u32 slot, u32 a, u32 b) {
   Boundary boundary = {__ldcg(&table.lengths[slot]), 0, __ldcg(&table.contrasts[slot])};
   if (round > 0) {
@@ -96,7 +100,8 @@ __device__ __forceinline__ HierarchyJoin load_join(const Hierarchy &h, u32 i) {
   return {join.x, join.y, join.z, join.w};
 }
 
-// Up to where merges are kept: those of lower heights, and of this height those whose round and label are not above `last`.
+// The cut keeps the merges of lower heights than `height`, and of that height those whose `order_of` is at most `last`; none
+// where `any` is 0. A round joins one region at least, so that round and label have 16 bits each.
 struct Cut {
   u32 any, height, last;
 };
@@ -105,7 +110,7 @@ __device__ __forceinline__ bool keeps(const Cut &cut, const HierarchyJoin &join,
   if (!cut.any || join.into == NO_JOIN) return false;
   return join.height < cut.height || (join.height == cut.height && order_of(join, i) <= cut.last);
 }
-// That of an earlier grid.
+// The cut that `hierarchy_rounds` has stored.
 __device__ __forceinline__ Cut load_cut(const Hierarchy &h) { return {h.counts[CUT], h.counts[CUT + 1], h.counts[CUT + 2]}; }
 
 // Means of a region in 1/4 quantum and 1/4 px, rounded half up.
@@ -114,7 +119,7 @@ struct RegionMean {
 };
 __device__ __forceinline__ RegionMean region_mean(const HierarchySums &sums) {
   RegionMean mean;
-  // Of so many pixels at sides of at most 2^14 px, eight times the sums have 32 bits.
+  // Positions are below 2^14 and channels below 2^11: of so many pixels, eight times a sum and the count have 32 bits.
   if (sums.count <= 1u << 14) {
     const Divisor twice = divisor_of(2 * sums.count);
 #pragma unroll
@@ -130,14 +135,16 @@ __device__ __forceinline__ RegionMean region_mean(const HierarchySums &sums) {
   return mean;
 }
 
-// 16 times the fifth root of a length below 2^30, rounded down. The guess is less by 2^-16 of it, give or take a tenth of that.
+// R: 16 times the fifth root of a length below 2^30, rounded down. The error of the floats is at most a tenth of 2^-16 of the
+// root, which is below 2^10. So a guess that is made smaller by 2^-16 is never too large and at most one too small, which the
+// last line mends.
 __device__ __forceinline__ u32 length_root(u32 length) {
   const u32 guess = (u32)(16.0f * (1.0f - 1.0f / (1 << 16)) * exp2f(log2f((float)length) * 0.2f));
   const u32 next = guess + 1, square = next * next;
   return guess + ((u64)square * square * next <= (u64)length << 20);
 }
 
-// A quotient by a number below 2^10, digit by digit of 16 bits.
+// Long division by a number below 2^10 in digits of 16 bits, which `quotient` gives exactly.
 __device__ __forceinline__ u64 quotient_by_small(u64 top, u32 number) {
   const Divisor divisor = divisor_of(number);
   u64 out = 0;
@@ -151,14 +158,15 @@ __device__ __forceinline__ u64 quotient_by_small(u64 top, u32 number) {
   return out;
 }
 
-// An integer as the bits of the largest 32-bit float that is not larger.
+// Bits of the largest 32-bit float that is not above an integer. Bits are in the order of the floats.
 __device__ __forceinline__ u32 cost_bits(u64 cost) {
   const u32 high = (u32)(cost >> 32), bits = high ? 64 - (u32)__clz((i32)high) : 32 - (u32)__clz((i32)(u32)cost);
   const u32 below = bits > 24 ? bits - 24 : 0;
   return (u32)__float_as_int((float)(cost >> below << below));
 }
 
-// By how much less, in 1/256, regions differ that were one in the last frame; that of src/post/hierarchy/mod.rs.
+// Discount in 1/256 on the difference of regions that were one in the last frame: `HELD` of src/post/hierarchy/mod.rs. A
+// boundary that is held in part gets that part of it.
 #define HELD 224u
 __device__ __forceinline__ u32 discount(const Boundary &boundary) {
   if (boundary.held == 0) return 0;
@@ -166,7 +174,7 @@ __device__ __forceinline__ u32 discount(const Boundary &boundary) {
   return share * HELD >> 8;
 }
 
-// Bits of the cost of joining two regions along a boundary.
+// Bits of cost(i, j), of joining two regions along a boundary.
 __device__ __forceinline__ u32 join_cost(const HierarchyArgs &args, const HierarchySums &a, const HierarchySums &b,
                                          const Boundary &boundary) {
   const RegionMean mean_a = region_mean(a), mean_b = region_mean(b);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-// Stage `merge`: neighboring regions of similar color become one; mirrors src/post/merge/cpu.rs. It works on what connectivity
-// leaves: the label of every component, pixels and features of every region, and all pairs of components that touch. No
-// pixel is read. The result does not depend on the order in which threads run: sums are integers, the nearest is a minimum,
-// unions keep the lowest label.
+// Stage `merge`: neighboring regions of similar color become one, by the rule in src/post/merge/mod.rs; mirrors
+// src/post/merge/cpu.rs. It works on what connectivity leaves: the label of every component, pixels and features of every
+// region, and all pairs of components that touch. Only `merge_keep` goes over pixels. The result does not depend on the order
+// in which threads run: sums are integers, the nearest is a minimum, unions keep the lowest label.
 #include "components.cuh"
 #include "regions.cuh"
 
-// Sets of labels, as `unite` of kernels/block.cuh wants them.
+// Sets of labels, as `unite` of kernels/block.cuh wants them. The root of a set is its lowest label.
 struct LabelSets : PlainOrder {
   u32 *up;
   __device__ __forceinline__ explicit LabelSets(const Merging &m) : up(m.parent) {}
@@ -14,12 +14,14 @@ struct LabelSets : PlainOrder {
   __device__ __forceinline__ bool link(Node a, Node b) const { return atomicCAS(&up[a.at], a.at, b.at) == a.at; }
 };
 
+// Gives a root its mean, and no neighbor yet, for the pass that begins.
 __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const ComponentSums &sums) {
   m.mean[i] = mean_of(sums.count, sums.color);
   m.nearest[i] = 0xffffffffu;
 }
 
-// Without connectivity pixels and features are still with the components: brings them to the regions.
+// Adds up pixels and features of components for their regions: without connectivity they are with the components only, and
+// connectivity has left the regions' sums zero.
 // Grid: any number of blocks of MERGE_THREADS, a component a thread by turns.
 // In: sums and labels [components].
 // Out: area and color of regions [regions].
@@ -57,7 +59,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
-// Begins a further pass: means of the roots.
+// Begins a further pass: means of the roots, which alone have pixels left in their sums.
 // Grid: any number of blocks of MERGE_THREADS, a label a thread by turns.
 // In: sums.
 // Out: means and nearest, of roots.
@@ -71,13 +73,12 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
   }
 }
 
-// Least distance of every root to what it touches. Pairs of components become pairs of labels in the first pass, and are pairs of
-// roots afterwards.
+// Least distance of every root to the roots that it touches. Renames the ends of pairs in place: from components to labels in
+// the first pass, to roots in later ones. A pair whose ends have become equal lies within a region and is skipped from then on.
 // Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
 // In: pairs, parents, means.
 // Out: pairs, by the one thread that has them; nearest, by atomic minima.
-// Race-free: nothing is joined here; a stale value that is read before a minimum is above the true one, and only costs an atomic
-// more.
+// Race-free: nothing is joined here; `nearest` only falls, so that a stale value of it costs an atomic and changes nothing.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
   after_last_kernel(c, pass);
@@ -87,7 +88,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
     if (pass > 0 && edge.x == edge.y) continue;
     const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
     const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
-    // Pixels outside of a mask touch no region.
+    // Pixels outside of a mask touch no region: such a pair gets equal ends.
     const bool inside = max(a, b) != NO_LABEL;
     c.edges[i] = make_uint2(a, inside ? b : a);
     if (a == b || !inside) continue;
@@ -97,11 +98,11 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
-// Unites what is near enough.
+// Unites the ends of every pair that satisfies the rule.
 // Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
 // In: pairs, means, nearest, which nobody changes.
 // Out: parents, by `unite`.
-// Race-free: which pairs are joined depends on what is only read; sets do not depend on the order, and the lowest label is the root.
+// Race-free: pairs, means and nearest, which decide, are only read; sets and their roots do not depend on the order of unions.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
   after_last_kernel(c, args);
   const u32 edges = c.counters[EDGES];
@@ -110,6 +111,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
     if (edge.x == edge.y) continue;
     const u32 d = distance(m.mean[edge.x], m.mean[edge.y]);
     const u64 scaled = 256 * (u64)d, ratio = args.ratio;
+    // Regions of the two that agree: both have to where `mutual` is 1, else one.
     const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[edge.y]);
     if (sides > args.mutual && d <= args.limit) unite(LabelSets(m), {edge.x}, {edge.y});
   }
@@ -153,7 +155,8 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
   }
 }
 
-// Labels before merging, which the next frame's temporal mode goes on from.
+// Keeps the labels before merging, from which the next frame's temporal mode goes on. Runs before components get other labels;
+// stage `hierarchy` launches it, too.
 // Grid: tiles of 32 x 32 px; block: TILE_THREADS, a pixel in each of four rows a thread.
 // In: labels [components].
 // Out: kept [height][width].
@@ -168,7 +171,8 @@ KERNEL __launch_bounds__(TILE_THREADS)
   }
 }
 
-// Components take the label of what their own became, and regions begin with what they hold.
+// Gives every component the number of the root that its label was merged into, and writes the merged regions, of which pixels
+// and features are known so far.
 // Grid: any number of blocks of MERGE_THREADS, a component and a label a thread by turns.
 // In: parents, numbers, sums.
 // Out: labels [components], in place; regions [regions].

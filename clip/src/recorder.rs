@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Takes what `superpixel` has attached to each frame: rows for the tables, and the label map on its way to the encoder.
+//! Recorder of the metadata that `superpixel` attaches to each frame: regions and pairs become rows of the tables, label maps
+//! go to the encoder.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -15,19 +16,20 @@ use crate::summary::Totals;
 use crate::tables::{Cell, Table};
 use crate::watch::Watch;
 
-/// Value for a frame without a timestamp.
+/// Value of column `pts_ns` for a frame without a timestamp.
 const NO_TIME: i64 = -1;
 
 /// The tables of a clip, frame by frame.
 pub struct Recorder {
     regions: Table,
     adjacency: Table,
+    /// Number of the next frame.
     frame: u32,
     totals: Totals,
 }
 
 impl Recorder {
-    /// Begins tables whose first frame has that number.
+    /// Begins tables whose first frame has the number `first`, which is above 0 for a later part of a clip.
     ///
     /// # Errors
     ///
@@ -52,12 +54,13 @@ impl Recorder {
         Ok(self.totals)
     }
 
-    /// Adds a frame and returns its label map as a buffer of its own.
+    /// Adds a frame and returns its label map as a buffer of its own, timed in stream time: the encoder's source has a segment
+    /// that begins at 0.
     fn record(&mut self, buffer: &gst::BufferRef, time: Option<gst::ClockTime>) -> Result<gst::Buffer> {
         let meta = SuperpixelMeta::from_buffer(buffer).ok_or_else(|| {
             Failure::machine("a frame without superpixels: is the plugin of another version?")
         })?;
-        self.totals.see((meta.width(), meta.height()), time, buffer.duration())?;
+        self.totals.add_frame((meta.width(), meta.height()), time, buffer.duration())?;
         self.record_regions(&meta, time)?;
         for pair in meta.neighbors()? {
             self.adjacency.push(std::iter::once(Cell::Int(self.frame)).chain(cells(&pair)))?;
@@ -75,7 +78,7 @@ impl Recorder {
         let pts = time.and_then(|time| i64::try_from(time.nseconds()).ok()).unwrap_or(NO_TIME);
         let motion = meta.motion()?;
         for (label, region) in (0..).zip(meta.table()?) {
-            // Zeros where identities do not last.
+            // The columns of motion stay without temporal mode, where no region has a motion: they hold zeros.
             let moved = motion.get(label as usize).copied().unwrap_or_default();
             let of_frame = [Cell::Int(self.frame), Cell::Long(pts), Cell::Int(label)];
             self.regions.push(of_frame.into_iter().chain(cells(&region)).chain(cells(&moved)))?;
@@ -93,7 +96,8 @@ fn cells<R: Record>(record: &R) -> impl Iterator<Item = Cell> {
     })
 }
 
-/// Records every frame that leaves `superpixel` and sends its label map to `labels`.
+/// Records every frame that leaves `superpixel` and sends its label map to `labels`. The caller takes the recorder out of the
+/// mutex to finish it; frames after that pass unrecorded.
 pub fn attach(
     superpixel: &gst::Element,
     recorder: &Arc<Mutex<Option<Recorder>>>,
@@ -126,21 +130,21 @@ pub fn attach(
     Ok(())
 }
 
-/// Sends a label map on; the first says what they look like.
+/// Sends a label map to the encoder. The first one also sets the caps: those of the video, with 16 bits of gray a pixel.
 fn send(pad: &gst::Pad, labels: &gst_app::AppSrc, map: gst::Buffer) {
     if labels.caps().is_none()
         && let Some(caps) = pad.current_caps()
         && let Some(stream) = caps.structure(0)
     {
-        let mut own = gst::Structure::new_empty("video/x-raw");
+        let mut gray = gst::Structure::new_empty("video/x-raw");
         for (name, value) in stream.iter() {
             if ["width", "height", "framerate", "pixel-aspect-ratio"].contains(&name.as_str()) {
-                own.set_value(name.as_str(), value.clone());
+                gray.set_value(name.as_str(), value.clone());
             }
         }
-        own.set("format", "GRAY16_LE");
-        labels.set_caps(Some(&gst::Caps::from(own)));
+        gray.set("format", "GRAY16_LE");
+        labels.set_caps(Some(&gst::Caps::from(gray)));
     }
-    // Why it is not taken, the encoder reports itself.
+    // A map that is refused needs no failure from here: the encoder reports the reason on the bus.
     let _ = labels.push_buffer(map);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The summary of a whole clip: `clip.json`, the last file of its folder.
+//! The summary of a clip or of a part: `clip.json`, which is written last and so marks its folder as whole.
 
 use serde_json::{Value, json};
 
 use crate::fault::{Failure, Result};
 
-/// A clip is short where less than this part of its stated length has come.
-const WHOLE: f64 = 0.95;
-/// A stated length counts from time 0 unless that gave more than this part of it.
-const LARGEST: f64 = 1.05;
+/// Coverage below which a clip is marked `short`.
+const LEAST_COVERAGE: f64 = 0.95;
+/// Largest coverage, counted from time 0, that is believed. More means that the stated length counts from the clip's start.
+const LARGEST_COVERAGE: f64 = 1.05;
 
 /// Sums over the frames of a clip or of a part.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Totals {
     pub begin_ns: Option<u64>,
     /// When the last one ends, in ns.
     pub end_ns: Option<u64>,
-    /// Number of identities: they are given in order from 1 on.
+    /// Highest track id, and so the number of tracks: ids are given in order from 1 on.
     pub most_track_id: u32,
     /// Rows of the region table.
     pub region_rows: u64,
@@ -30,12 +30,12 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts a frame.
+    /// Adds a frame.
     ///
     /// # Errors
     ///
-    /// It is not as large as those before, which one video file of label maps cannot hold.
-    pub fn see(
+    /// A frame of another size than those before: one video file of label maps holds one size.
+    pub fn add_frame(
         &mut self,
         size: (u32, u32),
         time: Option<gst::ClockTime>,
@@ -66,13 +66,14 @@ impl Totals {
         self.size = next.size;
         self.begin_ns = self.begin_ns.or(next.begin_ns);
         self.end_ns = next.end_ns.or(self.end_ns);
+        // Ids begin at 1 in each part; `join` raises those of a later part by this total.
         self.most_track_id += next.most_track_id;
         self.region_rows += next.region_rows;
         self.adjacency_rows += next.adjacency_rows;
         Ok(())
     }
 
-    /// As they stand in `clip.json`.
+    /// Fields of `clip.json`.
     pub fn to_json(&self) -> Value {
         json!({
             "frames": self.frames,
@@ -86,7 +87,7 @@ impl Totals {
         })
     }
 
-    /// From [`Self::to_json`]; `None` where that is not all there.
+    /// Reads what [`Self::to_json`] gives; `None` if a field other than the two times, which may be null, is missing.
     pub fn from_json(value: &Value) -> Option<Self> {
         let number = |name: &str| value[name].as_u64();
         let side = |name: &str| number(name).and_then(|side| u32::try_from(side).ok());
@@ -105,24 +106,25 @@ impl Totals {
 /// The length of a clip: what its container says, and how far its streams went, in ns of stream time.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Length {
-    /// Number of frames that the container states.
+    /// Length that the container states.
     pub stated: Option<u64>,
     /// When the last buffer of any stream ends. A picture that begins late or ends before the sound is no gap.
     pub reached: u64,
-    /// Time in the container of the clip's start.
+    /// Time, as the container counts it, at which stream time is 0.
     pub offset: u64,
 }
 
 impl Length {
     /// The part of the stated length that is there, 0 to 1; `None` where the container states none.
     ///
-    /// Matroska counts its length from time 0 even where a clip begins later; transport streams count from their first clock, and
-    /// not to the end of the last frame.
+    /// Containers differ in where their length begins. Matroska counts from time 0 even if the clip begins later, so that
+    /// `offset` is part of the length; transport streams count from their first clock, and stop before the end of the last
+    /// frame. Time 0 is tried first: if it gives clearly more than the whole, the length counts from the clip's start.
     fn coverage(&self) -> Option<f64> {
         let stated = self.stated.filter(|stated| *stated > 0)? as f64;
         let [from_start, from_zero] =
             [self.reached, self.reached.saturating_add(self.offset)].map(|end| end as f64 / stated);
-        let covered = if from_zero <= LARGEST { from_zero } else { from_start };
+        let covered = if from_zero <= LARGEST_COVERAGE { from_zero } else { from_start };
         Some(covered.min(1.0))
     }
 }
@@ -132,7 +134,7 @@ pub fn add_coverage(summary: &mut Value, length: &Length) {
     let coverage = length.coverage();
     summary["stated_ns"] = json!(length.stated);
     summary["coverage"] = json!(coverage);
-    summary["short"] = json!(coverage.is_some_and(|coverage| coverage < WHOLE));
+    summary["short"] = json!(coverage.is_some_and(|coverage| coverage < LEAST_COVERAGE));
 }
 
 /// Adds the fields of one object to another.
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn coverage_is_of_what_is_there() {
-        // In tenths of a second.
+        // All three times are in tenths of a second.
         let of = |stated: u64, reached: u64, offset: u64| {
             let [stated, reached, offset] = [stated, reached, offset].map(|time| time * 100_000_000);
             Length { stated: Some(stated), reached, offset }.coverage().unwrap()
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(of(100, 50, 0), 0.5);
         // Matroska that begins at 5 s: whole, and cut in the middle.
         assert_eq!(of(150, 100, 50), 1.0);
-        assert!(of(150, 50, 50) < WHOLE);
+        assert!(of(150, 50, 50) < LEAST_COVERAGE);
         // A muxer may leave the start out of the length.
         assert_eq!(of(100, 100, 50), 1.0);
         // A transport stream at 1000 s whose last clock stands before the end of the last frame.

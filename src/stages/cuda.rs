@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The stages of the CUDA backend.
+//! Composition of the CUDA backend: the stages that a plan has on a device, and the methods that [`Engine`] has there only.
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal, StageTimes, Stages};
@@ -16,7 +16,8 @@ use crate::post::{connectivity, hierarchy, merge, overlay, refine, stages, stati
 use crate::temporal;
 
 impl Engine<Cuda> {
-    /// Switches the device timers of stages on or off. While they are on, frames are not replayed from a graph.
+    /// Switches the device timers of stages on or off. While they are on, a frame's kernels are launched one by one, with an
+    /// event at the end of each stage, and not as a recorded graph.
     pub fn set_profiling(&mut self, on: bool) {
         self.buffers_mut().queue.set_profiling(on);
     }
@@ -26,7 +27,7 @@ impl Engine<Cuda> {
         self.buffers_mut().queue.take_device_times()
     }
 
-    /// Results of the frame that was submitted last, in device memory until the next is.
+    /// Results of the frame that was submitted last, in device memory; they hold until the next frame is submitted.
     ///
     /// # Errors
     ///
@@ -35,14 +36,14 @@ impl Engine<Cuda> {
         self.segmented_for().map(|outputs| DeviceResults::of(self.buffers(), outputs))
     }
 
-    /// Keeps results in the slots of `other`, which has the same plan.
+    /// Makes this engine keep results in the pool of device memory that `other`, an engine with the same plan, has for them.
     #[cfg(feature = "gst")]
     pub(crate) fn share_results(&mut self, other: &Self) {
         self.buffers_mut().share_results(other.buffers());
     }
 }
 
-/// Expands to an algorithm's code for a device, or to an error if the list gives it none there.
+/// Expands to an algorithm's code for a device; for one that the list has on the CPU only, to a `return` of an error.
 macro_rules! on_cuda {
     (cuda, $nick:literal, $($value:tt)*) => { $($value)* };
     (cpu, $nick:literal, $($value:tt)*) => {
@@ -56,7 +57,7 @@ macro_rules! on_cuda {
 impl Backend for Cuda {
     type Frame<'a> = DeviceFrame<'a>;
     type FrameMut<'a> = DeviceFrame<'a>;
-    /// Stages write to the label plane of [`FrameBuffers`].
+    /// Plane on the host to download the finished label map to, if any. Stages write to the plane of [`FrameBuffers`].
     type Labels<'a> = HostLabels<'a>;
     type Buffers = FrameBuffers;
     type Kept = Kept;
@@ -66,6 +67,7 @@ impl Backend for Cuda {
     }
 
     fn buffers(&self, plan: &Plan, _: Internal) -> Result<FrameBuffers> {
+        // Words of the algorithm's accumulators, whose layout only its own file knows.
         macro_rules! words {
             ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
                 match &plan.algorithm {
@@ -91,7 +93,7 @@ impl Backend for Cuda {
         Ok(Box::new(ingest::cuda::Ingest::new(self, plan, buffers)?))
     }
 
-    // Algorithms on the CPU only do not use it.
+    // `own` in the macro is unused for algorithms that run on the CPU only.
     #[allow(unused_variables)]
     fn segmenter(
         &self,
@@ -182,7 +184,9 @@ impl Backend for Cuda {
         if outputs.neighbors {
             buffers.prepare_neighbors()?;
         }
+        // The guard orders the frame's memory against other streams until it is dropped, behind the last launch.
         let _access = frame.access(&buffers.queue.cuda, Kind::Read)?;
+        // The last frame's results become the state that this frame reads; it writes to the other half of each pair.
         if let Some(state) = &mut buffers.temporal {
             state.swap();
         }
@@ -190,7 +194,7 @@ impl Backend for Cuda {
         if let Some(state) = &mut buffers.temporal {
             match replayed {
                 Ok(()) => state.finalize(),
-                // A frame that failed leaves the last one's state as it was.
+                // A frame that failed is left out: the next one starts from the last frame's state again.
                 Err(_) => state.swap(),
             }
         }

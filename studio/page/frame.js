@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MPL-2.0
-// A frame as it comes: one binary message -> picture, label maps and records as typed arrays. studio/src/encode/mod.rs writes it.
+// Reader of the binary message of a frame: picture, label maps and records. studio/src/encode/mod.rs writes it and says how.
+// Typed arrays lie on the message itself: sections begin at multiples of 8, and numbers are little endian on both sides.
 
 import { decodeLabels } from "./labels.js";
 
 /** Views of the types that a layout names. */
 const VIEWS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array };
 
-/** Records of one section, read by the layout that the studio has sent. */
+/** Records of one section, read by the layout that the studio has sent. `viewOf(Type, range)` is a section as typed array. */
 class Records {
   #fields = {};
 
-  constructor(layout, at, place) {
-    this.count = place[1] / layout.bytes;
-    for (const [name, { offset, type, count }] of Object.entries(layout.fields)) {
+  constructor(layout, viewOf, range) {
+    this.count = range[1] / layout.bytes;
+    // Within a view, `first` and `step` count elements: offsets and records are whole numbers of them.
+    for (const [name, { offset, type, count: components }] of Object.entries(layout.fields)) {
       const View = VIEWS[type], { BYTES_PER_ELEMENT: bytes } = View;
-      this.#fields[name] = { view: at(View, place), first: offset / bytes, step: layout.bytes / bytes, count };
+      this.#fields[name] = { view: viewOf(View, range), first: offset / bytes, step: layout.bytes / bytes, components };
     }
   }
 
@@ -26,19 +28,19 @@ class Records {
 
   /** All components of a field. */
   values(record, name) {
-    const { view, first, step, count } = this.#fields[name], start = record * step + first;
-    return [...view.subarray(start, start + count)];
+    const { view, first, step, components } = this.#fields[name], start = record * step + first;
+    return [...view.subarray(start, start + components)];
   }
 }
 
-/** What the element said about one frame. */
+/** Segmentation of a frame by one setting; the page compares up to two, A and B, side by side. */
 export class Side {
-  constructor(head, at, layouts) {
+  constructor(head, viewOf, layouts) {
     Object.assign(this, { width: head.width, height: head.height, regions: head.regions, algo: head.algo });
     this.timeUs = head.time_us;
     this.stages = head.stages;
-    this.labels = decodeLabels(at(Uint8Array, head.labels), head.width, head.height);
-    const records = (section) => new Records(layouts[section], at, head[section]);
+    this.labels = decodeLabels(viewOf(Uint8Array, head.labels), head.width, head.height);
+    const records = (section) => new Records(layouts[section], viewOf, head[section]);
     this.table = records("table");
     this.motion = records("motion");
     this.pairs = records("neighbors");
@@ -49,11 +51,12 @@ export class Side {
     return this.labels[y * this.width + x];
   }
 
+  /** The track id of a label. */
   id(label) {
     return this.table.value(label, "track_id");
   }
 
-  /** The label of a track id, or -1. */
+  /** The label of a track id, or -1 if the frame has no region of that track. */
   labelOf(id) {
     for (let label = 0; label < this.regions; label++) if (this.id(label) === id) return label;
     return -1;
@@ -65,7 +68,7 @@ export class Side {
     return channel(0) | channel(1) | channel(2);
   }
 
-  /** Everything that is known about a region. */
+  /** Everything that is known about a region. Velocity and age are null without temporal mode. */
   region(label) {
     const { table, motion } = this, [x, y] = table.values(label, "centroid"), moves = label < motion.count;
     return {
@@ -92,13 +95,13 @@ export class Side {
   }
 }
 
-/** Reads a message by the layouts of the hello; the picture is decoded meanwhile. */
+/** Reads a message. `layouts` came with `hello`, the server's first message. The JPEG is decoded meanwhile. */
 export async function readFrame(buffer, layouts) {
   const length = new DataView(buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  const at = (Type, [start, bytes]) => new Type(buffer, 4 + length + start, bytes / Type.BYTES_PER_ELEMENT);
-  const picture = createImageBitmap(new Blob([at(Uint8Array, head.picture)], { type: "image/jpeg" }));
-  const sides = head.sides.map((side) => new Side(side, at, layouts));
+  const viewOf = (Type, [start, bytes]) => new Type(buffer, 4 + length + start, bytes / Type.BYTES_PER_ELEMENT);
+  const picture = createImageBitmap(new Blob([viewOf(Uint8Array, head.picture)], { type: "image/jpeg" }));
+  const sides = head.sides.map((side) => new Side(side, viewOf, layouts));
   return {
     number: head.number,
     time: head.time,
