@@ -122,26 +122,7 @@ impl State {
         let resident = matching.resident_blocks(IDENTIFY_THREADS)? * cuda.device.multiprocessors;
         Ok(Self {
             grid: GridArgs::new(&plan.grid),
-            args: TemporalArgs {
-                square_log: temporal.square.ilog2(),
-                thumbnail: temporal.thumbnail,
-                reach: temporal.reach,
-                inertia: temporal.inertia,
-                sure: temporal.sure,
-                samples: temporal.samples as u32,
-                track_step: super::track_step(&plan.grid) as u32,
-                track_points: super::track_points(&plan.grid, plan.frame.geometry) as u32,
-                tiles_x: plan.frame.geometry.width.div_ceil(TILE),
-                max_regions: max_regions as u32,
-                pair_mask: pairs as u32 - 1,
-                in_slots: u32::from(temporal.in_slots),
-                connectivity: u32::from(plan.connectivity),
-                unlike: temporal.unlike,
-                in_regions: u32::from(temporal.in_regions),
-                name_blocks: name_blocks as u32,
-                flat_px: temporal.flat_px,
-                flat_most: temporal.flat_most(),
-            },
+            args: Self::kernel_args(plan, temporal, max_regions, pairs, name_blocks),
             cells: cells as u32,
             warm: false,
             current: 0,
@@ -180,6 +161,35 @@ impl State {
             pairs: Memory::new(cuda, what, pairs)?,
             pair_list: Memory::new(cuda, what, samples)?,
         })
+    }
+
+    fn kernel_args(
+        plan: &crate::plan::Plan,
+        temporal: &Plan,
+        max_regions: usize,
+        pairs: usize,
+        name_blocks: usize,
+    ) -> TemporalArgs {
+        TemporalArgs {
+            square_log: temporal.square.ilog2(),
+            thumbnail: temporal.thumbnail,
+            reach: temporal.reach,
+            inertia: temporal.inertia,
+            sure: temporal.sure,
+            samples: temporal.samples as u32,
+            track_step: super::track_step(&plan.grid) as u32,
+            track_points: super::track_points(&plan.grid, plan.frame.geometry) as u32,
+            tiles_x: plan.frame.geometry.width.div_ceil(TILE),
+            max_regions: max_regions as u32,
+            pair_mask: pairs as u32 - 1,
+            in_slots: u32::from(temporal.in_slots),
+            connectivity: u32::from(plan.connectivity),
+            unlike: temporal.unlike,
+            in_regions: u32::from(temporal.in_regions),
+            name_blocks: name_blocks as u32,
+            flat_px: temporal.flat_px,
+            flat_most: temporal.flat_most(),
+        }
     }
 
     /// Continues with another plan; see [`Backend::change`](crate::backend::Backend::change).
