@@ -57,8 +57,8 @@ __device__ __forceinline__ u32 add_acq_rel(u32 *at, u32 value) {
 #endif
 
 // Programmatic dependent launch: from compute capability 9.0 on a grid is set up while the one before it still runs, and has to
-// wait for that one's end. Devices before 9.0 have none of it; without the launch attribute (`overlap` of src/cuda/launch.rs)
-// the wait is over at once.
+// wait for that one's end. Devices before 9.0 have none of it; without the launch attribute (src/cuda/launch.rs) or the edge of
+// a graph (src/cuda/graph.rs) that asks for it the wait is over at once.
 //
 // The first statement of a kernel is `after_last_kernel` or `beside_last_kernel`. What stands between the latter and
 // `wait_for_last_kernel` runs beside the kernel before. It reads only what kernels before that one, or the host, have written:

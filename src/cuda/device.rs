@@ -278,7 +278,7 @@ impl Device {
 
     fn with_context(context: Arc<CudaContext>, ordinal: usize, keeper: Option<Keeper>) -> Result<Self> {
         // SAFETY: a frame's work goes to one stream, which orders it. What several streams touch (staging, what is kept of
-        // results, launches beside others) is ordered by events of ours or by a wait of the host.
+        // results) is ordered by events of ours or by a wait of the host.
         unsafe { context.disable_event_tracking() };
         let capability = guarded("device capability", || context.compute_capability())?;
         if capability < (7, 5) {

@@ -73,7 +73,7 @@ impl Queue {
         threads: u32,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps what `put` asks for.
         unsafe { self.put(kernel, Shape::of(grid, threads), args) }
     }
 
@@ -89,7 +89,7 @@ impl Queue {
         threads: u32,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps what `put` asks for.
         unsafe { self.put(kernel, Shape { grid: (blocks, 1), threads, together: true }, args) }
     }
 
