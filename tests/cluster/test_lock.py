@@ -59,28 +59,32 @@ def check_whole(out, videos):
 def test_a_run_that_is_killed_at_any_instant_loses_and_leaves_nothing(videos, tmp_path, stand_in):
     draw = random.Random(SEED)
     program, out = stand_in(0.2), tmp_path / "out"
-    before, most, killed = tree(tmp_path / "videos"), 0, 0
+    before, most, killed, ended = tree(tmp_path / "videos"), 0, 0, False
     disk = tree(tmp_path / "disk")
     corpus("plan", videos, out, "--program", program)
-    for number in range(KILLS):
-        # A plan of other properties now and then, so that outputs are replaced, and so that plans are killed, too.
+    for number in range(10 * KILLS):
+        # A plan of other properties now and then, so that outputs are replaced, and so that plans are killed, too; and
+        # wherever a run has ended before its signal, so that the next one has work to be killed in.
         if number % 5 == 4:
             process = start("plan", videos, out, "--program", program, "--set", f"superpixel-size={number}")
             time.sleep(draw.uniform(0.0, 0.3))
         else:
-            if number % 5 == 2:
+            if number % 5 == 2 or ended:
                 corpus("plan", videos, out, "--program", program, "--set", f"superpixel-size={number}")
             process = start("run", out, "--program", program, "--jobs", 2)
             time.sleep(draw.uniform(0.0, 1.2))
         process.kill()
-        killed += process.wait() != 0
+        ended = process.wait() == 0
+        killed += not ended
         assert tree(tmp_path / "videos") == before
         assert tree(tmp_path / "disk") == disk
         there = check_whole(out, videos)
         # Finished clips stay until there are newer ones.
         assert there >= most
         most = there
-    assert killed > KILLS // 3
+        if killed == KILLS:
+            break
+    assert killed == KILLS
     corpus("run", out, "--program", program)
     assert check_whole(out, videos) == 8
     assert tree(tmp_path / "videos") == before
