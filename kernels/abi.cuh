@@ -604,10 +604,10 @@ struct TemporalState {
   u32 regions;    // of the last frame
   u32 pairs;      // in the list
   u32 tickets[3]; // blocks of the shifts that are done; of the names, and of merged regions' names, that have begun
-  u32 discount;   // of a distance, for each eighth of a moved pixel's similarity
+  u32 eighth;     // largest discount for each eighth of a moved pixel's similarity
   u32 inside;     // samples inside of this frame's mask
   u32 barrier[2]; // of the grid that matches, which runs beside others of the frame
-  u32 unused;
+  u32 still;      // largest discount for a pixel that stays
 };
 ABI(TemporalState, residual_last, 0);
 ABI(TemporalState, residual_first, 8);
@@ -620,11 +620,25 @@ ABI(TemporalState, next_id, 52);
 ABI(TemporalState, regions, 56);
 ABI(TemporalState, pairs, 60);
 ABI(TemporalState, tickets, 64);
-ABI(TemporalState, discount, 76);
+ABI(TemporalState, eighth, 76);
 ABI(TemporalState, inside, 80);
 ABI(TemporalState, barrier, 84);
-ABI(TemporalState, unused, 92);
+ABI(TemporalState, still, 92);
 ABI_SIZE(TemporalState, 96);
+
+// How connectivity goes on from a frame; no `largest`: not at all.
+struct Continued {
+  u64 *largest;               // [cells] as in `Temporal`
+  u32 *least_kept;            // [cells] the same
+  TemporalState *state;
+  u32 cells, follows;
+};
+ABI(Continued, largest, 0);
+ABI(Continued, least_kept, 8);
+ABI(Continued, state, 16);
+ABI(Continued, cells, 24);
+ABI(Continued, follows, 28);
+ABI_SIZE(Continued, 32);
 
 struct TemporalArgs {
   u32 square_log;    // of the side of a thumbnail's squares
@@ -642,6 +656,9 @@ struct TemporalArgs {
   u32 name_blocks;   // most blocks that name regions
   u32 flat_px;       // by how much a sample has to differ for each px that its region would move by, in 1/FLAT_ONE
   u32 flat_most;     // and by how much at most
+  u32 parts;         // numbers of parts that a cluster can have
+  u32 cells;         // of the grid
+  u32 min_region;    // least pixels of a region
 };
 ABI(TemporalArgs, square_log, 0);
 ABI(TemporalArgs, thumbnail, 4);
@@ -661,7 +678,10 @@ ABI(TemporalArgs, in_regions, 68);
 ABI(TemporalArgs, name_blocks, 72);
 ABI(TemporalArgs, flat_px, 76);
 ABI(TemporalArgs, flat_most, 80);
-ABI_SIZE(TemporalArgs, 84);
+ABI(TemporalArgs, parts, 84);
+ABI(TemporalArgs, cells, 88);
+ABI(TemporalArgs, min_region, 92);
+ABI_SIZE(TemporalArgs, 96);
 
 // Where everything is in this frame; `last` is of the frame before.
 struct Temporal {
@@ -672,8 +692,8 @@ struct Temporal {
   int2 *moves;               // [cells] motion in whole px
   u64 *claims;               // [1 + CLAIM_ROUNDS][cells] size, then the lower slot
   u32 *wanted;               // [cells] what each slot claims
-  u32 *cells;                // [regions] of the last frame: column of its cluster's cell, and row in the upper half; where frames
-                             // may have masks, that of NO_LABEL, too
+  u32 *cells;                // [regions] of the last frame: column of its cluster's cell, from bit 16 on the row, from PART_BIT on its
+                             // number as a part; where frames may have masks, that of NO_LABEL, too
   const u16 *labels;         // the last frame's, before merging, until this frame's are written
   const u32 *features_last;
   const u32 *features;
@@ -696,6 +716,9 @@ struct Temporal {
   u32 *from;                 // [regions] the last frame's region that it goes on from, or NONE
   uint2 *pairs;              // the table: region and earlier region, plus one; overlap
   u32 *pair_list;            // used slots of the table
+  u64 *part_claims;          // [cells][parts] region with each number: samples, then the lower label
+  u32 *part_clusters;        // [regions] the cluster that a region would be a part of
+  u32 *least_kept;           // [cells] least pixels of a component of the cluster that is kept
 };
 ABI(Temporal, state, 0);
 ABI(Temporal, slots_last, 8);
@@ -727,7 +750,10 @@ ABI(Temporal, new_tracks, 208);
 ABI(Temporal, from, 216);
 ABI(Temporal, pairs, 224);
 ABI(Temporal, pair_list, 232);
-ABI_SIZE(Temporal, 240);
+ABI(Temporal, part_claims, 240);
+ABI(Temporal, part_clusters, 248);
+ABI(Temporal, least_kept, 256);
+ABI_SIZE(Temporal, 264);
 
 // What merging gave: a forest of superpixels, the merged label of each root, and how many superpixels there are.
 struct Forest {

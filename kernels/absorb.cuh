@@ -41,15 +41,15 @@ __device__ __forceinline__ void load_pair(const Components &c, uint2 &pair, uint
 }
 
 // A pair's part in the first half of a round, in which every small component finds the neighbor of least cost. The pair's
-// components become roots as by `load_pair`.
-template <bool FIRSTS>
+// components become roots as by `load_pair`. `is_small` is asked about a component and its count.
+template <bool FIRSTS, class IsSmall>
 __device__ __forceinline__ Selected select_pair(const Components &c, const Selections &selections, u32 min_region, u32 round, uint2 &pair,
-                                            uint2 *at) {
+                                            uint2 *at, IsSmall is_small) {
   Selected selected = {false, false, false, 0, 0};
   if (pair.x == pair.y) return selected;
   ComponentSums sums_a, sums_b;
   load_pair(c, pair, at, sums_a, sums_b);
-  const bool small_a = sums_a.count < min_region, small_b = sums_b.count < min_region;
+  const bool small_a = is_small(pair.x, sums_a.count), small_b = is_small(pair.y, sums_b.count);
   if (pair.x == pair.y || !(small_a || small_b) || (sums_a.count | sums_b.count) & OUTSIDE_COUNT) return selected;
   i32 mean_a[3], mean_b[3];
   u32 distance = 0;
@@ -62,6 +62,13 @@ __device__ __forceinline__ Selected select_pair(const Components &c, const Selec
   selected.any = true;
   if (FIRSTS) selected = {true, before_a == ~0ull, before_b == ~0ull, sums_a.key, sums_b.key};
   return selected;
+}
+
+// The same where counts alone tell: what is kept has a large one.
+template <bool FIRSTS>
+__device__ __forceinline__ Selected select_pair(const Components &c, const Selections &selections, u32 min_region, u32 round, uint2 &pair,
+                                            uint2 *at) {
+  return select_pair<FIRSTS>(c, selections, min_region, round, pair, at, [&](u32, u32 count) { return count < min_region; });
 }
 
 // Selects for all pairs of a list, of which `asked` is the thread's first. Returns true if this thread saw a small component.

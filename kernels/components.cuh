@@ -12,6 +12,10 @@
 // stands in the count, which else has no more bits than pixels have.
 #define OUTSIDE_TAG 0xffeu
 #define OUTSIDE_COUNT (1u << 31)
+// Bit in the count of a component that is kept however small it is: above all counts of small ones. What is joined to it leaves
+// it as it is.
+#define KEPT_COUNT (1u << 30)
+__device__ __forceinline__ u32 pixels_of(u32 count) { return count & ~KEPT_COUNT; }
 
 // Components of a tile whose sums fit shared memory; those of tiles with more are added up in the lists. Frames of few tiles are
 // small photographs as a rule, with up to 300 in a tile, and memory does not decide how many of these fit a multiprocessor.

@@ -78,18 +78,19 @@ __device__ __forceinline__ ComponentSums load_sums(const Components &c, u32 i) {
 // Mean features of two components in 1/16 quantum, rounded half up. Means are below 2^15, so that nearly all components' sums have 32
 // bits; one branch for all six, which then are worked out side by side.
 __device__ __forceinline__ void means_of(const ComponentSums &a, const ComponentSums &b, i32 (&mean_a)[3], i32 (&mean_b)[3]) {
-  if (max(a.count, b.count) <= 1u << 16) {
-    const Divisor twice_a = divisor_of(2 * a.count), twice_b = divisor_of(2 * b.count);
+  const u32 count_a = pixels_of(a.count), count_b = pixels_of(b.count);
+  if (max(count_a, count_b) <= 1u << 16) {
+    const Divisor twice_a = divisor_of(2 * count_a), twice_b = divisor_of(2 * count_b);
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-      mean_a[j] = (i32)quotient(32 * (u32)a.color[j] + a.count, twice_a);
-      mean_b[j] = (i32)quotient(32 * (u32)b.color[j] + b.count, twice_b);
+      mean_a[j] = (i32)quotient(32 * (u32)a.color[j] + count_a, twice_a);
+      mean_b[j] = (i32)quotient(32 * (u32)b.color[j] + count_b, twice_b);
     }
   } else {
 #pragma unroll
     for (int j = 0; j < 3; j++) {
-      mean_a[j] = (i32)((32 * a.color[j] + a.count) / (2 * (u64)a.count));
-      mean_b[j] = (i32)((32 * b.color[j] + b.count) / (2 * (u64)b.count));
+      mean_a[j] = (i32)((32 * a.color[j] + count_a) / (2 * (u64)count_a));
+      mean_b[j] = (i32)((32 * b.color[j] + count_b) / (2 * (u64)count_b));
     }
   }
 }

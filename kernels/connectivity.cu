@@ -96,10 +96,12 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Select
 // Grid: any number of blocks of CONNECT_THREADS, a pair a thread by turns.
 // In: sums and pairs, as joined.
 // Out: selections, by atomic minima; pairs, replaced by those of their roots, by the one thread that has them; `small`
-// [small_capacity], at indices that a block takes by one atomic addition; `largest` [cells] or null, by atomic maxima.
-// Race-free: nothing is joined here, and minima and maxima do not depend on the order.
+// [small_capacity], at indices that a block takes by one atomic addition; in temporal mode `largest` [cells], by atomic maxima, bits of
+// counts of components that are kept, and of clusters of those that are not small.
+// Race-free: nothing is joined here, and minima and maxima do not depend on the order; bits are set by whoever sees the component, and
+// read as if they were clear.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_select_first(Components c, Selections selections, uint2 *small, u64 *largest, ConnectArgs args) {
+    connect_select_first(Components c, Selections selections, uint2 *small, Continued continued, ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, found, start;
@@ -108,13 +110,20 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
   if (threadIdx.x == 0) waiting = 0;
   __syncthreads();
   wait_for_last_kernel();
+  const Smallness smallness(continued, args.min_region);
   for (u32 base = blockIdx.x * CONNECT_THREADS; base < edges; base += ALL) {
     const u32 i = base + threadIdx.x;
     uint2 pair = asked;
     bool keep = false;
     if (i < edges) {
       if (i != FIRST) pair = __ldcg(&c.edges[i]);
-      keep = select_pair<false>(c, selections, args.min_region, 0, pair, &c.edges[i]).any;
+      keep = select_pair<false>(c, selections, args.min_region, 0, pair, &c.edges[i], [&](u32 component, u32 count) {
+               if (count >= args.min_region) return false;
+               if (!smallness.follows || count < smallness.least(c.cluster[component])) return true;
+               // Every thread that sees it finds so, whether or not another was first.
+               atomicOr(&c.sums[component].count, KEPT_COUNT);
+               return false;
+             }).any;
     }
     const u32 lanes = __ballot_sync(FULL_WARP, keep);
     u32 before = 0;
@@ -134,7 +143,10 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
     if (threadIdx.x < found && start + threadIdx.x < args.small_capacity) small[start + threadIdx.x] = kept[threadIdx.x];
     __syncthreads();
   }
-  if (largest) find_largest(c, largest, args.connectivity, FIRST, ALL);
+  if (!continued.largest) return;
+  find_largest(c, continued.largest, continued.cells, args.connectivity, FIRST, ALL, [&](u32 i, u32 size, u32 cluster) {
+    if (size >= smallness.least(cluster)) c.cluster[i] = cluster | LARGE_CLUSTER;
+  });
 }
 
 // The first half of a further round: every small component selects a neighbor.
@@ -309,8 +321,8 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 // absorbed by all blocks between barriers of the grid. No components are joined afterwards, and a component's label and a root's
 // region have one thread that writes them.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions, u32 round,
-                   ConnectArgs args) {
+    connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions,
+                   u32 *part_clusters, u32 round, ConnectArgs args) {
   beside_last_kernel(c, args);
   __shared__ NumberShared shared;
   // Roots as the rounds before left them: few are joined to others in what follows.
@@ -342,7 +354,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
       }
     }
   }
-  number(shared, c, args, marks, labels, regions, components, root);
+  number(shared, c, args, marks, labels, regions, part_clusters, LARGE_CLUSTER, components, root);
 }
 
 // For frames that may be left with more regions than labels can name: doubles the smallest region and absorbs until they fit, or until
@@ -352,7 +364,8 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 // Race-free: all blocks see the same number of regions, so that they go the same way; halves of rounds are between barriers of the
 // grid.
 KERNEL __launch_bounds__(NUMBER_THREADS)
-    connect_fit(Components c, Selections selections, Marks marks, u16 *labels, RegionSums *regions, ConnectArgs args) {
+    connect_fit(Components c, Selections selections, Marks marks, u16 *labels, RegionSums *regions, u32 *part_clusters,
+                ConnectArgs args) {
   after_last_kernel(c, args);
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
@@ -374,5 +387,6 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
     total = sum_groups(shared, groups);
   } while (total > args.max_regions && min_region <= pixels(args));
   args.fits_later = 0;
-  number(shared, c, args, marks, labels, regions, c.counters[COMPONENTS], FIRST);
+  // Of several that were not small none stands for the region.
+  number(shared, c, args, marks, labels, regions, part_clusters, 0, c.counters[COMPONENTS], FIRST);
 }

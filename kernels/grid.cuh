@@ -41,5 +41,10 @@ __device__ __forceinline__ Slots slots_of(const GridArgs &args, u32 x0, u32 y0, 
   return slots;
 }
 
+// A tile of labels has fewer slots than 2 to the power of this; in its tags the number of a part is above the slot.
+#define PART_TAG_BIT 9
+__device__ __forceinline__ u32 slot_of_tag(u32 tag) { return tag & ((1u << PART_TAG_BIT) - 1); }
+static_assert((TILE / 2 + 3) * (TILE / 2 + 3) <= 1 << PART_TAG_BIT, "slots of a tile of cells of 2 px");
+
 // No slot, where a pixel has none; also the label of a cluster outside of the grid.
 #define NO_SLOT 0xffffffffu

@@ -12,7 +12,7 @@
 // Out: largest [cells], by atomic maxima.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_largest(Components c, Temporal t, TemporalArgs args) {
   after_last_kernel(c, args);
-  find_largest(c, t.largest, args.connectivity, FIRST, ALL);
+  find_largest(c, t.largest, args.cells, args.connectivity, FIRST, ALL, [](u32, u32, u32) {});
 }
 
 // Final label of a pixel.
@@ -25,7 +25,7 @@ __device__ __forceinline__ u32 label_at(const Components &c, const u16 *componen
 // Sets this frame's slots, and finds the owner of each region.
 // Grid: a thread a slot; block: TEMPORAL_THREADS.
 // In: largest, positions, sources [cells], slots of the last frame.
-// Out: owners [regions], by atomic maxima; largest_label, reseed_claims, slots [cells].
+// Out: owners [regions], by atomic maxima; largest_label, reseed_claims, slots [cells]; part_claims [cells][parts], zero.
 // Race-free: a thread writes the entries of its own slot.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
     temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
@@ -46,6 +46,7 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   }
   t.largest_label[k] = label;
   t.reseed_claims[k] = 0;
+  for (u32 i = 0; i < args.parts; i++) t.part_claims[k * args.parts + i] = 0;
   const int2 position = t.positions[k];
   Slot slot = {{position.x, position.y}, {0, 0}, 0, 0, NONE, 0, {0, 0, 0}, 0};
   if (warm && !is_cut(*t.state, args) && t.sources[k].slot != NONE) {
@@ -267,7 +268,7 @@ KERNEL __launch_bounds__(IDENTIFY_THREADS)
         // A region whose cluster owns one keeps its identity.
         if (earlier == NO_LABEL) earlier = NONE;
         const u32 cell = earlier == NONE ? NONE : t.cells[earlier];
-        if (cell != NONE && owns(t, (cell >> 16) * grid.nx + (cell & 0xffffu))) earlier = NONE;
+        if (cell >> PART_BIT == 0 && owns(t, (cell >> 16) * grid.nx + (cell & 0xffffu))) earlier = NONE;
       }
     }
     if (__ballot_sync(FULL_WARP, earlier != NONE) == 0) continue;

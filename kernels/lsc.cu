@@ -367,7 +367,10 @@ struct Nearest {
   __device__ void load_previous(const Pixel (&)[N], u32 (&)[N]) {}
   template <int N>
   __device__ void choose(const Cluster *, const Mean &, const Slots &, const Pixel (&)[N], const u32 (&)[N],
-                         const float (&)[N], u32 (&)[N]) {}
+                         const float (&)[N], u32 (&)[N], u32 (&part)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) part[i] = 0;
+  }
   __device__ void end() {}
 };
 
@@ -392,7 +395,8 @@ __device__ __forceinline__ void assign_samples(const RoundShared &shared, const 
   }
   choice.load_previous(pixel, last);
   nearest_column<ROUND_SAMPLES>(shared.reach, shared.mean, slots.stride(), slot, f, pixel[0].position_x, position_y, best, lowest);
-  choice.choose(shared.reach, shared.mean, slots, pixel, last, lowest, best);
+  u32 part[ROUND_SAMPLES];
+  choice.choose(shared.reach, shared.mean, slots, pixel, last, lowest, best, part);
   choice.end();
 }
 
@@ -535,13 +539,14 @@ struct Labels : TilePlane {
     }
     choice.load_previous(pixel, last);
     nearest_column<N>(reach, mean, slots.stride(), slot, f, position_x, position_y, best, lowest);
-    choice.choose(reach, mean, slots, pixel, last, lowest, best);
+    u32 part[N];
+    choice.choose(reach, mean, slots, pixel, last, lowest, best, part);
 #pragma unroll
-    for (u32 i = 0; i < N; i++) tag[i] = best[i];
+    for (u32 i = 0; i < N; i++) tag[i] = best[i] | part[i] << PART_TAG_BIT;
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const {
     if (tag == OUTSIDE_TAG) return NO_CLUSTER;
-    return args.identity ? y * args.width + x : label_of(reach[tag]);
+    return args.identity ? y * args.width + x : label_of(reach[slot_of_tag(tag)]) + (tag >> PART_TAG_BIT) * args.nx * args.ny;
   }
 };
 

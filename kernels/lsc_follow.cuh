@@ -51,9 +51,9 @@ struct LscInertia : Inertia {
 
   template <int N>
   __device__ void choose(const Cluster *reach, const Mean &mean, const Slots &slots, const Pixel (&pixel)[N],
-                         const u32 (&last)[N], const float (&lowest)[N], u32 (&best)[N]) {
+                         const u32 (&last)[N], const float (&lowest)[N], u32 (&best)[N], u32 (&part)[N]) {
     prefer(
-        slots, pixel, last, best, 0,
+        slots, pixel, last, best, part, 0,
         [&](int i) { return distance_of(mean, square, weight_of(mean, pixel[i]), lowest[i]); },
         [&](u32 slot, int i) {
           const float weight = weight_of(mean, pixel[i]);

@@ -79,9 +79,12 @@ __device__ __forceinline__ MarkPosition mark_position(const Components &c, const
 
 // Writes the label of every component, the number of regions, and the regions' accumulators: with what their roots hold of
 // pixels and features, or without connectivity empty.
+// In temporal mode also the cluster that each region would be a part of: that of its root, if that has the bit `large`, else that of
+// its first pixel; `part_clusters` is null elsewhere.
 // `on_the_way` lies between the first component of this thread and its root. `components`: how many there are.
 __device__ __forceinline__ void number(NumberShared &shared, const Components &c, const ConnectArgs &args, const Marks &marks,
-                                       u16 *labels, RegionSums *regions, u32 components, u32 on_the_way) {
+                                       u16 *labels, RegionSums *regions, u32 *part_clusters, u32 large, u32 components,
+                                       u32 on_the_way) {
   const u32 first = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
   // Loads that do not need the sum over the groups are in flight while that is computed.
   u32 groups[GROUPS_A_THREAD];
@@ -106,7 +109,11 @@ __device__ __forceinline__ void number(NumberShared &shared, const Components &c
     labels[i] = (u16)min(label, inside && !args.connectivity ? args.max_regions - 1 : NO_LABEL);
     // A root's sums are its own: nothing lies between.
     if (args.connectivity && label < args.max_regions && position.root == i) {
-      store_region(regions + label, region_of(sums.count, sums.color));
+      store_region(regions + label, region_of(pixels_of(sums.count), sums.color));
+      if (part_clusters) {
+        const u32 own = c.cluster[i];
+        part_clusters[label] = (own & large ? own : c.cluster[component_at(c, args, sums.key).index()]) & ~(1u << 31);
+      }
     }
   }
   if (!args.connectivity) {

@@ -195,7 +195,11 @@ struct Nearest {
   template <int N>
   __device__ void load_previous(const Pixel (&)[N], u32 (&)[N]) {}
   template <int N, class Score>
-  __device__ void choose(const Reach *, const Slots &, const Pixel (&)[N], const u32 (&)[N], const Score (&)[N], u32 (&)[N]) {}
+  __device__ void choose(const Reach *, const Slots &, const Pixel (&)[N], const u32 (&)[N], const Score (&)[N], u32 (&)[N],
+                         u32 (&part)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) part[i] = 0;
+  }
   __device__ void end() {}
 };
 
@@ -217,7 +221,8 @@ __device__ __forceinline__ void assign_samples(const RoundShared &shared, const 
   choice.load_previous(pixel, last);
   typename ScoreOf<ADAPTIVE>::type least[ROUND_SAMPLES];
   nearest_column<ROUND_SAMPLES>(shared.reach, args, slots.stride(), slot, l, a, b, pixel[0].position_x, below, best, least);
-  choice.choose(shared.reach, slots, pixel, last, least, best);
+  u32 part[ROUND_SAMPLES];
+  choice.choose(shared.reach, slots, pixel, last, least, best, part);
   choice.end();
 }
 
@@ -405,11 +410,14 @@ struct Labels : TilePlane {
     choice.load_previous(pixel, last);
     typename ScoreOf<ADAPTIVE>::type least[4];
     nearest_column<4>(reach, args, slots.stride(), slot, l, a, b, position_x, yy, tag, least);
-    choice.choose(reach, slots, pixel, last, least, tag);
+    u32 part[4];
+    choice.choose(reach, slots, pixel, last, least, tag, part);
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) tag[i] |= part[i] << PART_TAG_BIT;
   }
   __device__ u32 cluster(u32 tag, u32 x, u32 y) const {
     if (tag == OUTSIDE_TAG) return NO_CLUSTER;
-    return args.identity ? y * args.width + x : reach[tag].label;
+    return args.identity ? y * args.width + x : reach[slot_of_tag(tag)].label + (tag >> PART_TAG_BIT) * args.nx * args.ny;
   }
 };
 

@@ -44,9 +44,9 @@ struct SlicInertia : Inertia {
 
   template <int N, class Score>
   __device__ void choose(const Reach *reach, const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
-                         const Score (&least)[N], u32 (&best)[N]) {
+                         const Score (&least)[N], u32 (&best)[N], u32 (&part)[N]) {
     prefer(
-        slots, pixel, last, best, ADAPTIVE ? 20 : 0, [&](int i) { return distance_of(least[i], pixel[i]); },
+        slots, pixel, last, best, part, ADAPTIVE ? 20 : 0, [&](int i) { return distance_of(least[i], pixel[i]); },
         [&](u32 slot, int i) { return distance(reach, own, slot, pixel[i], distance_of(least[i], pixel[i])); });
   }
 };

@@ -27,8 +27,9 @@ __device__ __forceinline__ u64 residual_of(const TemporalArgs &args, u64 residua
 // Start values of a frame's residual and inertia; `inside`: its samples inside of the mask.
 __device__ __forceinline__ void begin_residual(TemporalState &state, const TemporalArgs &args, u32 inside) {
   state.inside = inside;
-  const u64 discount = state.residual_last / max(inside, 1u) * (MOST_DISCOUNT * args.inertia) >> 8;
-  state.discount = (u32)min(discount, (u64)NONE / 2) / 8;
+  const u64 mean = state.residual_last / max(inside, 1u);
+  state.eighth = (u32)min(mean * (MOVED_DISCOUNT * args.inertia) >> 8, (u64)NONE) / 8;
+  state.still = (u32)min(mean * (STILL_DISCOUNT * args.inertia) >> 8, (u64)NONE);
 }
 
 template <bool MASKED>
@@ -66,6 +67,9 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
       slot.size = (u32)n * grid.sample_step * grid.sample_step;
       slot.region = label;
       slot.reseeded = 1;
+    } else if (args.parts != 0) {
+      const u32 of = t.part_clusters[label] % args.cells, number = t.tracks_last[label].id % args.parts;
+      atomicMax(&t.part_claims[of * args.parts + number], key_of((u32)n, label));
     }
 #pragma unroll
     for (int i = 0; i < 6; i++) sums[i] = 0;
@@ -100,7 +104,8 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
 // Initializes the state of a frame, and computes means of channel 0 over squares.
 // Grid: any number of blocks of TEMPORAL_THREADS; a warp takes a square.
 // In: the state and slots of the last frame, features [height][width].
-// Out: the state's counters; claims, largest [cells]; cells, owners [regions]; slots that a region has taken; thumbnail [squares].
+// Out: the state's counters; claims, largest [cells]; cells, owners [regions]; slots that a region has taken, and part_claims
+// [cells][parts] of the others, by atomic maxima; thumbnail [squares].
 // Race-free: every entry has one thread that writes it: a slot is re-seeded by the region that its claim names alone; the state is
 // written by one thread, and read before by all only where that thread does not write.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
@@ -250,7 +255,7 @@ __device__ __forceinline__ void claim_first(const Temporal &t, const GridArgs &g
   i32 at[2], own[2];
   position_now(slot, state, at);
   t.wanted[k] = NONE;
-  if (slot.size == 0 || at[0] < 0 || at[1] < 0 || at[0] > POSITION_UNIT * (i32)(grid.width - 1) ||
+  if (slot.size == 0 || slot.region == NONE || at[0] < 0 || at[1] < 0 || at[0] > POSITION_UNIT * (i32)(grid.width - 1) ||
       at[1] > POSITION_UNIT * (i32)(grid.height - 1)) {
     return;
   }
@@ -447,23 +452,31 @@ KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid
 
 // Hands every cell to whom it went.
 // Grid: a thread a cell; block: TEMPORAL_THREADS.
-// In: claims of all rounds, slots of the last frame.
-// Out: sources and moves [cells]; cells [regions].
-// Race-free: a thread writes its own cell's; a region has one slot, which gets one cell.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArgs grid) {
-  after_last_kernel(t, grid);
+// In: claims of all rounds, slots of the last frame, part_claims.
+// Out: sources, moves and least_kept [cells]; cells [regions].
+// Race-free: a thread writes its own cell's; a region has one slot, or is a part with one number of one, and a slot gets one cell.
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArgs grid, TemporalArgs args) {
+  after_last_kernel(t, args);
   const u32 c = FIRST, cells = grid.nx * grid.ny;
   if (c >= cells) return;
   u64 claim = 0;
   for (u32 r = 0; r <= CLAIM_ROUNDS && claim == 0; r++) claim = t.claims[r * cells + c];
   Source source = {NONE, {t.state->shift[0], t.state->shift[1]}, 0};
+  u32 least = args.min_region;
   if (claim != 0) {
     source.slot = index_of(claim);
     const Slot &slot = t.slots_last[source.slot];
     source.shift[0] += slot.velocity[0];
     source.shift[1] += slot.velocity[1];
-    if (slot.region != NONE) t.cells[slot.region] = c / grid.nx << 16 | c % grid.nx;
+    const u32 at = c / grid.nx << 16 | c % grid.nx;
+    t.cells[slot.region] = at;
+    for (u32 i = 0; i < args.parts; i++) {
+      const u64 part = t.part_claims[source.slot * args.parts + i];
+      if (part != 0) t.cells[index_of(part)] = (i + 1) << PART_BIT | at;
+    }
+    least = min(max(kept_share(slot.size), kept_share(args.min_region)), args.min_region);
   }
+  t.least_kept[c] = least;
   t.sources[c] = source;
   t.moves[c] = {whole_px(source.shift[0]), whole_px(source.shift[1])};
 }

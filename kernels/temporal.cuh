@@ -8,13 +8,16 @@
 // Constants of src/temporal/mod.rs.
 #define POSITION_UNIT 16
 #define SAME 128u
-#define MOST_DISCOUNT 30u
+#define MOVED_DISCOUNT 6u
+#define STILL_DISCOUNT 45u
 #define STILL 45u
 #define TRACK_MARGIN 8
 #define TRACK_NOISE 3
 #define TRACK_FLAT 30u
 #define FLAT_ONE 256u
 #define TRACK_HOP 2
+// Lowest bit of a part's number in `Temporal::cells`: rows of cells, at most 8192, are below.
+#define PART_BIT 29
 // Most shifts of the picture that are looked at.
 #define SHIFTS 289
 #define CLAIM_ROUNDS 2
@@ -53,7 +56,7 @@ enum Begin { BEGIN_CARRY = 0, BEGIN_AGAIN = 1, BEGIN_SUMS = 2 };
 // the thumbnails alone decide.
 __device__ __forceinline__ bool is_cut(const TemporalState &state, const TemporalArgs &args) {
   if (!args.in_slots) return state.unlike;
-  return state.residual_first > (state.unlike ? 2u : 4u) * state.residual_last + state.inside;
+  return is_cut(state);
 }
 
 __device__ __forceinline__ i32 clamp_position(i32 at, u32 side) { return min(max(at, 0), (i32)side - 1); }
@@ -63,13 +66,17 @@ __device__ __forceinline__ u32 similarity_of(u32 difference) {
   return (u32)max((i32)(SAME + SAME / 8 - 1) - (i32)difference, 0) / (SAME / 8);
 }
 
-// Which slot of a tile's reach a pixel is predicted to belong to, from the previous frame, or NO_SLOT, and what bounds the discount for
-// its similarity to where it comes from: UNBOUNDED where the color at its position is the same.
+// Which slot of a tile's reach a pixel is predicted to belong to, from the previous frame, or NO_SLOT, as which part, and what bounds
+// the discount for its similarity to where it comes from.
 struct Predicted {
-  u32 slot, bound;
+  u32 slot, part, bound;
 };
-// Above all that `begin_residual` leaves to be multiplied by eighths.
-#define UNBOUNDED 0xffffffffu
+
+// Returns true for a pixel in the middle half of a cell along one axis, whose cells have `side` px in all.
+__device__ __forceinline__ bool is_central(const GridArgs &grid, u32 at, u32 cell, u32 cells, u32 side) {
+  const u32 first = cell * grid.step, end = cell + 1 == cells ? side : first + grid.step;
+  return 2 * (u32)abs(2 * (i32)at - (i32)(first + end - 1)) <= grid.step;
+}
 
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
 // Works on N pixels of a column at once, whose loads then wait for each other once instead of N times.
@@ -93,13 +100,21 @@ struct Inertia {
   __device__ __forceinline__ void predict(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
                                           Predicted (&own)[N]) const {
     u32 difference[N], at[N], label[N], cell[N], most = 0;
+    const u32 still = t.state->still;
+    bool is_new[N];
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
       at[i] = here.y * grid.width + here.x;
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
-      own[i].bound = UNBOUNDED;
+      own[i].bound = still;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const Pixel &here = pixel[i];
+      const bool same = i > 0 && here.gy == pixel[i > 0 ? i - 1 : 0].gy;
+      is_new[i] = same ? is_new[i > 0 ? i - 1 : 0] : __ldg(&t.sources[here.gy * grid.nx + here.gx].slot) == NONE;
     }
     if (most < STILL) {
 #pragma unroll
@@ -124,28 +139,32 @@ struct Inertia {
       for (int i = 0; i < N; i++) there[i] = __ldg(&t.features_last[at[i]]);
 #pragma unroll
       for (int i = 0; i < N; i++) label[i] = __ldg(&t.labels[at[i]]);
-      const u32 eighth = t.state->discount;
+      const u32 eighth = t.state->eighth;
 #pragma unroll
       for (int i = 0; i < N; i++) {
         const u32 moved = eighth * similarity_of(feature_difference(pixel[i].feature, there[i]));
-        own[i].bound = difference[i] < STILL ? UNBOUNDED : moved;
+        own[i].bound = difference[i] < STILL ? still : moved;
       }
     }
 #pragma unroll
     for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16;
+      const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16 & ((1u << (PART_BIT - 16)) - 1);
       const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
-      own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
+      // The middle of a new cluster's cell is left to it.
+      const bool left = is_new[i] && is_central(grid, pixel[i].x, pixel[i].gx, grid.nx, grid.width) &&
+                        is_central(grid, pixel[i].y, pixel[i].gy, grid.ny, grid.height);
+      own[i].slot = near && !left ? slots.of(cx, cy) : NO_SLOT;
+      own[i].part = cell[i] >> PART_BIT;
     }
   }
 
   // `best` are the nearest slots; `least` is a pixel's distance to that, `distance` to any slot, and `residual_bits` of it are
-  // not added up.
+  // not added up. `part` is that of the pixels that go to the slot that they are predicted to belong to, else 0.
   template <class Pixel, int N, class Least, class Distance>
   __device__ __forceinline__ void prefer(const Slots &slots, const Pixel (&pixel)[N], const u32 (&last)[N],
-                                         u32 (&best)[N], u32 residual_bits, Least least, Distance distance) {
+                                         u32 (&best)[N], u32 (&part)[N], u32 residual_bits, Least least, Distance distance) {
     Predicted own[N];
     bool any = false;
     if (warm) {
@@ -158,6 +177,8 @@ struct Inertia {
       const bool sampled = ((pixel[i].x | pixel[i].y) & (grid.sample_step - 1)) == 0;
       if (sampled && pixel[i].inside) residual += least(i) >> residual_bits;
     }
+#pragma unroll
+    for (int i = 0; i < N; i++) part[i] = warm && own[i].slot == best[i] ? own[i].part : 0;
     if (!any) return;
     // No branch for each: of a warp some pixel nearly always asks. What is nearest stays so with a discount.
 #pragma unroll
@@ -165,10 +186,12 @@ struct Inertia {
       const bool is_near = own[i].slot != NO_SLOT;
       const u32 slot = is_near ? own[i].slot : best[i];
       const auto nearest = least(i), whole = distance(slot, i);
-      const auto usual = whole * args.inertia >> 8, most = whole * args.sure >> 8;
-      const auto bound = own[i].bound == UNBOUNDED ? most : (decltype(usual))own[i].bound << residual_bits;
-      const auto left = whole - min(most, max(bound, usual));
-      if (is_near && (left < nearest || (left == nearest && slot < best[i]))) best[i] = slot;
+      const auto most = whole * args.sure >> 8;
+      const auto left = whole - min(most, (decltype(most))own[i].bound << residual_bits);
+      if (is_near && (left < nearest || (left == nearest && slot < best[i]))) {
+        best[i] = slot;
+        part[i] = own[i].part;
+      }
     }
   }
 

@@ -50,7 +50,7 @@ pub const MIN_REGION: Range<f32> = Range {
         "Minimum region",
         "",
         "Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a \
-         neighbor of near color, preferring other small regions",
+         neighbor of near color, preferring other small regions; in temporal mode one that shrinks is kept down to 9/16 of it",
     ),
     min: 0.0,
     max: 4.0,

@@ -75,6 +75,7 @@ impl Plan {
                 temporal::Plan {
                     masked: params.masked,
                     in_regions: params.hierarchy.regions > 0,
+                    parts: if in_slots && params.connectivity { temporal::parts_of(grid.cells()) } else { 0 },
                     ..temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
                 }
             }),
@@ -119,7 +120,7 @@ impl Plan {
         self.connectivity
     }
 
-    /// Least pixels of a region, at least 1.
+    /// Pixels from which a region is not small, at least 1.
     pub fn min_region(&self) -> u32 {
         self.min_region
     }
@@ -202,13 +203,19 @@ impl Plan {
         self.algorithm.algorithm().capabilities().labels == ClusterLabels::Pixels
     }
 
+    /// Least pixels of any region, at least 1: in temporal mode a region that shrinks is kept below [`Self::min_region`].
+    pub fn least_region(&self) -> u32 {
+        let kept = self.temporal.as_ref().filter(|temporal| temporal.in_slots);
+        kept.map_or(self.min_region, |_| temporal::least_kept(None, self.min_region)).max(1)
+    }
+
     /// Most regions that a frame can have.
     pub fn max_regions(&self) -> usize {
         let most = if self.masked {
             // A region without neighbors stays, however small it is.
             self.frame.geometry.pixels()
         } else if self.connectivity {
-            self.frame.geometry.pixels() / self.min_region.max(1) as usize
+            self.frame.geometry.pixels() / self.least_region() as usize
         } else {
             self.max_clusters()
         };
@@ -217,7 +224,7 @@ impl Plan {
 
     /// Returns true if a map of the smallest regions could have more regions than labels can name.
     pub(crate) fn may_overflow(&self) -> bool {
-        self.connectivity && self.frame.geometry.pixels() / self.min_region as usize > MAX_REGIONS
+        self.connectivity && self.frame.geometry.pixels() / self.least_region() as usize > MAX_REGIONS
     }
 
     /// Upper bound of cluster labels before connectivity.

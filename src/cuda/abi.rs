@@ -420,6 +420,17 @@ arguments! {
         name_blocks: u32,
         flat_px: u32,
         flat_most: u32,
+        parts: u32,
+        cells: u32,
+        min_region: u32,
+    }
+
+    struct Continued {
+        largest: Address<u64>,
+        least_kept: Address<u32>,
+        state: Address<TemporalState>,
+        cells: u32,
+        follows: u32,
     }
 
     struct Temporal {
@@ -453,6 +464,9 @@ arguments! {
         from: Address<u32>,
         pairs: Address<[u32; 2]>,
         pair_list: Address<u32>,
+        part_claims: Address<u64>,
+        part_clusters: Address<u32>,
+        least_kept: Address<u32>,
     }
 
     struct Forest {
@@ -571,11 +585,22 @@ records! {
         regions: u32,
         pairs: u32,
         tickets: [u32; 3],
-        discount: u32,
+        eighth: u32,
         inside: u32,
         barrier: [u32; 2],
-        unused: u32,
+        still: u32,
     }
+}
+
+impl Continued {
+    /// No frame goes on from another.
+    pub const NONE: Self = Self {
+        largest: Address::NULL,
+        least_kept: Address::NULL,
+        state: Address::NULL,
+        cells: 0,
+        follows: 0,
+    };
 }
 
 /// Whether kernels/records.cuh has these fields of a record where they are here.

@@ -116,7 +116,7 @@ impl backend::Temporal<Cuda> for Temporal {
                 queue.launch(&self.claim, (cells.div_ceil(CLAIM_THREADS), 1), CLAIM_THREADS, &claim)?;
             }
             let blocks = (cells.div_ceil(threads), 1);
-            queue.launch(&self.reassign, blocks, threads, &temporal_reassign::Args { t, grid })
+            queue.launch(&self.reassign, blocks, threads, &temporal_reassign::Args { t, grid, args })
         }
     }
 
@@ -179,7 +179,8 @@ mod tests {
         for (name, value) in [
             ("POSITION_UNIT", POSITION_UNIT as u32),
             ("SAME", SAME),
-            ("MOST_DISCOUNT", MOST_DISCOUNT),
+            ("MOVED_DISCOUNT", MOVED_DISCOUNT),
+            ("STILL_DISCOUNT", STILL_DISCOUNT),
             ("STILL", STILL),
             ("TRACK_MARGIN", TRACK_MARGIN),
             ("TRACK_NOISE", TRACK_NOISE),

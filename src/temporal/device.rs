@@ -10,8 +10,8 @@ use std::mem::offset_of;
 use super::{CLAIM_ROUNDS, Plan, WARM_ROUNDS};
 use crate::cuda::Cuda;
 use crate::cuda::abi::{
-    Address, Components, Forest, GridArgs, Merged as MergedArgs, RegionSums, Slot, Source, Temporal,
-    TemporalArgs, TemporalState, Track,
+    Address, Components, Continued, Forest, GridArgs, Merged as MergedArgs, RegionSums, Slot, Source,
+    Temporal, TemporalArgs, TemporalState, Track,
 };
 use crate::cuda::kernels::{temporal_largest, temporal_match, temporal_name_merged, temporal_vote};
 use crate::cuda::memory::Memory;
@@ -97,6 +97,9 @@ pub(crate) struct State {
     merged: Option<Merged>,
     pairs: Memory<[u32; 2]>,
     pair_list: Memory<u32>,
+    part_claims: Memory<u64>,
+    part_clusters: Memory<u32>,
+    least_kept: Memory<u32>,
 }
 
 impl State {
@@ -160,6 +163,9 @@ impl State {
             },
             pairs: Memory::new(cuda, what, pairs)?,
             pair_list: Memory::new(cuda, what, samples)?,
+            part_claims: Memory::new(cuda, what, (cells * temporal.parts as usize).max(1))?,
+            part_clusters: Memory::new(cuda, what, max_regions)?,
+            least_kept: Memory::new(cuda, what, cells)?,
         })
     }
 
@@ -189,6 +195,9 @@ impl State {
             name_blocks: name_blocks as u32,
             flat_px: temporal.flat_px,
             flat_most: temporal.flat_most(),
+            parts: temporal.parts,
+            cells: plan.grid.cells() as u32,
+            min_region: plan.min_region,
         }
     }
 
@@ -275,6 +284,9 @@ impl State {
             from: self.from.address(),
             pairs: self.pairs.address(),
             pair_list: self.pair_list.address(),
+            part_claims: self.part_claims.address(),
+            part_clusters: self.part_clusters.address(),
+            least_kept: self.least_kept.address(),
         }
     }
 
@@ -344,9 +356,23 @@ impl State {
         unsafe { queue.launch_cooperative(&self.matching, self.match_blocks, IDENTIFY_THREADS, &args) }
     }
 
-    /// Output of the first round of absorption: the largest component of every cluster. Null if no stage needs them.
-    pub fn largest(&self) -> Address<u64> {
-        if self.args.in_slots == 0 { Address::NULL } else { self.largest.address() }
+    /// What the first round of absorption takes from the last frame, and where it leaves the largest component of every cluster.
+    pub fn continued(&self) -> Continued {
+        if self.args.in_slots == 0 {
+            return Continued::NONE;
+        }
+        Continued {
+            largest: self.largest.address(),
+            least_kept: self.least_kept.address(),
+            state: self.state.address().cast(),
+            cells: self.cells,
+            follows: u32::from(self.warm),
+        }
+    }
+
+    /// Output of absorption: the cluster that each region would be a part of. Null where clusters have none.
+    pub fn part_clusters(&self) -> Address<u32> {
+        if self.args.parts == 0 { Address::NULL } else { self.part_clusters.address() }
     }
 
     /// Finds the largest component of every cluster where there is no such round. Components are joined by then.

@@ -101,6 +101,7 @@ impl State {
                 }
             });
             self.fill_slots()?;
+            self.number_parts();
             if self.warm && self.plan.in_regions {
                 self.find_origins(features);
             }
@@ -215,6 +216,26 @@ impl State {
             let stays = feature_difference(features[still], last[still]) < STILL;
             let earlier = before[if stays { still } else { pixel(x - move_x, y - move_y) }];
             track.from = (earlier != NO_LABEL).then_some(earlier.into());
+        }
+    }
+
+    /// Makes regions without a slot parts of clusters.
+    fn number_parts(&mut self) {
+        let Self { slots, tracks, naming, part_claims, part_clusters, plan, .. } = self;
+        part_claims.fill(0);
+        if plan.parts == 0 {
+            return;
+        }
+        for (&l, wish) in naming.unowned.iter().zip(&naming.wanted) {
+            let samples = loaded(&naming.sums[l as usize])[0];
+            let planted = wish.is_some_and(|(k, _)| slots[k].region == l);
+            if samples == 0 || planted {
+                continue;
+            }
+            let slot = usize::from(part_clusters[l as usize]) % slots.len();
+            let number = tracks[l as usize].id % plan.parts;
+            let claim = &mut part_claims[slot * plan.parts as usize + number as usize];
+            *claim = (*claim).max(key(samples, l as usize));
         }
     }
 

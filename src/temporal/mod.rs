@@ -28,22 +28,36 @@
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
 //! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds, the
 //! second around the cell that they did not get in the first. Those that get none are terminated, as are those that left
-//! the picture. With LSC the center of such a cell is within 1.5 S of them along both axes. Cells that nobody took are
-//! seeded anew.
+//! the picture and those that own no region any more. With LSC the center of such a cell is within 1.5 S of them along both
+//! axes. Cells that nobody took are seeded anew; pixels in the middle half of their width and height have no prediction, so
+//! that the new cluster gets some.
 //!
 //! *Inertia.* A pixel is predicted to belong to the region that was at its position in the last frame, moved as its cell
-//! moves. The distance to the cluster that this region has now is discounted by the wanted part of it, or by five times that
-//! part (up to 252/256) where the pixel is similar to the one that it comes from. The discount falls with similarity, in
-//! eighths, and is then at most `MOST_DISCOUNT` times that part of the last frame's mean distance, unless the wanted part of
-//! its own is more: otherwise regions would keep shapes that no cluster gives them. A pixel that is similar to the one at the
-//! very same position before stays with that one's region, and nothing bounds its discount: what stands still stays as it is.
+//! moves. The distance to the cluster that this region has now is discounted by five times the wanted part of it (up to
+//! 252/256), but by no more than similarity allows: `MOVED_DISCOUNT` times the wanted part of the last frame's mean distance
+//! where the pixel is similar to the one that it comes from, in eighths less where it is less so. A pixel that is similar to
+//! the one at the very same position before stays with that one's region, by up to `STILL_DISCOUNT` times that part. The
+//! bounds are on what is lost: no pixel stays with a cluster that fits it much worse than another does.
+//!
+//! *Parts.* A cluster's pixels may form several regions, as they do in frames by themselves: the largest component of a cluster
+//! is its region, the others are regions without a slot. Such a region is a part of the cluster of its only component that is
+//! not small or, where it consists of small ones, of the cluster at its first pixel in raster order. Its number, 1 to 7 (less
+//! where labels would not name all), is 1 more than the remainder of its track id. Of
+//! several with one number the largest, in samples, has it (ties: the lower label). Its pixels are predicted for that cluster;
+//! those that go to it keep the number, and pixels of different numbers are not connected, although they are of one cluster.
+//! So regions that come to touch stay two.
+//!
+//! *Small regions.* The largest component of a cluster that continues is kept, however small, if it has at least 9/16 of the
+//! pixels that it had in the last frame, and 9/16 of the smallest region M. So is every component of a part that has 9/16 M.
+//! What is about M in size does not come and go with noise.
 //!
 //! *Identity.* Among the clusters whose largest component (ties: the first in raster order) lies in a region,
 //! the one with the largest owns it and names it (ties: the lowest slot). Regions without a name take over that of an
 //! earlier region that no one else has: pairs by their overlap on the sample lattice, in [`MATCH_ROUNDS`] rounds in which
 //! those pairs unite that are each other's best (ties: the lower label). All others are new, numbered in label order. A
 //! name that is missing in a frame does not come back. Regions that no cluster owns take the nearest slot without a
-//! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. Where
+//! region in the 3x3 cells around their centroid, which the larger of several gets: from there on they have a cluster. The
+//! others are parts. Where
 //! regions are merged, all this is about the superpixels before; see `merged.rs`. For an exact number of regions, new superpixels
 //! go on from the earlier one at their cluster's center, or at the centroid of their samples without a cluster: in the same position
 //! where the pixel is similar, else moved as that cell moves.
@@ -69,8 +83,6 @@ pub(crate) mod predict;
 mod reassign;
 mod samples;
 pub(crate) mod state;
-
-use std::ops::Sub;
 
 use crate::grid::Grid;
 use crate::image::Geometry;
@@ -104,13 +116,21 @@ pub const INERTIA_ONE: u32 = 256;
 const MOST_INERTIA: u32 = 252;
 /// Largest discount on a distance where a pixel has moved and is similar to the one it comes from: inertia times this,
 /// of the mean distance in the last frame.
-pub(crate) const MOST_DISCOUNT: u32 = 30;
+pub(crate) const MOVED_DISCOUNT: u32 = 6;
+/// The same where a pixel is similar to the one at the same position before.
+pub(crate) const STILL_DISCOUNT: u32 = 45;
 /// Feature difference from which a pixel is not similar to the one it comes from, in quanta over all channels.
 pub(crate) const SAME: u32 = 128;
 /// Similarity of a pixel that equals the one at the same position before; other similarities are 0 to 8, in eighths.
 pub(crate) const STAYS: u16 = 15;
 /// Lowest bit of the similarity in a prediction; the candidate is below.
 pub(crate) const SIMILARITY_SHIFT: u32 = 4;
+/// Lowest bit of the part in a prediction; the similarity is below.
+pub(crate) const PART_SHIFT: u32 = 8;
+/// Most parts of a cluster that are told from its region.
+pub(crate) const MOST_PARTS: u32 = 7;
+/// Share of its last size, and of the smallest region, that a component has to have left to be kept, in sixteenths.
+pub(crate) const KEPT_SIXTEENTHS: u32 = 9;
 /// Feature difference below which a pixel stays with the region that was at its position, however that region moves: in
 /// flat areas motion is invisible.
 pub(crate) const STILL: u32 = 45;
@@ -172,10 +192,12 @@ const REACH: u32 = 8;
 /// Constants that follow from the frame size and the inertia.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The discount for the predicted cluster, in 1/256 of its distance.
+    /// The wanted inertia, in 1/256: bounds on discounts are multiples of it.
     pub(crate) inertia: u32,
-    /// The discount for pixels that are similar to those they come from.
+    /// The largest discount for the predicted cluster, in 1/256 of its distance.
     pub(crate) sure: u32,
+    /// Parts of a cluster that are told from its region.
+    pub(crate) parts: u32,
     /// Side of a thumbnail's squares in px, a power of two.
     pub(crate) square: u32,
     /// Whole squares in a row and rows of them.
@@ -213,7 +235,8 @@ impl Plan {
         let inertia = (f64::from(inertia) * f64::from(INERTIA_ONE) + 0.5) as u32;
         Self {
             inertia,
-            sure: (5 * inertia).min(MOST_INERTIA).max(inertia),
+            sure: (5 * inertia).min(MOST_INERTIA),
+            parts: 0,
             square,
             thumbnail,
             reach: thumbnail.map(|side| REACH.min(side / 4)),
@@ -275,61 +298,63 @@ impl Plan {
 
     /// Inertia of the frame after one with that residual and number of samples.
     pub(crate) fn inertia(&self, residual: u64, samples: u64) -> Inertia {
-        let most = (residual / samples.max(1) * u64::from(MOST_DISCOUNT * self.inertia)) >> 8;
-        // At most 2^31 / 8, so that fifteen eighths fit 32 bits.
-        let eighth = most.min(u64::from(u32::MAX / 2)) as u32 / 8;
-        Inertia { usual: self.inertia, sure: self.sure, eighth }
+        let mean = residual / samples.max(1);
+        // Residuals have less than 2^60: see `unknown_residual`.
+        let part =
+            |times: u32| ((mean * u64::from(times * self.inertia)) >> 8).min(u64::from(u32::MAX)) as u32;
+        Inertia { sure: self.sure, eighth: part(MOVED_DISCOUNT) / 8, still: part(STILL_DISCOUNT) }
     }
+}
+
+/// Parts of a cluster that labels of 16 bits can name beside the clusters of all cells.
+pub(crate) fn parts_of(cells: usize) -> u32 {
+    (usize::from(u16::MAX) / cells.max(1)).saturating_sub(1).min(MOST_PARTS as usize) as u32
+}
+
+/// Least pixels of a component that is kept although it is below `min_region`: of a cluster whose largest component had
+/// `last` pixels in the last frame, or of a part.
+pub(crate) fn least_kept(last: Option<u32>, min_region: u32) -> u32 {
+    let share = |size: u32| (u64::from(size) * u64::from(KEPT_SIXTEENTHS) / 16) as u32;
+    last.map_or(share(min_region), |last| share(last).clamp(share(min_region), min_region))
 }
 
 /// Discounts on distances to the clusters that pixels are predicted to belong to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inertia {
     /// In 1/256 of the distance.
-    usual: u32,
-    /// Upper bound, and the discount of pixels that stay, in 1/256 of the distance.
     sure: u32,
-    /// Discount for each eighth of a moved pixel's similarity, if that is more than the usual one and within the upper
-    /// bound.
+    /// Upper bound for each eighth of a moved pixel's similarity.
     eighth: u32,
+    /// Upper bound for a pixel that stays.
+    still: u32,
 }
 
 impl Inertia {
     /// A distance below 2^24 after the discount for its prediction.
     #[inline(always)]
     pub fn discounted(&self, distance: u32, predicted: u16) -> u32 {
-        let similarity = predicted >> SIMILARITY_SHIFT;
-        self.left(distance, similarity, self.eighth * u32::from(similarity), |part| (distance * part) >> 8)
+        distance - ((distance * self.sure) >> 8).min(self.bound(predicted))
     }
 
     /// Any 32-bit distance after the discount for its prediction.
     #[inline(always)]
     pub fn discounted_any(&self, distance: u32, predicted: u16) -> u32 {
-        let similarity = predicted >> SIMILARITY_SHIFT;
-        // `distance * part / 256` without overflow of 32 bits.
-        let part = |part| (distance >> 8) * part + (((distance & 255) * part) >> 8);
-        self.left(distance, similarity, self.eighth * u32::from(similarity), part)
+        // `distance * sure / 256` without overflow of 32 bits.
+        let most = (distance >> 8) * self.sure + (((distance & 255) * self.sure) >> 8);
+        distance - most.min(self.bound(predicted))
     }
 
     /// A 64-bit distance with `bits` more fraction bits than residuals, after the discount for its prediction.
     #[inline(always)]
     pub fn discounted_fine(&self, distance: u64, predicted: u16, bits: u32) -> u64 {
-        let similarity = predicted >> SIMILARITY_SHIFT;
-        let bound = (u64::from(self.eighth) * u64::from(similarity)) << bits;
-        self.left(distance, similarity, bound, |part| (distance * u64::from(part)) >> 8)
+        distance - ((distance * u64::from(self.sure)) >> 8).min(u64::from(self.bound(predicted)) << bits)
     }
 
-    /// `bound` is the largest discount for similarity, `part` gives so many 1/256 of the distance.
+    /// The largest discount that a prediction's similarity allows.
     #[inline(always)]
-    fn left<T: Copy + Ord + Sub<Output = T>>(
-        &self,
-        distance: T,
-        similarity: u16,
-        bound: T,
-        part: impl Fn(u32) -> T,
-    ) -> T {
-        let (most, bound) = (part(self.sure), bound.max(part(self.usual)));
-        distance - if similarity == STAYS { most } else { most.min(bound) }
+    fn bound(&self, predicted: u16) -> u32 {
+        let similarity = (predicted >> SIMILARITY_SHIFT) & STAYS;
+        if similarity == STAYS { self.still } else { self.eighth * u32::from(similarity) }
     }
 }
 
@@ -385,44 +410,61 @@ fn shift_of(plan: &Plan, differences: &[u64]) -> [i32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::NO_LABEL;
 
     #[test]
-    fn what_moved_pixels_are_spared_is_bounded() {
+    fn discounts_are_bounded() {
         let geometry = Geometry { width: 64, height: 48 };
         let plan = Plan::new(0.2, geometry, &Grid::with_step(geometry, 16), true, u32::MAX);
         assert_eq!((plan.inertia, plan.sure), (51, 252));
-        // The mean distance is 1000, so that an eighth of similarity discounts 1000 * 30 * 51 / 256 / 8.
+        // The mean distance is 1000: an eighth allows 1000 * 6 * 51 / 256 / 8, staying 1000 * 45 * 51 / 256.
         let inertia = plan.inertia(1000 * plan.samples + 1, plan.samples);
         for (distance, similarity, discounted) in [
             (5120, STAYS, 5040),
-            (5120, 8, 5040),
-            (10_240, 8, 8 * 747),
-            (5120, 3, 3 * 747),
-            (5120, 1, 1020),
-            (5120, 0, 1020),
+            (10_240, STAYS, 8964),
+            (5120, 8, 8 * 149),
+            (5120, 3, 3 * 149),
+            (5120, 1, 149),
+            (5120, 0, 0),
             (512, 8, 504),
-            (51_200, 8, 10_200),
-            (51_200, STAYS, 50_400),
+            (51_200, 8, 8 * 149),
+            (51_200, STAYS, 8964),
         ] {
-            let predicted = similarity << SIMILARITY_SHIFT | 4;
-            assert_eq!(
-                inertia.discounted(distance, predicted),
-                distance - discounted,
-                "{distance} {similarity}"
-            );
-            assert_eq!(
-                inertia.discounted_any(distance, predicted),
-                distance - discounted,
-                "{distance} {similarity}"
-            );
+            // The candidate and the part do not matter.
+            let predicted = 5 << PART_SHIFT | similarity << SIMILARITY_SHIFT | 4;
+            let left = distance - discounted;
+            assert_eq!(inertia.discounted(distance, predicted), left, "{distance} {similarity}");
+            assert_eq!(inertia.discounted_any(distance, predicted), left, "{distance} {similarity}");
             let fine = inertia.discounted_fine(u64::from(distance) << 20, predicted, 20);
-            assert_eq!(fine, u64::from(distance - discounted) << 20, "{distance} {similarity}");
+            assert_eq!(fine, u64::from(left) << 20, "{distance} {similarity}");
         }
         assert_eq!(
             Plan::new(0.0, geometry, &Grid::with_step(geometry, 16), true, u32::MAX)
-                .inertia(u64::MAX, plan.samples)
+                .inertia(plan.unknown_residual(), plan.samples)
                 .discounted(77, 15 << 4),
             77
+        );
+        // Without a last frame to compare with nothing bounds them.
+        let unbounded = plan.inertia(plan.unknown_residual(), plan.samples);
+        assert_eq!(unbounded.discounted_any(u32::MAX, STAYS << 4), u32::MAX - u32::MAX / 256 * 252 - 251);
+    }
+
+    #[test]
+    fn parts_fit_labels() {
+        for (cells, parts) in
+            [(1, 7), (527, 7), (8191, 7), (8192, 6), (32_400, 1), (32_767, 1), (32_768, 0), (65_535, 0)]
+        {
+            assert_eq!(parts_of(cells), parts, "{cells}");
+            assert!(cells * (1 + parts as usize) <= usize::from(NO_LABEL));
+        }
+        assert_eq!(
+            [
+                least_kept(None, 64),
+                least_kept(Some(1000), 64),
+                least_kept(Some(80), 64),
+                least_kept(Some(9), 64)
+            ],
+            [36, 64, 45, 36]
         );
     }
 }

@@ -5,14 +5,14 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::state::State;
-use super::{SAME, SIMILARITY_SHIFT, STAYS, STILL};
+use super::{MOST_PARTS, PART_SHIFT, SAME, SIMILARITY_SHIFT, STAYS, STILL};
 use crate::color::unpack;
 use crate::cpu::chunk;
 use crate::cpu::level::{LANES, by_level};
 use crate::grid::CANDIDATES;
 use crate::image::{LabelBand, NO_LABEL};
 
-/// Bits of a prediction that name the candidate.
+/// Bits of a prediction that name the candidate; similarity and part are above.
 pub(crate) const CANDIDATE: u16 = 15;
 /// A pixel that is predicted to belong to none of its candidates.
 pub(crate) const NO_CANDIDATE: u16 = CANDIDATE;
@@ -22,6 +22,21 @@ pub(crate) const NO_CANDIDATE: u16 = CANDIDATE;
 pub(super) fn feature_difference(a: u32, b: u32) -> u32 {
     let (a, b) = (unpack(a), unpack(b));
     a[0].abs_diff(b[0]) + a[1].abs_diff(b[1]) + a[2].abs_diff(b[2])
+}
+
+/// Adds their part's number, times `cells`, to the labels of pixels that go to the cluster that they are predicted to belong to.
+/// `index` are the candidates that they go to.
+#[inline(always)]
+pub(crate) fn add_parts<const N: usize>(
+    cells: u16,
+    predicted: &[u16; N],
+    index: &[u16; N],
+    labels: &mut [u16; N],
+) {
+    for lane in 0..N {
+        let stays = mask(predicted[lane] & CANDIDATE == index[lane]);
+        labels[lane] += cells.wrapping_mul(predicted[lane] >> PART_SHIFT) & stays;
+    }
 }
 
 /// Pixels that are predicted together.
@@ -56,24 +71,59 @@ impl Last {
     }
 }
 
-/// The last frame's regions whose clusters are the candidates of a cell.
+/// Most regions of the candidates of a cell.
+const MOST_REGIONS: usize = CANDIDATES * (1 + MOST_PARTS as usize);
+
+/// The last frame's regions whose clusters are the candidates of a cell, and the parts of these clusters.
 struct Regions {
-    /// Labels of the candidates' regions; `NO_LABEL`, as outside of a mask, where there is none.
-    labels: [u16; CANDIDATES],
-    /// The candidates' numbers.
-    numbers: [u16; CANDIDATES],
+    len: usize,
+    /// Labels; `NO_LABEL`, as outside of a mask, for a candidate without a region.
+    labels: [u16; MOST_REGIONS],
+    /// The candidates' numbers, with those of parts above.
+    numbers: [u16; MOST_REGIONS],
+    /// The middle of the cell, in half px, where its cluster is new.
+    new_at: Option<[i32; 2]>,
+    /// Side of a cell.
+    step: i32,
 }
 
 impl Regions {
     #[inline(always)]
-    fn new(state: &State, (gx, gy): (usize, usize)) -> Self {
-        let mut all = Self { labels: [NO_LABEL; CANDIDATES], numbers: [NO_CANDIDATE; CANDIDATES] };
-        for (i, cell) in state.grid.candidates(gx, gy).enumerate() {
-            let region = state.regions[cell];
+    fn new(state: &State, cell @ (gx, gy): (usize, usize)) -> Self {
+        let mut all = Self {
+            len: 0,
+            labels: [NO_LABEL; MOST_REGIONS],
+            numbers: [NO_CANDIDATE; MOST_REGIONS],
+            new_at: None,
+            step: state.grid.step as i32,
+        };
+        for (i, at) in state.grid.candidates(gx, gy).enumerate() {
+            let region = state.regions[at];
             all.labels[i] = region;
             all.numbers[i] = if region == NO_LABEL { NO_CANDIDATE } else { i as u16 };
+            all.len = i + 1;
+        }
+        for (i, at) in state.grid.candidates(gx, gy).enumerate() {
+            let [from, end] = [0, 1].map(|next| state.parts_from[at + next] as usize);
+            for part in &state.parts[from..end] {
+                all.labels[all.len] = part.region;
+                all.numbers[all.len] = part.number << PART_SHIFT | i as u16;
+                all.len += 1;
+            }
+        }
+        if state.sources[gy * state.grid.nx as usize + gx].is_none() {
+            let (columns, rows) = (state.grid.columns(cell.0), state.grid.rows(cell.1));
+            all.new_at = Some([columns, rows].map(|r| (r.start + r.end - 1) as i32));
         }
         all
+    }
+
+    /// Returns true for a pixel that a new cluster of the cell may have without a discount for others: those in the middle
+    /// half along both axes.
+    #[inline(always)]
+    fn is_left(&self, x: usize, y: usize) -> bool {
+        let near = |at: usize, middle: i32| 2 * (2 * at as i32 - middle).abs() <= self.step;
+        self.new_at.is_some_and(|[middle_x, middle_y]| near(x, middle_x) && near(y, middle_y))
     }
 
     /// Predicts some pixels: `still` has the last frame at their positions, `moved` at those that their cell comes
@@ -92,7 +142,7 @@ impl Regions {
             similarity[lane] = (STAYING & stays) | (similarity_of(far[lane]) << SIMILARITY_SHIFT & !stays);
         }
         let mut candidates = [NO_CANDIDATE; BLOCK];
-        for (label, number) in self.labels.into_iter().zip(self.numbers) {
+        for (&label, &number) in self.labels[..self.len].iter().zip(&self.numbers) {
             for lane in 0..BLOCK {
                 let own = mask(labels[lane] == label);
                 candidates[lane] = (candidates[lane] & !own) | (number & own);
@@ -185,7 +235,12 @@ impl State {
         };
         for first in self.grid.columns(cell.0).step_by(BLOCK) {
             let x = first as i32;
-            let all = regions.predict(&block(now, x), &at(still, x), &at(moved, x - move_x));
+            let mut all = regions.predict(&block(now, x), &at(still, x), &at(moved, x - move_x));
+            if regions.new_at.is_some() {
+                for (lane, predicted) in all.iter_mut().enumerate() {
+                    *predicted = if regions.is_left(first + lane, y) { NO_CANDIDATE } else { *predicted };
+                }
+            }
             chunk::write(&all, &mut out[first..]);
         }
     }
@@ -217,8 +272,10 @@ fn predict_samples_body(state: &State, cell: (usize, usize), features: &[u32], o
         for x in grid.samples(&columns) {
             let from = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
             now[lane] = features[x];
-            (still.features[lane], still.labels[lane]) = (here.0[x], here.1[x]);
-            (moved.features[lane], moved.labels[lane]) = (there.0[from], there.1[from]);
+            let is_left = regions.is_left(x, y);
+            let label = |label: u16| if is_left { NO_LABEL } else { label };
+            (still.features[lane], still.labels[lane]) = (here.0[x], label(here.1[x]));
+            (moved.features[lane], moved.labels[lane]) = (there.0[from], label(there.1[from]));
             lane += 1;
             if lane == BLOCK {
                 regions.predict_block(&now, &still, &moved, blocks.next());

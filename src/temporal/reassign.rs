@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::state::{ClusterSource, NONE, SLOTS, Scratch, Slot, State};
+use super::matching::index;
+use super::state::{ClusterSource, NONE, Part, SLOTS, Scratch, Slot, State};
 use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
@@ -55,6 +56,27 @@ impl State {
             }
             self.settle_claims();
         });
+        self.find_parts()
+    }
+
+    /// Lists the parts of each cell's cluster.
+    fn find_parts(&mut self) -> Result<()> {
+        let Self { sources, part_claims, parts, parts_from, plan, .. } = self;
+        parts.clear();
+        for (cell, source) in sources.iter().enumerate() {
+            parts_from[cell] = parts.len() as u32;
+            let Some(source) = source else { continue };
+            let most = plan.parts as usize;
+            let claims = part_claims[source.slot * most..][..most].iter();
+            memory::reserve(parts, SLOTS, most)?;
+            parts.extend(
+                claims
+                    .zip(1..)
+                    .filter(|(claim, _)| **claim != 0)
+                    .map(|(&claim, number)| Part { region: index(claim) as u16, number }),
+            );
+        }
+        parts_from[sources.len()] = parts.len() as u32;
         Ok(())
     }
 
@@ -72,7 +94,7 @@ impl State {
         let stays = 9 * POSITION_UNIT * step / 10;
         let claim_cell = |h: usize, x: i32, y: i32, slot: &Slot| {
             let at = Self::position(*shift, slot);
-            if slot.size == 0 || (0..2).any(|i| at[i] < 0 || at[i] > most[i]) {
+            if slot.size == 0 || slot.region == NONE || (0..2).any(|i| at[i] < 0 || at[i] > most[i]) {
                 return None;
             }
             let (x, y) = (x + along[0], y + along[1]);

@@ -58,6 +58,14 @@ pub(crate) struct ClusterSource {
     pub reseeded: Option<([u32; 3], [i32; 2])>,
 }
 
+/// A region of the last frame that is a part of a cluster: see "Parts" in `temporal/mod.rs`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub region: u16,
+    /// From 1.
+    pub number: u16,
+}
+
 /// The largest component of a cluster: pixels and final label.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Largest {
@@ -146,6 +154,11 @@ pub(crate) struct State {
     pub(super) moves: Array<[i32; 2]>,
     /// Region of the last frame whose cluster each cell has now, or `NO_LABEL`.
     pub(super) regions: Array<u16>,
+    /// The last frame's part with each number of each slot: samples, and its region; 0 is none.
+    pub(super) part_claims: Array<u64>,
+    /// Parts of the clusters that cells have now, by cell, and where each cell's begin; then the end.
+    pub(super) parts: Array<Part>,
+    pub(super) parts_from: Array<u32>,
     /// The last frame's labels; rows without padding.
     pub(super) labels: Array<u16>,
     /// The last frame's features; rows without padding.
@@ -161,6 +174,8 @@ pub(crate) struct State {
     pub merged: Option<Merged>,
     /// Largest component of each cluster, from the stage `connectivity`.
     pub largest: Array<Largest>,
+    /// The cluster that each region would be a part of, from there, too.
+    pub part_clusters: Array<u16>,
     /// Track of each region.
     pub tracks: Array<Track>,
     pub(super) scratch: Scratch,
@@ -185,6 +200,9 @@ impl State {
             sources: memory::filled(SLOTS, cells, None)?,
             moves: memory::filled(SLOTS, cells, [0; 2])?,
             regions: memory::filled(SLOTS, cells, NO_LABEL)?,
+            part_claims: memory::filled(SLOTS, cells * temporal.parts as usize, 0)?,
+            parts: Array::new(),
+            parts_from: memory::filled(SLOTS, cells + 1, 0)?,
             labels: memory::zeroed("last labels", pixels)?,
             features: memory::zeroed("last colors", pixels)?,
             drift: [0; 2],
@@ -193,6 +211,7 @@ impl State {
             next_id: 1,
             merged: plan.merges().then(Merged::default),
             largest: Array::new(),
+            part_clusters: Array::new(),
             tracks: Array::new(),
             scratch: Scratch {
                 differences: memory::zeroed(SLOTS, temporal.shifts())?,
@@ -254,6 +273,19 @@ impl State {
     /// Returns true if the next frame is a warm start.
     pub fn is_warm(&self) -> bool {
         self.warm
+    }
+
+    /// Least pixels of a component of that cluster that is kept although it is below `min_region`. Valid between
+    /// [`Self::finalize`] and the frame's identities.
+    pub fn least_kept(&self, cluster: usize, min_region: u32) -> u32 {
+        if !self.warm {
+            return min_region;
+        }
+        match self.sources.get(cluster) {
+            None => super::least_kept(None, min_region),
+            Some(None) => min_region,
+            Some(Some(source)) => super::least_kept(Some(self.last_slots[source.slot].size), min_region),
+        }
     }
 
     /// Origin of each cell's cluster; `None` seeds it. Valid during a warm start.

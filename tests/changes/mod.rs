@@ -158,7 +158,10 @@ pub fn check(
         );
         let centroid = own.at.map(|sum| (sum as f64 / area as f64) as f32);
         assert_eq!(record.centroid, centroid, "{what}: label {label}");
-        assert!(params.merge.ratio > 0.0 || own.area >= plan.min_region(), "{what}: label {label} is small");
+        assert!(
+            params.merge.ratio > 0.0 || own.area >= plan.least_region(),
+            "{what}: label {label} is small"
+        );
     }
     let listed: Vec<_> = regions.neighbors.iter().map(|pair| ((pair.a, pair.b), pair.length)).collect();
     assert_eq!(listed, pairs.into_iter().collect::<Vec<_>>(), "{what}");

@@ -300,8 +300,9 @@ fn identities_last_in_reverse_too_and_a_flushing_seek_starts_anew() {
     writer.by_name("f").unwrap().set_property("location", file.to_str().unwrap());
     play_to_end(&writer).unwrap();
     let clip = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("media/bigbuckbunny.mp4");
-    // Frames of the H.264 clip come in groups, each flagged; its pictures change more.
-    for (file, least) in [(&file, 0.95), (&clip, 0.8)] {
+    // The ball covers superpixels and leaves cells in which new ones begin, 5 or 6 of 70 in a frame. Frames of the H.264 clip come in
+    // groups, each flagged; its pictures change more.
+    for (file, least) in [(&file, 0.85), (&clip, 0.8)] {
         let parts = identities(file, &[1.0, -1.0, -1.0]);
         for frames in &parts {
             assert!(frames.len() >= 15, "{}: {} frames", file.display(), frames.len());

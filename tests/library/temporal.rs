@@ -135,7 +135,7 @@ proptest! {
                 let roots = oracle::components(geometry, map);
                 let parts = roots.iter().enumerate().filter(|&(i, &r)| i == r).count();
                 prop_assert_eq!(parts, regions.count as usize);
-                let least = engines[0].plan().min_region();
+                let least = engines[0].plan().least_region();
                 prop_assert!(regions.count == 1 || regions.table.iter().all(|region| region.area >= least));
             }
             seen.extend(&own);

@@ -94,6 +94,8 @@ fn sum(all: &[Seen]) -> Seen {
         adopted: a.adopted + b.adopted,
         planted: a.planted + b.planted,
         found: a.found + b.found,
+        parts: a.parts + b.parts,
+        kept: a.kept + b.kept,
     })
 }
 
@@ -119,8 +121,9 @@ fn moving_pictures_and_cuts_equal_the_specification() {
             );
         }
         let seen = sum(&seen);
-        let all =
-            [seen.cuts, seen.tracked, seen.drifts, seen.displaced, seen.ended, seen.adopted, seen.planted];
+        let clusters = [seen.cuts, seen.tracked, seen.drifts, seen.displaced, seen.ended];
+        let regions = [seen.adopted, seen.planted, seen.parts, seen.kept];
+        let all = [&clusters[..], &regions].concat();
         assert!(all.iter().all(|&n| n > 0), "{name}: the clips do not reach everything: {seen:?}");
     }
 }

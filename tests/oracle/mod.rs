@@ -329,6 +329,17 @@ pub fn connect<T: PartialEq>(
     features: &[u32],
     min_region: u32,
 ) -> Vec<u16> {
+    connect_but(geometry, labels, features, min_region, BTreeSet::new())
+}
+
+/// The same where some components, by their first pixel, are never small.
+pub fn connect_but<T: PartialEq>(
+    geometry: Geometry,
+    labels: &[T],
+    features: &[u32],
+    min_region: u32,
+    mut kept: BTreeSet<usize>,
+) -> Vec<u16> {
     let (w, n) = (geometry.width() as usize, geometry.pixels());
     let mut root = components(geometry, labels);
     for round in 0.. {
@@ -340,8 +351,8 @@ pub fn connect<T: PartialEq>(
                 *sum += u64::from(v);
             }
         }
-        let small: BTreeSet<usize> =
-            sums.iter().filter(|(_, s)| s.0 < u64::from(min_region)).map(|(&r, _)| r).collect();
+        let is_small = |(r, s): &(&usize, &(u64, [u64; 3]))| s.0 < u64::from(min_region) && !kept.contains(r);
+        let small: BTreeSet<usize> = sums.iter().filter(is_small).map(|(&r, _)| r).collect();
         let mean = |r: usize| sums[&r].1.map(|s| (32 * s + sums[&r].0) / (2 * sums[&r].0));
         let mut pick: BTreeMap<usize, (bool, u64, usize)> = BTreeMap::new();
         for i in 0..n {
@@ -373,6 +384,7 @@ pub fn connect<T: PartialEq>(
             name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
         }
         root.iter_mut().for_each(|r| *r = name.get(r).copied().unwrap_or(*r));
+        kept = kept.iter().map(|r| name[r]).collect();
     }
     unreachable!("rounds end when nothing is small")
 }

@@ -2,7 +2,7 @@
 //! Temporal mode written down once more: what `src/temporal/mod.rs` says of motion, clusters, identities and cuts, as loops over
 //! pixels, cells and regions in wide integers. Places and motions are in 1/16 px.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::FRAC_PI_2;
 
 use super::{NO_LABEL, OUTSIDE};
@@ -54,6 +54,9 @@ pub struct Seen {
     pub planted: u32,
     /// Superpixels that go on from what was at their center.
     pub found: u32,
+    /// Components of parts, and small ones that were kept.
+    pub parts: u32,
+    pub kept: u32,
 }
 
 struct Last {
@@ -64,6 +67,8 @@ struct Last {
     ways: Vec<Way>,
     /// By cell; none where clusters do not go on.
     slots: Vec<Slot>,
+    /// The region that is a slot's part of a number.
+    parts: BTreeMap<(usize, usize), usize>,
     clusters: Vec<Cluster>,
     residual: u128,
     /// How far the picture has moved since the slots moved with it.
@@ -109,6 +114,8 @@ enum Cluster {
 #[derive(Clone, Copy)]
 struct Prediction {
     cluster: usize,
+    /// 0 for the cluster's own region.
+    part: usize,
     looks: Looks,
 }
 
@@ -252,8 +259,10 @@ impl Stream {
             (Vec::new(), self.cluster_alone(features), 0)
         };
         let geometry = self.grid().geometry();
+        let kept = self.kept(&last, &sources, &map);
+        self.seen.kept += kept.len() as u32;
         let labels = if self.plan.connectivity() {
-            super::connect(geometry, &map, features, self.plan.min_region())
+            super::connect_but(geometry, &map, features, self.plan.min_region(), kept.clone())
         } else {
             super::numbered(&map, features)
         };
@@ -305,6 +314,7 @@ impl Stream {
             self.plant(features, &labels, &owners, &ways, &mut slots);
             self.seen.planted += slots.iter().filter(|slot| slot.planted.is_some()).count() as u32;
         }
+        let parts = self.parts(features, &map, &labels, &kept, &owners, &ways, &slots);
 
         if let Some(before) = last.as_ref().filter(|_| self.has_slots() && self.params.hierarchy.regions > 0)
         {
@@ -323,7 +333,7 @@ impl Stream {
         let answer = self.answer(&labels, &ways, features);
         let drift = if last.is_some() { drift } else { [0; 2] };
         let features = features.to_vec();
-        self.last = Some(Last { features, labels, thumbnail, ways, slots, clusters, residual, drift });
+        self.last = Some(Last { features, labels, thumbnail, ways, slots, parts, clusters, residual, drift });
         answer
     }
 
@@ -505,7 +515,7 @@ impl Stream {
         let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
         let mut wanting: BTreeMap<usize, usize> = BTreeMap::new();
         let mut displaced = 0;
-        for (h, slot) in last.slots.iter().enumerate().filter(|(_, slot)| slot.size > 0) {
+        for (h, slot) in last.slots.iter().enumerate().filter(|(_, slot)| slot.region.is_some()) {
             let at = now(slot);
             if (0..2).any(|i| at[i] < 0 || at[i] > ONE_PX * (sides[i] - 1)) {
                 continue;
@@ -544,7 +554,7 @@ impl Stream {
             displaced += if round > 0 { largest.len() as u32 } else { 0 };
             taken.extend(largest);
         }
-        let ended = (last.slots.iter().filter(|slot| slot.size > 0).count() - taken.len()) as u32;
+        let ended = (last.slots.iter().filter(|slot| slot.region.is_some()).count() - taken.len()) as u32;
         let source = |c: usize| {
             let &slot = taken.get(&c)?;
             Some(Source { slot, motion: add(shift, last.slots[slot].motion) })
@@ -616,6 +626,14 @@ impl Stream {
         }
         let (map, _) = measure.assign(&clusters, &pixels, &predictions);
         let (_, residual) = measure.assign(&clusters, &samples, &predictions);
+        let map: Vec<usize> = map
+            .iter()
+            .zip(&predictions)
+            .map(|(&k, predicted)| match predicted {
+                Some(predicted) if predicted.cluster == k => k + self.grid().cells() * predicted.part,
+                _ => k,
+            })
+            .collect();
         let inside = |(k, &feature): (usize, &u32)| if feature == OUTSIDE { u32::MAX } else { k as u32 };
         (clusters, map.into_iter().zip(features).map(inside).collect(), residual)
     }
@@ -628,15 +646,27 @@ impl Stream {
         moves: &[Pair],
         features: &[u32],
     ) -> Vec<Option<Prediction>> {
-        // Cell of the cluster of each of the last frame's regions.
+        // Cell of the cluster of each of the last frame's regions, and the number as a part.
         let mut homes = BTreeMap::new();
         for (cell, source) in sources.iter().enumerate() {
-            if let Some(region) = source.as_ref().and_then(|source| last.slots[source.slot].region) {
-                homes.insert(region, cell);
+            let Some(source) = source else { continue };
+            if let Some(region) = last.slots[source.slot].region {
+                homes.insert(region, (cell, 0));
+            }
+            for (&(_, part), &region) in last.parts.iter().filter(|((slot, _), _)| *slot == source.slot) {
+                homes.insert(region, (cell, part));
             }
         }
         let predict = |at: Pair| -> Option<Prediction> {
             let home = self.cell_of(at);
+            // The middle of a new cluster's cell is left to it.
+            let center = self.center(self.index(home));
+            let step = i64::from(self.grid().step());
+            if sources[self.index(home)].is_none()
+                && (0..2).all(|i| (ONE_PX * at[i] - center[i]).abs() <= ONE_PX * step / 4)
+            {
+                return None;
+            }
             let by = moves[self.index(home)];
             let (here, there) = (self.pixel(at), self.pixel([at[0] - by[0], at[1] - by[1]]));
             let (from, looks) = if color_difference(features[here], last.features[here]) < 45 {
@@ -646,9 +676,9 @@ impl Stream {
                 let alike = (128 - color_difference(features[here], last.features[there])).max(0);
                 (there, Looks::Eighths((alike as u128).div_ceil(16)))
             };
-            let &cluster = homes.get(&usize::from(last.labels[from]))?;
+            let &(cluster, part) = homes.get(&usize::from(last.labels[from]))?;
             let near = (0..2).all(|i| (self.cell(cluster)[i] - home[i]).abs() <= 1);
-            near.then_some(Prediction { cluster, looks })
+            near.then_some(Prediction { cluster, part, looks })
         };
         self.lattice(1).into_iter().map(predict).collect()
     }
@@ -709,17 +739,98 @@ impl Stream {
             }
             return mains;
         }
-        let mut sizes: BTreeMap<usize, u64> = BTreeMap::new();
-        for root in super::components(self.grid().geometry(), map) {
-            *sizes.entry(root).or_default() += 1;
-        }
+        let sizes = self.component_sizes(map);
         for (root, size) in sizes.into_iter().filter(|&(root, _)| labels[root] != NO_LABEL) {
-            let main = &mut mains[map[root] as usize];
+            // Parts have no slot.
+            let Some(main) = mains.get_mut(map[root] as usize) else { continue };
             if main.is_none_or(|(most, _)| size > most) {
                 *main = Some((size, usize::from(labels[root])));
             }
         }
         mains
+    }
+
+    /// Numbers of parts that labels of 16 bits can name.
+    fn part_numbers(&self) -> usize {
+        let cells = self.grid().cells();
+        if self.has_slots() && self.plan.connectivity() {
+            (65535 / cells).saturating_sub(1).min(7)
+        } else {
+            0
+        }
+    }
+
+    /// First pixels of the components below the smallest region that are kept.
+    fn kept(&self, last: &Option<Last>, sources: &[Option<Source>], map: &[u32]) -> BTreeSet<usize> {
+        let Some(last) = last.as_ref().filter(|_| self.has_slots() && self.plan.connectivity()) else {
+            return BTreeSet::new();
+        };
+        let smallest = u64::from(self.plan.min_region());
+        let is_kept = |&(root, size): &(usize, u64)| {
+            let least = match sources.get(map[root] as usize) {
+                None if map[root] == u32::MAX => return false,
+                None => smallest * 9 / 16,
+                Some(None) => smallest,
+                Some(Some(source)) => {
+                    (last.slots[source.slot].size * 9 / 16).clamp(smallest * 9 / 16, smallest)
+                }
+            };
+            size < smallest && size >= least
+        };
+        let sizes = self.component_sizes(map);
+        sizes.into_iter().filter(is_kept).map(|(root, _)| root).collect()
+    }
+
+    /// Pixels of each component of the map, by its first pixel.
+    fn component_sizes(&self, map: &[u32]) -> BTreeMap<usize, u64> {
+        let mut sizes: BTreeMap<usize, u64> = BTreeMap::new();
+        for root in super::components(self.grid().geometry(), map) {
+            *sizes.entry(root).or_default() += 1;
+        }
+        sizes
+    }
+
+    /// Regions without a slot become parts of clusters.
+    #[allow(clippy::too_many_arguments)]
+    fn parts(
+        &mut self,
+        features: &[u32],
+        map: &[u32],
+        labels: &[u16],
+        kept: &BTreeSet<usize>,
+        owners: &[Option<usize>],
+        ways: &[Way],
+        slots: &[Slot],
+    ) -> BTreeMap<(usize, usize), usize> {
+        let (numbers, cells) = (self.part_numbers(), self.grid().cells());
+        let mut parts: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
+        if numbers == 0 {
+            return BTreeMap::new();
+        }
+        let sizes = self.component_sizes(map);
+        for region in (0..owners.len()).filter(|&region| owners[region].is_none()) {
+            let taken = slots.iter().any(|slot| slot.planted.is_some() && slot.region == Some(region));
+            let is_own = |&i: &usize| usize::from(labels[i]) == region;
+            let samples = self.samples(features).into_iter().filter(|&at| is_own(&self.pixel(at))).count();
+            if taken || samples == 0 {
+                continue;
+            }
+            let is_large = |root: &usize| {
+                sizes.get(root).is_some_and(|&n| n >= u64::from(self.plan.min_region()))
+                    || kept.contains(root)
+            };
+            let first = (0..labels.len()).find(is_own).expect("a region has pixels");
+            let large = sizes.keys().copied().find(|root| is_own(root) && is_large(root));
+            let slot = map[large.unwrap_or(first)] as usize % cells;
+            let part = parts.entry((slot, 1 + ways[region].id as usize % numbers)).or_insert((0, region));
+            // The larger of several; they come in the order of their labels.
+            if samples > part.0 {
+                *part = (samples, region);
+            }
+        }
+        self.seen.parts +=
+            sizes.keys().filter(|&&r| map[r] != u32::MAX && map[r] as usize >= cells).count() as u32;
+        parts.into_iter().map(|(key, (_, region))| (key, region)).collect()
     }
 
     /// Regions without an identity take over free ones.
@@ -938,11 +1049,11 @@ fn turned(stream: &Stream, px: i64) -> Pair {
 struct Measure<'a> {
     stream: &'a Stream,
     features: &'a [u32],
-    /// In 1/256: what is spared usually, and at most.
-    usual: u128,
+    /// In 1/256: what is spared at most.
     sure: u128,
-    /// Discount on moved pixels, per eighth of similarity.
+    /// What is spared at most of moved pixels, per eighth of similarity, and of those that stay.
     eighth: u128,
+    still: u128,
     /// LSC: the mean color of the samples.
     mean: [i64; 6],
 }
@@ -950,13 +1061,16 @@ struct Measure<'a> {
 impl<'a> Measure<'a> {
     fn new(stream: &'a Stream, features: &'a [u32], residual: u128) -> Self {
         let samples = stream.samples(features);
-        let usual = (f64::from(stream.params.temporal_inertia) * 256.0).round() as u128;
+        let wanted = (f64::from(stream.params.temporal_inertia) * 256.0).round() as u128;
+        let of_mean = |times: u128| {
+            (residual / samples.len().max(1) as u128 * times * wanted / 256).min(u128::from(u32::MAX))
+        };
         let mut all = Self {
             stream,
             features,
-            usual,
-            sure: (5 * usual).min(252).max(usual),
-            eighth: residual / samples.len().max(1) as u128 * 30 * usual / 256 / 8,
+            sure: (5 * wanted).min(252),
+            eighth: of_mean(6) / 8,
+            still: of_mean(45),
             mean: [0; 6],
         };
         if let AlgorithmPlan::Lsc(_) = stream.plan.algorithm() {
@@ -1060,11 +1174,11 @@ impl<'a> Measure<'a> {
     /// The distance after a discount; `unit` is the number of its units in one of the residual's.
     fn left(&self, distance: u128, looks: Looks, unit: u128) -> u128 {
         let most = distance * self.sure / 256;
-        distance
-            - match looks {
-                Looks::Stays => most,
-                Looks::Eighths(n) => most.min((distance * self.usual / 256).max(n * self.eighth * unit)),
-            }
+        let bound = match looks {
+            Looks::Stays => self.still,
+            Looks::Eighths(n) => n * self.eighth,
+        };
+        distance - most.min(bound * unit)
     }
 
     /// The cluster of each of some pixels, and the sum of their least distances, of which nothing is spared.

@@ -16,7 +16,7 @@ use crate::cpu::level::{LANES, by_level};
 use crate::grid::{CANDIDATES, Grid};
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
-use crate::temporal::predict::NO_CANDIDATE;
+use crate::temporal::predict::{NO_CANDIDATE, add_parts};
 use crate::temporal::state::State;
 
 /// Columns per piece: their part of the score is kept from row to row.
@@ -171,7 +171,9 @@ impl<'a> Nearest<'a> {
             keep_own(&mut kept, &score, predicted, i as u32);
         }
         prefer((self.plan, self.mean), inertia, &self.pixels, predicted, &kept, &best, &mut index);
-        (self.labels(&index), best)
+        let mut labels = self.labels(&index);
+        add_parts(self.candidates.cells, predicted, &index.map(|i| i as u16), &mut labels);
+        (labels, best)
     }
 
     #[inline(always)]

@@ -90,14 +90,17 @@ pub(super) struct Candidates {
     pub len: usize,
     pub labels: [u32; CANDIDATES],
     pub clusters: [Cluster; CANDIDATES],
+    /// Clusters of the grid.
+    pub cells: u16,
 }
 
 impl Candidates {
-    pub const NONE: Self = Self { len: 0, labels: [0; CANDIDATES], clusters: [Cluster::NONE; CANDIDATES] };
+    pub const NONE: Self =
+        Self { len: 0, labels: [0; CANDIDATES], clusters: [Cluster::NONE; CANDIDATES], cells: 0 };
 
     #[inline(always)]
     pub fn new(grid: &Grid, clusters: &[Cluster], gx: usize, gy: usize) -> Self {
-        let mut all = Self::NONE;
+        let mut all = Self { cells: grid.cells() as u16, ..Self::NONE };
         for (i, k) in grid.candidates(gx, gy).enumerate() {
             (all.labels[i], all.clusters[i]) = (k as u32, clusters[k]);
             all.len = i + 1;

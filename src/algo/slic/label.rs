@@ -16,7 +16,7 @@ use crate::cpu::level::by_level;
 use crate::grid::Grid;
 use crate::image::LabelBand;
 use crate::temporal::Inertia;
-use crate::temporal::predict::NO_CANDIDATE;
+use crate::temporal::predict::{NO_CANDIDATE, add_parts};
 use crate::temporal::state::State;
 
 /// Columns per piece: their part of the score is kept from row to row.
@@ -167,7 +167,7 @@ impl AdaptiveRow<'_> {
             f[..features.len()].copy_from_slice(features);
             p.iter_mut().zip(x).for_each(|(p, &x)| *p = x);
             let pixels = Pixels::new(self.plan, &f, &p, &[self.y; LANES]);
-            let index = match self.inertia {
+            let index: [u16; LANES] = match self.inertia {
                 None => pixels.nearest_adaptive(self.candidates, self.adaptive),
                 Some(inertia) => {
                     own.iter_mut().zip(&*out).for_each(|(own, &predicted)| *own = predicted);
@@ -178,7 +178,9 @@ impl AdaptiveRow<'_> {
                     index
                 }
             };
-            out.iter_mut().zip(index).for_each(|(out, i)| *out = self.candidates.labels[i as usize] as u16);
+            let mut labels = index.map(|i| self.candidates.labels[usize::from(i)] as u16);
+            add_parts(self.candidates.cells, &own, &index, &mut labels);
+            chunk::write(&labels, out);
         }
         sum
     }

@@ -9,7 +9,7 @@ use crate::algo::clustering::samples::WIDE;
 use crate::color::unpack;
 use crate::grid::{CANDIDATES, Grid};
 use crate::temporal::Inertia;
-use crate::temporal::predict::{CANDIDATE, mask};
+use crate::temporal::predict::{CANDIDATE, add_parts, mask};
 
 /// A cluster: mean feature in shifted quanta, scaled position, SLICO's M_k.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(super) struct Candidates {
     /// cells lie between its rows.
     row_part: u16,
     row_step: u16,
+    /// Clusters of the grid.
+    pub cells: u16,
 }
 
 /// Low bits of a score that hold the candidate's number.
@@ -61,11 +63,13 @@ impl Candidates {
         centers: [Center { color: [0; 3], position: [0; 2], spread: 0 }; CANDIDATES],
         row_part: 0,
         row_step: 0,
+        cells: 0,
     };
 
     /// Loads the candidates of a cell, in place: most of the time goes into memory.
     #[inline(always)]
     pub fn set(&mut self, grid: &Grid, plan: &Plan, centers: &[Center], gx: usize, gy: usize) {
+        self.cells = grid.cells() as u16;
         let (x0, y0) = (plan.px[grid.columns(gx).start], plan.py[grid.rows(gy).start]);
         let nx = grid.nx as usize;
         let across = (gx + 2).min(nx) - gx.saturating_sub(1);
@@ -216,7 +220,9 @@ impl Row<'_> {
         let mut index = best.map(number);
         let least = distances(&best, &norm);
         prefer(inertia, &norm, &own, predicted, &kept, &least, &mut index);
-        (self.candidates.labels_of(&index), least)
+        let mut labels = self.candidates.labels_of(&index);
+        add_parts(self.candidates.cells, predicted, &index, &mut labels);
+        (labels, least)
     }
 }
 

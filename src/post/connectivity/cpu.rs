@@ -17,7 +17,7 @@ use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
-use crate::temporal::state::Largest;
+use crate::temporal::state::{Largest, State};
 
 /// Rows per task: several tasks for each thread, but few borders between them. Results do not depend on it.
 const STRIP_ROWS: Range<usize> = 8..32;
@@ -169,23 +169,58 @@ impl Connectivity {
         })
     }
 
-    /// Finds the largest component of each cluster.
-    fn find_largest(&mut self) -> Result<()> {
+    /// Finds the largest component of each cluster, lists those that are not small, and keeps those below the smallest size that
+    /// temporal mode wants kept.
+    fn find_largest(&mut self, state: &State) -> Result<()> {
         let mut largest = std::mem::take(&mut self.largest);
         largest.clear();
         memory::reserve(&mut largest, COMPONENTS, self.clusters)?;
         largest.extend((0..self.clusters).map(|_| AtomicU64::new(0)));
+        let min_region = self.min_region;
         self.for_each_strip(true, |_, strip, _, all| {
+            strip.large.clear();
+            memory::reserve(&mut strip.large, COMPONENTS, strip.clusters.len())?;
             for (i, &cluster) in strip.ids().zip(&strip.clusters) {
-                // Pixels outside of the mask belong to no cluster.
-                let Some(main) = largest.get(cluster as usize) else { continue };
-                // Components that joined another have size 0; of equal sizes the lowest id wins.
-                let key = u64::from(all.size(i)) << 32 | u64::from(!i);
-                atomic::raise(main, key, all.alone);
+                // Components that joined another have size 0; those outside of the mask belong to no cluster.
+                let size = all.size(i);
+                if size == 0 || size == OUTSIDE {
+                    continue;
+                }
+                // Parts have no slot. Of equal sizes the lowest id wins.
+                if let Some(main) = largest.get(cluster as usize) {
+                    atomic::raise(main, u64::from(size) << 32 | u64::from(!i), all.alone);
+                }
+                if size >= min_region {
+                    strip.large.push(i);
+                } else if size >= state.least_kept(cluster as usize, min_region) {
+                    strip.large.push(i);
+                    all.keep(i);
+                }
             }
             Ok(())
         })?;
         self.largest = largest;
+        Ok(())
+    }
+
+    /// Looks up the cluster that each region would be a part of: that of its only component that was not small; where all were,
+    /// or where the smallest size has been doubled since, that of its first pixel, which the root has.
+    fn find_part_clusters(&self, clusters: &mut Array<u16>, count: usize, doubled: bool) -> Result<()> {
+        memory::refill(clusters, COMPONENTS, count, 0)?;
+        let Self { components, labels, strips, .. } = self;
+        let mut set = |i: u32, cluster: u32| {
+            let label = labels[components.parent(i) as usize].load(Relaxed);
+            if let Some(known) = clusters.get_mut(usize::from(label)) {
+                *known = cluster as u16;
+            }
+        };
+        for strip in strips {
+            let roots = strip.ids().zip(&strip.clusters).filter(|(i, _)| components.parent(*i) == *i);
+            roots.for_each(|(i, &cluster)| set(i, cluster));
+        }
+        for strip in strips.iter().filter(|_| !doubled) {
+            strip.large.iter().for_each(|&i| set(i, strip.clusters[(i - strip.offset) as usize]));
+        }
         Ok(())
     }
 
@@ -245,8 +280,8 @@ impl Connectivity {
     }
 
     /// Absorbs until every component below the smallest size lacks a neighbor, doubling that size until labels can name
-    /// all regions. Returns the number of labels.
-    fn absorb_all(&mut self) -> Result<usize> {
+    /// all regions. Returns the number of labels, and whether it was doubled.
+    fn absorb_all(&mut self) -> Result<(usize, bool)> {
         let (mut min_region, pixels) = (self.min_region, self.geometry.pixels());
         loop {
             if min_region > 1 {
@@ -254,7 +289,7 @@ impl Connectivity {
             }
             let count = self.number()?;
             if count <= MAX_REGIONS || !self.may_overflow || min_region as usize > pixels {
-                return Ok(count.min(MAX_REGIONS));
+                return Ok((count.min(MAX_REGIONS), min_region > self.min_region));
             }
             min_region *= 2;
             self.components.forget_means();
@@ -345,14 +380,14 @@ impl backend::Connectivity<Cpu> for Connectivity {
             let (clusters, width) = (&buffers.clusters, self.geometry.width as usize);
             self.find_components(|y| &clusters[y * width..][..width], features)?;
         }
-        let largest =
-            buffers.temporal.as_mut().filter(|_| buffers.clusters.is_empty()).map(|state| &mut state.largest);
-        if largest.is_some() {
-            self.find_largest()?;
+        let mut state = buffers.temporal.as_deref_mut().filter(|_| buffers.clusters.is_empty());
+        if let Some(state) = &state {
+            self.find_largest(state)?;
         }
-        let count = self.absorb_all()?;
-        if let Some(largest) = largest {
-            self.name_largest(largest)?;
+        let (count, doubled) = self.absorb_all()?;
+        if let Some(state) = &mut state {
+            self.name_largest(&mut state.largest)?;
+            self.find_part_clusters(&mut state.part_clusters, count, doubled)?;
         }
         self.write_labels(labels)?;
         buffers.count = count as u32;

@@ -4,7 +4,7 @@
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::buffers::cuda::FrameBuffers;
-use crate::cuda::abi::{Address, ConnectArgs, Late, Marks, Selections};
+use crate::cuda::abi::{Address, ConnectArgs, Continued, Late, Marks, Selections};
 use crate::cuda::kernels::{
     connect_borders, connect_fit, connect_hook, connect_move_sums, connect_number, connect_select,
     connect_select_first, connect_select_late,
@@ -167,6 +167,8 @@ impl backend::Connectivity<Cuda> for Connectivity {
         let marks = &Marks { groups: self.marks.address() };
         let selections = &Selections { at: self.selections.address() };
         let (labels, regions) = (buffers.component_labels.address(), buffers.regions.address());
+        let continued = &buffers.temporal.as_ref().map(State::continued).unwrap_or(Continued::NONE);
+        let part_clusters = buffers.temporal.as_ref().map_or(Address::NULL, State::part_clusters);
         let c = &components;
         // SAFETY: `FrameBuffers::new` and `new` have made all for one plan: edges and selections for two entries a pixel, labels for one,
         // pairs with something small for `small_capacity`, the lists of late rounds and the marks for what the kernels are built
@@ -185,8 +187,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
             for round in 0..self.launched_rounds {
                 let blocks = if round == 0 { grid } else { later };
                 if round == 0 {
-                    let largest = buffers.temporal.as_ref().map_or(Address::NULL, State::largest);
-                    let pairs = connect_select_first::Args { c, selections, small, largest, args };
+                    let pairs = connect_select_first::Args { c, selections, small, continued, args };
                     queue.launch(&self.select_first, blocks, CONNECT_THREADS, &pairs)?;
                 } else {
                     let pairs = connect_select::Args { c, selections, small, round, args };
@@ -198,11 +199,21 @@ impl backend::Connectivity<Cuda> for Connectivity {
             let round = self.launched_rounds;
             let pairs = connect_select_late::Args { c, selections, small, late, marks, round, args };
             queue.launch(&self.select_late, later, CONNECT_THREADS, &pairs)?;
-            let all =
-                connect_number::Args { c, selections, small, late, marks, labels, regions, round, args };
+            let all = connect_number::Args {
+                c,
+                selections,
+                small,
+                late,
+                marks,
+                labels,
+                regions,
+                part_clusters,
+                round,
+                args,
+            };
             queue.launch_cooperative(&self.number, self.number_blocks, NUMBER_THREADS, &all)?;
             if self.may_overflow {
-                let all = connect_fit::Args { c, selections, marks, labels, regions, args };
+                let all = connect_fit::Args { c, selections, marks, labels, regions, part_clusters, args };
                 queue.launch_cooperative(&self.fit, self.resident, NUMBER_THREADS, &all)?;
             }
         }

@@ -17,6 +17,9 @@ use crate::error::Result;
 
 /// Size of a component outside of the mask; no component inside is so large.
 pub(super) const OUTSIDE: u32 = u32::MAX;
+/// Bit in the size of a component that is kept however small it is. Frames have fewer pixels, so that no such size is small.
+/// What takes it up takes the bit, too: of all that is united at once only one is not small.
+const KEPT: u32 = 1 << 30;
 /// Marks a mean that has not been computed since its component changed.
 const STALE: u64 = u64::MAX;
 /// Marks a component that has selected no neighbor.
@@ -30,7 +33,8 @@ impl Mean {
     const SMALL: u32 = 48;
 
     fn new(sums: &Sums, min_region: u32) -> Self {
-        let [a, b, c] = sums.mean().map(u64::from);
+        let pixels = Sums { count: sums.count & !KEPT, ..*sums };
+        let [a, b, c] = pixels.mean().map(u64::from);
         Self(a | b << 16 | c << 32 | u64::from(sums.count < min_region) << Self::SMALL)
     }
 
@@ -193,6 +197,11 @@ impl Components {
         let root = self.find(i);
         self.parents[i as usize].store(root, Relaxed);
         root
+    }
+
+    /// Keeps a root: it joins no other, but others may join it.
+    pub fn keep(&self, i: u32) {
+        self.sums[i as usize].count.fetch_or(KEPT, Relaxed);
     }
 
     /// Excludes a component: it neither joins others nor is joined.

@@ -69,6 +69,8 @@ pub(super) struct Strip {
     pub first_region: usize,
     /// Label of each component.
     pub labels: Array<u16>,
+    /// Components of the frame, by root, that are not small before any is absorbed; in temporal mode.
+    pub large: Array<u32>,
     /// Touching components with a small one among them.
     pub edges: Array<Edge>,
     /// The pair that was listed last for each slot of a hash.
