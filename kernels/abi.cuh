@@ -596,8 +596,8 @@ ABI_SIZE(Source, 16);
 // What a frame leaves to the next beside the arrays.
 struct TemporalState {
   u64 residual_last, residual_first, residual;  // of the last labels, of the first warm round, of this frame's labels
+  u64 offset[2];  // of slots that own a region, from the centers of their cells, added up in 1/16 px
   i32 shift[2];   // motion of the picture in 1/16 px
-  i32 drift[2];   // the same since the slots moved with it
   i32 along[2];   // whole cells that all slots move by
   u32 unlike;     // no shift makes the last thumbnail like this one
   u32 next_id;
@@ -608,23 +608,27 @@ struct TemporalState {
   u32 inside;     // samples inside of this frame's mask
   u32 barrier[2]; // of the grid that matches, which runs beside others of the frame
   u32 still;      // largest discount for a pixel that stays
+  u32 owners;     // slots that `offset` is of
+  u32 unused;
 };
 ABI(TemporalState, residual_last, 0);
 ABI(TemporalState, residual_first, 8);
 ABI(TemporalState, residual, 16);
-ABI(TemporalState, shift, 24);
-ABI(TemporalState, drift, 32);
-ABI(TemporalState, along, 40);
-ABI(TemporalState, unlike, 48);
-ABI(TemporalState, next_id, 52);
-ABI(TemporalState, regions, 56);
-ABI(TemporalState, pairs, 60);
-ABI(TemporalState, tickets, 64);
-ABI(TemporalState, eighth, 76);
-ABI(TemporalState, inside, 80);
-ABI(TemporalState, barrier, 84);
-ABI(TemporalState, still, 92);
-ABI_SIZE(TemporalState, 96);
+ABI(TemporalState, offset, 24);
+ABI(TemporalState, shift, 40);
+ABI(TemporalState, along, 48);
+ABI(TemporalState, unlike, 56);
+ABI(TemporalState, next_id, 60);
+ABI(TemporalState, regions, 64);
+ABI(TemporalState, pairs, 68);
+ABI(TemporalState, tickets, 72);
+ABI(TemporalState, eighth, 84);
+ABI(TemporalState, inside, 88);
+ABI(TemporalState, barrier, 92);
+ABI(TemporalState, still, 100);
+ABI(TemporalState, owners, 104);
+ABI(TemporalState, unused, 108);
+ABI_SIZE(TemporalState, 112);
 
 // How connectivity goes on from a frame; no `largest`: not at all.
 struct Continued {

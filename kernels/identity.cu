@@ -398,11 +398,29 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
     is_new = name(t, grid, args, warm, i, k, warm ? earlier : 0, n);
     if (n != 0) want_slot(t, grid, i, n);
   }
-  if (args.in_slots && i < cells) {
-    t.slots[i].size = size;
-    if (!owning) {
-      t.slots[i].id = 0;
-      t.slots[i].region = NONE;
+  if (args.in_slots) {
+    owning = owning && i < cells;
+    i32 offset[2] = {0, 0};
+    if (owning) {
+      const int2 position = t.positions[i];
+      center_of(grid, i % grid.nx, i / grid.nx, offset);
+      offset[0] = position.x - offset[0];
+      offset[1] = position.y - offset[1];
+    }
+    // Offsets of a warp's clusters fit a word; negative ones wrap around, and add up none the less.
+    const u32 owners = __popc(__ballot_sync(FULL_WARP, owning));
+    const i32 sum_x = (i32)total_of_warp((u32)offset[0]), sum_y = (i32)total_of_warp((u32)offset[1]);
+    if (owners != 0 && lane_id() == 0) {
+      atomicAdd(&t.state->offset[0], (u64)(i64)sum_x);
+      atomicAdd(&t.state->offset[1], (u64)(i64)sum_y);
+      atomicAdd(&t.state->owners, owners);
+    }
+    if (i < cells) {
+      t.slots[i].size = size;
+      if (!owning) {
+        t.slots[i].id = 0;
+        t.slots[i].region = NONE;
+      }
     }
   }
   const NewTracks tracks = count_new(t.new_tracks, order, is_new);
@@ -414,7 +432,6 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   if (threadIdx.x == 0 && order == gridDim.x - 1) {
     t.state->next_id = id_after(next, tracks.until);
     t.state->regions = regions;
-    if (!warm) t.state->drift[0] = t.state->drift[1] = 0;
   }
 }
 

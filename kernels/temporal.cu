@@ -43,6 +43,8 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
     if (!MASKED) begin_residual(state, args, args.samples);
     state.tickets[0] = state.tickets[1] = state.tickets[2] = 0;
     if (!warm) {
+      state.offset[0] = state.offset[1] = 0;
+      state.owners = 0;
       state.shift[0] = state.shift[1] = 0;
       state.unlike = 0;
     }
@@ -121,12 +123,18 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
   begin_frame<true>(t, counters, grid, args, warm);
 }
 
+// Rounds down.
+__device__ __forceinline__ i64 floor_quotient(i64 a, u32 b) { return a >= 0 ? a / (i64)b : -(((i64)b - 1 - a) / (i64)b); }
+
 // How far the least of three differences in a row lies from the middle one, in 1/16 px.
 __device__ __forceinline__ i32 vertex(const u64 *differences, u32 best, u32 step, bool at_end, i32 half, u64 least) {
   if (at_end) return 0;
   const i64 before = (i64)differences[best - step], after = (i64)differences[best + step];
   const i64 bend = before + after - 2 * (i64)least;
-  return bend > 0 ? (i32)(half * (before - after) / bend) : 0;
+  const u64 slope = (u64)(before > after ? before - after : after - before);
+  // Mirrors `explains_too_much` in src/temporal/mod.rs.
+  if (bend <= 0 || slope * (256 * slope / (u64)bend) > 256 * 16 * least) return 0;
+  return (i32)(half * (before - after) / bend);
 }
 
 template <bool MASKED>
@@ -219,17 +227,17 @@ __device__ __forceinline__ void find_shift(const Temporal &t, const GridArgs &gr
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     state.shift[i] = shift[i];
-    const i32 drift = state.drift[i] + shift[i], top = 2 * drift + cell;
-    const i32 along = top >= 0 ? top / (2 * cell) : -((2 * cell - 1 - top) / (2 * cell));
-    state.along[i] = along;
-    state.drift[i] = drift - along * cell;
+    const i32 offset = (i32)floor_quotient((i64)state.offset[i], max(state.owners, 1u)) + shift[i];
+    state.along[i] = (i32)floor_quotient(2 * (i64)offset + cell, 2 * (u32)cell);
+    state.offset[i] = 0;
   }
+  state.owners = 0;
 }
 
 // The motion of the picture.
 // Grid: a block of SHIFT_THREADS for each shift, and one for the thumbnail's own measures; the last to end chooses.
 // In: both thumbnails.
-// Out: differences [shifts + 2]; of the state motion and what follows from it.
+// Out: differences [shifts + 2]; of the state motion and what follows from it, and offsets, zero.
 // Race-free: a block writes its own difference; the last block, which the ticket tells, reads them past its L1 cache, and its first
 // thread alone writes the state.
 KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {

@@ -577,8 +577,8 @@ records! {
         residual_last: u64,
         residual_first: u64,
         residual: u64,
+        offset: [u64; 2],
         shift: [i32; 2],
-        drift: [i32; 2],
         along: [i32; 2],
         unlike: u32,
         next_id: u32,
@@ -589,6 +589,8 @@ records! {
         inside: u32,
         barrier: [u32; 2],
         still: u32,
+        owners: u32,
+        unused: u32,
     }
 }
 

@@ -55,9 +55,6 @@ impl State {
         refill(&mut naming.used, naming.last.len(), false)?;
         let unknown = Track { velocity: if self.warm { *shift } else { [0; 2] }, ..Track::default() };
         refill(tracks, count, unknown)?;
-        if !self.warm {
-            self.drift = [0; 2];
-        }
         refill(&mut naming.owners, count, 0)?;
         if self.in_slots {
             for (k, main) in largest.iter().enumerate().filter(|(_, main)| main.size > 0) {

@@ -14,7 +14,8 @@
 //! that of the whole picture.
 //!
 //! *Motion.* Thumbnails are means of channel 0 over squares. The shift is the one of least squared difference over the
-//! squares that every shift of up to `reach` can compare, refined by a parabola along each axis.
+//! squares that every shift of up to `reach` can compare, refined by a parabola along each axis unless its vertex would be lower
+//! by more than twice the least difference.
 //!
 //! *Track.* The samples of a region, on a lattice in the 3x3 cells around its slot, are compared with this frame's pixels
 //! (sum of absolute differences; positions outside count as the nearest inside). The shift is none, unless that of the last
@@ -24,7 +25,8 @@
 //! px asks for less. Superpixels of an exact number of regions have to differ by no more than for 20 px: they are
 //! small, and of a fast pan most would stay.
 //!
-//! *Reassign.* When the picture has moved by half a cell, all slots move by one with it. A cluster stays in its slot while
+//! *Reassign.* Where clusters are, in the mean over those that own a region and with the picture's motion, half a cell from the
+//! centers of their cells, all slots move by one. A cluster stays in its slot while
 //! it is within 0.9 S of the cell's center on both axes, and else wants the cell that it is over. The largest of several
 //! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds, the
 //! second around the cell that they did not get in the first. Those that get none are terminated, as are those that left
@@ -372,6 +374,13 @@ pub(crate) struct Track {
     pub from: Option<u32>,
 }
 
+/// Returns true if the parabola's vertex lies lower than the least difference by more than twice that. Then it is the squares at the
+/// border that make one neighbor differ more than the other: without this a still picture would drift.
+fn explains_too_much(slope: u64, bend: u64, least: u64) -> bool {
+    // The vertex is slope² / (8 bend) lower. A slope is at most the bend, since the middle is the least.
+    slope * (256 * slope / bend) > 256 * 16 * least
+}
+
 /// Motion of the picture in 1/16 px, from the squared differences of all shifts in raster order.
 ///
 /// Ties: the shorter shift, then the first. Without a clear minimum the picture stands still.
@@ -397,11 +406,10 @@ fn shift_of(plan: &Plan, differences: &[u64]) -> [i32; 2] {
         }
         let (before, after) = (differences[best - step] as i64, differences[best + step] as i64);
         let bend = before + after - 2 * least as i64;
-        if bend > 0 {
-            (i64::from(POSITION_UNIT / 2 * plan.square as i32) * (before - after) / bend) as i32
-        } else {
-            0
+        if bend <= 0 || explains_too_much((before - after).unsigned_abs(), bend as u64, least) {
+            return 0;
         }
+        (i64::from(POSITION_UNIT / 2 * plan.square as i32) * (before - after) / bend) as i32
     };
     let whole = POSITION_UNIT * plan.square as i32;
     [whole * dx + vertex(dx, reach_x, 1), whole * dy + vertex(dy, reach_y, across as usize)]

@@ -32,21 +32,27 @@ fn center(grid: &Grid, x: i32, y: i32) -> [i32; 2] {
         .map(|r| POSITION_UNIT / 2 * (r.start + r.end - 1) as i32)
 }
 
-/// Whole cells that all slots move by. `drift` adds up the picture's motion and keeps the remainder.
-fn whole_cells(grid: &Grid, drift: &mut [i32; 2], shift: [i32; 2]) -> [i32; 2] {
+/// Whole cells that all slots move by: those that clusters are, in the mean, from the centers of their cells once they have moved
+/// with the picture.
+fn whole_cells(grid: &Grid, slots: &[Slot], shift: [i32; 2]) -> [i32; 2] {
     let cell = POSITION_UNIT * grid.step as i32;
+    let (mut count, mut sum) = (0, [0; 2]);
+    // A region without a cluster that was given a slot says nothing of how clusters have moved.
+    for (k, slot) in slots.iter().enumerate().filter(|(_, s)| s.region != NONE && s.reseeded.is_none()) {
+        let center = center(grid, k as i32 % grid.nx as i32, k as i32 / grid.nx as i32);
+        (0..2).for_each(|i| sum[i] += i64::from(slot.position[i] - center[i]));
+        count += 1;
+    }
     [0, 1].map(|i| {
-        drift[i] += shift[i];
-        let cells = (2 * drift[i] + cell).div_euclid(2 * cell);
-        drift[i] -= cells * cell;
-        cells
+        let offset = sum[i].div_euclid(count.max(1)) as i32 + shift[i];
+        (2 * offset + cell).div_euclid(2 * cell)
     })
 }
 
 impl State {
     /// Moves every cluster into the cell that it is over.
     pub(super) fn reassign(&mut self, cpu: &Cpu) -> Result<()> {
-        let along = whole_cells(&self.grid, &mut self.drift, self.shift);
+        let along = whole_cells(&self.grid, &self.slots, self.shift);
         let alone = cpu.threads() == 1;
         memory::lengthen(&mut self.scratch.claims, SLOTS, self.slots.len())?;
         cpu.run(|| {

@@ -163,8 +163,6 @@ pub(crate) struct State {
     pub(super) labels: Array<u16>,
     /// The last frame's features; rows without padding.
     pub features: Array<u32>,
-    /// Motion of the picture in 1/16 px, less the whole cells that slots have moved by.
-    pub(super) drift: [i32; 2],
     /// The last frame's residual. Once this frame has begun, scaled to its number of samples.
     residual: u64,
     /// Samples inside of the mask: of the last frame or, once it has begun, of this one.
@@ -205,7 +203,6 @@ impl State {
             parts_from: memory::filled(SLOTS, cells + 1, 0)?,
             labels: memory::zeroed("last labels", pixels)?,
             features: memory::zeroed("last colors", pixels)?,
-            drift: [0; 2],
             residual: 0,
             inside: temporal.samples,
             next_id: 1,

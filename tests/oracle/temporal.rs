@@ -71,8 +71,6 @@ struct Last {
     parts: BTreeMap<(usize, usize), usize>,
     clusters: Vec<Cluster>,
     residual: u128,
-    /// How far the picture has moved since the slots moved with it.
-    drift: Pair,
 }
 
 #[derive(Clone, Default)]
@@ -243,10 +241,9 @@ impl Stream {
             self.seen.cuts += 1;
         }
         let mut sources: Vec<Option<Source>> = self.every_cell(|_| None);
-        let mut drift = [0; 2];
         if let Some(before) = &mut last {
             self.track(before, features, shift);
-            (sources, drift) = self.reassign(before, shift);
+            sources = self.reassign(before, shift);
         }
         // Motion of each cell's pixels, in whole px.
         let moves: Vec<Pair> =
@@ -331,9 +328,8 @@ impl Stream {
         }
 
         let answer = self.answer(&labels, &ways, features);
-        let drift = if last.is_some() { drift } else { [0; 2] };
         let features = features.to_vec();
-        self.last = Some(Last { features, labels, thumbnail, ways, slots, parts, clusters, residual, drift });
+        self.last = Some(Last { features, labels, thumbnail, ways, slots, parts, clusters, residual });
         answer
     }
 
@@ -429,7 +425,9 @@ impl Stream {
                     difference(other)
                 };
                 let (low, high) = (near(-1), near(1));
-                if low + high - 2 * least > 0 {
+                let (slope, bend) = ((low - high).abs(), low + high - 2 * least);
+                // What it would explain is at most twice what there is.
+                if bend > 0 && slope * (256 * slope / bend) <= 16 * 256 * least {
                     vertex = ONE_PX / 2 * side * (low - high) / (low + high - 2 * least);
                 }
             }
@@ -499,13 +497,18 @@ impl Stream {
         self.seen.tracked += tracked;
     }
 
-    /// Finds the origin of each cell's cluster, and the remaining drift.
-    fn reassign(&mut self, last: &Last, shift: Pair) -> (Vec<Option<Source>>, Pair) {
+    /// Finds the origin of each cell's cluster.
+    fn reassign(&mut self, last: &Last, shift: Pair) -> Vec<Option<Source>> {
         let (step, sides) = (i64::from(self.grid().step()), self.sides());
-        let mut drift = add(last.drift, shift);
-        // Half a cell and more make the slots move.
-        let along = drift.map(|d| (2 * d + ONE_PX * step).div_euclid(2 * ONE_PX * step));
-        drift = [0, 1].map(|i| drift[i] - along[i] * ONE_PX * step);
+        // Half a cell and more, in the mean over clusters that own a region, make the slots move.
+        let owners: Vec<usize> = (0..last.slots.len())
+            .filter(|&k| last.slots[k].region.is_some() && last.slots[k].planted.is_none())
+            .collect();
+        let along = [0, 1].map(|i| {
+            let sum: i64 = owners.iter().map(|&k| last.slots[k].place[i] - self.center(k)[i]).sum();
+            let offset = sum.div_euclid(owners.len().max(1) as i64) + shift[i];
+            (2 * offset + ONE_PX * step).div_euclid(2 * ONE_PX * step)
+        });
         let reach = match self.plan.algorithm() {
             AlgorithmPlan::Lsc(_) => ONE_PX * step * 3 / 2,
             _ => i64::MAX,
@@ -563,7 +566,7 @@ impl Stream {
         self.seen.drifts += u32::from(along != [0, 0]);
         self.seen.displaced += displaced;
         self.seen.ended += ended;
-        (sources, drift)
+        sources
     }
 
     // Clusters.
