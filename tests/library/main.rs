@@ -23,5 +23,6 @@ mod merge;
 mod quality;
 mod refine;
 mod temporal;
+mod temporal_kept;
 mod temporal_oracle;
 mod threads;
