@@ -72,12 +72,6 @@ struct Predicted {
   u32 slot, part, bound;
 };
 
-// Returns true for a pixel in the middle half of a cell along one axis, whose cells have `side` px in all.
-__device__ __forceinline__ bool is_central(const GridArgs &grid, u32 at, u32 cell, u32 cells, u32 side) {
-  const u32 first = cell * grid.step, end = cell + 1 == cells ? side : first + grid.step;
-  return 2 * (u32)abs(2 * (i32)at - (i32)(first + end - 1)) <= grid.step;
-}
-
 // A pixel prefers the cluster that it is predicted to belong to. Adds up the least distances over the sample lattice.
 // Works on N pixels of a column at once, whose loads then wait for each other once instead of N times.
 struct Inertia {
@@ -101,7 +95,6 @@ struct Inertia {
                                           Predicted (&own)[N]) const {
     u32 difference[N], at[N], label[N], cell[N], most = 0;
     const u32 still = t.state->still;
-    bool is_new[N];
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const Pixel &here = pixel[i];
@@ -109,12 +102,6 @@ struct Inertia {
       difference[i] = feature_difference(here.feature, last[i]);
       most = max(most, difference[i]);
       own[i].bound = still;
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-      const Pixel &here = pixel[i];
-      const bool same = i > 0 && here.gy == pixel[i > 0 ? i - 1 : 0].gy;
-      is_new[i] = same ? is_new[i > 0 ? i - 1 : 0] : __ldg(&t.sources[here.gy * grid.nx + here.gx].slot) == NONE;
     }
     if (most < STILL) {
 #pragma unroll
@@ -152,10 +139,7 @@ struct Inertia {
     for (int i = 0; i < N; i++) {
       const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16 & ((1u << (PART_BIT - 16)) - 1);
       const bool near = cx - pixel[i].gx + 1 <= 2 && cy - pixel[i].gy + 1 <= 2;
-      // The middle of a new cluster's cell is left to it.
-      const bool left = is_new[i] && is_central(grid, pixel[i].x, pixel[i].gx, grid.nx, grid.width) &&
-                        is_central(grid, pixel[i].y, pixel[i].gy, grid.ny, grid.height);
-      own[i].slot = near && !left ? slots.of(cx, cy) : NO_SLOT;
+      own[i].slot = near ? slots.of(cx, cy) : NO_SLOT;
       own[i].part = cell[i] >> PART_BIT;
     }
   }

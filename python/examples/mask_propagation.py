@@ -10,11 +10,13 @@ import superpixels as sp
 
 
 def frame(number):
-    """A bright disk that moves over a gradient, and its mask."""
+    """A spotted ball that moves over a gradient, and its mask: what is flat is not seen to move."""
     y, x = np.mgrid[:240, :320]
     disk = (x - 100 - 3 * number) ** 2 + (y - 120) ** 2 < 50**2
     image = np.stack([x // 2, y // 2, np.full_like(x, 60)], axis=2)
-    return np.where(disk[..., None], [230, 180, 40], image).astype(np.uint8), disk
+    spots = 40 * (np.hypot((x - 3 * number) % 23 - 11, y % 19 - 9) < 6)
+    ball = np.stack([230 - spots, 180 - spots, 40 + spots], axis=2)
+    return np.where(disk[..., None], ball, image).astype(np.uint8), disk
 
 
 segmenter = sp.Segmenter(n_segments=600, temporal=True)

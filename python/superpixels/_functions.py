@@ -95,7 +95,8 @@ def slic(
         Make every label one 4-connected region of at least `min_region`.
     min_region : float
         Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
-        of near color, preferring other small regions. Range: 0 to 4.
+        of near color, preferring other small regions; in temporal mode one that shrinks is kept down to 9/16 of it. Range: 0 to
+        4.
     stretch_gray16 : bool
         GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
         of the frame stay.
@@ -237,7 +238,8 @@ def lsc(
         Make every label one 4-connected region of at least `min_region`.
     min_region : float
         Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
-        of near color, preferring other small regions. Range: 0 to 4.
+        of near color, preferring other small regions; in temporal mode one that shrinks is kept down to 9/16 of it. Range: 0 to
+        4.
     stretch_gray16 : bool
         GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
         of the frame stay.
@@ -370,7 +372,8 @@ def quickshift(
         Make every label one 4-connected region of at least `min_region`.
     min_region : float
         Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
-        of near color, preferring other small regions. Range: 0 to 4.
+        of near color, preferring other small regions; in temporal mode one that shrinks is kept down to 9/16 of it. Range: 0 to
+        4.
     stretch_gray16 : bool
         GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
         of the frame stay.
@@ -501,7 +504,8 @@ def snic(
         Make every label one 4-connected region of at least `min_region`.
     min_region : float
         Smallest region as a fraction of the squared grid step (quick shift: of tau squared); smaller components join a neighbor
-        of near color, preferring other small regions. Range: 0 to 4.
+        of near color, preferring other small regions; in temporal mode one that shrinks is kept down to 9/16 of it. Range: 0 to
+        4.
     stretch_gray16 : bool
         GRAY16: compare pixels by the range of codes that the frames use, as of thermal cameras, and not by all 65,536; pixels
         of the frame stay.

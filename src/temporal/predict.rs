@@ -81,22 +81,13 @@ struct Regions {
     labels: [u16; MOST_REGIONS],
     /// The candidates' numbers, with those of parts above.
     numbers: [u16; MOST_REGIONS],
-    /// The middle of the cell, in half px, where its cluster is new.
-    new_at: Option<[i32; 2]>,
-    /// Side of a cell.
-    step: i32,
 }
 
 impl Regions {
     #[inline(always)]
-    fn new(state: &State, cell @ (gx, gy): (usize, usize)) -> Self {
-        let mut all = Self {
-            len: 0,
-            labels: [NO_LABEL; MOST_REGIONS],
-            numbers: [NO_CANDIDATE; MOST_REGIONS],
-            new_at: None,
-            step: state.grid.step as i32,
-        };
+    fn new(state: &State, (gx, gy): (usize, usize)) -> Self {
+        let mut all =
+            Self { len: 0, labels: [NO_LABEL; MOST_REGIONS], numbers: [NO_CANDIDATE; MOST_REGIONS] };
         for (i, at) in state.grid.candidates(gx, gy).enumerate() {
             let region = state.regions[at];
             all.labels[i] = region;
@@ -111,19 +102,7 @@ impl Regions {
                 all.len += 1;
             }
         }
-        if state.sources[gy * state.grid.nx as usize + gx].is_none() {
-            let (columns, rows) = (state.grid.columns(cell.0), state.grid.rows(cell.1));
-            all.new_at = Some([columns, rows].map(|r| (r.start + r.end - 1) as i32));
-        }
         all
-    }
-
-    /// Returns true for a pixel that a new cluster of the cell may have without a discount for others: those in the middle
-    /// half along both axes.
-    #[inline(always)]
-    fn is_left(&self, x: usize, y: usize) -> bool {
-        let near = |at: usize, middle: i32| 2 * (2 * at as i32 - middle).abs() <= self.step;
-        self.new_at.is_some_and(|[middle_x, middle_y]| near(x, middle_x) && near(y, middle_y))
     }
 
     /// Predicts some pixels: `still` has the last frame at their positions, `moved` at those that their cell comes
@@ -235,12 +214,7 @@ impl State {
         };
         for first in self.grid.columns(cell.0).step_by(BLOCK) {
             let x = first as i32;
-            let mut all = regions.predict(&block(now, x), &at(still, x), &at(moved, x - move_x));
-            if regions.new_at.is_some() {
-                for (lane, predicted) in all.iter_mut().enumerate() {
-                    *predicted = if regions.is_left(first + lane, y) { NO_CANDIDATE } else { *predicted };
-                }
-            }
+            let all = regions.predict(&block(now, x), &at(still, x), &at(moved, x - move_x));
             chunk::write(&all, &mut out[first..]);
         }
     }
@@ -272,10 +246,8 @@ fn predict_samples_body(state: &State, cell: (usize, usize), features: &[u32], o
         for x in grid.samples(&columns) {
             let from = (x as i32 - move_x).clamp(0, width as i32 - 1) as usize;
             now[lane] = features[x];
-            let is_left = regions.is_left(x, y);
-            let label = |label: u16| if is_left { NO_LABEL } else { label };
-            (still.features[lane], still.labels[lane]) = (here.0[x], label(here.1[x]));
-            (moved.features[lane], moved.labels[lane]) = (there.0[from], label(there.1[from]));
+            (still.features[lane], still.labels[lane]) = (here.0[x], here.1[x]);
+            (moved.features[lane], moved.labels[lane]) = (there.0[from], there.1[from]);
             lane += 1;
             if lane == BLOCK {
                 regions.predict_block(&now, &still, &moved, blocks.next());

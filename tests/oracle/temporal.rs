@@ -662,14 +662,6 @@ impl Stream {
         }
         let predict = |at: Pair| -> Option<Prediction> {
             let home = self.cell_of(at);
-            // The middle of a new cluster's cell is left to it.
-            let center = self.center(self.index(home));
-            let step = i64::from(self.grid().step());
-            if sources[self.index(home)].is_none()
-                && (0..2).all(|i| (ONE_PX * at[i] - center[i]).abs() <= ONE_PX * step / 4)
-            {
-                return None;
-            }
             let by = moves[self.index(home)];
             let (here, there) = (self.pixel(at), self.pixel([at[0] - by[0], at[1] - by[1]]));
             let (from, looks) = if color_difference(features[here], last.features[here]) < 45 {
