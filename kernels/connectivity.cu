@@ -316,7 +316,7 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 // Completes absorption from the second half of `round` on, in one block if few components are left; then numbers.
 // Grid: cooperative, blocks of NUMBER_THREADS, all resident.
 // In: sums, selections, `late`, marks.
-// Out: labels [components], regions [regions], the number of regions.
+// Out: labels [components], regions [regions], the number of regions; in temporal mode part_clusters [regions].
 // Race-free: few components are absorbed by block 0, which ends with a store-release that the others wait for with acquire; many are
 // absorbed by all blocks between barriers of the grid. No components are joined afterwards, and a component's label and a root's
 // region have one thread that writes them.

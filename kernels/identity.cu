@@ -369,7 +369,7 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
 // Grid: a thread for each slot and region; block: TEMPORAL_THREADS.
 // In: owners, largest_label, taken, positions, moves, sums, the last frame's tracks, labels and both frames' features.
 // Out: tracks, motion, from [regions]; slots [cells]; reseed_wanted [regions] and reseed_claims [cells], by atomic maxima; of the
-// state what the next frame reads.
+// state what the next frame reads, of it the offsets of slots by atomic additions.
 // Race-free: a region's track and its owner's id and region are written by the region's thread; a slot that owns nothing is
 // terminated by its own thread, and its size is written by that alone; counts of new tracks are released by their block and acquired
 // by later ones; the last block writes the state after all blocks, which have read it, have released their counts.
