@@ -586,11 +586,11 @@ ABI_SIZE(Slot, 48);
 struct __align__(16) Source {
   u32 slot;
   i32 shift[2];
-  u32 unused;
+  u32 released;  // without a slot: the cell's pixels are predicted for no cluster
 };
 ABI(Source, slot, 0);
 ABI(Source, shift, 4);
-ABI(Source, unused, 12);
+ABI(Source, released, 12);
 ABI_SIZE(Source, 16);
 
 // What a frame leaves to the next beside the arrays.

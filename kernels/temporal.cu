@@ -461,7 +461,7 @@ KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid
 // Hands every cell to whom it went.
 // Grid: a thread a cell; block: TEMPORAL_THREADS.
 // In: claims of all rounds, slots of the last frame, part_claims.
-// Out: sources, moves and least_kept [cells]; cells [regions].
+// Out: sources, moves and least_kept [cells]; cells [regions]. A cell that nobody had before either is released.
 // Race-free: a thread writes its own cell's; a region has one slot, or is a part with one number of one, and a slot gets one cell.
 KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArgs grid, TemporalArgs args) {
   after_last_kernel(t, args);
@@ -469,7 +469,8 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArg
   if (c >= cells) return;
   u64 claim = 0;
   for (u32 r = 0; r <= CLAIM_ROUNDS && claim == 0; r++) claim = t.claims[r * cells + c];
-  Source source = {NONE, {t.state->shift[0], t.state->shift[1]}, 0};
+  const TemporalState &state = *t.state;
+  Source source = {NONE, {state.shift[0], state.shift[1]}, 0};
   u32 least = args.min_region;
   if (claim != 0) {
     source.slot = index_of(claim);
@@ -483,6 +484,10 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArg
       if (part != 0) t.cells[index_of(part)] = (i + 1) << PART_BIT | at;
     }
     least = min(max(kept_share(slot.size), kept_share(args.min_region)), args.min_region);
+  } else {
+    // The slot that the cell would have if all only moved along.
+    const u32 x = c % grid.nx - (u32)state.along[0], y = c / grid.nx - (u32)state.along[1];
+    source.released = x >= grid.nx || y >= grid.ny || t.slots_last[y * grid.nx + x].region == NONE;
   }
   t.least_kept[c] = least;
   t.sources[c] = source;

@@ -133,8 +133,14 @@ struct Inertia {
         own[i].bound = difference[i] < STILL ? still : moved;
       }
     }
+    bool released = false;
 #pragma unroll
-    for (int i = 0; i < N; i++) cell[i] = __ldg(&t.cells[label[i]]);
+    for (int i = 0; i < N; i++) {
+      const Pixel &here = pixel[i];
+      if (i == 0 || here.gy != pixel[i > 0 ? i - 1 : 0].gy) released = __ldg(&t.sources[here.gy * grid.nx + here.gx].released) != 0;
+      cell[i] = __ldg(&t.cells[label[i]]);
+      if (released) cell[i] = NONE;
+    }
 #pragma unroll
     for (int i = 0; i < N; i++) {
       const u32 cx = cell[i] & 0xffffu, cy = cell[i] >> 16 & ((1u << (PART_BIT - 16)) - 1);

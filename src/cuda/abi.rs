@@ -570,7 +570,7 @@ records! {
     struct Source {
         slot: u32,
         shift: [i32; 2],
-        unused: u32,
+        released: u32,
     }
 
     struct TemporalState {

@@ -31,7 +31,9 @@
 //! gets it (ties: the lowest slot); the others take the nearest free one of the 5x5 cells around it, in two rounds, the
 //! second around the cell that they did not get in the first. Those that get none are terminated, as are those that left
 //! the picture and those that own no region any more. With LSC the center of such a cell is within 1.5 S of them along both
-//! axes. Cells that nobody took are seeded anew.
+//! axes. Cells that nobody took are seeded anew. Where the slot that such a cell would have moved along with had no region either,
+//! the cell's pixels have no prediction, so that the new cluster gets those that fit it: a superpixel is born. A cell that has
+//! just become free waits for a frame, because a cluster that is passing may want it.
 //!
 //! *Inertia.* A pixel is predicted to belong to the region that was at its position in the last frame, moved as its cell
 //! moves. The distance to the cluster that this region has now is discounted by five times the wanted part of it (up to

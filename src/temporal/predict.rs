@@ -88,6 +88,9 @@ impl Regions {
     fn new(state: &State, (gx, gy): (usize, usize)) -> Self {
         let mut all =
             Self { len: 0, labels: [NO_LABEL; MOST_REGIONS], numbers: [NO_CANDIDATE; MOST_REGIONS] };
+        if state.released[gy * state.grid.nx as usize + gx] {
+            return all;
+        }
         for (i, at) in state.grid.candidates(gx, gy).enumerate() {
             let region = state.regions[at];
             all.labels[i] = region;

@@ -60,7 +60,7 @@ impl State {
             for round in 1..=CLAIM_ROUNDS {
                 self.claim_free_cells(round, alone);
             }
-            self.settle_claims();
+            self.settle_claims(along);
         });
         self.find_parts()
     }
@@ -157,8 +157,15 @@ impl State {
 
     /// Gives every cell to the claim of its first round, with the data that the algorithm and predictions need, and
     /// clears all claims.
-    fn settle_claims(&mut self) {
-        let Self { grid, slots, sources, moves, regions, shift, scratch, .. } = self;
+    fn settle_claims(&mut self, along: [i32; 2]) {
+        let Self { grid, slots, sources, released, moves, regions, shift, scratch, .. } = self;
+        let nx = grid.nx as usize;
+        // The slot that the cell would have if all only moved along.
+        let is_held = |c: usize| {
+            let (x, y) = ((c % nx) as i32 - along[0], (c / nx) as i32 - along[1]);
+            let inside = x >= 0 && y >= 0 && x < grid.nx as i32 && y < grid.ny as i32;
+            inside && slots[y as usize * nx + x as usize].region != NONE
+        };
         let cell = |claims: &mut [AtomicU64; 1 + CLAIM_ROUNDS]| {
             let winner =
                 std::mem::take(claims).map(AtomicU64::into_inner).into_iter().find(|&claim| claim != 0);
@@ -172,7 +179,12 @@ impl State {
             (source, motion, region.map_or(NO_LABEL, |region| region as u16))
         };
         let all = sources.par_iter_mut().zip(moves.par_iter_mut()).zip(regions.par_iter_mut());
-        let all = all.zip(scratch.claims.par_iter_mut()).with_min_len(ROWS * grid.nx as usize);
-        all.for_each(|(((source, motion), region), claims)| (*source, *motion, *region) = cell(claims));
+        let all = all.zip(released.par_iter_mut()).zip(scratch.claims.par_iter_mut());
+        all.with_min_len(ROWS * nx).enumerate().for_each(
+            |(c, ((((source, motion), region), released), claims))| {
+                (*source, *motion, *region) = cell(claims);
+                *released = source.is_none() && !is_held(c);
+            },
+        );
     }
 }

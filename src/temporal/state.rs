@@ -150,6 +150,8 @@ pub(crate) struct State {
     last_slots: Array<Slot>,
     /// Origin of each cell's cluster in this frame.
     pub(super) sources: Array<Option<ClusterSource>>,
+    /// True for each cell whose pixels are predicted for no cluster: it has none, and had none with a region in the last frame.
+    pub(super) released: Array<bool>,
     /// Motion of each cell in whole px.
     pub(super) moves: Array<[i32; 2]>,
     /// Region of the last frame whose cluster each cell has now, or `NO_LABEL`.
@@ -196,6 +198,7 @@ impl State {
             slots: memory::filled(SLOTS, cells, EMPTY)?,
             last_slots: memory::filled(SLOTS, cells, EMPTY)?,
             sources: memory::filled(SLOTS, cells, None)?,
+            released: memory::filled(SLOTS, cells, false)?,
             moves: memory::filled(SLOTS, cells, [0; 2])?,
             regions: memory::filled(SLOTS, cells, NO_LABEL)?,
             part_claims: memory::filled(SLOTS, cells * temporal.parts as usize, 0)?,

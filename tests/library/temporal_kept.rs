@@ -68,7 +68,7 @@ fn with_noise(mut clip: Vec<Buffer>, most: u64) -> Vec<Buffer> {
 fn the_number_of_superpixels_lasts() {
     let g = Geometry::new(240, 176).unwrap();
     for (name, algorithm) in algorithms() {
-        for (motion, least) in [([0, 0], 0.88), ([3, -2], 0.80)] {
+        for (motion, least) in [([0, 0], 0.90), ([3, -2], 0.82)] {
             let clip = with_noise(clip(g, PixelFormat::Rgb, 3, 100, motion, None), 3);
             let [stream, alone] = both(algorithm.clone(), 12).map(|params| {
                 segment(&params, &clip).iter().map(|frame| frame.ids.len() as f64).collect::<Vec<_>>()

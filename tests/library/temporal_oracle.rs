@@ -91,6 +91,7 @@ fn sum(all: &[Seen]) -> Seen {
         drifts: a.drifts + b.drifts,
         displaced: a.displaced + b.displaced,
         ended: a.ended + b.ended,
+        born: a.born + b.born,
         adopted: a.adopted + b.adopted,
         planted: a.planted + b.planted,
         found: a.found + b.found,
@@ -121,7 +122,7 @@ fn moving_pictures_and_cuts_equal_the_specification() {
             );
         }
         let seen = sum(&seen);
-        let clusters = [seen.cuts, seen.tracked, seen.drifts, seen.displaced, seen.ended];
+        let clusters = [seen.cuts, seen.tracked, seen.drifts, seen.displaced, seen.ended, seen.born];
         let regions = [seen.adopted, seen.planted, seen.parts, seen.kept];
         let all = [&clusters[..], &regions].concat();
         assert!(all.iter().all(|&n| n > 0), "{name}: the clips do not reach everything: {seen:?}");

@@ -49,6 +49,8 @@ pub struct Seen {
     /// Clusters that took a cell in the second or third round, and that found none.
     pub displaced: u32,
     pub ended: u32,
+    /// Cells without a cluster, whose pixels are left to a new one.
+    pub born: u32,
     /// Regions that took over an identity by overlap, and that took a slot without having a cluster.
     pub adopted: u32,
     pub planted: u32,
@@ -241,9 +243,10 @@ impl Stream {
             self.seen.cuts += 1;
         }
         let mut sources: Vec<Option<Source>> = self.every_cell(|_| None);
+        let mut released = self.every_cell(|_| false);
         if let Some(before) = &mut last {
             self.track(before, features, shift);
-            sources = self.reassign(before, shift);
+            (sources, released) = self.reassign(before, shift);
         }
         // Motion of each cell's pixels, in whole px.
         let moves: Vec<Pair> =
@@ -251,7 +254,7 @@ impl Stream {
 
         let was_warm = last.is_some();
         let (clusters, map, residual) = if self.has_slots() {
-            self.cluster(&mut last, &sources, &moves, features, unlike)
+            self.cluster(&mut last, (&sources, &released), &moves, features, unlike)
         } else {
             (Vec::new(), self.cluster_alone(features), 0)
         };
@@ -497,8 +500,8 @@ impl Stream {
         self.seen.tracked += tracked;
     }
 
-    /// Finds the origin of each cell's cluster.
-    fn reassign(&mut self, last: &Last, shift: Pair) -> Vec<Option<Source>> {
+    /// Finds the origin of each cell's cluster, and the cells that are left to new ones.
+    fn reassign(&mut self, last: &Last, shift: Pair) -> (Vec<Option<Source>>, Vec<bool>) {
         let (step, sides) = (i64::from(self.grid().step()), self.sides());
         // Half a cell and more, in the mean over clusters that own a region, make the slots move.
         let owners: Vec<usize> = (0..last.slots.len())
@@ -563,10 +566,18 @@ impl Stream {
             Some(Source { slot, motion: add(shift, last.slots[slot].motion) })
         };
         let sources = self.every_cell(source);
+        let released = self.every_cell(|c| {
+            let before = self.cell(c);
+            let before = [0, 1].map(|i| before[i] - along[i]);
+            let held = self.is_cell(before)
+                && last.slots.get(self.index(before)).is_some_and(|slot| slot.region.is_some());
+            sources[c].is_none() && !held
+        });
+        self.seen.born += released.iter().filter(|&&released| released).count() as u32;
         self.seen.drifts += u32::from(along != [0, 0]);
         self.seen.displaced += displaced;
         self.seen.ended += ended;
-        sources
+        (sources, released)
     }
 
     // Clusters.
@@ -587,7 +598,7 @@ impl Stream {
     fn cluster(
         &self,
         last: &mut Option<Last>,
-        sources: &[Option<Source>],
+        (sources, released): (&[Option<Source>], &[bool]),
         moves: &[Pair],
         features: &[u32],
         unlike: bool,
@@ -606,7 +617,7 @@ impl Stream {
         let mut rounds = measure.rounds();
         if let Some(before) = last.as_ref() {
             rounds = WARM_ROUNDS;
-            predictions = self.predictions(before, sources, moves, features);
+            predictions = self.predictions(before, (sources, released), moves, features);
             for (k, source) in sources.iter().enumerate() {
                 if let Some(source) = source {
                     let slot = &before.slots[source.slot];
@@ -645,7 +656,7 @@ impl Stream {
     fn predictions(
         &self,
         last: &Last,
-        sources: &[Option<Source>],
+        (sources, released): (&[Option<Source>], &[bool]),
         moves: &[Pair],
         features: &[u32],
     ) -> Vec<Option<Prediction>> {
@@ -662,6 +673,9 @@ impl Stream {
         }
         let predict = |at: Pair| -> Option<Prediction> {
             let home = self.cell_of(at);
+            if released[self.index(home)] {
+                return None;
+            }
             let by = moves[self.index(home)];
             let (here, there) = (self.pixel(at), self.pixel([at[0] - by[0], at[1] - by[1]]));
             let (from, looks) = if color_difference(features[here], last.features[here]) < 45 {
