@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Reads label map and region table of every frame from the metadata: read_labels FILE [FRAMES]. A line a frame.
+// Reads label map, region table and events of every frame from the metadata: read_labels FILE [FRAMES]. A line a frame.
 //
 // cc -o read_labels examples/read_labels.c $(pkg-config --cflags --libs gstreamer-app-1.0 gstreamer-video-1.0)
 #include <gst/app/app.h>
@@ -17,6 +17,15 @@ typedef struct {
   guint16 bounds[4];  // Bounding box: x0, y0, x1, y1; x1 and y1 exclusive [px]
 } Region;
 G_STATIC_ASSERT(sizeof(Region) == 40);
+
+// What became of a region since the last frame, or a cut; 16 bytes, little endian.
+typedef struct {
+  guint32 kind;  // 1 birth, 2 split, 3 death, 4 merge, 5 cut
+  guint32 track_id;  // The region that is new or gone; 0 for a cut
+  guint32 other;  // The region that it split off from or merged into; else 0
+  guint32 area;  // Its pixels: where it is new in this frame, where it is gone in the last [px]
+} Event;
+G_STATIC_ASSERT(sizeof(Event) == 16);
 // End of the layouts.
 
 // Counts the pixels of each label and compares them with the table. Whoever made the frame may have been wrong about it: no
@@ -60,10 +69,26 @@ static gboolean check(GstBuffer *labels, GstBuffer *table, guint regions, guint 
   return good;
 }
 
+// Counts the regions that are new and those that are gone. FALSE where the buffer holds no whole records.
+static gboolean count_events(GstBuffer *events, guint *born, guint *gone) {
+  GstMapInfo records;
+  gboolean good;
+
+  if (!gst_buffer_map(events, &records, GST_MAP_READ)) return FALSE;
+  good = records.size % sizeof(Event) == 0;
+  for (gsize at = 0; good && at < records.size; at += sizeof(Event)) {
+    const guint kind = GST_READ_UINT32_LE(records.data + at + G_STRUCT_OFFSET(Event, kind));
+    *born += kind == 1 || kind == 2;
+    *gone += kind == 3 || kind == 4;
+  }
+  gst_buffer_unmap(events, &records);
+  return good;
+}
+
 static gboolean report(guint number, GstBuffer *buffer) {
   GstCustomMeta *meta = gst_buffer_get_custom_meta(buffer, "GstSuperpixelMeta");
-  GstBuffer *labels = NULL, *table = NULL;
-  guint regions, width, height;
+  GstBuffer *labels = NULL, *table = NULL, *events = NULL;
+  guint regions, width, height, born = 0, gone = 0;
   gboolean good = FALSE;
 
   // Fields of another type count as missing. The buffers are references of our own, and outlive the frame.
@@ -71,13 +96,17 @@ static gboolean report(guint number, GstBuffer *buffer) {
                                 GST_TYPE_BUFFER, &table, "regions", G_TYPE_UINT, &regions, "width", G_TYPE_UINT, &width,
                                 "height", G_TYPE_UINT, &height, NULL))
     good = labels && table && check(labels, table, regions, width, height);
+  // Frames have no events where nobody asks for them.
+  if (good && gst_structure_get(gst_custom_meta_get_structure(meta), "events", GST_TYPE_BUFFER, &events, NULL))
+    good = events && count_events(events, &born, &gone);
   if (good)
-    g_print("frame %u: %ux%u, %u regions, mean area %.1f px\n", number, width, height, regions,
-            (gdouble)width * height / regions);
+    g_print("frame %u: %ux%u, %u regions, mean area %.1f px, %u new, %u gone\n", number, width, height, regions,
+            (gdouble)width * height / regions, born, gone);
   else
     g_printerr("error: frame %u carries no superpixels, or labels and table contradict each other\n", number);
   gst_clear_buffer(&labels);
   gst_clear_buffer(&table);
+  gst_clear_buffer(&events);
   return good;
 }
 
@@ -90,7 +119,7 @@ int main(int argc, char **argv) {
   const guint frames = argc > 2 ? (guint)atoi(argv[2]) : 25;
   GError *error = NULL;
   GstElement *pipeline = gst_parse_launch(
-      "filesrc name=file ! decodebin ! videoconvert ! superpixel superpixels=1000 overlay=none ! appsink name=out sync=false", &error);
+      "filesrc name=file ! decodebin ! videoconvert ! superpixel superpixels=1000 overlay=none events=true ! appsink name=out sync=false", &error);
   if (error) {
     g_printerr("error: %s\n", error->message);
     return 1;

@@ -51,3 +51,16 @@ ABI(MergeStep, b, 4);
 ABI(MergeStep, height, 8);
 ABI(MergeStep, area, 12);
 ABI_SIZE(MergeStep, 16);
+
+// What became of a region since the last frame, or a cut; `events` of the metadata.
+struct Event {
+  u32 kind;
+  u32 track_id;
+  u32 other;
+  u32 area;
+};
+ABI(Event, kind, 0);
+ABI(Event, track_id, 4);
+ABI(Event, other, 8);
+ABI(Event, area, 12);
+ABI_SIZE(Event, 16);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-# Reads labels, region table and neighbors of every frame from the metadata: read_labels.py [FILE [FRAMES]]
+# Reads labels, region table, neighbors and events of every frame from the metadata: read_labels.py [FILE [FRAMES]]
 #
 # Needs: python3-gi, python3-numpy, gir1.2-gst-plugins-base-1.0, and the plugin in GST_PLUGIN_PATH
 # (pipelines/play.sh read_labels.py sets it). Shows: a line a frame. Runs the pipeline of label-branch.launch.
@@ -38,6 +38,17 @@ NEIGHBOR = np.dtype(
     ]
 )
 assert NEIGHBOR.itemsize == 12
+
+# What became of a region since the last frame, or a cut; 16 bytes, little endian.
+EVENT = np.dtype(
+    [
+        ("kind", "<u4"),  # 1 birth, 2 split, 3 death, 4 merge, 5 cut
+        ("track_id", "<u4"),  # The region that is new or gone; 0 for a cut
+        ("other", "<u4"),  # The region that it split off from or merged into; else 0
+        ("area", "<u4"),  # Its pixels: where it is new in this frame, where it is gone in the last [px]
+    ]
+)
+assert EVENT.itemsize == 16
 # End of the layouts.
 
 
@@ -95,7 +106,12 @@ def read_labels(buffer):
     return labels, table, to_array(buffer, "neighbors", NEIGHBOR)
 
 
-def summarize(number, labels, table, neighbors):
+def read_events(buffer):
+    """Returns a copy of what became of regions since the last frame, None where it is not attached."""
+    return to_array(buffer, "events", EVENT)
+
+
+def summarize(number, labels, table, neighbors, events=None):
     """Returns a line about a frame; raises where labels, table and pairs are missing or contradict each other."""
     if table is None or neighbors is None or len(table) == 0:
         raise ValueError("the frame has no table or no pairs of neighbors")
@@ -104,11 +120,12 @@ def summarize(number, labels, table, neighbors):
         raise ValueError("the areas of the table are not those of the label map")
     if not (neighbors["a"] < neighbors["b"]).all() or neighbors["b"].max(initial=0) >= len(table):
         raise ValueError("a pair of neighbors names a region that is not there")
+    new, gone = (0, 0) if events is None else (np.isin(events["kind"], kinds).sum() for kinds in ((1, 2), (3, 4)))
     largest = table[table["area"].argmax()]
     x, y = largest["centroid"]
     return (
         f"frame {number}: {labels.shape[1]}x{labels.shape[0]}, {len(table)} regions, {len(neighbors)} pairs, "
-        f"mean area {table['area'].mean():.1f} px, "
+        f"mean area {table['area'].mean():.1f} px, {new} new, {gone} gone, "
         f"largest {largest['area']} px at ({x:.0f}, {y:.0f}) in rgb{tuple(int(c) for c in largest['mean_rgb'][:3])}"
     )
 
@@ -135,7 +152,8 @@ def main():
         sample = sink.emit("try-pull-sample", 30 * Gst.SECOND)
         if sample is None:
             break
-        print(summarize(seen, *read_labels(sample.get_buffer())), flush=True)
+        buffer = sample.get_buffer()
+        print(summarize(seen, *read_labels(buffer), read_events(buffer)), flush=True)
         seen += 1
     message = pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)
     pipeline.set_state(Gst.State.NULL)

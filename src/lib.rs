@@ -55,6 +55,7 @@ pub mod cpu;
 pub mod cuda;
 pub mod engine;
 pub mod error;
+pub mod events;
 pub mod grid;
 pub mod image;
 pub mod ingest;

@@ -29,7 +29,7 @@ use gst::meta::CustomMeta;
 
 use crate::image::Geometry;
 use crate::record::Record;
-use crate::regions::{MergeStep, Motion, Neighbor, Region};
+use crate::regions::{Event, MergeStep, Motion, Neighbor, Region};
 use crate::video_map::{Layout, PlaneLayout, label_shape};
 
 /// Name of the metadata, under which every language finds it.
@@ -199,6 +199,14 @@ pub(crate) fn attach(buffer: &mut gst::BufferRef, attachment: Attachment<'_>) ->
     Ok(())
 }
 
+/// Adds the events of a frame to its metadata.
+pub(crate) fn add_events(buffer: &mut gst::BufferRef, events: &[Event]) -> Result<(), glib::BoolError> {
+    let mut meta = CustomMeta::from_mut_buffer(buffer, NAME)
+        .map_err(|_| glib::bool_error!("a frame without superpixels"))?;
+    meta.mut_structure().set(Event::LAYOUT.section, records(events));
+    Ok(())
+}
+
 /// The metadata of a buffer, for reading.
 #[derive(Debug)]
 pub struct SuperpixelMeta<'a> {
@@ -350,6 +358,16 @@ impl<'a> SuperpixelMeta<'a> {
     ///
     /// If the buffer cannot be mapped or does not hold whole records.
     pub fn merges(&self) -> Result<Vec<MergeStep>, glib::BoolError> {
+        self.records()
+    }
+
+    /// What became of regions since the last frame; empty if nothing did, or if no events are attached (`events=true` attaches
+    /// them).
+    ///
+    /// # Errors
+    ///
+    /// If the buffer cannot be mapped or does not hold whole records.
+    pub fn events(&self) -> Result<Vec<Event>, glib::BoolError> {
         self.records()
     }
 

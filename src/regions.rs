@@ -66,6 +66,23 @@ wire_records! {
         /// Area of the region that the two are in, with all that has joined it at the same time.
         area: u32 { unit: Px },
     }
+
+    /// What became of a region since the last frame, or a cut.
+    ///
+    /// See [`events`](crate::events).
+    #[derive(Eq)]
+    pub struct Event in "events" {
+        /// 1 birth, 2 split, 3 death, 4 merge, 5 cut.
+        ///
+        /// An [`EventKind`](crate::events::EventKind).
+        kind: u32 { unit: None },
+        /// The region that is new or gone; 0 for a cut.
+        track_id: u32 { unit: None },
+        /// The region that it split off from or merged into; else 0.
+        other: u32 { unit: None },
+        /// Its pixels: where it is new in this frame, where it is gone in the last.
+        area: u32 { unit: Px },
+    }
 }
 
 /// Rewrites a label map to a coarser level of its hierarchy: to `regions` regions, or to as few as there can be. Equal to what

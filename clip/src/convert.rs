@@ -78,8 +78,7 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let first = parts.as_ref().zip(number).map_or(0, |((parts, _), number)| parts.first_of(number));
     let notes = [("superpixel.schema", clip::SCHEMA.to_string()), ("superpixel.source", name.clone())];
     let notes = notes.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let (regions, adjacency) = (folder.path(clip::REGIONS), folder.path(clip::ADJACENCY));
-    let recorder = Arc::new(Mutex::new(Some(Recorder::create(&regions, &adjacency, first, &notes)?)));
+    let recorder = Arc::new(Mutex::new(Some(Recorder::create(&folder, first, &notes)?)));
     let (pipeline, watch) = (session.pipeline(), Arc::new(Watch::default()));
     let head = add_segmentation(&pipeline, &superpixel)?;
     let labels = add_encoder(&pipeline, &folder.path(clip::LABELS))?;

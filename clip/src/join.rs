@@ -38,25 +38,27 @@ pub fn run(
     let source = summaries[0]["source"].as_str().unwrap_or_default();
     let schema = clip::SCHEMA.to_string();
     let notes = [("superpixel.schema", schema.as_str()), ("superpixel.source", source)];
-    let of_regions = Schema::regions();
-    let track_id =
-        of_regions.position("track_id").ok_or_else(|| Failure::machine("no column of track ids"))?;
-    let mut regions = Table::create(&folder.path(clip::REGIONS), &of_regions, &notes)?;
+    let mut regions = Table::create(&folder.path(clip::REGIONS), &Schema::regions(), &notes)?;
     let mut adjacency = Table::create(&folder.path(clip::ADJACENCY), &Schema::adjacency(), &notes)?;
+    let mut events = Table::create(&folder.path(clip::EVENTS), &Schema::events(), &notes)?;
     for (part, summary) in parts.iter().zip(&summaries) {
         let before = totals.most_track_id;
         tables::read(&part.join(clip::REGIONS), |mut columns, rows| {
-            if let Some(Column::Int(ids)) = columns.get_mut(track_id) {
-                ids.iter_mut().for_each(|id| *id = id.wrapping_add(before.cast_signed()));
-            }
+            raise(&mut columns, &Schema::regions(), "track_id", before)?;
             regions.append(columns, rows)
         })?;
         tables::read(&part.join(clip::ADJACENCY), |columns, rows| adjacency.append(columns, rows))?;
+        tables::read(&part.join(clip::EVENTS), |mut columns, rows| {
+            raise(&mut columns, &Schema::events(), "track_id", before)?;
+            raise(&mut columns, &Schema::events(), "other", before)?;
+            events.append(columns, rows)
+        })?;
         let own = Totals::from_json(summary)
             .ok_or_else(|| Failure::machine(format!("{}: clip.json is not whole", part.display())))?;
         totals.add(&own)?;
     }
-    if (regions.finish()?, adjacency.finish()?) != (totals.region_rows, totals.adjacency_rows) {
+    let rows = [regions.finish()?, adjacency.finish()?, events.finish()?];
+    if rows != [totals.region_rows, totals.adjacency_rows, totals.event_rows] {
         return Err(Failure::machine("the tables of the parts are not whole"));
     }
     join_labels(parts, &folder.path(clip::LABELS), totals.frames, stall, session)?;
@@ -68,6 +70,16 @@ pub fn run(
     std::fs::write(folder.path(clip::SUMMARY), summary::text(&result))?;
     folder.finish()?;
     Ok(result)
+}
+
+/// Raises the track ids in a column by those of the parts before. 0 is none.
+fn raise(columns: &mut [Column], schema: &Schema, name: &str, before: u32) -> Result<()> {
+    let column = schema.position(name).and_then(|at| columns.get_mut(at));
+    let Some(Column::Int(ids)) = column else {
+        return Err(Failure::machine(format!("no column {name} of track ids")));
+    };
+    ids.iter_mut().filter(|id| **id != 0).for_each(|id| *id = id.wrapping_add(before.cast_signed()));
+    Ok(())
 }
 
 fn summary_of(part: &Path) -> Result<Value> {

@@ -92,7 +92,7 @@ The arguments are those of one run of this program, with or without cuts, join o
 A job that fails is the last: the process ends with its exit status, and another one has to do the rest.
 A byte of a name that is not UTF-8 is the escape \\udc80 to \\udcff, as json.dumps(os.fsdecode(name)) of Python has it.";
 
-/// Turns a video file into superpixels: label maps as FFV1, regions and adjacency as Parquet
+/// Turns a video file into superpixels: label maps as FFV1, regions, adjacency and events as Parquet
 #[derive(Parser)]
 #[command(
     name = "superpixel-clip",
@@ -102,7 +102,7 @@ A byte of a name that is not UTF-8 is the escape \\udc80 to \\udcff, as json.dum
 struct Convert {
     /// Video file
     input: PathBuf,
-    /// Folder to make: labels.mkv, regions.parquet, adjacency.parquet, clip.json
+    /// Folder to make: labels.mkv, regions.parquet, adjacency.parquet, events.parquet, clip.json
     output: PathBuf,
     /// Properties of the element superpixel
     #[arg(value_name = "PROPERTY=VALUE")]

@@ -8,11 +8,12 @@ use gstsuperpixel::algo::Algorithm;
 use crate::fault::Failure;
 
 /// Properties that this program sets itself: the tables need these values, and nobody sees drawn frames.
-const OWN: [(&str, &str); 5] = [
+const OWN: [(&str, &str); 6] = [
     ("overlay", "none"),
     ("labels", "true"),
     ("region-table", "true"),
     ("neighbors", "true"),
+    ("events", "true"),
     ("analytics", "none"),
 ];
 

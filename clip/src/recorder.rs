@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Recorder of the metadata that `superpixel` attaches to each frame: regions and pairs become rows of the tables, label maps
+//! Recorder of the metadata that `superpixel` attaches to each frame: regions, pairs and events become rows of the tables, label maps
 //! go to the encoder.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::record::{Record, Value};
+use superpixel_output::{Folder, clip};
 
 use crate::decode::stream_time;
 use crate::fault::{Failure, Result};
@@ -23,6 +23,7 @@ const NO_TIME: i64 = -1;
 pub struct Recorder {
     regions: Table,
     adjacency: Table,
+    events: Table,
     /// Number of the next frame.
     frame: u32,
     totals: Totals,
@@ -34,10 +35,11 @@ impl Recorder {
     /// # Errors
     ///
     /// The files cannot be written.
-    pub fn create(regions: &Path, adjacency: &Path, first: u32, notes: &[(&str, &str)]) -> Result<Self> {
+    pub fn create(folder: &Folder, first: u32, notes: &[(&str, &str)]) -> Result<Self> {
         Ok(Self {
-            regions: Table::create(regions, &Schema::regions(), notes)?,
-            adjacency: Table::create(adjacency, &Schema::adjacency(), notes)?,
+            regions: Table::create(&folder.path(clip::REGIONS), &Schema::regions(), notes)?,
+            adjacency: Table::create(&folder.path(clip::ADJACENCY), &Schema::adjacency(), notes)?,
+            events: Table::create(&folder.path(clip::EVENTS), &Schema::events(), notes)?,
             frame: first,
             totals: Totals::default(),
         })
@@ -51,6 +53,7 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Totals> {
         self.totals.region_rows = self.regions.finish()?;
         self.totals.adjacency_rows = self.adjacency.finish()?;
+        self.totals.event_rows = self.events.finish()?;
         Ok(self.totals)
     }
 
@@ -64,6 +67,9 @@ impl Recorder {
         self.record_regions(&meta, time)?;
         for pair in meta.neighbors()? {
             self.adjacency.push(std::iter::once(Cell::Int(self.frame)).chain(cells(&pair)))?;
+        }
+        for event in meta.events()? {
+            self.events.push(std::iter::once(Cell::Int(self.frame)).chain(cells(&event)))?;
         }
         self.frame += 1;
         let mut labels = meta.label_buffer().copy();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Columns of both tables: some of the frame, then those of the library's records, from the library's list of their fields.
+//! Columns of the tables: some of the frame, then those of the library's records, from the library's list of their fields.
 
 use gstsuperpixel::record::{Layout, Record, RecordField, Scalar, Unit};
-use gstsuperpixel::regions::{Motion, Neighbor, Region};
+use gstsuperpixel::regions::{Event, Motion, Neighbor, Region};
 
 /// Type of a column. Parquet stores unsigned integers of up to 32 bits in signed ones of 32 bits, by their bits.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ pub struct Schema {
     groups: Vec<Group>,
 }
 
-/// Number of the frame, which both tables begin with.
+/// Number of the frame, which all tables begin with.
 const FRAME: Group =
     Group { names: &["frame"], kind: Kind::U32, unit: "", text: "Number of the frame, from 0 on" };
 
@@ -86,6 +86,11 @@ impl Schema {
     /// One row for each pair of regions that touch, with a < b.
     pub fn adjacency() -> Self {
         Self::new("adjacency", vec![FRAME], &[Neighbor::LAYOUT])
+    }
+
+    /// One row for each event of each frame.
+    pub fn events() -> Self {
+        Self::new("events", vec![FRAME], &[Event::LAYOUT])
     }
 
     /// The schema as Parquet's parser takes it.
@@ -141,6 +146,14 @@ mod tests {
     required int32 length (INTEGER(32, false));
 }";
         assert_eq!(Schema::adjacency().message(), adjacency);
+        let events = "message events {
+    required int32 frame (INTEGER(32, false));
+    required int32 kind (INTEGER(32, false));
+    required int32 track_id (INTEGER(32, false));
+    required int32 other (INTEGER(32, false));
+    required int32 area (INTEGER(32, false));
+}";
+        assert_eq!(Schema::events().message(), events);
         assert_eq!(Schema::regions().position("track_id"), Some(3));
     }
 
@@ -173,7 +186,9 @@ mod tests {
             ("<!-- Columns, written by clip/src/schema.rs. -->\n", "<!-- End of the columns. -->\n");
         let (before, rest) = there.split_once(begin).unwrap();
         let after = rest.split_once(end).unwrap().1;
-        let tables = [Schema::regions(), Schema::adjacency()].map(|schema| table(&schema)).join("\n");
+        let tables = [Schema::regions(), Schema::adjacency(), Schema::events()]
+            .map(|schema| table(&schema))
+            .join("\n");
         let wanted = format!("{before}{begin}\n{tables}\n{end}{after}");
         if std::env::var_os("SUPERPIXEL_WRITE").is_some() {
             std::fs::write(path, wanted).unwrap();

@@ -27,6 +27,8 @@ pub struct Totals {
     pub region_rows: u64,
     /// Rows of the adjacency table.
     pub adjacency_rows: u64,
+    /// Rows of the table of events.
+    pub event_rows: u64,
 }
 
 impl Totals {
@@ -70,6 +72,7 @@ impl Totals {
         self.most_track_id += next.most_track_id;
         self.region_rows += next.region_rows;
         self.adjacency_rows += next.adjacency_rows;
+        self.event_rows += next.event_rows;
         Ok(())
     }
 
@@ -84,6 +87,7 @@ impl Totals {
             "tracks": self.most_track_id,
             "regions": self.region_rows,
             "adjacency": self.adjacency_rows,
+            "events": self.event_rows,
         })
     }
 
@@ -99,6 +103,7 @@ impl Totals {
             most_track_id: side("tracks")?,
             region_rows: number("regions")?,
             adjacency_rows: number("adjacency")?,
+            event_rows: number("events")?,
         })
     }
 }

@@ -153,7 +153,7 @@ fn names_of_any_bytes_work() {
         (&said["event"], &said["id"], &said["source"]),
         (&"done".into(), &"a".into(), &"b\u{fffd}".into())
     );
-    assert_eq!(fs::read_dir(&job).unwrap().count(), 4);
+    assert_eq!(fs::read_dir(&job).unwrap().count(), 5);
     for wrong in
         [r#"{"id": 1, "arguments": ["\ud800", "out"]}"#, r#"{"id": 1, "arguments": ["a\u0000", "out"]}"#]
     {
@@ -228,7 +228,7 @@ fn fifty_kills_cost_nothing_of_the_sources_and_leave_nothing() {
             // Whole, or not there.
             assert_eq!(
                 (summary(Path::new(&out))["frames"].as_u64(), fs::read_dir(&out).unwrap().count()),
-                (Some(40), 4)
+                (Some(40), 5)
             );
         }
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::{Folder, buffers, bundled, done, label_maps, program, run, scenes, wait_until};
 use gstsuperpixel::meta::SuperpixelMeta;
-use gstsuperpixel::regions::{Motion, Neighbor, Region};
+use gstsuperpixel::regions::{Event, Motion, Neighbor, Region};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::Value;
@@ -64,15 +64,14 @@ fn output_is_what_the_element_attaches_to_every_frame() {
     assert_eq!((&written["width"], &written["height"]), (&width.into(), &height.into()));
 
     let frames = buffers(&format!(
-        "filesrc location=\"{input}\" ! decodebin ! videoconvert ! superpixel {} overlay=none neighbors=true ! appsink name=sink",
+        "filesrc location=\"{input}\" ! decodebin ! videoconvert ! superpixel {} overlay=none neighbors=true events=true ! appsink name=sink",
         SETTINGS.join(" ")
     ));
     let maps = label_maps(&folder.path("out/labels.mkv"), width, height);
     assert_eq!((frames.len(), maps.len()), (132, 132));
-    let (mut regions, mut adjacency) = (
-        rows(&folder.path("out/regions.parquet")).into_iter(),
-        rows(&folder.path("out/adjacency.parquet")).into_iter(),
-    );
+    let [mut regions, mut adjacency, mut events] = ["regions", "adjacency", "events"]
+        .map(|table| rows(&folder.path(&format!("out/{table}.parquet"))).into_iter());
+    let mut seen = 0;
     for (frame, (buffer, map)) in frames.iter().zip(&maps).enumerate() {
         let meta = SuperpixelMeta::from_buffer(buffer).unwrap();
         assert!(meta.labels().unwrap().as_slice() == map, "labels of frame {frame}");
@@ -88,15 +87,21 @@ fn output_is_what_the_element_attaches_to_every_frame() {
             let row = numbers(&adjacency.next().unwrap());
             assert_eq!(row, [frame as f64, a.into(), b.into(), length.into()]);
         }
+        for Event { kind, track_id, other, area } in meta.events().unwrap() {
+            let row = numbers(&events.next().unwrap());
+            assert_eq!(row, [frame as f64, kind.into(), track_id.into(), other.into(), area.into()]);
+            seen += 1;
+        }
     }
-    assert!(regions.next().is_none() && adjacency.next().is_none());
+    assert!(regions.next().is_none() && adjacency.next().is_none() && events.next().is_none());
+    assert!(seen > 100 && written["events"] == seen, "{seen} events");
 }
 
 /// Whatever two runs of the same kind have in common.
 fn same(a: &Path, b: &Path, width: usize, height: usize) {
     let maps = label_maps(&a.join("labels.mkv"), width, height);
     assert!(maps == label_maps(&b.join("labels.mkv"), width, height), "label maps differ");
-    for table in ["regions.parquet", "adjacency.parquet"] {
+    for table in ["regions.parquet", "adjacency.parquet", "events.parquet"] {
         let (one, other) = (rows(&a.join(table)), rows(&b.join(table)));
         assert_eq!(one.len(), other.len(), "{table}");
         assert!(!one.is_empty());
@@ -108,7 +113,9 @@ fn same(a: &Path, b: &Path, width: usize, height: usize) {
         serde_json::from_slice(&std::fs::read(path.join("clip.json")).unwrap()).unwrap()
     };
     let (one, other) = (read(a), read(b));
-    for name in ["frames", "tracks", "regions", "adjacency", "begin_ns", "end_ns", "width", "height"] {
+    for name in
+        ["frames", "tracks", "regions", "adjacency", "events", "begin_ns", "end_ns", "width", "height"]
+    {
         assert_eq!(one[name], other[name], "{name}");
     }
 }

@@ -102,7 +102,7 @@ fn jobs_give_what_single_runs_give() {
         assert_eq!(said["event"], "done", "{said}");
         assert!(program(&[&[input.as_str(), &alone], *words].concat()).status.success());
         let (one, alone) = (Path::new(&one), Path::new(&alone));
-        for name in ["regions.parquet", "adjacency.parquet"] {
+        for name in ["regions.parquet", "adjacency.parquet", "events.parquet"] {
             assert!(table(one, name) == table(alone, name), "{name} of {words:?}");
         }
         let maps = |folder: &Path| label_maps(&folder.join("labels.mkv"), 320, 180);

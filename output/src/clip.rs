@@ -13,6 +13,8 @@ pub const LABELS: &str = "labels.mkv";
 pub const REGIONS: &str = "regions.parquet";
 /// The table of pairs of regions.
 pub const ADJACENCY: &str = "adjacency.parquet";
+/// The table of events.
+pub const EVENTS: &str = "events.parquet";
 /// The clip as a whole; written last.
 pub const SUMMARY: &str = "clip.json";
 /// Numbers that every summary has.
@@ -21,7 +23,7 @@ const NUMBERS: [&str; 6] = ["frames", "width", "height", "tracks", "regions", "a
 /// The folder of a clip.
 pub const LAYOUT: Layout = Layout {
     program: "superpixel-clip",
-    names: |name| [LABELS, REGIONS, ADJACENCY, SUMMARY].iter().any(|own| name == *own),
+    names: |name| [LABELS, REGIONS, ADJACENCY, EVENTS, SUMMARY].iter().any(|own| name == *own),
     marker: Some((SUMMARY, |text| read(text).is_some())),
 };
 

@@ -2,7 +2,7 @@
 //! Tables of a frame of the host as structured arrays of numpy.
 
 use gstsuperpixel::record::{Layout, Record, RecordField, Scalar};
-use gstsuperpixel::regions::{MergeStep, Motion, Neighbor, Region};
+use gstsuperpixel::regions::{Event, MergeStep, Motion, Neighbor, Region};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,6 +18,7 @@ pub static REGION: Structured = Structured::of::<Region>();
 pub static MOTION: Structured = Structured::of::<Motion>();
 pub static NEIGHBOR: Structured = Structured::of::<Neighbor>();
 pub static MERGE: Structured = Structured::of::<MergeStep>();
+pub static EVENT: Structured = Structured::of::<Event>();
 
 /// The format of a field: type and number of the components that have a name.
 fn format(field: &RecordField) -> String {

@@ -5,8 +5,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::engine::Engine;
+use gstsuperpixel::events::{EventKind, Events};
 use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::regions::Event;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +25,7 @@ use crate::mask::Masks;
 use crate::order::Order;
 use crate::parameters;
 use crate::pools::pool;
-use crate::records::{MERGE, MOTION, NEIGHBOR, REGION, records};
+use crate::records::{EVENT, MERGE, MOTION, NEIGHBOR, REGION, records};
 use crate::state::State;
 use crate::tables;
 
@@ -46,6 +48,8 @@ use crate::tables;
 ///     Find `neighbors` and `edge_index` of every frame. Takes time.
 /// linear_light : bool
 ///     Mean colors of light instead of code values.
+/// events : bool
+///     Find `events` of every frame, with `regions` and `temporal`, for frames of numpy. Takes time.
 /// temporal : bool
 ///     Frames are a video: each starts from the one before, and regions keep their track ids until a cut.
 /// temporal_inertia : float
@@ -89,6 +93,7 @@ pub struct Segmenter {
     process: u32,
     order: Order,
     outputs: Outputs,
+    events: bool,
     threads: u32,
 }
 
@@ -118,6 +123,7 @@ impl Segmenter {
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = Call::new(frame, arguments, self.order, 0)?;
         state.settle(call.ordinal())?;
+        state.events.forget();
         let cuda = devices::cuda(py, call.ordinal())?;
         call.check_context(&cuda)?;
         state.library = call.library(py);
@@ -137,6 +143,28 @@ impl Segmenter {
         });
         done.map_err(|error| devices::failed(py, call.ordinal(), error))?;
         call.finish(py, memory)
+    }
+
+    /// The state, where it has the events of the last frame.
+    fn found(&self) -> PyResult<MutexGuard<'_, State>> {
+        self.needs(self.events, "events")?;
+        self.needs(self.outputs.table, "regions")?;
+        let mut guard = self.lock()?;
+        self.needs(guard.segmented()?.plan().temporal().is_some(), "temporal")?;
+        if guard.on_device()?.is_some() {
+            return Err(PyRuntimeError::new_err(
+                "events are found for frames of numpy only; give the Segmenter such frames, with device='cuda' if need be",
+            ));
+        }
+        Ok(guard)
+    }
+
+    /// Track ids of the last frame's events of some kinds.
+    fn tracks_of<'py>(&self, py: Python<'py>, kinds: [EventKind; 2]) -> PyResult<Bound<'py, PyAny>> {
+        let guard = self.found()?;
+        let is_one = |event: &&Event| kinds.into_iter().any(|kind| kind as u32 == event.kind);
+        let ids: Vec<u32> = guard.found.iter().filter(is_one).map(|event| event.track_id).collect();
+        Ok(ids.into_pyarray(py).into_any())
     }
 
     fn needs(&self, is_there: bool, name: &str) -> PyResult<()> {
@@ -163,7 +191,7 @@ impl Drop for Segmenter {
 impl Segmenter {
     #[new]
     #[pyo3(signature = (algorithm = None, *, device = None, order = "rgb", threads = None, regions = true, neighbors = true,
-        linear_light = false, **values), text_signature = "(algorithm='slic', *, device=None, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, **parameters)")]
+        linear_light = false, events = false, **values), text_signature = "(algorithm='slic', *, device=None, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, events=False, **parameters)")]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -174,6 +202,7 @@ impl Segmenter {
         regions: bool,
         neighbors: bool,
         linear_light: bool,
+        events: bool,
         values: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut params = match algorithm {
@@ -196,10 +225,13 @@ impl Segmenter {
                 is_segmented: false,
                 next_id: 1,
                 codes: Vec::new(),
+                events: Events::default(),
+                found: Vec::new(),
             }),
             process: std::process::id(),
             order: Order::new(order)?,
             outputs: Outputs { table: regions, neighbors, mean_color: false, linear_light },
+            events,
             threads,
         })
     }
@@ -262,6 +294,10 @@ impl Segmenter {
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
         let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
         let (state, outputs) = (&mut *guard, self.outputs);
+        let finds_events = self.events && outputs.table && state.params.temporal;
+        if !finds_events {
+            state.events.forget();
+        }
         if masks.is_some() {
             state.expect_masks();
         }
@@ -282,8 +318,12 @@ impl Segmenter {
             for (i, (source, plane)) in frames {
                 source.with(&cpu, &mut codes, |frame| {
                     let frame = Masks::on(masks.as_ref(), i, *frame)?;
-                    let labels = Labels::new(info.geometry, plane, stride)?;
-                    state.run(info, make, |engine| engines::segment(engine, &frame, labels, outputs))
+                    let labels = Labels::new(info.geometry, &mut *plane, stride)?;
+                    state.run(info, make, |engine| engines::segment(engine, &frame, labels, outputs))?;
+                    if finds_events {
+                        state.note_events(info.geometry, plane, stride)?
+                    }
+                    Ok(())
                 })?;
             }
             state.codes = codes;
@@ -298,7 +338,9 @@ impl Segmenter {
 
     /// Forgets the frames before: the next one is segmented as if it were the first, with new track ids.
     fn reset(&self) -> PyResult<()> {
-        if let Some(engine) = &mut self.lock()?.engine {
+        let mut guard = self.lock()?;
+        guard.events.forget();
+        if let Some(engine) = &mut guard.engine {
             engine.reset();
         }
         Ok(())
@@ -441,6 +483,35 @@ impl Segmenter {
             Some(mut source) => source.columns(py, &tables::MERGES),
             None => records(py, &MERGE, bytemuck::cast_slice(&guard.regions()?.merges)),
         }
+    }
+
+    /// ndarray: what became of regions since the frame before the last, a copy. Needs `events`, `temporal` and a frame of numpy.
+    ///
+    #[doc = include_str!("fields/events.txt")]
+    ///
+    /// A cut comes first, then new regions in the order of labels, then gone ones. The first frame has no events.
+    #[getter]
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        records(py, &EVENT, bytemuck::cast_slice(&self.found()?.found))
+    }
+
+    /// bool: no region of the last frame was in the frame before. Needs what `events` needs.
+    #[getter]
+    fn is_cut(&self) -> PyResult<bool> {
+        Ok(self.found()?.found.iter().any(|event| EventKind::of(event) == Some(EventKind::Cut)))
+    }
+
+    /// ndarray of uint32: track ids of the regions that are new in the last frame, births and splits. Needs what `events` needs.
+    #[getter]
+    fn births<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.tracks_of(py, [EventKind::Birth, EventKind::Split])
+    }
+
+    /// ndarray of uint32: track ids of the regions that are gone since the frame before, deaths and merges. Needs what `events`
+    /// needs.
+    #[getter]
+    fn deaths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.tracks_of(py, [EventKind::Death, EventKind::Merge])
     }
 
     /// ndarray of int64, shape (2, 2E): the same pairs as PyTorch Geometric takes them, a copy.

@@ -3,10 +3,11 @@
 
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::error::{Error, Result};
-use gstsuperpixel::image::FrameInfo;
+use gstsuperpixel::events::Events;
+use gstsuperpixel::image::{FrameInfo, Geometry};
 use gstsuperpixel::params::Params;
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::regions::Regions;
+use gstsuperpixel::regions::{Event, Regions};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -32,6 +33,9 @@ pub struct State {
     pub next_id: u32,
     /// Codes of a frame that was given as floats.
     pub codes: Vec<u16>,
+    /// The last frame of the host, where events are asked for, and what happened in it.
+    pub events: Events,
+    pub found: Vec<Event>,
 }
 
 impl State {
@@ -59,6 +63,17 @@ impl State {
         self.is_segmented = result.is_ok();
         self.engine = Some(engine);
         result
+    }
+
+    /// Finds what became of regions since the frame before. `plane` holds the labels, `stride` apart from row to row.
+    pub fn note_events(&mut self, geometry: Geometry, plane: &[u16], stride: usize) -> Result<()> {
+        self.found.clear();
+        if let Some(engine) = &self.engine {
+            let Regions { table, motion, .. } = engines::regions(engine);
+            let found = self.events.next(geometry, |y| &plane[y * stride..], table, motion)?;
+            self.found.extend_from_slice(found);
+        }
+        Ok(())
     }
 
     /// Makes the next engine one for frames with masks.

@@ -229,7 +229,7 @@ def test_segmenter():
         algorithm = draw(mostly(st.just(known), values()))
         own = list(_native.defaults(known))
         names = draw(mostly(st.just(own), st.just([*DEFAULTS, "", "other"])))
-        flags = draw(parameters(["regions", "neighbors", "linear_light", "order"], 1))
+        flags = draw(parameters(["regions", "neighbors", "linear_light", "events", "order"], 1))
         named = {**draw(parameters(names)), **flags, "threads": draw(threads()), "temporal": draw(st.booleans())}
         empty = st.builds(lambda *shape: np.zeros(shape, np.uint16), st.integers(1, 40), st.integers(1, 40))
         outs = st.one_of(st.none(), st.none(), odd_arrays(), empty)

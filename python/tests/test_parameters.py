@@ -161,7 +161,7 @@ def test_stubs():
     text = (Path(sp.__file__).parent / "_native.pyi").read_text()
     kinds = re.search(r"def __new__\((.*?)\) ->", text, re.S).group(1), re.search(r"def set\((.*?)\) ->", text, re.S).group(1)
     names = {name for algorithm in FUNCTIONS for name in _native.defaults(algorithm)}
-    own = {"device", "order", "threads", "regions", "neighbors", "linear_light", "algorithm"}
+    own = {"device", "order", "threads", "regions", "neighbors", "linear_light", "events", "algorithm"}
     assert set(re.findall(r"(\w+):", kinds[0])) == own | {"parameters"}
     assert set(re.findall(r"(\w+):", kinds[1])) == {"parameters"}
     assert set(_functions.Parameters.__annotations__) == names

@@ -21,7 +21,7 @@ RECIPES = {
     "torch_batch": r"\(4, 240, 320\) on cuda:\d, \d+ regions|skipped: torch (is not installed|finds no CUDA device)",
     "scatter_mean": r"\d{3} regions with 8 features\n(the same in torch|skipped: torch is not installed)",
     "region_graph": r"\d+ nodes with 4 features, \d+ edges\n(Data|skipped: torch_geometric is not installed)",
-    "mask_propagation": r"frame 11: intersection over union 0\.[89]\d",
+    "mask_propagation": r"frame 11: intersection over union (1\.00|0\.9\d)",
     "lime_explanation": r"the region that speaks most for red is around \((8|9|1[0-3])\d, [2-7]\d\)",
     "annotation_brush": r"regions by level: 400 100 30 8\n(a click with level \d paints \d+ px\n){4}",
     "exact_number": r"about 50: \d+\nexactly 200: 200\nexactly 50: 50\nexactly 10: 10\nexactly 2: 2\n",

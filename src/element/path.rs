@@ -22,6 +22,7 @@ use crate::analytics;
 use crate::any_engine::Continuity;
 use crate::bad_buffers::Failure;
 use crate::error::Error;
+use crate::events::{EventKind, Events};
 use crate::image::FrameInfo;
 use crate::meta;
 use crate::params::Params;
@@ -60,6 +61,8 @@ pub(super) struct State {
     pub next_id: u32,
     /// Writer of standard metadata.
     pub analytics: analytics::Writer,
+    /// The last frame, for the events of the next.
+    pub events: Events,
     pub warned_of_step: bool,
     pub warned_of_objects: bool,
     pub warned_of_regions: bool,
@@ -74,6 +77,7 @@ impl State {
             last: None,
             next_id: 1,
             analytics: analytics::Writer::default(),
+            events: Events::default(),
             warned_of_step: false,
             warned_of_objects: false,
             warned_of_regions: false,
@@ -296,6 +300,8 @@ impl Superpixel {
             geometry: frame.geometry,
             regions: params.hierarchy.regions,
             analytics: settings.analytics.detail(),
+            events: settings.events,
+            is_first: flushed || discontinuous,
             began,
         };
         match engine.run(buffer, stream, task)? {
@@ -387,12 +393,12 @@ impl Superpixel {
         found: FrameResults,
         made: Made,
     ) -> Result<(), gst::ErrorMessage> {
-        let Made { algo, geometry, regions: wanted, analytics, began } = made;
+        let Made { algo, geometry, regions: wanted, analytics, began, .. } = made;
         let regions = found.regions;
+        let refuse = |e: glib::BoolError| {
+            gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
+        };
         if let Some(labels) = found.labels {
-            let refuse = |e: glib::BoolError| {
-                gst::error_msg!(gst::LibraryError::Failed, ("Cannot attach the metadata: {e}"))
-            };
             let described =
                 analytics::FrameRegions { labels: &labels, geometry, regions, table: found.table.as_ref() };
             self.describe(state, buffer, &described, analytics).map_err(refuse)?;
@@ -401,6 +407,7 @@ impl Superpixel {
                 meta::Attachment { labels, geometry, algo, regions, table, motion, neighbors, hierarchy };
             meta::attach(buffer, attachment).map_err(refuse)?;
         }
+        let counts = self.note_events(state, buffer, made).map_err(refuse)?;
         if regions < wanted && !state.warned_of_regions {
             state.warned_of_regions = true;
             gst::warning!(
@@ -417,6 +424,7 @@ impl Superpixel {
         stats.missing = (wanted > 0).then(|| wanted.saturating_sub(regions));
         stats.last = began.elapsed();
         stats.total += began.elapsed();
+        stats.add_events(counts);
         // Stage times could be of another engine by now.
         stats.stages.clear();
         // After the CPU has replaced the device, the last bytes over the bus stay.
@@ -424,6 +432,32 @@ impl Superpixel {
         stats.traffic = traffic.or(stats.traffic);
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
+    }
+
+    /// Attaches what became of regions since the last frame, and counts it by kind; `None` where events are not asked for.
+    fn note_events(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+        made: Made,
+    ) -> Result<Option<[u64; EventKind::ALL.len()]>, glib::BoolError> {
+        let events = &mut state.events;
+        if made.is_first || !made.events {
+            events.forget();
+        }
+        let Some(meta) = meta::SuperpixelMeta::from_buffer(buffer).filter(|_| made.events) else {
+            return Ok(None);
+        };
+        let (table, motion) = (meta.table()?, meta.motion()?);
+        if motion.is_empty() {
+            events.forget();
+            return Ok(None);
+        }
+        let labels = meta.labels()?;
+        let found = events.next(made.geometry, |y| labels.row(y), &table, &motion);
+        let found = found.map_err(|error| glib::bool_error!("{error}"))?;
+        meta::add_events(buffer, found)?;
+        Ok(Some(EventKind::ALL.map(|kind| found.iter().filter(|e| e.kind == kind as u32).count() as u64)))
     }
 
     /// Attaches standard metadata, if it is wanted.

@@ -64,7 +64,7 @@ pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| 
             .nick("Statistics")
             .blurb(
                 "Since start: frames, dropped, frame-time-us-mean, with CUDA pixel-bytes-to-device, pixel-bytes-from-device, \
-                 result-bytes-from-device; of the last frame: regions, where a number is wanted regions-missing, frame-time-us, on the CPU stage-times-us",
+                 result-bytes-from-device, with events=true births, splits, deaths, merges, cuts; of the last frame: regions, where a number is wanted regions-missing, frame-time-us, on the CPU stage-times-us",
             )
             .read_only()
             .build(),

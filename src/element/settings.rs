@@ -55,6 +55,13 @@ const NEIGHBORS: About = About::new(
     "",
     "Attach the list of touching regions with their shared boundary lengths to the metadata",
 );
+const EVENTS: About = About::new(
+    "events",
+    "Events",
+    "",
+    "Attach births, deaths, splits and merges of regions, and cuts, to the metadata; needs {temporal=true} and \
+     {region-table=true}",
+);
 const ANALYTICS: About = About::new(
     "analytics",
     "Analytics",
@@ -77,6 +84,7 @@ pub(super) struct Settings {
     pub labels: bool,
     pub region_table: bool,
     pub neighbors: bool,
+    pub events: bool,
     pub analytics: Analytics,
     /// `backend` as it was at start; `None` while the element is stopped, when properties may exclude each other for a while.
     pub started: Option<Backend>,
@@ -92,6 +100,7 @@ parameters!(Settings {
     switch LABELS => labels;
     switch REGION_TABLE => region_table;
     switch NEIGHBORS => neighbors;
+    switch EVENTS => events;
     choice ANALYTICS => analytics: Analytics;
 });
 
@@ -126,6 +135,7 @@ impl Default for Settings {
             labels: true,
             region_table: true,
             neighbors: false,
+            events: false,
             analytics: Analytics::Segmentation,
             started: None,
         }

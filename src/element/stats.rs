@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::events::EventKind;
+
 /// Figures of the stream and of its last frame.
 #[derive(Default)]
 pub(super) struct Stats {
@@ -14,11 +16,20 @@ pub(super) struct Stats {
     pub total: Duration,
     /// Stage times of the last frame; empty on a device.
     pub stages: Vec<(&'static str, Duration)>,
+    /// Events since they were first asked for, by [`EventKind::ALL`].
+    pub events: Option<[u64; EventKind::ALL.len()]>,
     /// Bytes over the bus since start; `None` on the CPU.
     pub traffic: Option<[(&'static str, u64); 3]>,
 }
 
 impl Stats {
+    /// Adds the events of a frame; `None` adds none.
+    pub fn add_events(&mut self, counts: Option<[u64; EventKind::ALL.len()]>) {
+        let Some(counts) = counts else { return };
+        let sums = self.events.get_or_insert_default();
+        sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+    }
+
     pub fn to_structure(&self) -> gst::Structure {
         let micros = |time: Duration| time.as_micros() as u64;
         let mut stats = gst::Structure::builder("superpixel-stats")
@@ -29,6 +40,16 @@ impl Stats {
             .build();
         if let Some(missing) = self.missing {
             stats.set("regions-missing", missing);
+        }
+        for (kind, n) in EventKind::ALL.into_iter().zip(self.events.into_iter().flatten()) {
+            let name = match kind {
+                EventKind::Birth => "births",
+                EventKind::Split => "splits",
+                EventKind::Death => "deaths",
+                EventKind::Merge => "merges",
+                EventKind::Cut => "cuts",
+            };
+            stats.set(name, n);
         }
         for (name, bytes) in self.traffic.iter().flatten() {
             stats.set(*name, *bytes);

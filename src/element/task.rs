@@ -52,6 +52,9 @@ pub(super) struct Made {
     pub regions: u32,
     /// Standard metadata to attach, if any.
     pub analytics: Option<Detail>,
+    /// True if events are attached, and if the frame is the first after a reset.
+    pub events: bool,
+    pub is_first: bool,
     /// Time at which its work began.
     pub began: Instant,
 }

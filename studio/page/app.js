@@ -47,6 +47,7 @@ const transport = new Transport(link, {
 });
 const plots = {
   regions: new Plot("Regions"),
+  changes: new Plot("New and gone"),
   rate: new Plot("Frames a second", { format: (value) => value.toFixed(1) }),
   times: new Plot("Stage times, ms", { format: (value) => value.toFixed(1), stacked: true }),
 };
@@ -132,6 +133,9 @@ function measure() {
   while (recent[0] < now - 2000) recent.shift();
   const rate = recent.length > 2 ? ((recent.length - 1) * 1000) / (now - recent[0]) : 0;
   plots.regions.add(Object.fromEntries(frame.sides.map(({ regions }, i) => ["AB"[i], regions])));
+  const changes = (frame.sides[edited] ?? frame.sides[0]).changes(), of = (...kinds) => changes.filter(({ kind }) => kinds.includes(kind)).length;
+  plots.changes.add({ new: of("birth", "split"), gone: of("death", "merge") });
+  if (of("cut")) for (const plot of [plots.regions, plots.changes]) plot.mark();
   plots.rate.add({ shown: rate });
   const { stages, timeUs } = frame.sides[edited] ?? frame.sides[0];
   plots.times.add(Object.fromEntries(stages.length ? stages.map(([name, us]) => [name, us / 1000]) : [["frame", timeUs / 1000]]));

@@ -7,6 +7,9 @@ import { decodeLabels } from "./labels.js";
 /** Views of the types that a layout names. */
 const VIEWS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array };
 
+/** Kinds of events by their numbers. */
+const KINDS = [null, "birth", "split", "death", "merge", "cut"];
+
 /** Records of one section, read by the layout that the studio has sent. `viewOf(Type, range)` is a section as typed array. */
 class Records {
   #fields = {};
@@ -44,6 +47,7 @@ export class Side {
     this.table = records("table");
     this.motion = records("motion");
     this.pairs = records("neighbors");
+    this.events = records("events");
   }
 
   /** The label at a pixel. */
@@ -81,6 +85,14 @@ export class Side {
       velocity: moves ? motion.values(label, "velocity") : null,
       age: moves ? motion.value(label, "age") : null,
     };
+  }
+
+  /** What became of regions since the last frame: its kind, the track id, and the id that it split off from or merged into, or 0. */
+  changes() {
+    const { events } = this, field = (i, name) => events.value(i, name);
+    return Array.from({ length: events.count }, (_, i) => ({
+      kind: KINDS[field(i, "kind")], id: field(i, "track_id"), other: field(i, "other"),
+    }));
   }
 
   /** Labels that touch a region. */

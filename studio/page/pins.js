@@ -69,17 +69,20 @@ export class Pins extends EventTarget {
     for (const pin of this.#pins) {
       const side = frame.sides[pin.index];
       const label = side ? side.labelOf(pin.id) : -1;
+      // A frame comes again when something else about it changes.
+      if (pin.told !== frame.number) this.#tell(pin, side?.changes() ?? []);
+      pin.told = frame.number;
       pin.element.classList.toggle("lost", label < 0);
       pin.mark.toggleAttribute("hidden", label < 0);
       if (label < 0) {
         const last = pin.history.at(-1);
-        pin.facts.textContent = last ? `ended after frame ${last.frame}, seen in ${pin.history.length} frames` : "not in this picture";
+        pin.facts.textContent = last ? `${pin.end || "ended"} after frame ${last.frame}, seen in ${pin.history.length} frames` : "not in this picture";
         pin.mark.removeAttribute("d");
         continue;
       }
       const region = side.region(label);
       pin.mark.setAttribute("d", outline(side, label));
-      pin.facts.textContent = `${region.area} px at ${region.x.toFixed(0)}, ${region.y.toFixed(0)} · ${region.age === null ? "" : `age ${region.age} · `}${hex(region.rgb)}`;
+      pin.facts.textContent = `${region.area} px at ${region.x.toFixed(0)}, ${region.y.toFixed(0)} · ${region.age === null ? "" : `age ${region.age} · `}${hex(region.rgb)}${pin.start ? ` · ${pin.start}` : ""}`;
       if (pin.history.at(-1)?.frame === frame.number) continue;
       pin.history.push({
         setting: "AB"[pin.index], track_id: pin.id, frame: frame.number, time: frame.time, area: region.area,
@@ -90,6 +93,17 @@ export class Pins extends EventTarget {
       pin.area.add({ area: region.area });
       pin.place.add({ x: region.x, y: region.y });
       if (region.age !== null) pin.life.add({ age: region.age });
+    }
+  }
+
+  /** Where a pinned region came from, where it went, and marks where others split off from it or merged into it. */
+  #tell(pin, changes) {
+    for (const { kind, id, other } of changes) {
+      if (id === pin.id && kind === "split") pin.start = `split off from ${other}`;
+      if (id === pin.id && kind === "merge") pin.end = `merged into ${other}`;
+      if (id === pin.id && kind === "death") pin.end = "ended";
+      if (other === pin.id) pin.life.mark();
+      if (kind === "cut") pin.end = "ended by a cut";
     }
   }
 
@@ -119,7 +133,7 @@ export class Pins extends EventTarget {
 
   #add(index, id) {
     if (!this.#pins.length) this.#root.replaceChildren();
-    const pin = { index, id, history: [], color: falseColor(id) };
+    const pin = { index, id, history: [], color: falseColor(id), start: "", end: "" };
     pin.area = new Plot("Area, px");
     pin.place = new Plot("Position, px", { from: "low" });
     pin.life = new Plot("Life, frames");

@@ -14,6 +14,8 @@ export class Plot {
   #format;
   #stacked;
   #waiting = false;
+  /** How many values ago something was marked. */
+  #marks = [];
 
   constructor(title, { format = (value) => value.toFixed(0), stacked = false, from = "zero" } = {}) {
     this.#format = format;
@@ -29,8 +31,14 @@ export class Plot {
     this.element.append(head, this.#canvas, this.#legend);
   }
 
+  /** Marks the last value with a line across. */
+  mark() {
+    this.#marks.push(0);
+  }
+
   /** Adds one value to each named line; lines that are not named end. */
   add(values) {
+    this.#marks = this.#marks.map((ago) => ago + 1).filter((ago) => ago < LENGTH);
     for (const name of this.#lines.keys()) if (!(name in values)) this.#forget(name);
     for (const [name, value] of Object.entries(values)) {
       if (!this.#lines.has(name)) this.#name(name);
@@ -100,5 +108,8 @@ export class Plot {
       context.fill();
     });
     context.globalAlpha = 1;
+    context.fillStyle = getComputedStyle(this.#canvas).color;
+    for (const ago of this.#marks) context.fillRect(((LENGTH - 1 - ago) / (LENGTH - 1)) * width, 0, 1, height);
+    this.#canvas.dataset.marks = this.#marks.length;
   }
 }

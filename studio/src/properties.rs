@@ -6,9 +6,14 @@ use gst::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-/// Properties that the studio sets itself: the page draws from labels, table and neighbors.
-const HELD: [(&str, &str); 4] =
-    [("overlay", "none"), ("labels", "true"), ("region-table", "true"), ("neighbors", "true")];
+/// Properties that the studio sets itself: the page draws from labels, table, neighbors and events.
+const HELD: [(&str, &str); 5] = [
+    ("overlay", "none"),
+    ("labels", "true"),
+    ("region-table", "true"),
+    ("neighbors", "true"),
+    ("events", "true"),
+];
 
 /// Properties that only the command line sets: other devices of the machine may be in use by others. `backend` stays
 /// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.

@@ -3,7 +3,7 @@
 
 use gst::prelude::*;
 use gstsuperpixel::meta::{LabelMap, SuperpixelMeta};
-use gstsuperpixel::regions::{Motion, Neighbor, Region};
+use gstsuperpixel::regions::{Event, Motion, Neighbor, Region};
 
 /// Label map and records of a frame, with what `stats` said after it.
 pub struct Segmentation {
@@ -15,6 +15,8 @@ pub struct Segmentation {
     pub motion: Vec<Motion>,
     /// Touching pairs.
     pub neighbors: Vec<Neighbor>,
+    /// What became of regions since the last frame, where identities last.
+    pub events: Vec<Event>,
     /// Nick of the algorithm.
     pub algo: String,
     /// Time of the frame in the element, in microseconds.
@@ -43,6 +45,7 @@ impl Segmentation {
             table: meta.table()?,
             motion: meta.motion()?,
             neighbors: meta.neighbors()?,
+            events: meta.events()?,
             algo: meta.algo().to_owned(),
             time_us: stats.and_then(|stats| stats.get("frame-time-us").ok()).unwrap_or(0),
             stages: stages.map(times).unwrap_or_default(),

@@ -77,7 +77,7 @@ fn every_writable_property_is_described_but_those_that_the_studio_sets() {
     let mut missing: Vec<_> = missing.into_iter().map(String::as_str).collect();
     missing.sort_unstable();
     // The studio sets four, and the machine's owner the device.
-    assert_eq!(missing, ["cuda-device-id", "labels", "neighbors", "overlay", "region-table"]);
+    assert_eq!(missing, ["cuda-device-id", "events", "labels", "neighbors", "overlay", "region-table"]);
     assert!(described.len() > 25);
     for property in described {
         assert!(!property.nick.is_empty() && !property.text.is_empty(), "{}", property.name);

@@ -48,10 +48,10 @@ async fn records_are_read_by_the_layouts_of_the_hello() {
     assert!(running.stop().await, "something hangs");
 }
 
-/// Labels, table, motion and neighbors of the first frames, by time in microseconds, from a pipeline of our own.
-fn expected(frames: usize) -> BTreeMap<u64, [Vec<u8>; 4]> {
+/// Labels, table, motion, neighbors and events of the first frames, by time in microseconds, from a pipeline of our own.
+fn expected(frames: usize) -> BTreeMap<u64, [Vec<u8>; 5]> {
     superpixel_studio::init().unwrap();
-    let line = "filesrc name=file ! decodebin ! videoconvert ! superpixel name=superpixel overlay=none neighbors=true \
+    let line = "filesrc name=file ! decodebin ! videoconvert ! superpixel name=superpixel overlay=none neighbors=true events=true \
                 superpixel-size=24 ! appsink name=sink sync=false max-buffers=2";
     let pipeline = gst::parse::launch(line).unwrap().downcast::<gst::Pipeline>().unwrap();
     pipeline.by_name("file").unwrap().set_property("location", clip());
@@ -67,6 +67,7 @@ fn expected(frames: usize) -> BTreeMap<u64, [Vec<u8>; 4]> {
             bytemuck::cast_slice(&meta.table().unwrap()).to_vec(),
             bytemuck::cast_slice(&meta.motion().unwrap()).to_vec(),
             bytemuck::cast_slice(&meta.neighbors().unwrap()).to_vec(),
+            bytemuck::cast_slice(&meta.events().unwrap()).to_vec(),
         ];
         found.insert(buffer.pts().unwrap().useconds(), bytes);
     }
@@ -83,14 +84,17 @@ async fn frames_are_the_elements_bit_for_bit() {
     loop {
         let frame = viewer.frame().await;
         // Of the first round of the clip, whose frames all have begun from the first.
-        let Some([labels, table, motion, neighbors]) = expected.get(&((frame.time() * 1e6).round() as u64))
+        let Some([labels, table, motion, neighbors, events]) =
+            expected.get(&((frame.time() * 1e6).round() as u64))
         else {
             break;
         };
         assert!(frame.number() < 132, "too late");
         let head = &frame.sides()[0];
         assert!(*bytemuck::cast_slice::<_, u8>(&frame.labels(0)) == **labels, "labels of {}", frame.number());
-        for (name, bytes) in [("table", table), ("motion", motion), ("neighbors", neighbors)] {
+        for (name, bytes) in
+            [("table", table), ("motion", motion), ("neighbors", neighbors), ("events", events)]
+        {
             assert!(frame.section(&head[name]) == bytes, "{name} of {}", frame.number());
         }
         assert_eq!(frame.section(&frame.head["picture"])[..3], [0xff, 0xd8, 0xff], "a JPEG");

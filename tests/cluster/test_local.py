@@ -191,7 +191,7 @@ def test_parts_give_what_the_whole_gives(tmp_path):
         stdout=subprocess.DEVNULL,
     )
     assert (labels(whole) == labels(joined)).all()
-    for table in ("regions.parquet", "adjacency.parquet"):
+    for table in ("regions.parquet", "adjacency.parquet", "events.parquet"):
         assert pq.read_table(whole / table).equals(pq.read_table(joined / table))
     check_output(joined)
     assert last_report(destination)["frames"] == 4 * FRAMES

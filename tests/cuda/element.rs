@@ -12,7 +12,7 @@ use crate::device::{device, short};
 use cudarc::driver::sys;
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
-use gstsuperpixel::regions::{MergeStep, Neighbor, Region};
+use gstsuperpixel::regions::{Event, MergeStep, Neighbor, Region};
 
 const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
 
@@ -24,6 +24,7 @@ struct Attached {
     table: Vec<Region>,
     neighbors: Vec<Neighbor>,
     merges: Vec<MergeStep>,
+    events: Vec<Event>,
 }
 
 /// Output of the element for a frame: every byte, padding too, and the metadata.
@@ -40,6 +41,7 @@ fn outcome(buffer: &gst::BufferRef) -> Outcome {
         table: meta.table().unwrap(),
         neighbors: meta.neighbors().unwrap(),
         merges: meta.merges().unwrap(),
+        events: meta.events().unwrap(),
     });
     Outcome { bytes: bytes(buffer), attached }
 }
@@ -54,6 +56,7 @@ fn assert_same(cpu: &Outcome, cuda: &Outcome, case: &str) {
             assert!(cpu.table == cuda.table, "{case}: region table");
             assert!(cpu.neighbors == cuda.neighbors, "{case}: neighbors");
             assert!(cpu.merges == cuda.merges, "{case}: merges");
+            assert!(cpu.events == cuda.events, "{case}: events");
         }
         (cpu, cuda) => assert!(cpu.is_none() && cuda.is_none(), "{case}: metadata on one side only"),
     }
@@ -223,6 +226,31 @@ fn properties_take_effect_on_the_next_frame() {
         assert!(pair.compare(&input, &case) == output, "{case}: the second frame");
         last = output;
     }
+}
+
+/// Events need label maps on the host, whatever else stays on the device.
+#[test]
+fn events_are_those_of_the_cpu() {
+    if device("events_are_those_of_the_cpu").is_none() {
+        return;
+    }
+    let mut pair = Pair::new();
+    for (name, value) in [("temporal", "true"), ("events", "true"), ("superpixel-size", "9")] {
+        pair.set(name, value);
+    }
+    pair.set_caps(caps("NV12", 160, 96));
+    let info = info("NV12", 160, 96);
+    let mut seen = 0;
+    for seed in [1, 1, 2, 2, 1] {
+        let output = pair.compare(&picture(&info, seed, 0), &format!("picture {seed}"));
+        seen += output.attached.unwrap().events.len();
+    }
+    assert!(seen > 100, "{seen} events");
+    let sums = |side: &Side| {
+        let stats: gst::Structure = side.element.property("stats");
+        ["births", "splits", "deaths", "merges", "cuts"].map(|name| stats.get::<u64>(name).unwrap())
+    };
+    assert_eq!(sums(&pair.cpu), sums(&pair.cuda));
 }
 
 #[test]

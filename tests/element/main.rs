@@ -12,6 +12,7 @@ mod examples;
 mod analytics;
 mod bad_buffers;
 mod colorimetry;
+mod events;
 mod exclusive;
 mod formats;
 mod gray16;

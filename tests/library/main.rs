@@ -13,6 +13,7 @@ mod pictures;
 mod by_hand;
 mod counts;
 mod drawing;
+mod events;
 mod hashes;
 mod hierarchy;
 mod hierarchy_refined;

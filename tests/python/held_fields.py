@@ -108,6 +108,10 @@ def foreign_metadata_is_read_or_refused():
         reader.summarize(0, labels, table, neighbors)
     assert reader.read_labels(make_frame(table=None))[1] is None
     assert reader.read_labels(make_frame(neighbors=None))[2] is None
+    assert reader.read_events(make_frame()) is None
+    events = np.zeros(3, reader.EVENT)
+    events["kind"] = (2, 3, 4)
+    assert "1 new, 2 gone" in reader.summarize(0, *reader.read_labels(make_frame()), reader.read_events(make_frame(events=events.tobytes())))
 
     def layout(width=5, height=3, offset=0, stride=12, form=gray):
         return make_frame(layout=(form, width, height, 1, [offset, 0, 0, 0], [stride, 0, 0, 0]))
@@ -130,10 +134,12 @@ def foreign_metadata_is_read_or_refused():
         "half a record": make_frame(table=b"\0" * 60),
         "a table of another type": make_frame(table="table"),
         "half a pair": make_frame(neighbors=b"\0" * 6),
+        "half an event": make_frame(events=b"\0" * 24),
     }
     for name, frame in bad.items():
         try:
             reader.read_labels(frame)
+            reader.read_events(frame)
         except ValueError as error:
             print(f"{name}: {error}")
         else:

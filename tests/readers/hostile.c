@@ -94,6 +94,15 @@ int main(int argc, char **argv) {
   gst_structure_set(gst_custom_meta_get_structure(gst_buffer_get_custom_meta(frame, "GstSuperpixelMeta")), "labels", G_TYPE_INT, 7, NULL);
   expect(FALSE, frame);
   expect(FALSE, gst_buffer_new());
+  // Events: whole records, and half of one more.
+  for (gsize more = 0; more <= sizeof(Event) / 2; more += sizeof(Event) / 2) {
+    GstBuffer *events = gst_buffer_new_wrapped(g_malloc0(2 * sizeof(Event) + more), 2 * sizeof(Event) + more);
+    frame = make_frame(make_labels(0, 12, 0, 1), make_table(2), 2, WIDTH, HEIGHT);
+    gst_structure_set(gst_custom_meta_get_structure(gst_buffer_get_custom_meta(frame, "GstSuperpixelMeta")), "events", GST_TYPE_BUFFER,
+                      events, NULL);
+    gst_buffer_unref(events);
+    expect(more == 0, frame);
+  }
   g_print("%u frames, %u answered wrongly\n", frames, wrong);
   return wrong ? 1 : 0;
 }

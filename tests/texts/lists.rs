@@ -190,7 +190,7 @@ fn values(property: &str) -> Names {
 #[test]
 fn fields_of_the_metadata_are_those_of_a_frame() {
     let element = crate::common::superpixel();
-    for switch in ["temporal", "neighbors", "hierarchy"] {
+    for switch in ["temporal", "neighbors", "hierarchy", "events"] {
         element.set_property(switch, true);
     }
     let (mut harness, _bus) = crate::common::harness(&element);

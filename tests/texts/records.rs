@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use gstsuperpixel::record::{Layout, Record, RecordField, Scalar, Unit};
-use gstsuperpixel::regions::{MergeStep, Motion, Neighbor, RECORDS, Region};
+use gstsuperpixel::regions::{Event, MergeStep, Motion, Neighbor, RECORDS, Region};
 
 /// A generated text in a file: all that stands behind `begin` and before `end`, or to the end of the file where that is empty.
 struct Generated {
@@ -26,7 +26,8 @@ impl Generated {
     }
 }
 
-const LAYOUTS: [&Layout; 4] = [Region::LAYOUT, Motion::LAYOUT, Neighbor::LAYOUT, MergeStep::LAYOUT];
+const LAYOUTS: [&Layout; 5] =
+    [Region::LAYOUT, Motion::LAYOUT, Neighbor::LAYOUT, MergeStep::LAYOUT, Event::LAYOUT];
 
 /// A name of each type, in the order of `Scalar`.
 fn name(scalar: Scalar, names: [&'static str; 4]) -> &'static str {
@@ -158,14 +159,15 @@ fn all() -> Vec<Generated> {
     let between = |file, [begin, end]: [&'static str; 2], text| Generated { file, begin, end, text };
     let fields = |file, layout| between(file, ["", ""], docstring(layout));
     let structs = LAYOUTS.map(kernel_struct).concat();
-    let dtypes = [dtype("REGION", Region::LAYOUT), dtype("NEIGHBOR", Neighbor::LAYOUT)].join("\n");
+    let dtypes = [("REGION", Region::LAYOUT), ("NEIGHBOR", Neighbor::LAYOUT), ("EVENT", Event::LAYOUT)];
+    let dtypes = dtypes.map(|(name, layout)| dtype(name, layout)).join("\n");
     let stage = [columns("REGION", Region::LAYOUT), columns("MOTION", Motion::LAYOUT)].concat();
     let row = |begin, end, layouts| between("docs/python.md", [begin, end], listed(layouts));
     vec![
         between("kernels/records.cuh", ["#pragma once\n", ""], structs),
         between("docs/metadata.md", MD, tables()),
         between("pipelines/read_labels.py", PY, dtypes),
-        between("examples/read_labels.c", C, c_struct(Region::LAYOUT)),
+        between("examples/read_labels.c", C, [Region::LAYOUT, Event::LAYOUT].map(c_struct).join("\n")),
         between("examples/cut_labels.py", PY, dtype("MERGE", MergeStep::LAYOUT)),
         between("examples/cut_labels.h", C, c_offsets()),
         between("pipelines/cluster/superpixel_stage.py", PY, stage),
@@ -173,8 +175,10 @@ fn all() -> Vec<Generated> {
         fields("python/src/fields/motion.txt", Motion::LAYOUT),
         fields("python/src/fields/neighbors.txt", Neighbor::LAYOUT),
         fields("python/src/fields/merges.txt", MergeStep::LAYOUT),
+        fields("python/src/fields/events.txt", Event::LAYOUT),
         row("structured arrays, one record a region: ", " |\n", &[Region::LAYOUT, Motion::LAYOUT]),
         row("pairs of regions that touch: ", "; (2, 2E)", &[Neighbor::LAYOUT]),
+        row("since the last frame: ", "; whether it was a cut", &[Event::LAYOUT]),
         row("regions would be merged down to one: ", " |\n", &[MergeStep::LAYOUT]),
     ]
 }
@@ -226,5 +230,6 @@ fn records_of_version_1_are_where_they_were() {
     assert_eq!(places(Motion::LAYOUT), [("velocity", 0), ("age", 8)]);
     assert_eq!(places(Neighbor::LAYOUT), [("a", 0), ("b", 4), ("length", 8)]);
     assert_eq!(places(MergeStep::LAYOUT), [("a", 0), ("b", 4), ("height", 8), ("area", 12)]);
-    assert_eq!(LAYOUTS.map(|layout| layout.bytes), [40, 12, 12, 16]);
+    assert_eq!(places(Event::LAYOUT), [("kind", 0), ("track_id", 4), ("other", 8), ("area", 12)]);
+    assert_eq!(LAYOUTS.map(|layout| layout.bytes), [40, 12, 12, 16, 16]);
 }

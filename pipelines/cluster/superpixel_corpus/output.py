@@ -18,7 +18,7 @@ from typing import Optional, Union
 PathLike = Union[str, "os.PathLike[str]"]
 # The file that says that superpixel-clip made a folder, and all that it writes there.
 MARKER = "clip.json"
-CLIP_FILES = frozenset({MARKER, "labels.mkv", "regions.parquet", "adjacency.parquet"})
+CLIP_FILES = frozenset({MARKER, "labels.mkv", "regions.parquet", "adjacency.parquet", "events.parquet"})
 # Its version, and the numbers that every one has.
 SCHEMA = 1
 NUMBERS = ("frames", "width", "height", "tracks", "regions", "adjacency")

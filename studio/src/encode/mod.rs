@@ -7,8 +7,8 @@
 //! ...   sections, each at the offset from the end of the head, and of the length, that the head names; offsets are multiples of 8
 //! ```
 //!
-//! Numbers are little endian. `picture` is a JPEG, `labels` are [`labels`], `table`, `motion` and `neighbors` the records of
-//! `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them.
+//! Numbers are little endian. `picture` is a JPEG, `labels` are [`labels`], `table`, `motion`, `neighbors` and `events` the records
+//! of `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them.
 
 pub mod labels;
 pub mod picture;
@@ -49,6 +49,7 @@ struct SideHead<'a> {
     table: Section,
     motion: Section,
     neighbors: Section,
+    events: Section,
 }
 
 /// Layouts of the records by section: bytes of a record, and of each field its offset, the type and the number of its components
@@ -111,6 +112,7 @@ fn side_head<'a>(side: &'a Segmentation, map: &[u8], body: &mut Sections) -> Sid
         table: body.add(bytemuck::cast_slice(&side.table)),
         motion: body.add(bytemuck::cast_slice(&side.motion)),
         neighbors: body.add(bytemuck::cast_slice(&side.neighbors)),
+        events: body.add(bytemuck::cast_slice(&side.events)),
     }
 }
 
