@@ -109,7 +109,7 @@ def test_a_process_does_so_many_clips(tmp_path):
         assert set(first) == ({"new_process"} if number == 1 else {"new_process", "same_process"})
         for path in sorted(destination.rglob("*.parquet")):
             assert tables.setdefault(path.relative_to(destination), path.read_bytes()) == path.read_bytes()
-    assert len(tables) == 10
+    assert len(tables) == 15
 
 
 def test_an_idle_process_that_ends_is_replaced(tmp_path):
