@@ -485,7 +485,7 @@ impl Segmenter {
         }
     }
 
-    /// ndarray: what became of regions since the frame before the last, a copy. Needs `events`, `temporal` and a frame of numpy.
+    /// ndarray: what became of regions from the frame before to the last one, a copy. Needs `events`, `temporal` and a frame of numpy.
     ///
     #[doc = include_str!("fields/events.txt")]
     ///
