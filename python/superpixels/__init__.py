@@ -24,6 +24,7 @@ from ._functions import lsc, quickshift, slic, snic
 from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
 from ._hierarchy import cut, hierarchy
 from ._native import DeviceArray, Segmenter, __version__
+from ._tables import to_arrow, to_pandas, to_polars
 
 __all__ = [
     "DeviceArray",
@@ -41,5 +42,8 @@ __all__ = [
     "rle",
     "slic",
     "snic",
+    "to_arrow",
+    "to_pandas",
     "to_png16",
+    "to_polars",
 ]

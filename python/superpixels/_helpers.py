@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import operator as _operator
 import os as _os
-import struct as _struct
-import zlib as _zlib
 from typing import NamedTuple as _NamedTuple
 
 import numpy as _np
 
 from ._native import Segmenter as _Segmenter
+from ._png import encode as _encode_png
 
 __all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "rle", "to_png16"]
 
@@ -299,16 +298,5 @@ def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
     labels = _label_map(labels)
     if labels.min() < 0 or labels.max() > 65535:
         raise ValueError("labels must be 0 to 65535")
-    height, width = labels.shape
-    # Each row begins with the number of its filter: none.
-    rows = _np.zeros((height, 1 + 2 * width), _np.uint8)
-    rows[:, 1:] = labels.astype(">u2").view(_np.uint8).reshape(height, 2 * width)
-
-    def chunk(kind, data):
-        return _struct.pack(">I", len(data)) + kind + data + _struct.pack(">I", _zlib.crc32(kind + data))
-
     with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        file.write(chunk(b"IHDR", _struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)))
-        file.write(chunk(b"IDAT", _zlib.compress(rows.tobytes(), 6)))
-        file.write(chunk(b"IEND", b""))
+        file.write(_encode_png(labels.astype(_np.uint16)))
