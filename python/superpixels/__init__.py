@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from ._contours import contours
 from ._functions import lsc, quickshift, slic, snic
-from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
+from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to_png16
 from ._hierarchy import cut, hierarchy
 from ._native import DeviceArray, Segmenter, __version__
+from ._runs import rle, rles
 from ._tables import to_arrow, to_pandas, to_polars
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "quickshift",
     "region_at",
     "rle",
+    "rles",
     "slic",
     "snic",
     "to_arrow",

@@ -6,18 +6,20 @@ from __future__ import annotations
 import numpy as _np
 
 from . import _native
-from ._helpers import _label_map
+from ._helpers import _label_map, _left_out
 
 __all__ = ["contours"]
 
 
-def contours(labels: _np.ndarray) -> dict[int, list[list[_np.ndarray]]]:
+def contours(labels: _np.ndarray, *, outside: int | None = None) -> dict[int, list[list[_np.ndarray]]]:
     """The outlines of all regions as polygons with holes.
 
     Parameters
     ----------
     labels : ndarray of integers, shape (H, W)
         Label map with any values.
+    outside : int, optional
+        A label to leave out, as 65535 is outside of a mask.
 
     Returns
     -------
@@ -29,7 +31,7 @@ def contours(labels: _np.ndarray) -> dict[int, list[list[_np.ndarray]]]:
     Raises
     ------
     TypeError, ValueError
-        Labels of another type or shape.
+        Labels of another type or shape; an `outside` that is no integer.
 
     Notes
     -----
@@ -50,7 +52,10 @@ def contours(labels: _np.ndarray) -> dict[int, list[list[_np.ndarray]]]:
     """
     labels = _label_map(labels)
     values, low = None, 0
-    outside = _np.iinfo(_np.int32).min
+    left_out = _left_out(labels, outside)
+    is_left_out = None if left_out is None else labels == left_out
+    if is_left_out is not None and is_left_out.all():
+        return {}
     if labels.dtype.itemsize > 2:
         low, high = int(labels.min()), int(labels.max())
         if high - low <= _np.iinfo(_np.int32).max:
@@ -59,8 +64,11 @@ def contours(labels: _np.ndarray) -> dict[int, list[list[_np.ndarray]]]:
             values, inverse = _np.unique(labels, return_inverse=True)
             labels, low = inverse.reshape(labels.shape), 0
     # The area around the picture is no region.
-    bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), outside, _np.int32)
+    no_region = _np.iinfo(_np.int32).min
+    bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), no_region, _np.int32)
     bordered[1:-1, 1:-1] = labels
+    if is_left_out is not None:
+        bordered[1:-1, 1:-1][is_left_out] = no_region
     polygons = _native.contours(bordered)
     if values is not None:
         return {int(values[label]): of_label for label, of_label in polygons.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Uses of label maps, in numpy: drawings, graphs, masks and files."""
+"""Uses of label maps, in numpy: drawings, graphs, single regions and files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as _np
 from ._native import Segmenter as _Segmenter
 from ._png import encode as _encode_png
 
-__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "rle", "to_png16"]
+__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "to_png16"]
 
 
 def _whole(name, array):
@@ -29,6 +29,14 @@ def _label_map(labels):
     if labels.size == 0:
         raise ValueError("labels must not be empty")
     return labels
+
+
+def _left_out(labels, outside):
+    """The label that is in no region; None where no pixel can have it."""
+    if outside is None:
+        return None
+    value, bounds = _operator.index(outside), _np.iinfo(labels.dtype)
+    return value if bounds.min <= value <= bounds.max else None
 
 
 def _image_of(image, labels):
@@ -230,52 +238,6 @@ def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
     columns, rows = _np.flatnonzero(mask.any(0)).tolist(), _np.flatnonzero(mask.any(1)).tolist()
     bounds = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
-
-
-def rle(labels: _np.ndarray, label: int, *, compress: bool = True) -> dict:
-    """The mask of one region as run lengths, as COCO has them.
-
-    Parameters
-    ----------
-    labels : ndarray of integers, shape (H, W)
-        Label map.
-    label : int
-        Which label. One that no pixel has gives an empty mask.
-    compress : bool
-        Counts as the bytes that pycocotools reads, instead of a list of integers.
-
-    Returns
-    -------
-    mask : dict
-        ``{"size": [H, W], "counts": bytes or list of int}``: lengths of runs of pixels outside and inside in turn, column by
-        column, outside first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Labels of another type or shape.
-    """
-    labels = _label_map(labels)
-    inside = (labels == label).ravel(order="F")
-    changes = _np.flatnonzero(inside[1:] != inside[:-1]) + 1
-    ends = _np.concatenate([[0] if inside[0] else [], changes, [inside.size]]).astype(_np.int64)
-    counts = _np.diff(ends, prepend=0).tolist()
-    return {"size": list(labels.shape), "counts": _compress(counts) if compress else counts}
-
-
-def _compress(counts):
-    """Counts in five bits a byte, from the third on as differences to the count two before; as in maskApi.c of COCO."""
-    text = bytearray()
-    for i, count in enumerate(counts):
-        value = count - counts[i - 2] if i > 2 else count
-        while True:
-            bits = value & 0x1F
-            value >>= 5
-            goes_on = value != (-1 if bits & 0x10 else 0)
-            text.append(48 + (bits | 0x20 if goes_on else bits))
-            if not goes_on:
-                break
-    return bytes(text)
 
 
 def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
