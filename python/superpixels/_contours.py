@@ -53,9 +53,6 @@ def contours(labels: _np.ndarray, *, outside: int | None = None) -> dict[int, li
     labels = _label_map(labels)
     values, low = None, 0
     left_out = _left_out(labels, outside)
-    is_left_out = None if left_out is None else labels == left_out
-    if is_left_out is not None and is_left_out.all():
-        return {}
     if labels.dtype.itemsize > 2:
         low, high = int(labels.min()), int(labels.max())
         if high - low <= _np.iinfo(_np.int32).max:
@@ -64,12 +61,13 @@ def contours(labels: _np.ndarray, *, outside: int | None = None) -> dict[int, li
             values, inverse = _np.unique(labels, return_inverse=True)
             labels, low = inverse.reshape(labels.shape), 0
     # The area around the picture is no region.
-    no_region = _np.iinfo(_np.int32).min
-    bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), no_region, _np.int32)
+    bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), _np.iinfo(_np.int32).min, _np.int32)
     bordered[1:-1, 1:-1] = labels
-    if is_left_out is not None:
-        bordered[1:-1, 1:-1][is_left_out] = no_region
     polygons = _native.contours(bordered)
     if values is not None:
-        return {int(values[label]): of_label for label, of_label in polygons.items()}
-    return polygons if low == 0 else {label + low: of_label for label, of_label in polygons.items()}
+        polygons = {int(values[label]): of_label for label, of_label in polygons.items()}
+    elif low != 0:
+        polygons = {label + low: of_label for label, of_label in polygons.items()}
+    if left_out is not None:
+        polygons.pop(left_out, None)
+    return polygons
