@@ -22,7 +22,7 @@ from __future__ import annotations
 from ._contours import contours
 from ._functions import lsc, quickshift, slic, snic
 from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to_png16
-from ._hierarchy import cut, hierarchy
+from ._hierarchy import cut, hierarchy, linkage
 from ._native import DeviceArray, Segmenter, __version__
 from ._runs import rle, rles
 from ._tables import to_arrow, to_pandas, to_polars
@@ -36,6 +36,7 @@ __all__ = [
     "contours",
     "cut",
     "hierarchy",
+    "linkage",
     "lsc",
     "mean_color",
     "quickshift",

@@ -35,8 +35,8 @@ def to_pandas(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> pandas.Dat
     Parameters
     ----------
     table : structured ndarray of shape (N,), or dict of arrays of shape (N,) or (N, K)
-        What `Segmenter.regions`, `motion`, `neighbors`, `merges` or `events` gives. Arrays of a dict, as of a frame on a device,
-        have to be in the host's memory.
+        What `Segmenter.regions`, `motion`, `neighbors`, `merges` or `events` gives. Arrays of a dict, as of a frame on a
+        device, have to be in the host's memory.
 
     Returns
     -------
