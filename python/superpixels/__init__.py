@@ -26,6 +26,7 @@ from ._hierarchy import cut, hierarchy, linkage
 from ._native import DeviceArray, Segmenter, __version__
 from ._runs import rle, rles
 from ._tables import to_arrow, to_pandas, to_polars
+from ._vectors import to_geojson, to_svg
 
 __all__ = [
     "DeviceArray",
@@ -46,7 +47,9 @@ __all__ = [
     "slic",
     "snic",
     "to_arrow",
+    "to_geojson",
     "to_pandas",
     "to_png16",
     "to_polars",
+    "to_svg",
 ]

@@ -48,6 +48,28 @@ def _image_of(image, labels):
     return image
 
 
+def _code_values(image, labels, order="rgb"):
+    """A picture, as the functions that segment take it, as gray or RGB of 8 bits."""
+    image = _whole("image", image)
+    if order not in ("rgb", "bgr"):
+        raise ValueError(f"order must be 'rgb' or 'bgr', got {order!r}")
+    if image.dtype not in (_np.uint8, _np.uint16, _np.float32):
+        raise TypeError(f"image must be uint8, uint16 or float32, got {image.dtype}")
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3, 4)):
+        raise ValueError(f"image must be of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), got {image.shape}")
+    if image.ndim == 3:
+        image = image[..., 0] if image.shape[2] == 1 else image[..., :3]
+    if image.ndim == 3 and order == "bgr":
+        image = image[..., ::-1]
+    if image.dtype == _np.float32:
+        if not ((image >= 0) & (image <= 1)).all():
+            raise ValueError("float images must be in [0, 1]")
+        image = (255 * image + _np.float32(0.5)).astype(_np.uint8)
+    elif image.dtype == _np.uint16:
+        image = ((image.astype(_np.uint32) + 128) // 257).astype(_np.uint8)
+    return _image_of(image, labels)
+
+
 def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] = (255, 255, 0)) -> _np.ndarray:
     """Draws the lines between regions.
 

@@ -150,3 +150,20 @@ def _compressed(counts: _npt.NDArray[_np.int64], begins: list[int]) -> list[byte
         text[(ends - size)[has] + i] = 48 + (bits | _np.where(size[has] > i + 1, 0x20, 0))
     data, at = text.tobytes(), [*(ends - size)[begins].tolist(), len(text)]
     return [data[begin:end] for begin, end in zip(at[:-1], at[1:])]
+
+
+def _areas(runs: _Runs) -> list[int]:
+    """The number of pixels of each label."""
+    return _np.add.reduceat(runs.lengths, runs.first).tolist() if runs.labels else []
+
+
+def _boxes(runs: _Runs, height: int) -> _npt.NDArray[_np.int64]:
+    """The smallest box around each label: x, y, width and height."""
+    last = runs.starts + runs.lengths - 1
+    x0, y0 = _np.divmod(runs.starts, height)
+    x1, y1 = _np.divmod(last, height)
+    # A run of more than one column reaches from the bottom of the first to the top of the last.
+    y0, y1 = _np.where(x1 > x0, 0, y0), _np.where(x1 > x0, height - 1, y1)
+    low = [_np.minimum.reduceat(side, runs.first) for side in (x0, y0)]
+    high = [_np.maximum.reduceat(side, runs.first) for side in (x1, y1)]
+    return _np.stack([*low, high[0] - low[0] + 1, high[1] - low[1] + 1], axis=1)
