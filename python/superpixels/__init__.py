@@ -19,6 +19,7 @@ distances: the lower cluster; docs/python.md names where each method is specifie
 
 from __future__ import annotations
 
+from ._annotations import to_coco, to_cvat, to_label_studio
 from ._contours import contours
 from ._functions import lsc, quickshift, slic, snic
 from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to_png16
@@ -47,7 +48,10 @@ __all__ = [
     "slic",
     "snic",
     "to_arrow",
+    "to_coco",
+    "to_cvat",
     "to_geojson",
+    "to_label_studio",
     "to_pandas",
     "to_png16",
     "to_polars",
