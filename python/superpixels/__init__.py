@@ -26,15 +26,18 @@ from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to
 from ._hierarchy import cut, hierarchy, linkage
 from ._native import DeviceArray, Segmenter, __version__
 from ._runs import rle, rles
+from ._show import Picture, browse, show
 from ._tables import to_arrow, to_pandas, to_polars
 from ._vectors import to_geojson, to_svg
 
 __all__ = [
     "DeviceArray",
+    "Picture",
     "RegionAt",
     "Segmenter",
     "adjacency",
     "boundaries",
+    "browse",
     "contours",
     "cut",
     "hierarchy",
@@ -45,6 +48,7 @@ __all__ = [
     "region_at",
     "rle",
     "rles",
+    "show",
     "slic",
     "snic",
     "to_arrow",
