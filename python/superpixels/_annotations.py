@@ -17,7 +17,7 @@ __all__ = ["to_coco", "to_cvat", "to_label_studio"]
 
 
 def to_coco(
-    labels: _npt.NDArray[_np.integer[_Any]],
+    labels: _npt.NDArray[_Any],
     file_name: str,
     *,
     classes: str | _Mapping[int, str] = "superpixel",
@@ -43,9 +43,9 @@ def to_coco(
     Returns
     -------
     dataset : dict
-        What ``json.dump`` writes: ``images``, ``annotations`` and ``categories``. There is one annotation a region, lowest label
-        first: ``segmentation`` is what `rles` gives, with its counts as str; ``area`` in pixels; ``bbox`` x, y, width and height;
-        ``iscrowd`` 0; and ``label``, which is not COCO's. Categories are numbered from 1 on, in alphabetical order.
+        What ``json.dump`` writes: ``images``, ``annotations`` and ``categories``. There is one annotation a region, lowest
+        label first: ``segmentation`` is what `rles` gives, with its counts as str; ``area`` in pixels; ``bbox`` x, y, width and
+        height; ``iscrowd`` 0; and ``label``, which is not COCO's. Categories are numbered from 1 on, in alphabetical order.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def to_coco(
 
 
 def to_label_studio(
-    labels: _npt.NDArray[_np.integer[_Any]],
+    labels: _npt.NDArray[_Any],
     url: str,
     *,
     classes: str | _Mapping[int, str] = "superpixel",
@@ -104,8 +104,8 @@ def to_label_studio(
     url : str
         Address of the picture, as Label Studio reaches it; it stands as ``image`` in the task's data.
     classes : str or mapping of int to str
-        Class of the regions, a value of the PolygonLabels tag: one for all, or by label; regions of labels that it lacks are left
-        out.
+        Class of the regions, a value of the PolygonLabels tag: one for all, or by label; regions of labels that it lacks are
+        left out.
     from_name, to_name : str
         Names of the tags PolygonLabels and Image in the labeling configuration.
     outside : int, optional
@@ -148,7 +148,7 @@ def to_label_studio(
 
 
 def to_cvat(
-    labels: _npt.NDArray[_np.integer[_Any]],
+    labels: _npt.NDArray[_Any],
     file_name: str,
     *,
     classes: str | _Mapping[int, str] = "superpixel",
@@ -164,7 +164,8 @@ def to_cvat(
     file_name : str
         Name of the picture in the task of CVAT.
     classes : str or mapping of int to str
-        Class of the regions, a label of the task in CVAT: one for all, or by label; regions of labels that it lacks are left out.
+        Class of the regions, a label of the task in CVAT: one for all, or by label; regions of labels that it lacks are left
+        out.
     image_id : int
         Number of the picture in the task.
     outside : int, optional
@@ -173,8 +174,8 @@ def to_cvat(
     Returns
     -------
     document : str
-        The text of the file, to be written as UTF-8. Each part of a region is a polygon, in pixels from the upper left corner of
-        the picture; those of a region of several parts share a ``group_id``.
+        The text of the file, to be written as UTF-8. Each part of a region is a polygon, in pixels from the upper left corner
+        of the picture; those of a region of several parts share a ``group_id``.
 
     Raises
     ------
@@ -234,7 +235,9 @@ class _Classes:
         return self._classes if isinstance(self._classes, str) else self._classes.get(label)
 
 
-def _rings(labels: _npt.NDArray[_Any], classes: _Any, outside: int | None) -> _Iterator[tuple[int, str, int, _npt.NDArray[_Any]]]:
+def _rings(
+    labels: _npt.NDArray[_Any], classes: _Any, outside: int | None
+) -> _Iterator[tuple[int, str, int, _npt.NDArray[_np.float64]]]:
     """Label, class, number and one ring of each part of the regions; no point stands twice at its end."""
     names = _Classes(classes)
     for label, polygons in _contours(labels, outside=outside).items():
@@ -247,8 +250,8 @@ def _rings(labels: _npt.NDArray[_Any], classes: _Any, outside: int | None) -> _I
 def _slit(polygon: list[_npt.NDArray[_np.int32]]) -> _npt.NDArray[_np.float64]:
     """A polygon with holes as one closed ring, which passes slits of no width twice."""
     joined, *holes = (ring.astype(_np.float64) for ring in polygon)
-    # A slit goes to the left from the middle of a pixel on the hole's left side; what it meets first is the outer ring or a hole
-    # further to the left, which is joined already.
+    # A slit goes to the left from the middle of a pixel side at the hole's left end. What it meets first is the outer ring, or a
+    # hole that reaches further to the left and is joined already.
     for hole in sorted(holes, key=lambda ring: float(ring[:, 0].min())):
         leftmost = (hole[:-1, 0] == hole[:, 0].min()) & (hole[1:, 0] == hole[:-1, 0])
         begin = int(_np.flatnonzero(leftmost)[0])

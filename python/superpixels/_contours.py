@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 import numpy as _np
+import numpy.typing as _npt
 
 from . import _native
 from ._helpers import _label_map, _left_out
@@ -11,7 +14,9 @@ from ._helpers import _label_map, _left_out
 __all__ = ["contours"]
 
 
-def contours(labels: _np.ndarray, *, outside: int | None = None) -> dict[int, list[list[_np.ndarray]]]:
+def contours(
+    labels: _npt.NDArray[_Any], *, outside: int | None = None
+) -> dict[int, list[list[_npt.NDArray[_np.int32]]]]:
     """The outlines of all regions as polygons with holes.
 
     Parameters

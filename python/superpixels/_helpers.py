@@ -5,33 +5,37 @@ from __future__ import annotations
 
 import operator as _operator
 import os as _os
-from typing import NamedTuple as _NamedTuple
+from typing import TYPE_CHECKING, Any as _Any, NamedTuple as _NamedTuple
 
 import numpy as _np
+import numpy.typing as _npt
 
 from ._native import Segmenter as _Segmenter
 from ._png import encode as _encode_png
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 __all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "to_png16"]
 
 
-def _whole(name, array):
+def _whole(name: str, array: _Any) -> _npt.NDArray[_Any]:
     """An array without a mask: numpy would drop that without a word."""
     if isinstance(array, _np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; pass {name}.filled(0), or {name}.data for all pixels")
     return _np.asarray(array)
 
 
-def _label_map(labels):
-    labels = _whole("labels", labels)
-    if labels.ndim != 2 or labels.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers of shape (H, W), got {labels.dtype} of shape {labels.shape}")
-    if labels.size == 0:
+def _label_map(labels: _Any) -> _npt.NDArray[_Any]:
+    whole = _whole("labels", labels)
+    if whole.ndim != 2 or whole.dtype.kind not in "iu":
+        raise TypeError(f"labels must be integers of shape (H, W), got {whole.dtype} of shape {whole.shape}")
+    if whole.size == 0:
         raise ValueError("labels must not be empty")
-    return labels
+    return whole
 
 
-def _left_out(labels, outside):
+def _left_out(labels: _npt.NDArray[_Any], outside: int | None) -> int | None:
     """The label that is in no region; None where no pixel can have it."""
     if outside is None:
         return None
@@ -39,16 +43,16 @@ def _left_out(labels, outside):
     return value if bounds.min <= value <= bounds.max else None
 
 
-def _image_of(image, labels):
-    image = _whole("image", image)
-    if image.dtype != _np.uint8 or image.ndim not in (2, 3):
-        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {image.dtype} of shape {image.shape}")
-    if image.shape[:2] != labels.shape:
-        raise ValueError(f"image is of size {image.shape[:2]}, labels are of {labels.shape}")
-    return image
+def _image_of(image: _Any, labels: _npt.NDArray[_Any]) -> _npt.NDArray[_np.uint8]:
+    whole = _whole("image", image)
+    if whole.dtype != _np.uint8 or whole.ndim not in (2, 3):
+        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {whole.dtype} of shape {whole.shape}")
+    if whole.shape[:2] != labels.shape:
+        raise ValueError(f"image is of size {whole.shape[:2]}, labels are of {labels.shape}")
+    return whole
 
 
-def _code_values(image, labels, order="rgb"):
+def _code_values(image: _Any, labels: _npt.NDArray[_Any], order: str = "rgb") -> _npt.NDArray[_np.uint8]:
     """A picture, as the functions that segment take it, as gray or RGB of 8 bits."""
     image = _whole("image", image)
     if order not in ("rgb", "bgr"):
@@ -70,7 +74,9 @@ def _code_values(image, labels, order="rgb"):
     return _image_of(image, labels)
 
 
-def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] = (255, 255, 0)) -> _np.ndarray:
+def boundaries(
+    image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any], color: tuple[int, ...] = (255, 255, 0)
+) -> _npt.NDArray[_np.uint8]:
     """Draws the lines between regions.
 
     Parameters
@@ -113,7 +119,7 @@ def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] =
     return drawn
 
 
-def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
+def mean_color(image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any]) -> _npt.NDArray[_np.uint8]:
     """Paints every region in its mean color.
 
     Parameters
@@ -148,14 +154,14 @@ def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
     return drawn
 
 
-def _dense(labels):
+def _dense(labels: _npt.NDArray[_Any]) -> _npt.NDArray[_Any]:
     """Labels in raster order as small numbers from 0."""
     if labels.dtype == _np.uint16:
         return labels.ravel()
     return _np.unique(labels, return_inverse=True)[1].ravel()
 
 
-def adjacency(labels: _np.ndarray | _Segmenter):
+def adjacency(labels: _npt.NDArray[_Any] | _Segmenter) -> csr_matrix:
     """Which regions touch, as a sparse matrix.
 
     Parameters
@@ -185,11 +191,11 @@ def adjacency(labels: _np.ndarray | _Segmenter):
         pairs = labels.neighbors
         low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
     else:
-        labels = _label_map(labels)
-        if labels.min() < 0 or labels.max() >= 1 << 24:
+        whole = _label_map(labels)
+        if whole.min() < 0 or whole.max() >= 1 << 24:
             raise ValueError("labels must be 0 to 2^24 - 1; np.unique(labels, return_inverse=True) numbers them anew")
-        count = int(labels.max()) + 1
-        sides = [(labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])]
+        count = int(whole.max()) + 1
+        sides = [(whole[:, :-1], whole[:, 1:]), (whole[:-1], whole[1:])]
         one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
         other = _np.concatenate([side.ravel() for _, side in sides]).astype(_np.int64)
         differ = one != other
@@ -219,10 +225,10 @@ class RegionAt(_NamedTuple):
     label: int
     area: int
     bounds: tuple[int, int, int, int]
-    mask: _np.ndarray
+    mask: _npt.NDArray[_np.bool_]
 
 
-def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
+def region_at(labels: _npt.NDArray[_Any], x: int, y: int) -> RegionAt:
     """The region that a pixel belongs to: all pixels of its label, whether they hang together or not.
 
     Parameters
@@ -262,7 +268,7 @@ def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
-def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
+def to_png16(path: str | _os.PathLike[str], labels: _npt.NDArray[_Any]) -> None:
     """Writes a label map as a 16-bit gray PNG, which keeps labels exactly.
 
     Parameters

@@ -20,15 +20,15 @@ _NO_LABEL = 65535
 
 
 def hierarchy(
-    image: _np.ndarray,
+    image: _npt.NDArray[_Any],
     n_segments: int = 2000,
     *,
     algorithm: str = "slic",
-    mask: _np.ndarray | None = None,
+    mask: _npt.NDArray[_Any] | None = None,
     order: str = "rgb",
     threads: int = 0,
-    **parameters: object,
-) -> tuple[_np.ndarray, _np.ndarray]:
+    **parameters: _Any,
+) -> tuple[_npt.NDArray[_np.uint16], _npt.NDArray[_np.void]]:
     """All levels of a picture at once: a fine label map, and the steps in which its regions are merged down to one.
 
     Parameters
@@ -68,14 +68,16 @@ def hierarchy(
     >>> len(np.unique(sp.cut(labels, merges, 7)))
     7
     """
+    sized: dict[str, _Any] = {"n_segments": n_segments} if algorithm != "quickshift" else {}
     segmenter = _native.Segmenter(
         algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
-        **({"n_segments": n_segments} if algorithm != "quickshift" else {}), **parameters,
+        **sized, **parameters,
     )  # fmt: skip
     labels = segmenter.segment(image, mask=mask)
     if labels.ndim != 2:
         raise ValueError("image must be one picture; call hierarchy for each of a batch")
-    return labels, segmenter.merges
+    merges: _Any = segmenter.merges
+    return labels, merges
 
 
 def cut(
@@ -92,25 +94,25 @@ def cut(
     labels : ndarray of uint16, shape (H, W)
         The label map that `merges` came with.
     merges : ndarray of shape (M,), or dict of ndarray
-        All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's memory,
-        array by array.
+        All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's
+        memory, array by array.
     n_regions : int, optional
         Wanted number of regions; where they do not all touch, a few more are left.
     height : float, optional
-        All steps of at most this height are taken, as by SciPy's `fcluster` with `linkage` and ``criterion="distance"``. Heights
-        say how unlike two regions are, and are comparable in one picture only; infinity takes all steps.
+        All steps of at most this height are taken, as by SciPy's `fcluster` with `linkage` and ``criterion="distance"``.
+        Heights say how unlike two regions are, and are comparable in one picture only; infinity takes all steps.
 
     Returns
     -------
     labels : ndarray of uint16, shape (H, W)
-        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before. Without
-        `refine` the same as `n_regions` in the call that made the superpixels; with it, regions of the refined map.
+        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before.
+        Without `refine` the same as `n_regions` in the call that made the superpixels; with it, regions of the refined map.
 
     Raises
     ------
     TypeError, ValueError
-        Arrays of other types or shapes, or steps of another label map; both or none of `n_regions` and `height`, or a height that
-        is not a number.
+        Arrays of other types or shapes, or steps of another label map; both or none of `n_regions` and `height`, or a height
+        that is not a number.
 
     Examples
     --------
@@ -134,7 +136,8 @@ def cut(
         taken = int(_np.count_nonzero(steps["height"].astype(_np.float64) <= height))
         inside = labels[labels != _NO_LABEL]
         n_regions = max(int(inside.max()) + 1 - taken, 0) if inside.size else 0
-    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), n_regions)
+    wanted: _Any = n_regions
+    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), wanted)
     return out
 
 
@@ -232,13 +235,13 @@ def _steps(merges: _Any) -> _npt.NDArray[_np.void]:
     return steps
 
 
-def _records(columns: dict[str, _np.ndarray]) -> _np.ndarray:
+def _records(columns: dict[str, _npt.NDArray[_Any]]) -> _npt.NDArray[_np.void]:
     """Steps by columns as structured array."""
-    kinds = _native.MERGE
-    if set(columns) != set(kinds.names):
+    kinds, names = _native.MERGE, _native.MERGE.names or ()
+    if set(columns) != set(names):
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
     arrays = {name: _np.asarray(column) for name, column in columns.items()}
-    records = _np.empty(len(arrays[kinds.names[0]]), kinds)
+    records = _np.empty(len(arrays[names[0]]), kinds)
     for name, array in arrays.items():
         if array.shape != records.shape or array.dtype.itemsize != kinds[name].itemsize:
             raise TypeError("merges must be what hierarchy or Segmenter.merges gives")

@@ -13,7 +13,7 @@ from ._helpers import _label_map, _left_out
 __all__ = ["rle", "rles"]
 
 
-def rle(labels: _npt.NDArray[_np.integer[_Any]], label: int, *, compress: bool = True) -> dict[str, _Any]:
+def rle(labels: _npt.NDArray[_Any], label: int, *, compress: bool = True) -> dict[str, _Any]:
     """The mask of one region as run lengths, as COCO has them.
 
     Parameters
@@ -45,7 +45,7 @@ def rle(labels: _npt.NDArray[_np.integer[_Any]], label: int, *, compress: bool =
 
 
 def rles(
-    labels: _npt.NDArray[_np.integer[_Any]], *, compress: bool = True, outside: int | None = None
+    labels: _npt.NDArray[_Any], *, compress: bool = True, outside: int | None = None
 ) -> dict[int, dict[str, _Any]]:
     """The masks of all regions as run lengths, in one pass over the label map.
 

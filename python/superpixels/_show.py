@@ -168,8 +168,8 @@ def browse(
     Returns
     -------
     widget : ipywidgets.VBox
-        The slider and the picture. The slider has up to about 60 numbers of regions, each larger than the one before by the same
-        factor, as far as they differ.
+        The slider and the picture. The slider has up to about 60 numbers of regions, each larger than the one before by the
+        same factor, as far as they differ.
 
     Raises
     ------

@@ -20,7 +20,7 @@ _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
 def to_geojson(
-    labels: _npt.NDArray[_np.integer[_Any]],
+    labels: _npt.NDArray[_Any],
     *,
     transform: _Any = None,
     table: _npt.NDArray[_np.void] | _Mapping[str, _Any] | None = None,
@@ -33,9 +33,9 @@ def to_geojson(
     labels : ndarray of integers, shape (H, W)
         Label map with any values.
     transform : sequence of six numbers, or object with attributes a to f, optional
-        From corners of pixels to coordinates: ``(a x + b y + c, d x + e y + f)``, with x columns from the left and y rows from the
-        top. This is the order of rasterio's ``dataset.transform``, which is taken as it is; GDAL's has c and f first. Default:
-        coordinates are corners of pixels, y downward.
+        From corners of pixels to coordinates: ``(a x + b y + c, d x + e y + f)``, with x columns from the left and y rows from
+        the top. This is the order of rasterio's ``dataset.transform``, which is taken as it is; GDAL's has c and f first.
+        Default: coordinates are corners of pixels, y downward.
     table : structured ndarray or dict of arrays, optional
         `Segmenter.regions` or `motion`, whose row i is of label i: its columns, as `to_pandas` names them, become properties.
     outside : int, optional
@@ -55,8 +55,8 @@ def to_geojson(
 
     Notes
     -----
-    Rings have the orientation of RFC 7946 in their coordinates: outer ones counterclockwise, holes clockwise. That standard takes
-    longitude and latitude on WGS 84; other coordinates are common, too, and need to be named to the reader.
+    Rings have the orientation of RFC 7946 in their coordinates: outer ones counterclockwise, holes clockwise. That standard
+    takes longitude and latitude on WGS 84; other coordinates are common, too, and need to be named to the reader.
 
     Examples
     --------
@@ -101,15 +101,17 @@ def _affine(transform: _Any) -> tuple[float, ...]:
 def _mapped(ring: _npt.NDArray[_np.int32], affine: tuple[float, ...] | None) -> list[list[float]]:
     """A ring in coordinates, turned around where the transform mirrors."""
     if affine is None:
-        return ring.tolist()
+        corners: list[list[float]] = ring.tolist()
+        return corners
     a, b, c, d, e, f = affine
     x, y = ring[:, 0], ring[:, 1]
     points = _np.stack([a * x + b * y + c, d * x + e * y + f], axis=1)
-    return (points if a * e > b * d else points[::-1]).tolist()
+    mapped: list[list[float]] = (points if a * e > b * d else points[::-1]).tolist()
+    return mapped
 
 
 def to_svg(
-    labels: _npt.NDArray[_np.integer[_Any]],
+    labels: _npt.NDArray[_Any],
     image: _npt.NDArray[_Any] | None = None,
     *,
     color: _Sequence[int] = (0, 0, 0),
@@ -135,8 +137,8 @@ def to_svg(
     -------
     drawing : str
         The text of an SVG file. Its unit is a pixel of the picture, and its lines run along corners of pixels, those along the
-        edge of the picture included. All lines are one path: an arc between two places where three or more regions meet is drawn
-        once, though it belongs to two regions. Filled regions are paths of their own, with ``data-label``.
+        edge of the picture included. All lines are one path: an arc between two places where three or more regions meet is
+        drawn once, though it belongs to two regions. Filled regions are paths of their own, with ``data-label``.
 
     Raises
     ------

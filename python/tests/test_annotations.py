@@ -141,7 +141,8 @@ def test_classes(picture):
     labels = sp.slic(picture)
     classes = {3: "tree", np.int64(7): "sky", 8: "tree", 9999: "none"}
     dataset = sp.to_coco(labels, "a.png", classes=classes, image_id=6, first_id=100)
-    assert [(one["id"], one["label"], one["category_id"]) for one in dataset["annotations"]] == [(100, 3, 3), (101, 7, 2), (102, 8, 3)]
+    found = [(one["id"], one["label"], one["category_id"]) for one in dataset["annotations"]]
+    assert found == [(100, 3, 3), (101, 7, 2), (102, 8, 3)]
     assert dataset["categories"] == [{"id": 1, "name": "none"}, {"id": 2, "name": "sky"}, {"id": 3, "name": "tree"}]
     assert {one["image_id"] for one in dataset["annotations"]} == {6} == {dataset["images"][0]["id"]}
     found = polygons_of_label_studio(labels, classes=classes, from_name="a", to_name="b")

@@ -153,7 +153,8 @@ def test_features(transform, picture):
 def test_known_features():
     labels = np.array([[1, 1, 1], [1, 8, 1], [1, 1, 1]])
     outer, inner = sp.to_geojson(labels, transform=(10, 0, 500, 0, -10, 900))["features"]
-    assert inner["geometry"] == {"type": "Polygon", "coordinates": [[[510, 890], [510, 880], [520, 880], [520, 890], [510, 890]]]}
+    ring = [[510, 890], [510, 880], [520, 880], [520, 890], [510, 890]]
+    assert inner["geometry"] == {"type": "Polygon", "coordinates": [ring]}
     assert len(outer["geometry"]["coordinates"]) == 2
     # An object with the attributes, though it is a sequence of nine, as rasterio's.
     affine = SimpleNamespace(a=10, b=0, c=500, d=0, e=-10, f=900)
@@ -186,7 +187,8 @@ def test_shapely(picture):
 
 def test_what_is_refused(picture):
     labels = sp.slic(picture)
-    for transform in [(1, 2, 3), "abcdef", 5, (1, 0, 0, 2, 0, 0), (1, 0, 0, 0, np.nan, 0), [[1, 0, 0, 0, 1, 0]], ("1", 0, 0, 0, 1, 0)]:
+    lines = [(1, 0, 0, 2, 0, 0), (0, 0, 0, 0, 0, 0)]
+    for transform in [*lines, (1, 2, 3), "abcdef", 5, (1, 0, 0, 0, np.nan, 0), [[1, 0, 0, 0, 1, 0]], ("1", 0, 0, 0, 1, 0)]:
         with pytest.raises(ValueError, match="transform"):
             sp.to_geojson(labels, transform=transform)
     for named in ({"color": "red"}, {"color": (1, 2)}, {"color": (0, 0, 256)}, {"line_width": -1}, {"line_width": np.nan}):
