@@ -130,14 +130,14 @@ def cut(
         raise TypeError("cut takes either n_regions or height")
     steps = _steps(merges)
     out = _np.array(labels, order="C")
+    regions: _Any = n_regions
     if height is not None:
         if _math.isnan(height):
             raise ValueError("height must be a number, got nan")
         taken = int(_np.count_nonzero(steps["height"].astype(_np.float64) <= height))
         inside = labels[labels != _NO_LABEL]
-        n_regions = max(int(inside.max()) + 1 - taken, 0) if inside.size else 0
-    wanted: _Any = n_regions
-    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), wanted)
+        regions = max(int(inside.max()) + 1 - taken, 0) if inside.size else 0
+    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), regions)
     return out
 
 

@@ -122,7 +122,10 @@ def show(
     >>> sp.show(image, sp.slic(image, n_segments=12))
     Picture(80x60)
     """
-    pixels = _drawn(_code_values(image, _label_map(labels), order), labels, color, mean_color)
+    if ax is not None and not callable(getattr(ax, "imshow", None)):
+        raise TypeError(f"ax must be axes of matplotlib, got {type(ax).__name__}")
+    labels = _label_map(labels)
+    pixels = _drawn(_code_values(image, labels, order), labels, color, mean_color)
     if ax is None:
         return Picture(pixels)
     ax.imshow(pixels)
@@ -188,7 +191,8 @@ def browse(
     """
     import ipywidgets
 
-    pixels = _code_values(image, _label_map(labels), order)
+    labels = _label_map(labels)
+    pixels = _code_values(image, labels, order)
     inside = labels[labels != _NO_LABEL]
     most = int(inside.max()) + 1 if inside.size else 1
     least = max(most - len(_steps(merges)), 1)

@@ -34,8 +34,8 @@ def to_geojson(
         Label map with any values.
     transform : sequence of six numbers, or object with attributes a to f, optional
         From corners of pixels to coordinates: ``(a x + b y + c, d x + e y + f)``, with x columns from the left and y rows from
-        the top. This is the order of rasterio's ``dataset.transform``, which is taken as it is; GDAL's has c and f first.
-        Default: coordinates are corners of pixels, y downward.
+        the top. This is the order of rasterio's ``dataset.transform``, which is taken as it is; GDAL's order is
+        c, a, b, f, d, e. Default: coordinates are corners of pixels, y downward.
     table : structured ndarray or dict of arrays, optional
         `Segmenter.regions` or `motion`, whose row i is of label i: its columns, as `to_pandas` names them, become properties.
     outside : int, optional

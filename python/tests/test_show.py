@@ -126,6 +126,8 @@ def test_what_is_refused(picture):
     for named in ({"color": (1, 2)}, {"color": (0, 0, 256)}, {"order": "rbg"}):
         with pytest.raises(ValueError):
             sp.show(picture, labels, **named)
+    with pytest.raises(TypeError, match="ax"):
+        sp.show(picture, labels, ax=5)
     for bad in (labels.astype(float), labels[0], None):
         with pytest.raises((TypeError, ValueError)):
             sp.show(picture, bad)
