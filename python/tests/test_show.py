@@ -79,6 +79,8 @@ def test_files(picture, tmp_path):
         drawn.save(tmp_path / "none" / "a.png")
 
 
+# Older releases of matplotlib warn of what they import.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_axes(picture):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib.figure import Figure
