@@ -50,10 +50,10 @@ def _sides(labels: _npt.NDArray[_Any], outside: int | None) -> _npt.NDArray[_np.
     across[1:-1], down[:, 1:-1] = labels[1:] != labels[:-1], labels[:, 1:] != labels[:, :-1]
     across[0], across[-1], down[:, 0], down[:, -1] = inside[0], inside[-1], inside[:, 0], inside[:, -1]
     sides = _np.zeros((height + 1, width + 1), _np.uint8)
-    sides[:, :-1] |= across.astype(_np.uint8) << _RIGHT
-    sides[:, 1:] |= across.astype(_np.uint8) << _LEFT
-    sides[:-1] |= down.astype(_np.uint8) << _DOWN
-    sides[1:] |= down.astype(_np.uint8) << _UP
+    sides[:, :-1] |= across * _np.uint8(1 << _RIGHT)
+    sides[:, 1:] |= across * _np.uint8(1 << _LEFT)
+    sides[:-1] |= down * _np.uint8(1 << _DOWN)
+    sides[1:] |= down * _np.uint8(1 << _UP)
     return sides
 
 

@@ -158,7 +158,8 @@ def _dense(labels: _npt.NDArray[_Any]) -> _npt.NDArray[_Any]:
     """Labels in raster order as small numbers from 0."""
     if labels.dtype == _np.uint16:
         return labels.ravel()
-    return _np.unique(labels, return_inverse=True)[1].ravel()
+    numbers: _npt.NDArray[_Any] = _np.unique(labels, return_inverse=True)[1].ravel()
+    return numbers
 
 
 def adjacency(labels: _npt.NDArray[_Any] | _Segmenter) -> csr_matrix:
