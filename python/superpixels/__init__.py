@@ -19,27 +19,45 @@ distances: the lower cluster; docs/python.md names where each method is specifie
 
 from __future__ import annotations
 
+from ._annotations import to_coco, to_cvat, to_label_studio
 from ._contours import contours
 from ._functions import lsc, quickshift, slic, snic
-from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
-from ._hierarchy import cut, hierarchy
+from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to_png16
+from ._hierarchy import cut, hierarchy, linkage
 from ._native import DeviceArray, Segmenter, __version__
+from ._runs import rle, rles
+from ._show import Picture, browse, show
+from ._tables import to_arrow, to_pandas, to_polars
+from ._vectors import to_geojson, to_svg
 
 __all__ = [
     "DeviceArray",
+    "Picture",
     "RegionAt",
     "Segmenter",
     "adjacency",
     "boundaries",
+    "browse",
     "contours",
     "cut",
     "hierarchy",
+    "linkage",
     "lsc",
     "mean_color",
     "quickshift",
     "region_at",
     "rle",
+    "rles",
+    "show",
     "slic",
     "snic",
+    "to_arrow",
+    "to_coco",
+    "to_cvat",
+    "to_geojson",
+    "to_label_studio",
+    "to_pandas",
     "to_png16",
+    "to_polars",
+    "to_svg",
 ]

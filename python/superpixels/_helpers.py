@@ -1,47 +1,82 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Uses of label maps, in numpy: drawings, graphs, masks and files."""
+"""Uses of label maps, in numpy: drawings, graphs, single regions and files."""
 
 from __future__ import annotations
 
 import operator as _operator
 import os as _os
-import struct as _struct
-import zlib as _zlib
-from typing import NamedTuple as _NamedTuple
+from typing import TYPE_CHECKING, Any as _Any, NamedTuple as _NamedTuple
 
 import numpy as _np
+import numpy.typing as _npt
 
 from ._native import Segmenter as _Segmenter
+from ._png import encode as _encode_png
 
-__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "rle", "to_png16"]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "to_png16"]
 
 
-def _whole(name, array):
+def _whole(name: str, array: _Any) -> _npt.NDArray[_Any]:
     """An array without a mask: numpy would drop that without a word."""
     if isinstance(array, _np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; pass {name}.filled(0), or {name}.data for all pixels")
     return _np.asarray(array)
 
 
-def _label_map(labels):
-    labels = _whole("labels", labels)
-    if labels.ndim != 2 or labels.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers of shape (H, W), got {labels.dtype} of shape {labels.shape}")
-    if labels.size == 0:
+def _label_map(labels: _Any) -> _npt.NDArray[_Any]:
+    whole = _whole("labels", labels)
+    if whole.ndim != 2 or whole.dtype.kind not in "iu":
+        raise TypeError(f"labels must be integers of shape (H, W), got {whole.dtype} of shape {whole.shape}")
+    if whole.size == 0:
         raise ValueError("labels must not be empty")
-    return labels
+    return whole
 
 
-def _image_of(image, labels):
+def _left_out(labels: _npt.NDArray[_Any], outside: int | None) -> int | None:
+    """The label that is in no region; None where no pixel can have it."""
+    if outside is None:
+        return None
+    value, bounds = _operator.index(outside), _np.iinfo(labels.dtype)
+    return value if bounds.min <= value <= bounds.max else None
+
+
+def _image_of(image: _Any, labels: _npt.NDArray[_Any]) -> _npt.NDArray[_np.uint8]:
+    whole = _whole("image", image)
+    if whole.dtype != _np.uint8 or whole.ndim not in (2, 3):
+        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {whole.dtype} of shape {whole.shape}")
+    if whole.shape[:2] != labels.shape:
+        raise ValueError(f"image is of size {whole.shape[:2]}, labels are of {labels.shape}")
+    return whole
+
+
+def _code_values(image: _Any, labels: _npt.NDArray[_Any], order: str = "rgb") -> _npt.NDArray[_np.uint8]:
+    """A picture, as the functions that segment take it, as gray or RGB of 8 bits."""
     image = _whole("image", image)
-    if image.dtype != _np.uint8 or image.ndim not in (2, 3):
-        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {image.dtype} of shape {image.shape}")
-    if image.shape[:2] != labels.shape:
-        raise ValueError(f"image is of size {image.shape[:2]}, labels are of {labels.shape}")
-    return image
+    if order not in ("rgb", "bgr"):
+        raise ValueError(f"order must be 'rgb' or 'bgr', got {order!r}")
+    if image.dtype not in (_np.uint8, _np.uint16, _np.float32):
+        raise TypeError(f"image must be uint8, uint16 or float32, got {image.dtype}")
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3, 4)):
+        raise ValueError(f"image must be of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), got {image.shape}")
+    if image.ndim == 3:
+        image = image[..., 0] if image.shape[2] == 1 else image[..., :3]
+    if image.ndim == 3 and order == "bgr":
+        image = image[..., ::-1]
+    if image.dtype == _np.float32:
+        if not ((image >= 0) & (image <= 1)).all():
+            raise ValueError("float images must be in [0, 1]")
+        image = (255 * image + _np.float32(0.5)).astype(_np.uint8)
+    elif image.dtype == _np.uint16:
+        image = ((image.astype(_np.uint32) + 128) // 257).astype(_np.uint8)
+    return _image_of(image, labels)
 
 
-def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] = (255, 255, 0)) -> _np.ndarray:
+def boundaries(
+    image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any], color: tuple[int, ...] = (255, 255, 0)
+) -> _npt.NDArray[_np.uint8]:
     """Draws the lines between regions.
 
     Parameters
@@ -84,7 +119,7 @@ def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] =
     return drawn
 
 
-def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
+def mean_color(image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any]) -> _npt.NDArray[_np.uint8]:
     """Paints every region in its mean color.
 
     Parameters
@@ -119,14 +154,15 @@ def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
     return drawn
 
 
-def _dense(labels):
+def _dense(labels: _npt.NDArray[_Any]) -> _npt.NDArray[_Any]:
     """Labels in raster order as small numbers from 0."""
     if labels.dtype == _np.uint16:
         return labels.ravel()
-    return _np.unique(labels, return_inverse=True)[1].ravel()
+    numbers: _npt.NDArray[_Any] = _np.unique(labels, return_inverse=True)[1].ravel()
+    return numbers
 
 
-def adjacency(labels: _np.ndarray | _Segmenter):
+def adjacency(labels: _npt.NDArray[_Any] | _Segmenter) -> csr_matrix:
     """Which regions touch, as a sparse matrix.
 
     Parameters
@@ -156,11 +192,11 @@ def adjacency(labels: _np.ndarray | _Segmenter):
         pairs = labels.neighbors
         low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
     else:
-        labels = _label_map(labels)
-        if labels.min() < 0 or labels.max() >= 1 << 24:
+        whole = _label_map(labels)
+        if whole.min() < 0 or whole.max() >= 1 << 24:
             raise ValueError("labels must be 0 to 2^24 - 1; np.unique(labels, return_inverse=True) numbers them anew")
-        count = int(labels.max()) + 1
-        sides = [(labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])]
+        count = int(whole.max()) + 1
+        sides = [(whole[:, :-1], whole[:, 1:]), (whole[:-1], whole[1:])]
         one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
         other = _np.concatenate([side.ravel() for _, side in sides]).astype(_np.int64)
         differ = one != other
@@ -190,10 +226,10 @@ class RegionAt(_NamedTuple):
     label: int
     area: int
     bounds: tuple[int, int, int, int]
-    mask: _np.ndarray
+    mask: _npt.NDArray[_np.bool_]
 
 
-def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
+def region_at(labels: _npt.NDArray[_Any], x: int, y: int) -> RegionAt:
     """The region that a pixel belongs to: all pixels of its label, whether they hang together or not.
 
     Parameters
@@ -233,53 +269,7 @@ def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
-def rle(labels: _np.ndarray, label: int, *, compress: bool = True) -> dict:
-    """The mask of one region as run lengths, as COCO has them.
-
-    Parameters
-    ----------
-    labels : ndarray of integers, shape (H, W)
-        Label map.
-    label : int
-        Which label. One that no pixel has gives an empty mask.
-    compress : bool
-        Counts as the bytes that pycocotools reads, instead of a list of integers.
-
-    Returns
-    -------
-    mask : dict
-        ``{"size": [H, W], "counts": bytes or list of int}``: lengths of runs of pixels outside and inside in turn, column by
-        column, outside first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Labels of another type or shape.
-    """
-    labels = _label_map(labels)
-    inside = (labels == label).ravel(order="F")
-    changes = _np.flatnonzero(inside[1:] != inside[:-1]) + 1
-    ends = _np.concatenate([[0] if inside[0] else [], changes, [inside.size]]).astype(_np.int64)
-    counts = _np.diff(ends, prepend=0).tolist()
-    return {"size": list(labels.shape), "counts": _compress(counts) if compress else counts}
-
-
-def _compress(counts):
-    """Counts in five bits a byte, from the third on as differences to the count two before; as in maskApi.c of COCO."""
-    text = bytearray()
-    for i, count in enumerate(counts):
-        value = count - counts[i - 2] if i > 2 else count
-        while True:
-            bits = value & 0x1F
-            value >>= 5
-            goes_on = value != (-1 if bits & 0x10 else 0)
-            text.append(48 + (bits | 0x20 if goes_on else bits))
-            if not goes_on:
-                break
-    return bytes(text)
-
-
-def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
+def to_png16(path: str | _os.PathLike[str], labels: _npt.NDArray[_Any]) -> None:
     """Writes a label map as a 16-bit gray PNG, which keeps labels exactly.
 
     Parameters
@@ -299,16 +289,5 @@ def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
     labels = _label_map(labels)
     if labels.min() < 0 or labels.max() > 65535:
         raise ValueError("labels must be 0 to 65535")
-    height, width = labels.shape
-    # Each row begins with the number of its filter: none.
-    rows = _np.zeros((height, 1 + 2 * width), _np.uint8)
-    rows[:, 1:] = labels.astype(">u2").view(_np.uint8).reshape(height, 2 * width)
-
-    def chunk(kind, data):
-        return _struct.pack(">I", len(data)) + kind + data + _struct.pack(">I", _zlib.crc32(kind + data))
-
     with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        file.write(chunk(b"IHDR", _struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)))
-        file.write(chunk(b"IDAT", _zlib.compress(rows.tobytes(), 6)))
-        file.write(chunk(b"IEND", b""))
+        file.write(_encode_png(labels.astype(_np.uint16)))
