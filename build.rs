@@ -26,7 +26,7 @@ mod kernels {
     use std::path::{Path, PathBuf};
 
     /// Kernels that take the parameters of another, beside those that have its name and a suffix.
-    const VARIANTS: &[(&str, &str)] = &[("pack_words", "pack_bytes"), ("pack_floats", "pack_bytes")];
+    const VARIANTS: &[(&str, &str)] = &[("pack_words", "pack_bytes")];
 
     /// Types of the kernels that are no structs of kernels/abi.cuh.
     const TYPES: &[(&str, &str)] = &[
@@ -37,6 +37,7 @@ mod kernels {
         ("i32", "i32"),
         ("i64", "i64"),
         ("float", "f32"),
+        ("double", "f64"),
         ("float2", "[f32; 2]"),
         ("uint2", "[u32; 2]"),
         ("uint4", "[u32; 4]"),

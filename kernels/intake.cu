@@ -2,29 +2,14 @@
 // Pixels of another library's arrays, however they lie, become packed samples; see src/cuda/strided.rs.
 #include "common.cuh"
 
-__device__ __forceinline__ u8 code_of(u8 sample, u32 &) { return sample; }
-__device__ __forceinline__ u16 code_of(u16 sample, u32 &) { return sample; }
-
-// round(65535 value), halves up: the sum has no room for a fraction, which it rounds off once; the one value halfway between two codes
-// is 0.5, and of those the even one, to which sums round, is the upper.
-__device__ __forceinline__ u16 code_of(float value, u32 &bad) {
-  const bool is_good = value >= 0.0f && value <= 1.0f;
-  bad |= !is_good;
-  // NaN is black.
-  const float cut = is_good ? value : value > 1.0f ? 1.0f : 0.0f;
-  return (u16)(u32)(__fmaf_rn(cut, 65535.0f, LIFT) - LIFT);
-}
-
-template <class From, class To>
-__device__ __forceinline__ void pack(const u8 *from, u8 *to, u32 *bad, i64 rows_apart, i64 pixels_apart,
-                                     i64 channels_apart, u32 width, u32 stride, u32 channels) {
+template <class Code>
+__device__ __forceinline__ void pack(const u8 *from, u8 *to, i64 rows_apart, i64 pixels_apart, i64 channels_apart,
+                                     u32 width, u32 stride, u32 channels) {
   const u32 x = blockIdx.x * EXPORT_THREADS + threadIdx.x, y = blockIdx.y;
   if (x >= width) return;
   const u8 *pixel = from + (i64)y * rows_apart + (i64)x * pixels_apart;
-  To *out = (To *)(to + (size_t)y * stride) + (size_t)x * channels;
-  u32 is_bad = 0;
-  for (u32 i = 0; i < channels; i++) out[i] = code_of(*(const From *)(pixel + (i64)i * channels_apart), is_bad);
-  if (is_bad) *bad = 1;
+  Code *out = (Code *)(to + (size_t)y * stride) + (size_t)x * channels;
+  for (u32 i = 0; i < channels; i++) out[i] = *(const Code *)(pixel + (i64)i * channels_apart);
 }
 
 // Bytes.
@@ -33,26 +18,55 @@ __device__ __forceinline__ void pack(const u8 *from, u8 *to, u32 *bad, i64 rows_
 // Out: to [height][stride] bytes, pixels together.
 // Race-free: every sample has one thread that writes it.
 KERNEL __launch_bounds__(EXPORT_THREADS)
-    pack_bytes(const u8 *__restrict__ from, u8 *__restrict__ to, u32 *bad, i64 rows_apart, i64 pixels_apart,
-               i64 channels_apart, u32 width, u32 stride, u32 channels) {
+    pack_bytes(const u8 *__restrict__ from, u8 *__restrict__ to, i64 rows_apart, i64 pixels_apart, i64 channels_apart,
+               u32 width, u32 stride, u32 channels) {
   after_last_kernel(from, channels);
-  pack<u8, u8>(from, to, bad, rows_apart, pixels_apart, channels_apart, width, stride, channels);
+  pack<u8>(from, to, rows_apart, pixels_apart, channels_apart, width, stride, channels);
 }
 
 // Packs samples of 16 bits.
 KERNEL __launch_bounds__(EXPORT_THREADS)
-    pack_words(const u8 *__restrict__ from, u8 *__restrict__ to, u32 *bad, i64 rows_apart, i64 pixels_apart,
-               i64 channels_apart, u32 width, u32 stride, u32 channels) {
+    pack_words(const u8 *__restrict__ from, u8 *__restrict__ to, i64 rows_apart, i64 pixels_apart, i64 channels_apart,
+               u32 width, u32 stride, u32 channels) {
   after_last_kernel(from, channels);
-  pack<u16, u16>(from, to, bad, rows_apart, pixels_apart, channels_apart, width, stride, channels);
+  pack<u16>(from, to, rows_apart, pixels_apart, channels_apart, width, stride, channels);
 }
 
-// Packs floats in [0, 1], which become 16 bits as in python/src/values.rs; others are clamped.
-// Out: bad, 1 if a float was clamped, else unchanged.
+// The double nearest to a sample.
+__device__ __forceinline__ double value_of(const u8 *sample, u32 type) {
+  switch (type) {
+    case SAMPLE_U8: return *sample;
+    case SAMPLE_U16: return *(const u16 *)sample;
+    case SAMPLE_I16: return *(const short *)sample;
+    case SAMPLE_I32: return *(const int *)sample;
+    case SAMPLE_I64: return (double)*(const i64 *)sample;
+    default: return *(const float *)sample;
+  }
+}
+
+// Packs values, which become codes of 16 bits as in python/src/values.rs: those from `low` to `low` + `span`, and with a span of 0
+// floats in [0, 1]. What is outside is cut off, and what is no number or outside of the mask becomes 0.
+// In: mask [height][mask_stride] bytes, nonzero inside, or null.
+// Out: bad, 1 if a value inside was no number, or with a span of 0 was cut off; else unchanged.
 // Race-free: all threads that write to `bad` write the same number.
 KERNEL __launch_bounds__(EXPORT_THREADS)
-    pack_floats(const u8 *__restrict__ from, u8 *__restrict__ to, u32 *bad, i64 rows_apart, i64 pixels_apart,
-                i64 channels_apart, u32 width, u32 stride, u32 channels) {
+    pack_values(const u8 *__restrict__ from, u8 *__restrict__ to, u32 *bad, const u8 *__restrict__ mask, i64 rows_apart,
+                i64 pixels_apart, i64 channels_apart, double low, double span, u32 sample_type, u32 mask_stride, u32 width,
+                u32 stride, u32 channels) {
   after_last_kernel(from, channels);
-  pack<float, u16>(from, to, bad, rows_apart, pixels_apart, channels_apart, width, stride, channels);
+  const u32 x = blockIdx.x * EXPORT_THREADS + threadIdx.x, y = blockIdx.y;
+  if (x >= width) return;
+  const u8 *pixel = from + (i64)y * rows_apart + (i64)x * pixels_apart;
+  u16 *out = (u16 *)(to + (size_t)y * stride) + (size_t)x * channels;
+  const bool is_inside = !mask || mask[(size_t)y * mask_stride + x];
+  bool is_bad = false;
+  for (u32 i = 0; i < channels; i++) {
+    const double value = is_inside ? value_of(pixel + (i64)i * channels_apart, sample_type) : 0.0;
+    const double most = span > 0.0 ? span : 1.0, above = span > 0.0 ? value - low : value;
+    const bool is_number = above == above;
+    is_bad |= !is_number || (span == 0.0 && !(above >= 0.0 && above <= 1.0));
+    const double cut = !is_number || above < 0.0 ? 0.0 : above > most ? most : above;
+    out[i] = is_inside ? (u16)(u32)(65535.0 * cut / most + 0.5) : 0;
+  }
+  if (is_bad) *bad = 1;
 }

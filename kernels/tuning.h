@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Block and tile sizes, each with its reason; read by the kernels and, as text, by src/cuda/tuning.rs.
+// Block and tile sizes, each with its reason, and numbers of cases; read by the kernels and, as text, by src/cuda/tuning.rs.
 #pragma once
 
 // Ingest keeps 35 KB of tables in shared memory; three such blocks fit a multiprocessor without spilling registers.
@@ -64,6 +64,13 @@
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
 #define EXPORT_THREADS 256
+// Types of samples that become codes; others are float.
+#define SAMPLE_U8 0
+#define SAMPLE_U16 1
+#define SAMPLE_I16 2
+#define SAMPLE_I32 3
+#define SAMPLE_I64 4
+#define SAMPLE_F32 5
 #define TEMPORAL_THREADS 256
 // A slot without a cell asks for fifty words at once: small blocks, which spread over the device. Others were not compared.
 #define CLAIM_THREADS 64

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use crate::data_range::DataRange;
+use crate::dlpack;
 use crate::error::{Failure, exception};
 use crate::layout::{Layout, Shape};
 use crate::order::Order;
@@ -263,10 +264,17 @@ pub fn is_host_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(true);
     }
     let py = value.py();
-    let is_sequence = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
-    Ok(!is_sequence
-        && !value.is_instance_of::<PyString>()
-        && (value.hasattr(intern!(py, "__array__"))? || value.hasattr(intern!(py, "__dlpack__"))?))
+    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    if is_list || value.is_instance_of::<PyString>() {
+        return Ok(false);
+    }
+    match value.getattr_opt(intern!(py, "__dlpack_device__"))? {
+        Some(device) => {
+            let (kind, _): (i64, i64) = device.call0()?.extract()?;
+            Ok([dlpack::CPU, dlpack::CUDA_HOST].map(i64::from).contains(&kind))
+        }
+        None => value.hasattr(intern!(py, "__array__")),
+    }
 }
 
 /// An array of numpy, or what [`is_host_array`] as one over the same memory.

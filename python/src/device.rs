@@ -60,8 +60,7 @@ impl<'py> Call<'py> {
         let py = image.py();
         let stream = arguments.stream.map(streams::handle).transpose()?;
         let image = Foreign::new(image, "image", device_image::DTYPES, stream)?;
-        reading.check_for_device()?;
-        let images = DeviceImages::new(&image, reading.order)?;
+        let images = DeviceImages::new(&image, reading)?;
         let mut streams = Streams::new(image.stream.is_some());
         image.ready_on.iter().for_each(|&stream| streams.follow(stream));
         image.stream.iter().for_each(|&stream| streams.take_turn(stream));

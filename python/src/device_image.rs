@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Layout of an array on a device: its samples are read in place, or packed first.
 
-use gstsuperpixel::cuda::SampleType;
+use gstsuperpixel::cuda::{SampleType, ValueScale};
 use gstsuperpixel::image::{FrameInfo, PixelFormat};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{geometry, shape_error};
+use crate::data_range::DataRange;
 use crate::engines::{Form, RawFrame};
 use crate::foreign::Foreign;
 use crate::layout::{Layout, Shape};
 use crate::library::Dtype;
 use crate::order::Order;
+use crate::reading::{Axes, Reading};
 
 /// Types that images may have.
-pub const DTYPES: &str = "uint8, uint16 or float32";
+pub const DTYPES: &str = "uint8, uint16 or float32, or with data_range=(low, high) int16, int32 or int64";
 
 /// One image on a device, or a batch of them.
 pub struct DeviceImages {
@@ -29,23 +32,25 @@ pub struct DeviceImages {
 
 impl DeviceImages {
     /// Takes (H, W), (H, W, C) or (N, H, W, C), C 1, 3 or 4, in any layout.
-    pub fn new(image: &Foreign<'_>, order: Order) -> PyResult<Self> {
-        let samples = match image.dtype {
-            Dtype::U8 => SampleType::U8,
-            Dtype::U16 => SampleType::U16,
-            Dtype::F32 => SampleType::F32,
-            _ => return Err(image.dtype_error()),
-        };
-        let is_batch = image.shape.len() == 4;
-        let (one, strides) = (&image.shape[usize::from(is_batch)..], &image.strides[usize::from(is_batch)..]);
+    pub fn new(image: &Foreign<'_>, reading: &Reading) -> PyResult<Self> {
+        let order = reading.order;
+        let axes = Axes { shape: image.shape.clone(), strides: image.strides.clone(), offset: 0 };
+        let Axes { shape, strides: all, offset } = reading.arrange_axes(axes)?;
+        let address = image.address.wrapping_add_signed(offset);
+        let is_batch = shape.len() == 4;
+        let (one, strides) = (&shape[usize::from(is_batch)..], &all[usize::from(is_batch)..]);
         let (height, width, channels) = match *one {
             [height, width] => (height, width, 1),
             [height, width, channels @ (1 | 3 | 4)] => (height, width, channels),
-            _ => return Err(shape_error(&image.shape)),
+            _ => return Err(shape_error(&shape)),
         };
+        let (samples, scale) = samples(image, reading.range)?;
+        if reading.range == DataRange::Stretched && (samples != SampleType::U16 || channels != 1) {
+            return Err(PyValueError::new_err("data_range='stretch' is for gray images of uint16"));
+        }
         let geometry = geometry(height, width)?;
         let strides = [strides[0], strides[1], strides.get(2).copied().unwrap_or_default()];
-        let shape = Shape {
+        let array = Shape {
             height,
             width,
             channels,
@@ -54,11 +59,14 @@ impl DeviceImages {
             channels_apart: strides[2] as isize,
             sample: samples.bytes(),
         };
-        let (count, apart) = if is_batch { (image.shape[0], image.strides[0]) } else { (1, 0) };
-        let direct = direct(shape, samples, order, [image.address, apart.unsigned_abs()]);
+        let (count, apart) = if is_batch { (shape[0], all[0]) } else { (1, 0) };
+        let direct = match scale {
+            ValueScale::Codes => direct(array, samples, order, [address, apart.unsigned_abs()]),
+            _ => None,
+        };
         let (format, first, form) = direct.map_or_else(
-            || (packed(samples, channels, order), image.address, Form::Strided(samples, strides)),
-            |(format, before, stride)| (format, image.address.wrapping_sub(before), Form::Rows(stride)),
+            || (packed(samples, scale, channels, order), address, Form::Strided(samples, strides, scale)),
+            |(format, before, stride)| (format, address.wrapping_sub(before), Form::Rows(stride)),
         );
         Ok(Self { info: FrameInfo::new(geometry, format), count, is_batch, first, apart, form })
     }
@@ -68,6 +76,37 @@ impl DeviceImages {
         let address = self.first.wrapping_add_signed(self.apart.wrapping_mul(i as i64));
         RawFrame { info: self.info, address, form: self.form, mask: None }
     }
+}
+
+/// Type of the samples, and what their values mean.
+fn samples(image: &Foreign<'_>, range: DataRange) -> PyResult<(SampleType, ValueScale)> {
+    let samples = match image.dtype {
+        Dtype::U8 => SampleType::U8,
+        Dtype::U16 => SampleType::U16,
+        Dtype::I16 => SampleType::I16,
+        Dtype::I32 => SampleType::I32,
+        Dtype::I64 => SampleType::I64,
+        Dtype::F32 => SampleType::F32,
+        Dtype::Bool => return Err(image.dtype_error()),
+    };
+    let white = match samples {
+        SampleType::U8 => Some(255.0),
+        SampleType::U16 => Some(65_535.0),
+        _ => None,
+    };
+    let scale = match range {
+        _ if white.is_some_and(|white| range.keeps_codes(white)) => ValueScale::Codes,
+        DataRange::OfType if samples == SampleType::F32 => ValueScale::Unit,
+        DataRange::OfType | DataRange::Stretched => return Err(image.dtype_error()),
+        DataRange::Given(low, high) => ValueScale::From { low, span: high - low },
+        DataRange::OfImage => {
+            return Err(PyValueError::new_err(
+                "data_range='image' is for images in the host's memory; give two numbers, for all of it \
+                 (float(image.min()), float(image.max()))",
+            ));
+        }
+    };
+    Ok((samples, scale))
 }
 
 /// Format, bytes before the first sample and bytes from row to row of pixels that are read where they are, if all of `wholes` are whole
@@ -83,7 +122,7 @@ fn direct(
     let format = match samples {
         SampleType::U8 => layout.format_of_bytes(),
         SampleType::U16 => layout.format_of_words(),
-        SampleType::F32 => return None,
+        _ => return None,
     };
     let unit = if layout.samples == 4 { 4 * samples.bytes() } else { samples.bytes() } as u64;
     let before = layout.before as u64;
@@ -94,11 +133,11 @@ fn direct(
 }
 
 /// The format that others become: a fourth channel is left out.
-fn packed(samples: SampleType, channels: usize, order: Order) -> PixelFormat {
-    match (samples, channels, order) {
-        (SampleType::U8, 1, _) => PixelFormat::Gray8,
-        (SampleType::U8, _, Order::Rgb) => PixelFormat::Rgb,
-        (SampleType::U8, _, Order::Bgr) => PixelFormat::Bgr,
+fn packed(samples: SampleType, scale: ValueScale, channels: usize, order: Order) -> PixelFormat {
+    match (samples == SampleType::U8 && scale == ValueScale::Codes, channels, order) {
+        (true, 1, _) => PixelFormat::Gray8,
+        (true, _, Order::Rgb) => PixelFormat::Rgb,
+        (true, _, Order::Bgr) => PixelFormat::Bgr,
         (_, 1, _) => PixelFormat::Gray16Le,
         (_, _, Order::Rgb) => PixelFormat::Rgb48Le,
         (_, _, Order::Bgr) => PixelFormat::Bgr48Le,

@@ -9,6 +9,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
+/// Memory of the host, and such as the driver has locked.
+pub const CPU: i32 = 1;
+/// As [`CPU`].
+pub const CUDA_HOST: i32 = 3;
 /// Memory of a CUDA device, and memory that the driver moves to where it is used.
 pub const CUDA: i32 = 2;
 /// As [`CUDA`]: any device reaches it.

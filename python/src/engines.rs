@@ -5,7 +5,7 @@ use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{
     Counts, Cuda, DeviceBytes, DeviceFrame, DeviceLabels, DeviceMemory, DevicePool, Intake, KeepsContext,
-    LabelType, Part, SampleType, Staging, StridedImage,
+    LabelType, Part, SampleType, Staging, StridedImage, ValueScale,
 };
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Result;
@@ -62,7 +62,7 @@ pub enum Form {
     /// Together, with so many bytes from row to row.
     Rows(u32),
     /// Samples anywhere, with so many bytes from one row, one pixel, one channel to the next.
-    Strided(SampleType, [i64; 3]),
+    Strided(SampleType, [i64; 3], ValueScale),
 }
 
 /// Target for labels, in device memory that has been checked in the same way.
@@ -206,8 +206,8 @@ impl Continuity for DeviceEngine {
     }
 }
 
-const OUT_OF_RANGE: &str = "a float image on the device has a value that is not in [0, 1], which has been cut off; image.clamp(0, 1) of torch or \
-     image.clip(0, 1) of CuPy cuts off, dividing by the value of white scales, and nan_to_num replaces NaN";
+const OUT_OF_RANGE: &str = "an image on the device has a value that is no number, or without data_range one that is not in [0, 1], which has been cut \
+     off; data_range=(low, high) says what black and white are, a mask leaves pixels out, and nan_to_num replaces NaN";
 
 /// A frame with its mask, if there is one.
 fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
@@ -330,9 +330,9 @@ impl Frames {
                 let frame = with_mask(frame, mask)?;
                 if is_awaited { intake.copy(cuda, &frame)? } else { intake.take(cuda, &frame)? }
             }
-            Form::Strided(samples, strides) => {
-                // SAFETY: as above.
-                let image = unsafe { StridedImage::from_raw(info, address, samples, strides)? };
+            Form::Strided(samples, strides, scale) => {
+                // SAFETY: as above, and so is the mask.
+                let image = unsafe { StridedImage::from_raw(info, address, samples, strides, scale, mask)? };
                 match intake.pack(cuda, &image, check)? {
                     Some(frame) => with_mask(frame, mask)?,
                     None => return Err(Failure::Value(OUT_OF_RANGE.into())),

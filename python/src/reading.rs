@@ -12,6 +12,13 @@ use crate::order::Order;
 /// Most bands of an image of which some are chosen.
 const MOST_BANDS: usize = 1024;
 
+/// Shape and strides of an array, and bytes from its first element to the first that counts.
+pub struct Axes {
+    pub shape: Vec<usize>,
+    pub strides: Vec<i64>,
+    pub offset: i64,
+}
+
 /// How an image is to be read.
 #[derive(Debug, Clone)]
 pub struct Reading {
@@ -40,55 +47,79 @@ impl Reading {
         })
     }
 
-    /// Refuses what is for arrays in the host's memory alone.
-    pub fn check_for_device(&self) -> PyResult<()> {
-        if self.range != DataRange::OfType {
-            return Err(PyValueError::new_err(
-                "data_range is for images in the host's memory; on a device scale them: (image - low) / (high - low) in float32",
-            ));
+    /// The axes of an array with its channels last, and with those alone that count: bands that are equally far apart.
+    pub fn arrange_axes(&self, axes: Axes) -> PyResult<Axes> {
+        let Axes { mut shape, mut strides, mut offset } = axes;
+        if let Some(axis) = self.channel_axis(&shape)? {
+            let (side, apart) = (shape.remove(axis), strides.remove(axis));
+            shape.push(side);
+            strides.push(apart);
         }
-        if self.bands.is_some() || self.channel_axis.is_some() {
-            return Err(PyValueError::new_err(
-                "bands and channel_axis are for images in the host's memory; on a device index them: image.permute(1, 2, 0)[..., bands]",
-            ));
+        if let Some((bands, _)) = self.bands(&shape)? {
+            let last = shape.len() - 1;
+            let step = match *bands {
+                [first, second, third] if second as i64 - first as i64 != third as i64 - second as i64 => {
+                    return Err(PyValueError::new_err(
+                        "bands of an image on a device must be equally far apart; choose others by image[..., [3, 7, 1]]",
+                    ));
+                }
+                [first, second, _] => second as i64 - first as i64,
+                _ => 1,
+            };
+            offset += bands[0] as i64 * strides[last];
+            (shape[last], strides[last]) = (bands.len(), step * strides[last]);
         }
-        Ok(())
+        Ok(Axes { shape, strides, offset })
     }
 
     /// The array with its channels last, and with those alone that count: a view, or a copy where bands are chosen.
     pub fn arrange<'py>(&self, array: Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyUntypedArray>> {
         let py = array.py();
-        let array = match self.channel_axis {
+        let array = match self.channel_axis(array.shape())? {
             None => array,
             Some(axis) => {
-                let sides = array.ndim() as isize;
-                if array.ndim() < 3 || !(-sides..sides).contains(&axis) {
-                    return Err(PyValueError::new_err(format!(
-                        "channel_axis={axis} is no axis of channels of an image of shape {:?}; gray images have none",
-                        array.shape()
-                    )));
-                }
                 let numpy = py.import(intern!(py, "numpy"))?;
                 numpy.call_method1("moveaxis", (array, axis, -1))?.cast_into::<PyUntypedArray>()?
             }
         };
-        let Some(bands) = &self.bands else { return Ok(array) };
-        let all = match *array.shape() {
+        Ok(match self.bands(array.shape())? {
+            None => array,
+            Some((bands, axis)) => {
+                array.call_method1("take", (bands.to_vec(), axis))?.cast_into::<PyUntypedArray>()?
+            }
+        })
+    }
+
+    /// The axis of channels, counted from 0, where the caller says which.
+    fn channel_axis(&self, shape: &[usize]) -> PyResult<Option<usize>> {
+        let Some(axis) = self.channel_axis else { return Ok(None) };
+        let sides = shape.len() as isize;
+        if sides < 3 || !(-sides..sides).contains(&axis) {
+            return Err(PyValueError::new_err(format!(
+                "channel_axis={axis} is no axis of channels of an image of shape {shape:?}; gray images have none"
+            )));
+        }
+        Ok(Some(axis.rem_euclid(sides) as usize))
+    }
+
+    /// Bands that are chosen from an image of this shape, whose channels are last, and their axis.
+    fn bands(&self, shape: &[usize]) -> PyResult<Option<(&[usize], usize)>> {
+        let Some(bands) = &self.bands else { return Ok(None) };
+        let all = match *shape {
             [_, _, all] | [_, _, _, all] if all <= MOST_BANDS => all,
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "bands are chosen from images of shape (H, W, B) or (N, H, W, B) with at most {MOST_BANDS} bands, got {:?}",
-                    array.shape()
+                    "bands are chosen from images of shape (H, W, B) or (N, H, W, B) with at most {MOST_BANDS} bands, got {shape:?}"
                 )));
             }
         };
-        if let Some(band) = bands.iter().find(|&&band| band >= all) {
-            return Err(PyValueError::new_err(format!(
-                "bands are counted from 0 to {}, got {band}",
-                all - 1
-            )));
+        match bands.iter().find(|&&band| band >= all) {
+            Some(band) => Err(PyValueError::new_err(format!(
+                "bands must be 0 to {}, got {band}",
+                all.saturating_sub(1)
+            ))),
+            None => Ok(Some((bands, shape.len() - 1))),
         }
-        Ok(array.call_method1("take", (bands.clone(), -1))?.cast_into::<PyUntypedArray>()?)
     }
 }
 

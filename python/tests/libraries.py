@@ -34,6 +34,11 @@ class Tensor:
     def __dlpack_device__(self):
         return self.device
 
+    def __array__(self, dtype=None, copy=None):
+        if self.device != (1, 0):
+            raise TypeError("an array on a device does not become one of numpy unasked")
+        return self.host
+
     def __dlpack__(self, stream=None, max_version=None):
         # The library sees to the order itself: it is on a stream that it names.
         assert stream == -1
@@ -101,7 +106,7 @@ def module(driver, name):
         assert ordinal == 0
         return types.SimpleNamespace(**{"cuda_stream" if name == "torch" else "ptr": library.current})
 
-    library.up, library.empty = up, empty
+    library.up, library.empty, library.from_numpy = up, empty, lambda array: array
     library.cuda = types.SimpleNamespace(current_stream=current, get_current_stream=current, Device=Device)
     setattr(library, "Tensor" if name == "torch" else "ndarray", kind)
     return library

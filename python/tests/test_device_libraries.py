@@ -93,8 +93,10 @@ def test_one_pixel_has_no_neighbors(library):
 def test_arrays_of_the_host(library, picture):
     image = library.up(picture)
     image.device = (1, 0)
-    with pytest.raises(TypeError, match="np.asarray"):
-        sp.slic(image)
+    labels, want = sp.slic(image), sp.slic(picture)
+    # CuPy has none in the host's memory; its stand-in says nothing of the array API.
+    assert labels.dtype == (np.int32 if library.__name__ == "torch" else np.uint16)
+    assert np.array_equal(labels, want)
 
 
 def test_a_module_that_is_being_imported(library, picture, driver):

@@ -127,7 +127,7 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_names():
-    with pytest.raises(TypeError, match="slic has no parameter sigma; it takes n_segments, "):
+    with pytest.raises(TypeError, match="slic has no parameter sigma; here it is: blur"):
         sp.Segmenter(sigma=3)
     with pytest.raises(TypeError, match="no parameter"):
         sp.Segmenter("quickshift", compactness=3)

@@ -52,7 +52,7 @@ impl Intake {
     }
 
     /// Packs the image to a frame on the stream of `cuda`. Once that has passed, the image itself is not needed.
-    /// `check` waits, and returns `None` if floats are not in [0, 1].
+    /// `check` waits, and returns `None` if a value is no number, or a float without a scale not in [0, 1].
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl Intake {
         Ok(if check && packing.was_cut_off()? { None } else { Some(frame) })
     }
 
-    /// Returns true if an image packed since the last call had floats outside of [0, 1], which were clamped. Waits for
-    /// it.
+    /// Returns true if an image packed since the last call had values that are no numbers, or floats without a scale outside of
+    /// [0, 1]. Waits for it.
     ///
     /// # Errors
     ///

@@ -50,6 +50,8 @@ pub(crate) unsafe trait Argument: Sized {
 unsafe impl Argument for u32 {}
 // SAFETY: a word of 64 bits on both sides.
 unsafe impl Argument for i64 {}
+// SAFETY: a double on both sides.
+unsafe impl Argument for f64 {}
 // SAFETY: the argument itself, which the reference keeps.
 unsafe impl<T: Argument> Argument for &T {
     #[cfg(test)]

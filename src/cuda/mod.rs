@@ -37,7 +37,7 @@ pub use intake::Intake;
 pub use keeps_context::KeepsContext;
 pub use kept::Kept;
 pub use results::{Counts, Part, Results};
-pub use strided::{SampleType, StridedImage};
+pub use strided::{SampleType, StridedImage, ValueScale};
 
 /// Target for the label map of a frame on a device: a plane of the host, which [`Engine::finish`] fills, or `None`, with
 /// which it stays in device memory, for [`Engine::results`] and [`Engine::keep`].

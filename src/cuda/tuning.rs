@@ -75,6 +75,12 @@ pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const MATCH_BLOCKS: u32 = value("MATCH_BLOCKS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
 pub(crate) const EXPORT_THREADS: u32 = value("EXPORT_THREADS");
+pub(crate) const SAMPLE_U8: u32 = value("SAMPLE_U8");
+pub(crate) const SAMPLE_U16: u32 = value("SAMPLE_U16");
+pub(crate) const SAMPLE_I16: u32 = value("SAMPLE_I16");
+pub(crate) const SAMPLE_I32: u32 = value("SAMPLE_I32");
+pub(crate) const SAMPLE_I64: u32 = value("SAMPLE_I64");
+pub(crate) const SAMPLE_F32: u32 = value("SAMPLE_F32");
 
 // The kernels divide these without remainder.
 const _: () =
