@@ -67,6 +67,50 @@ class Tests:
                 for library in self.libraries:
                     yield f"{name} {library.name}", lambda test=test, library=library: test(library)
 
+    def test_ranges_bands_and_masked_values(self, library):
+        rng = np.random.default_rng(3)
+        mask = np.zeros((360, 480), bool)
+        mask[20:300, 40:400] = True
+        for dtype, low, high in [(np.uint8, 16, 235), (np.int16, -1000, 400), (np.int32, -5, 1 << 20), (np.int64, 0, 4095), (np.float32, -3, 5)]:
+            scene = rng.integers(0, 6, (9, 12, 7)).repeat(40, 0).repeat(40, 1) * (high - low) / 6 + low
+            scene = (scene + rng.normal(0, (high - low) / 40, scene.shape)).clip(0 if dtype == np.uint8 else None, None).astype(dtype)
+            if dtype == np.float32:
+                scene[~mask] = [np.nan, np.inf, -9999, 0, np.nan, 1, 2]
+            for bands, there in (((4, 2, 0), mask), (5, mask)):
+                arguments = dict(data_range=(low, high), bands=bands)
+                want = sp.slic(scene, mask=there, start_label=1, **arguments)
+                found = sp.slic(library.up(scene), mask=library.up(there), start_label=1, check=True, **arguments)
+                assert np.array_equal(library.down(found), want), (dtype, bands)
+                first = library.up(np.ascontiguousarray(scene.transpose(2, 0, 1)))
+                found = sp.slic(first, mask=library.up(there), start_label=1, channel_axis=0, **arguments)
+                assert np.array_equal(library.down(found), want), (dtype, bands)
+
+    def test_tensors_of_the_host(self, library):
+        if library.name != "torch":
+            raise Skipped("arrays of CuPy are on a device")
+        torch, picture = library.lib, self.pictures[0]
+        tensor = torch.from_numpy(picture.copy())
+        want = sp.slic(picture)
+        inside = torch.zeros(want.shape, dtype=torch.bool)
+        inside[10:90, 20:140] = True
+        for image in (tensor, tensor.permute(2, 0, 1).contiguous().permute(1, 2, 0), tensor.double() / 255):
+            labels = sp.slic(image)
+            assert isinstance(labels, torch.Tensor) and labels.dtype == torch.int32 and not labels.is_cuda
+            assert np.array_equal(labels.numpy(), want)
+            masked = sp.Segmenter(n_segments=100).segment(image, mask=inside)
+            assert np.array_equal(masked.numpy(), sp.slic(picture, mask=inside.numpy()))
+        out = torch.zeros(want.shape, dtype=torch.int32)
+        assert sp.slic(tensor, start_label=3, out=out) is out and np.array_equal(out.numpy() - 3, want)
+        first = sp.slic([tensor, tensor[:50]])[1]
+        assert isinstance(first, torch.Tensor) and np.array_equal(first.numpy(), sp.slic(picture[:50].copy()))
+        with_gradient = (tensor.float() / 255).requires_grad_()
+        try:
+            sp.slic(with_gradient)
+        except (RuntimeError, BufferError) as error:
+            assert "detach" in str(error)
+        else:
+            raise AssertionError("a tensor with a gradient was taken")
+
     def test_temporal_frames(self):
         """Labels, tables and track ids of a clip: numpy, torch and CuPy."""
         for algorithm, parameters in ALGORITHMS.items():
