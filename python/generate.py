@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Writes superpixels/_functions.py: the functions of the algorithms, with the library's own parameters, defaults and texts.
+"""Writes superpixels/_functions.py and its types: the functions of the algorithms, with the library's own parameters, defaults and
+texts.
 
     python generate.py
 
-Needs the built package. A test compares the file with what this gives; with SUPERPIXEL_WRITE=1 it writes the file.
+Needs the built package. A test compares the files with what this gives; with SUPERPIXEL_WRITE=1 it writes them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from pathlib import Path
 
 from superpixels import _native
 
-TARGET = Path(__file__).resolve().parent / "superpixels" / "_functions.py"
+FOLDER = Path(__file__).resolve().parent / "superpixels"
 WIDTH = 128
 
 # Functions return labels of pictures that do not follow each other.
 OF_SEGMENTER = {"levels", "temporal", "temporal_inertia"}
+
+# Parameters that `hierarchy` has of its own, or sets itself.
+OF_HIERARCHY = {"n_segments", "levels"}
 
 # A sentence that only Python needs.
 MORE = {
@@ -39,6 +43,37 @@ import numpy as _np
 
 from . import _native
 '''
+
+TYPES_HEAD = '''\
+# SPDX-License-Identifier: MPL-2.0
+# Written by generate.py from the parameters of the library. Change them there.
+# Types of the functions that segment pictures.
+# Overlaps are meant: the first overload that fits counts.
+# mypy: disable-error-code="overload-overlap"
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream
+'''
+
+# Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. A checker takes the first that fits.
+FACES = [
+    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", "_Mask | None = None", "None = None", "NDArray[np.uint16]"),
+    ("_Image", "int", "NDArray[np.int32] | None = None", "_Mask | None = None", "None = None", "NDArray[np.int32]"),
+    ("Sequence[_Image]", "Literal[0] = 0", "None = None", "None = None", "None = None", "list[NDArray[np.uint16]]"),
+    ("Sequence[_Image]", "int", "None = None", "None = None", "None = None", "list[NDArray[np.int32]]"),
+]
+FACES_ON_DEVICE = [
+    ("_KeptT", "int = 0", "None = None", "_OnDevice | None = None", "_Stream | None = None", "_KeptT"),
+    ("_OnDevice", "int = 0", "_OutT", "_OnDevice | None = None", "_Stream | None = None", "_OutT"),
+    ("_OnDevice", "int = 0", "None = None", "_OnDevice | None = None", "_Stream | None = None", "DeviceArray"),
+    ("Sequence[_KeptT]", "int = 0", "None = None", "None = None", "_Stream | None = None", "list[_KeptT]"),
+    ("Sequence[_OnDevice]", "int = 0", "None = None", "None = None", "_Stream | None = None", "list[DeviceArray]"),
+]
 
 IMAGE = """\
 image : ndarray of uint8, uint16 or float32, or list of such
@@ -218,22 +253,51 @@ def function(algorithm: str) -> str:
     )
 
 
+def types(algorithm: str) -> str:
+    """The overloads of a function."""
+    first, rest = parameters(algorithm)
+    on_device = algorithm not in NOT_ON_DEVICE
+    overloads = []
+    for image, start_label, out, mask, stream, returns in FACES + (FACES_ON_DEVICE if on_device else []):
+        signature = [f"image: {image}"]
+        signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in first]
+        signature.append("*")
+        signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
+        signature += ['order: _Order = "rgb"', "threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}"]
+        if on_device:
+            signature += [f"stream: {stream}", "check: bool = False"]
+        lines = ["@overload", f"def {algorithm}(", *(f"    {one}," for one in signature), f") -> {returns}: ..."]
+        overloads.append("\n".join(lines))
+    return "\n".join(overloads)
+
+
 def keywords() -> str:
-    """The parameters of all algorithms as a type, for `Segmenter`."""
+    """The parameters of all algorithms as types, for `Segmenter` and for `hierarchy`."""
     every = {one["name"]: one for algorithm in ALGORITHMS for one in _native.described(algorithm)}
-    lines = [
-        "class Parameters(TypedDict, total=False):",
-        '    """Parameters of `Segmenter` and its `set`; an algorithm refuses those of others."""',
-        "",
-    ]
-    lines += [f"    {name}: {'int | None' if name == 'n_segments' else annotation(one)}" for name, one in every.items()]
-    return "\n".join(lines)
+    fields = {name: f"    {name}: {'int | None' if name == 'n_segments' else annotation(one)}" for name, one in every.items()}
+    return "\n".join(
+        [
+            "class _Parameters(TypedDict, total=False):",
+            '    """Parameters of `hierarchy` beside its own."""',
+            "",
+            *(line for name, line in fields.items() if name not in OF_HIERARCHY),
+            "",
+            "",
+            "class Parameters(_Parameters, total=False):",
+            '    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""',
+            "",
+            *(line for name, line in fields.items() if name in OF_HIERARCHY),
+        ]
+    )
 
 
-def source() -> str:
-    """The whole file."""
-    return "\n\n\n".join([HEAD.rstrip("\n"), keywords(), *map(function, ALGORITHMS)]) + "\n"
+def sources() -> dict[Path, str]:
+    """The whole files, by their paths."""
+    functions = [HEAD.rstrip("\n"), keywords(), *map(function, ALGORITHMS)]
+    stubs = [TYPES_HEAD.rstrip("\n"), keywords(), *map(types, ALGORITHMS)]
+    return {FOLDER / "_functions.py": "\n\n\n".join(functions) + "\n", FOLDER / "_functions.pyi": "\n\n".join(stubs) + "\n"}
 
 
 if __name__ == "__main__":
-    TARGET.write_text(source(), encoding="utf-8")
+    for path, text in sources().items():
+        path.write_text(text, encoding="utf-8")

@@ -17,16 +17,19 @@ Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each use
 distances: the lower cluster; docs/python.md names where each method is specified.
 """
 
-from __future__ import annotations
-
 from ._contours import contours
-from ._functions import lsc, quickshift, slic, snic
+from ._events import EventKind
+from ._functions import Parameters, lsc, quickshift, slic, snic
 from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
 from ._hierarchy import cut, hierarchy
-from ._native import DeviceArray, Segmenter, __version__
+from ._native import DeviceArray
+from ._native import __version__ as __version__
+from ._segmenter import Segmenter
 
 __all__ = [
     "DeviceArray",
+    "EventKind",
+    "Parameters",
     "RegionAt",
     "Segmenter",
     "adjacency",
@@ -43,3 +46,8 @@ __all__ = [
     "snic",
     "to_png16",
 ]
+
+
+def __dir__() -> list[str]:
+    """Public names, and those that Python gives every module: the modules of this package are private."""
+    return sorted(name for name in globals() if name in __all__ or name[:2] == name[-2:] == "__")

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as _np
 
 from . import _native
 from ._helpers import _label_map
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
+
 __all__ = ["contours"]
 
 
-def contours(labels: _np.ndarray) -> dict[int, list[list[_np.ndarray]]]:
+def contours(labels: _Labels) -> dict[int, list[list[NDArray[_np.int32]]]]:
     """The outlines of all regions as polygons with holes.
 
     Parameters

@@ -11,10 +11,9 @@ import numpy as _np
 from . import _native
 
 
-class Parameters(TypedDict, total=False):
-    """Parameters of `Segmenter` and its `set`; an algorithm refuses those of others."""
+class _Parameters(TypedDict, total=False):
+    """Parameters of `hierarchy` beside its own."""
 
-    n_segments: int | None
     superpixel_size: int | None
     iterations: int
     compactness: float
@@ -31,13 +30,19 @@ class Parameters(TypedDict, total=False):
     merge_passes: int
     n_regions: int
     regions_compactness: float
-    levels: bool
     refine: int
     smoothness: float
     ratio: float
     sigma: float
     tau: float
     color_scale: float
+
+
+class Parameters(_Parameters, total=False):
+    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""
+
+    n_segments: int | None
+    levels: bool
 
 
 def slic(

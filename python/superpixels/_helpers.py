@@ -7,41 +7,51 @@ import operator as _operator
 import os as _os
 import struct as _struct
 import zlib as _zlib
+from typing import TYPE_CHECKING, overload
 from typing import NamedTuple as _NamedTuple
+from typing import TypedDict as _TypedDict
 
 import numpy as _np
 
 from ._native import Segmenter as _Segmenter
 
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
+    from ._sparse import SparseMatrix
+
 __all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "rle", "to_png16"]
 
 
-def _whole(name, array):
+def _whole(name: str, array: object) -> NDArray[Any]:
     """An array without a mask: numpy would drop that without a word."""
     if isinstance(array, _np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; pass {name}.filled(0), or {name}.data for all pixels")
     return _np.asarray(array)
 
 
-def _label_map(labels):
-    labels = _whole("labels", labels)
-    if labels.ndim != 2 or labels.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers of shape (H, W), got {labels.dtype} of shape {labels.shape}")
-    if labels.size == 0:
+def _label_map(labels: object) -> NDArray[Any]:
+    found = _whole("labels", labels)
+    if found.ndim != 2 or found.dtype.kind not in "iu":
+        raise TypeError(f"labels must be integers of shape (H, W), got {found.dtype} of shape {found.shape}")
+    if found.size == 0:
         raise ValueError("labels must not be empty")
-    return labels
+    return found
 
 
-def _image_of(image, labels):
-    image = _whole("image", image)
-    if image.dtype != _np.uint8 or image.ndim not in (2, 3):
-        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {image.dtype} of shape {image.shape}")
-    if image.shape[:2] != labels.shape:
-        raise ValueError(f"image is of size {image.shape[:2]}, labels are of {labels.shape}")
-    return image
+def _image_of(image: object, labels: NDArray[Any]) -> NDArray[_np.uint8]:
+    found = _whole("image", image)
+    if found.dtype != _np.uint8 or found.ndim not in (2, 3):
+        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {found.dtype} of shape {found.shape}")
+    if found.shape[:2] != labels.shape:
+        raise ValueError(f"image is of size {found.shape[:2]}, labels are of {labels.shape}")
+    return found
 
 
-def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] = (255, 255, 0)) -> _np.ndarray:
+def boundaries(image: NDArray[_np.uint8], labels: _Labels, color: tuple[int, ...] = (255, 255, 0)) -> NDArray[_np.uint8]:
     """Draws the lines between regions.
 
     Parameters
@@ -84,7 +94,7 @@ def boundaries(image: _np.ndarray, labels: _np.ndarray, color: tuple[int, ...] =
     return drawn
 
 
-def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
+def mean_color(image: NDArray[_np.uint8], labels: _Labels) -> NDArray[_np.uint8]:
     """Paints every region in its mean color.
 
     Parameters
@@ -119,14 +129,14 @@ def mean_color(image: _np.ndarray, labels: _np.ndarray) -> _np.ndarray:
     return drawn
 
 
-def _dense(labels):
+def _dense(labels: NDArray[Any]) -> NDArray[Any]:
     """Labels in raster order as small numbers from 0."""
     if labels.dtype == _np.uint16:
         return labels.ravel()
     return _np.unique(labels, return_inverse=True)[1].ravel()
 
 
-def adjacency(labels: _np.ndarray | _Segmenter):
+def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
     """Which regions touch, as a sparse matrix.
 
     Parameters
@@ -149,7 +159,7 @@ def adjacency(labels: _np.ndarray | _Segmenter):
     RuntimeError
         A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
     """
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import coo_matrix  # type: ignore[import-untyped,unused-ignore]
 
     if isinstance(labels, _Segmenter):
         count = labels.n_regions
@@ -169,7 +179,8 @@ def adjacency(labels: _np.ndarray | _Segmenter):
         length = _np.ones(len(low), _np.int64)
     rows, columns = _np.concatenate([low, high]), _np.concatenate([high, low])
     # Entries of the same place add up.
-    return coo_matrix((_np.concatenate([length, length]), (rows, columns)), shape=(count, count)).tocsr()
+    matrix: SparseMatrix = coo_matrix((_np.concatenate([length, length]), (rows, columns)), shape=(count, count)).tocsr()
+    return matrix
 
 
 class RegionAt(_NamedTuple):
@@ -190,10 +201,10 @@ class RegionAt(_NamedTuple):
     label: int
     area: int
     bounds: tuple[int, int, int, int]
-    mask: _np.ndarray
+    mask: NDArray[_np.bool_]
 
 
-def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
+def region_at(labels: _Labels, x: int, y: int) -> RegionAt:
     """The region that a pixel belongs to: all pixels of its label, whether they hang together or not.
 
     Parameters
@@ -233,7 +244,23 @@ def region_at(labels: _np.ndarray, x: int, y: int) -> RegionAt:
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
-def rle(labels: _np.ndarray, label: int, *, compress: bool = True) -> dict:
+class _CompressedMask(_TypedDict):
+    size: list[int]
+    counts: bytes
+
+
+class _Mask(_TypedDict):
+    size: list[int]
+    counts: list[int]
+
+
+@overload
+def rle(labels: _Labels, label: int, *, compress: Literal[True] = True) -> _CompressedMask: ...
+@overload
+def rle(labels: _Labels, label: int, *, compress: Literal[False]) -> _Mask: ...
+@overload
+def rle(labels: _Labels, label: int, *, compress: bool) -> _CompressedMask | _Mask: ...
+def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedMask | _Mask:
     """The mask of one region as run lengths, as COCO has them.
 
     Parameters
@@ -264,7 +291,7 @@ def rle(labels: _np.ndarray, label: int, *, compress: bool = True) -> dict:
     return {"size": list(labels.shape), "counts": _compress(counts) if compress else counts}
 
 
-def _compress(counts):
+def _compress(counts: list[int]) -> bytes:
     """Counts in five bits a byte, from the third on as differences to the count two before; as in maskApi.c of COCO."""
     text = bytearray()
     for i, count in enumerate(counts):
@@ -279,7 +306,7 @@ def _compress(counts):
     return bytes(text)
 
 
-def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
+def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
     """Writes a label map as a 16-bit gray PNG, which keeps labels exactly.
 
     Parameters
@@ -304,7 +331,7 @@ def to_png16(path: str | _os.PathLike, labels: _np.ndarray) -> None:
     rows = _np.zeros((height, 1 + 2 * width), _np.uint8)
     rows[:, 1:] = labels.astype(">u2").view(_np.uint8).reshape(height, 2 * width)
 
-    def chunk(kind, data):
+    def chunk(kind: bytes, data: bytes) -> bytes:
         return _struct.pack(">I", len(data)) + kind + data + _struct.pack(">I", _zlib.crc32(kind + data))
 
     with open(path, "wb") as file:

@@ -3,24 +3,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as _np
 
 from . import _native
 from ._helpers import _label_map
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ._functions import _Parameters
+    from ._native import _Algorithm, _Image, _Mask, _Merges, _Order
+
 __all__ = ["cut", "hierarchy"]
 
 
 def hierarchy(
-    image: _np.ndarray,
+    image: _Image,
     n_segments: int = 2000,
     *,
-    algorithm: str = "slic",
-    mask: _np.ndarray | None = None,
-    order: str = "rgb",
+    algorithm: _Algorithm = "slic",
+    mask: _Mask | None = None,
+    order: _Order = "rgb",
     threads: int = 0,
-    **parameters: object,
-) -> tuple[_np.ndarray, _np.ndarray]:
+    **parameters: Unpack[_Parameters],
+) -> tuple[NDArray[_np.uint16], _Merges]:
     """All levels of a picture at once: a fine label map, and the steps in which its regions are merged down to one.
 
     Parameters
@@ -62,7 +73,7 @@ def hierarchy(
     """
     segmenter = _native.Segmenter(
         algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
-        **({"n_segments": n_segments} if algorithm != "quickshift" else {}), **parameters,
+        n_segments=n_segments if algorithm != "quickshift" else None, **parameters,
     )  # fmt: skip
     labels = segmenter.segment(image, mask=mask)
     if labels.ndim != 2:
@@ -70,7 +81,7 @@ def hierarchy(
     return labels, segmenter.merges
 
 
-def cut(labels: _np.ndarray, merges: _np.ndarray | dict[str, _np.ndarray], n_regions: int) -> _np.ndarray:
+def cut(labels: NDArray[_np.uint16], merges: NDArray[_np.void] | dict[str, NDArray[Any]], n_regions: int) -> NDArray[_np.uint16]:
     """A coarser level of a label map.
 
     Parameters
@@ -94,24 +105,25 @@ def cut(labels: _np.ndarray, merges: _np.ndarray | dict[str, _np.ndarray], n_reg
     TypeError, ValueError
         Arrays of other types or shapes, or steps of another label map.
     """
-    labels = _label_map(labels)
-    if labels.dtype != _np.uint16:
-        raise TypeError(f"labels must be uint16, as they come out, got {labels.dtype}")
-    merges = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
-    if merges.ndim != 1 or merges.dtype.names != _native.MERGE.names or merges.dtype.itemsize != _native.MERGE.itemsize:
+    found = _label_map(labels)
+    if found.dtype != _np.uint16:
+        raise TypeError(f"labels must be uint16, as they come out, got {found.dtype}")
+    records = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
+    if records.ndim != 1 or records.dtype.names != _native.MERGE.names or records.dtype.itemsize != _native.MERGE.itemsize:
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
-    out = _np.array(labels, order="C")
-    _native.cut(out, _np.ascontiguousarray(merges).view(_np.uint8), n_regions)
+    out = _np.array(found, _np.uint16, order="C")
+    _native.cut(out, _np.ascontiguousarray(records).view(_np.uint8), n_regions)
     return out
 
 
-def _records(columns: dict[str, _np.ndarray]) -> _np.ndarray:
+def _records(columns: dict[str, NDArray[Any]]) -> NDArray[_np.void]:
     """Steps by columns as structured array."""
     kinds = _native.MERGE
-    if set(columns) != set(kinds.names):
+    names = kinds.names or ()
+    if set(columns) != set(names):
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
     arrays = {name: _np.asarray(column) for name, column in columns.items()}
-    records = _np.empty(len(arrays[kinds.names[0]]), kinds)
+    records = _np.empty(len(arrays[names[0]]), kinds)
     for name, array in arrays.items():
         if array.shape != records.shape or array.dtype.itemsize != kinds[name].itemsize:
             raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
