@@ -57,7 +57,7 @@ from typing import Literal, TypedDict, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream
+from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _OnDeviceT, _Order, _Stream
 '''
 
 # Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. A checker takes the first that fits.
@@ -69,7 +69,7 @@ FACES = [
 ]
 FACES_ON_DEVICE = [
     ("_KeptT", "int = 0", "None = None", "_OnDevice | None = None", "_Stream | None = None", "_KeptT"),
-    ("_OnDevice", "int = 0", "_OutT", "_OnDevice | None = None", "_Stream | None = None", "_OutT"),
+    ("_OnDevice", "int = 0", "_OnDeviceT", "_OnDevice | None = None", "_Stream | None = None", "_OnDeviceT"),
     ("_OnDevice", "int = 0", "None = None", "_OnDevice | None = None", "_Stream | None = None", "DeviceArray"),
     ("Sequence[_KeptT]", "int = 0", "None = None", "None = None", "_Stream | None = None", "list[_KeptT]"),
     ("Sequence[_OnDevice]", "int = 0", "None = None", "None = None", "_Stream | None = None", "list[DeviceArray]"),

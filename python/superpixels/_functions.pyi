@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream
+from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _OnDeviceT, _Order, _Stream
 
 class _Parameters(TypedDict, total=False):
     """Parameters of `hierarchy` beside its own."""
@@ -214,11 +214,11 @@ def slic(
     order: _Order = "rgb",
     threads: int = 0,
     start_label: int = 0,
-    out: _OutT,
+    out: _OnDeviceT,
     mask: _OnDevice | None = None,
     stream: _Stream | None = None,
     check: bool = False,
-) -> _OutT: ...
+) -> _OnDeviceT: ...
 @overload
 def slic(
     image: _OnDevice,
@@ -464,11 +464,11 @@ def lsc(
     order: _Order = "rgb",
     threads: int = 0,
     start_label: int = 0,
-    out: _OutT,
+    out: _OnDeviceT,
     mask: _OnDevice | None = None,
     stream: _Stream | None = None,
     check: bool = False,
-) -> _OutT: ...
+) -> _OnDeviceT: ...
 @overload
 def lsc(
     image: _OnDevice,
@@ -708,11 +708,11 @@ def quickshift(
     order: _Order = "rgb",
     threads: int = 0,
     start_label: int = 0,
-    out: _OutT,
+    out: _OnDeviceT,
     mask: _OnDevice | None = None,
     stream: _Stream | None = None,
     check: bool = False,
-) -> _OutT: ...
+) -> _OnDeviceT: ...
 @overload
 def quickshift(
     image: _OnDevice,

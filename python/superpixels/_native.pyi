@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, Protocol, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self, TypeVar, Unpack
+from typing_extensions import Never, Self, TypeVar, Unpack
 
 from ._functions import Parameters
 
@@ -43,7 +43,7 @@ class _CuPyArray(_CudaInterface, Protocol):
     def data(self) -> _CuPyPointer: ...
 
 _KeptT = TypeVar("_KeptT", bound=_TorchTensor | _CuPyArray)
-_OutT = TypeVar("_OutT", bound=_OnDevice)
+_OnDeviceT = TypeVar("_OnDeviceT", bound=_OnDevice)
 
 class _CudaStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...
@@ -64,19 +64,26 @@ class _TorchDevice(Protocol):
 # Rows that a structured array is indexed with.
 _Rows = slice | Sequence[int] | NDArray[np.bool_] | NDArray[np.integer[Any]]
 
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
 # Structured arrays know the types of their fields here alone; elsewhere they are ndarray. A test compares fields and types.
+class _Column(np.ndarray[Any, np.dtype[_ScalarT]]):
+    # numpy compares to Any, which says of the records that it is an index of nothing.
+    def __eq__(self, other: object, /) -> NDArray[np.bool_]: ...  # type: ignore[override]
+    def __ne__(self, other: object, /) -> NDArray[np.bool_]: ...  # type: ignore[override]
+
 class _Records(np.ndarray[Any, np.dtype[np.void]]):
     def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> Self: ...
 
 class _Regions(_Records):
     @overload  # type: ignore[override]
-    def __getitem__(self, key: Literal["track_id", "area"]) -> NDArray[np.uint32]: ...
+    def __getitem__(self, key: Literal["track_id", "area"]) -> _Column[np.uint32]: ...
     @overload
-    def __getitem__(self, key: Literal["centroid", "mean_lab"]) -> NDArray[np.float32]: ...
+    def __getitem__(self, key: Literal["centroid", "mean_lab"]) -> _Column[np.float32]: ...
     @overload
-    def __getitem__(self, key: Literal["mean_rgb"]) -> NDArray[np.uint8]: ...
+    def __getitem__(self, key: Literal["mean_rgb"]) -> _Column[np.uint8]: ...
     @overload
-    def __getitem__(self, key: Literal["bounds"]) -> NDArray[np.uint16]: ...
+    def __getitem__(self, key: Literal["bounds"]) -> _Column[np.uint16]: ...
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> np.void: ...
     @overload
@@ -84,9 +91,9 @@ class _Regions(_Records):
 
 class _Motion(_Records):
     @overload  # type: ignore[override]
-    def __getitem__(self, key: Literal["velocity"]) -> NDArray[np.float32]: ...
+    def __getitem__(self, key: Literal["velocity"]) -> _Column[np.float32]: ...
     @overload
-    def __getitem__(self, key: Literal["age"]) -> NDArray[np.uint32]: ...
+    def __getitem__(self, key: Literal["age"]) -> _Column[np.uint32]: ...
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> np.void: ...
     @overload
@@ -94,7 +101,7 @@ class _Motion(_Records):
 
 class _Neighbors(_Records):
     @overload  # type: ignore[override]
-    def __getitem__(self, key: Literal["a", "b", "length"]) -> NDArray[np.uint32]: ...
+    def __getitem__(self, key: Literal["a", "b", "length"]) -> _Column[np.uint32]: ...
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> np.void: ...
     @overload
@@ -102,9 +109,9 @@ class _Neighbors(_Records):
 
 class _Merges(_Records):
     @overload  # type: ignore[override]
-    def __getitem__(self, key: Literal["a", "b", "area"]) -> NDArray[np.uint32]: ...
+    def __getitem__(self, key: Literal["a", "b", "area"]) -> _Column[np.uint32]: ...
     @overload
-    def __getitem__(self, key: Literal["height"]) -> NDArray[np.float32]: ...
+    def __getitem__(self, key: Literal["height"]) -> _Column[np.float32]: ...
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> np.void: ...
     @overload
@@ -112,7 +119,7 @@ class _Merges(_Records):
 
 class _Events(_Records):
     @overload  # type: ignore[override]
-    def __getitem__(self, key: Literal["kind", "track_id", "other", "area"]) -> NDArray[np.uint32]: ...
+    def __getitem__(self, key: Literal["kind", "track_id", "other", "area"]) -> _Column[np.uint32]: ...
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> np.void: ...
     @overload
@@ -189,7 +196,8 @@ class _Table(Generic[_RecordsT]):
     @overload
     def __get__(self, instance: Segmenter[NDArray[Any]], owner: type[object]) -> _RecordsT: ...
     @overload
-    def __get__(self, instance: Segmenter[_ArrayT], owner: type[object]) -> dict[str, _ArrayT]: ...
+    def __get__(self, instance: Segmenter[_OnDeviceT], owner: type[object]) -> dict[str, _OnDeviceT]: ...
+    def __set__(self, instance: object, value: Never) -> None: ...
 
 class _Edges:
     @overload
@@ -197,7 +205,8 @@ class _Edges:
     @overload
     def __get__(self, instance: Segmenter[NDArray[Any]], owner: type[object]) -> NDArray[np.int64]: ...
     @overload
-    def __get__(self, instance: Segmenter[_ArrayT], owner: type[object]) -> _ArrayT: ...
+    def __get__(self, instance: Segmenter[_OnDeviceT], owner: type[object]) -> _OnDeviceT: ...
+    def __set__(self, instance: object, value: Never) -> None: ...
 
 @final
 class Segmenter(Generic[_ArrayT]):
@@ -239,12 +248,12 @@ class Segmenter(Generic[_ArrayT]):
     def segment(
         self: Segmenter[_KeptT],
         frame: _KeptT,
-        out: _OutT,
+        out: _OnDeviceT,
         mask: _OnDevice | None = None,
         stream: _Stream | None = None,
         *,
         check: bool = False,
-    ) -> _OutT: ...
+    ) -> _OnDeviceT: ...
     @overload
     def segment(
         self: Segmenter[DeviceArray],
@@ -259,12 +268,12 @@ class Segmenter(Generic[_ArrayT]):
     def segment(
         self: Segmenter[DeviceArray],
         frame: _OnDevice,
-        out: _OutT,
+        out: _OnDeviceT,
         mask: _OnDevice | None = None,
         stream: _Stream | None = None,
         *,
         check: bool = False,
-    ) -> _OutT: ...
+    ) -> _OnDeviceT: ...
     def reset(self) -> None: ...
     def set(self, **parameters: Unpack[Parameters]) -> None: ...
     @property

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Every public name as users write it: checkers find no error here, and values are of the types that they find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import superpixels as sp
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from typed_libraries import CuPyArray, JaxArray, NumbaArray, Tensor, TorchDevice, TorchStream
+    from typing_extensions import assert_type
+else:
+    from typed_values import assert_type
+
+IMAGE = np.zeros((24, 32, 3), np.uint8)
+IMAGE[:, 16:] = 200
+CODES, FLOATS = IMAGE.astype(np.uint16), IMAGE.astype(np.float32) / np.float32(255)
+MASK = np.ones((24, 32), np.bool_)
+
+
+def functions() -> None:
+    assert_type(sp.slic(IMAGE), NDArray[np.uint16])
+    assert_type(sp.slic(CODES, 30, 20), NDArray[np.uint16])
+    assert_type(sp.slic(FLOATS, n_segments=30, compactness=5.5, color_space="rgb", mask=MASK), NDArray[np.uint16])
+    assert_type(sp.slic(np.stack([IMAGE, IMAGE]), order="bgr", threads=1, start_label=0), NDArray[np.uint16])
+    assert_type(sp.slic(IMAGE, start_label=1), NDArray[np.int32])
+    assert_type(sp.slic(IMAGE, out=np.empty((24, 32), np.uint16)), NDArray[np.uint16])
+    assert_type(sp.slic(IMAGE, start_label=-3, out=np.empty((24, 32), np.int32)), NDArray[np.int32])
+    assert_type(sp.slic([IMAGE, IMAGE[:20]]), list[NDArray[np.uint16]])
+    assert_type(sp.slic([IMAGE, CODES, FLOATS]), list[NDArray[np.uint16]])
+    assert_type(sp.slic((IMAGE, FLOATS), start_label=1), list[NDArray[np.int32]])
+    assert_type(sp.lsc(IMAGE, 30, ratio=0.1), NDArray[np.uint16])
+    assert_type(sp.lsc([IMAGE], start_label=1), list[NDArray[np.int32]])
+    assert_type(sp.quickshift(IMAGE, sigma=2, tau=8.0), NDArray[np.uint16])
+    assert_type(sp.snic(IMAGE, 30, n_regions=5, merge_rule="either"), NDArray[np.uint16])
+    assert_type(sp.snic((IMAGE, IMAGE)), list[NDArray[np.uint16]])
+
+
+def segmenter() -> None:
+    video = sp.Segmenter("slic", n_segments=30, temporal=True, events=True, levels=True)
+    for shift in range(3):
+        frame = np.ascontiguousarray(np.roll(IMAGE, shift, axis=1))
+        assert_type(video.segment(frame), NDArray[np.uint16])
+    assert_type(video.segment(FLOATS, out=np.empty((24, 32), np.uint16), mask=MASK), NDArray[np.uint16])
+    assert_type(video.segment(IMAGE, mask=MASK.view(np.uint8)), NDArray[np.uint16])
+    regions, motion, neighbors = video.regions, video.motion, video.neighbors
+    assert_type(regions["track_id"].dtype, np.dtype[np.uint32])
+    assert_type(regions["area"].dtype, np.dtype[np.uint32])
+    assert_type(regions["centroid"].dtype, np.dtype[np.float32])
+    assert_type(regions["mean_rgb"].dtype, np.dtype[np.uint8])
+    assert_type(regions["mean_lab"].dtype, np.dtype[np.float32])
+    assert_type(regions["bounds"].dtype, np.dtype[np.uint16])
+    large = regions[regions["area"] > 20].copy()
+    assert_type(regions[regions["track_id"] == 7]["area"].sum() > 0, np.bool_)
+    assert_type(large["track_id"][motion["velocity"][regions["area"] > 20][:, 0] >= 0], NDArray[np.uint32])
+    assert_type(regions[np.argsort(regions["area"])][:3]["area"].dtype, np.dtype[np.uint32])
+    assert_type(regions[0], np.void)
+    assert_type(motion["age"].dtype, np.dtype[np.uint32])
+    assert_type(neighbors["a"].dtype, np.dtype[np.uint32])
+    assert_type(neighbors[neighbors["length"] > 3]["b"].dtype, np.dtype[np.uint32])
+    assert_type(video.merges["height"].dtype, np.dtype[np.float32])
+    assert_type(video.merges["area"].dtype, np.dtype[np.uint32])
+    assert_type(video.edge_index, NDArray[np.int64])
+    events = video.events
+    split = events[events["kind"] == sp.EventKind.SPLIT]
+    assert_type(split["other"].dtype, np.dtype[np.uint32])
+    assert_type([sp.EventKind(kind) for kind in events["kind"].tolist()], list[sp.EventKind])
+    assert_type(video.births, NDArray[np.uint32])
+    assert_type(video.deaths, NDArray[np.uint32])
+    assert_type(video.is_cut, bool)
+    assert_type(video.n_regions, int)
+    assert_type(video.next_id, int)
+    assert_type(video.threads, int)
+    assert_type(video.device, "str | None")
+    video.set(compactness=20, merge=1.5)
+    video.set(n_segments=None)
+    video.reset()
+    assert_type(video.parameters, sp.Parameters)
+    assert_type(video.parameters.get("compactness", 10.0), float)
+    assert video.algorithm == "slic" and video.order == "rgb"
+
+    settings: sp.Parameters = {"n_segments": 30, "merge_rule": "mutual"}
+    settings["superpixel_size"] = None
+    same = sp.Segmenter(device="cpu", order="bgr", threads=1, regions=False, neighbors=False, **settings)
+    same.set(**settings)
+    rows: NDArray[np.void] = regions
+    sums(video, rows)
+
+
+def sums(video: sp.Segmenter, rows: NDArray[np.void]) -> int:
+    """Names a Segmenter whose frames are numpy's."""
+    return len(rows) + int(video.regions["area"].sum())
+
+
+def helpers(folder: Path) -> None:
+    labels = sp.slic(IMAGE, 20)
+    wide = labels.astype(np.int64)
+    assert_type(sp.boundaries(IMAGE, labels), NDArray[np.uint8])
+    assert_type(sp.boundaries(IMAGE, wide, color=(1, 2, 3)), NDArray[np.uint8])
+    assert_type(sp.mean_color(IMAGE, labels), NDArray[np.uint8])
+    assert_type(sp.contours(labels), dict[int, list[list[NDArray[np.int32]]]])
+    region = sp.region_at(labels, x=3, y=2)
+    assert_type(region, sp.RegionAt)
+    assert_type(region.mask, NDArray[np.bool_])
+    assert_type(region.bounds, tuple[int, int, int, int])
+    assert_type(region.area + region.label, int)
+    assert_type(sp.rle(labels, 0)["counts"], bytes)
+    assert_type(sp.rle(wide, 0, compress=False)["counts"], list[int])
+    assert_type(sp.rle(labels, 0, compress=bool(folder))["size"], list[int])
+    sp.to_png16(folder / "labels.png", labels)
+    sp.to_png16(str(folder / "labels.png"), wide)
+    fine, merges = sp.hierarchy(IMAGE, 40, algorithm="lsc", mask=MASK, ratio=0.1, refine=1)
+    assert_type(fine, NDArray[np.uint16])
+    assert_type(merges["area"].dtype, np.dtype[np.uint32])
+    assert_type(sp.cut(fine, merges, 5), NDArray[np.uint16])
+    assert_type(sp.cut(fine, {"a": merges["a"], "b": merges["b"], "height": merges["height"], "area": merges["area"]}, 5), NDArray[np.uint16])
+    assert_type(sp.__version__, str)
+
+
+def graph() -> None:
+    """Takes SciPy."""
+    matrix = sp.adjacency(sp.slic(IMAGE, 20))
+    assert_type(matrix.toarray(), NDArray[np.int64])
+    assert_type(matrix.data, NDArray[np.int64])
+    assert_type(matrix.indices, NDArray[np.int32])
+    assert_type(matrix.tocoo().row, NDArray[np.int32])
+    assert_type(matrix.shape, tuple[int, int])
+    assert_type(matrix.nnz, int)
+    video = sp.Segmenter()
+    video.segment(IMAGE)
+    assert_type(sp.adjacency(video).toarray(), NDArray[np.int64])
+
+
+def on_device(tensor: Tensor, array: CuPyArray, jax: JaxArray, numba: NumbaArray, stream: TorchStream, device: TorchDevice) -> None:
+    """For checkers alone: the libraries are not there."""
+    assert_type(sp.slic(tensor, 300, stream=stream), Tensor)
+    assert_type(sp.slic(tensor, start_label=1, mask=tensor, check=True).long(), Tensor)
+    assert_type(sp.lsc([tensor, tensor]), list[Tensor])
+    assert_type(sp.quickshift(array, stream=7), CuPyArray)
+    assert_type(sp.slic(tensor, out=array), CuPyArray)
+    assert_type(sp.slic(jax), sp.DeviceArray)
+    assert_type(sp.slic(numba, out=tensor), Tensor)
+    assert_type(sp.slic((numba, jax)), list[sp.DeviceArray])
+
+    video = sp.Segmenter[Tensor](temporal=True, device=device)
+    assert_type(video.segment(tensor, mask=tensor, stream=stream), Tensor)
+    assert_type(video.segment(tensor, out=array), CuPyArray)
+    assert_type(video.regions, dict[str, Tensor])
+    assert_type(video.edge_index.long(), Tensor)
+    other: sp.Segmenter[sp.DeviceArray] = sp.Segmenter(device="cuda")
+    labels = other.segment(jax)
+    assert_type(labels, sp.DeviceArray)
+    assert_type(other.motion["velocity"], sp.DeviceArray)
+    assert_type(labels.shape, tuple[int, ...])
+    assert_type(labels.dtype + labels.device, str)
+    assert_type(labels.numpy(), NDArray[Any])
+    assert_type(labels.__dlpack_device__(), tuple[int, int])
+    assert_type(sp.slic(labels), sp.DeviceArray)
+    assert_type(len(labels), int)
