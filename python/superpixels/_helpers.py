@@ -133,7 +133,8 @@ def _dense(labels: NDArray[Any]) -> NDArray[Any]:
     """Labels in raster order as small numbers from 0."""
     if labels.dtype == _np.uint16:
         return labels.ravel()
-    return _np.unique(labels, return_inverse=True)[1].ravel()
+    dense: NDArray[Any] = _np.unique(labels, return_inverse=True)[1].ravel()
+    return dense
 
 
 def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
@@ -164,7 +165,7 @@ def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
     if isinstance(labels, _Segmenter):
         count = labels.n_regions
         pairs = labels.neighbors
-        low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
+        low, high, length = pairs["a"].astype(_np.int64), pairs["b"].astype(_np.int64), pairs["length"].astype(_np.int64)
     else:
         labels = _label_map(labels)
         if labels.min() < 0 or labels.max() >= 1 << 24:

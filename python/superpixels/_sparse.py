@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+__all__ = ["Coordinates", "SparseMatrix"]
+
 
 class Coordinates(Protocol):
     """A scipy.sparse.coo_matrix of int64."""

@@ -107,11 +107,12 @@ def test_the_package_itself(cache):
     assert printed.startswith("Success"), printed
 
 
-def test_types_are_those_of_the_modules():
-    """Names, parameters and defaults."""
+def test_stubs_are_of_the_modules(cache):
+    """Names, parameters and defaults. A module without a stub is compared with itself, which says nothing."""
     needs("mypy")
-    printed = run("mypy.stubtest", "superpixels", "--concise", cwd=FOLDER)
-    assert printed.startswith("Success"), printed
+    lines = run("mypy.stubtest", "superpixels", "--concise", cwd=cache).splitlines()
+    own = tuple(f"superpixels.{path.stem}." for path in PACKAGE.glob("_[a-z]*.py") if not path.with_suffix(".pyi").exists())
+    assert [line for line in lines if not line.startswith(own)] == []
 
 
 def test_values_are_of_their_types(tmp_path):

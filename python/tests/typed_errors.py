@@ -46,7 +46,7 @@ def values() -> None:
     sp.Segmenter("SLIC")  # error: arg-type, reportArgumentType
     sp.Segmenter(compactness="high")  # error: arg-type, reportArgumentType
     sp.Segmenter(device=0)  # error: arg-type, reportArgumentType
-    sp.Segmenter("slic", "cuda")  # error: call-arg, reportCallIssue
+    sp.lsc(image, 100, 0.1, 5)  # error: call-overload, reportCallIssue
     video.set(merge_rule="any")  # error: arg-type, reportArgumentType
     sp.hierarchy(image, algorithm="watershed")  # error: arg-type, reportArgumentType
     sp.hierarchy(image, iterations="5")  # error: arg-type, reportArgumentType

@@ -55,7 +55,7 @@ def segmenter() -> None:
     assert_type(regions["mean_lab"].dtype, np.dtype[np.float32])
     assert_type(regions["bounds"].dtype, np.dtype[np.uint16])
     large = regions[regions["area"] > 20].copy()
-    assert_type(regions[regions["track_id"] == 7]["area"].sum() > 0, np.bool_)
+    assert_type(regions[regions["track_id"] == 7]["area"].dtype, np.dtype[np.uint32])
     assert_type(large["track_id"][motion["velocity"][regions["area"] > 20][:, 0] >= 0], NDArray[np.uint32])
     assert_type(regions[np.argsort(regions["area"])][:3]["area"].dtype, np.dtype[np.uint32])
     assert_type(regions[0], np.void)
