@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _OnDeviceT, _Order, _Stream
 '''
 
-# Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. A checker takes the first that fits.
+# Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. The first that fits counts.
 FACES = [
     ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", "_Mask | None = None", "None = None", "NDArray[np.uint16]"),
     ("_Image", "int", "NDArray[np.int32] | None = None", "_Mask | None = None", "None = None", "NDArray[np.int32]"),

@@ -81,7 +81,9 @@ def hierarchy(
     return labels, segmenter.merges
 
 
-def cut(labels: NDArray[_np.uint16], merges: NDArray[_np.void] | dict[str, NDArray[Any]], n_regions: int) -> NDArray[_np.uint16]:
+def cut(
+    labels: NDArray[_np.uint16], merges: NDArray[_np.void] | dict[str, NDArray[Any]], n_regions: int
+) -> NDArray[_np.uint16]:
     """A coarser level of a label map.
 
     Parameters

@@ -28,7 +28,12 @@ class _CudaInterface(Protocol):
     @property
     def __cuda_array_interface__(self) -> object: ...
 
-_OnDevice = _Dlpack | _CudaInterface
+# jax.Array has no `__dlpack_device__` in its types.
+class _JaxArray(Protocol):
+    def __dlpack__(self) -> object: ...
+    def devices(self) -> object: ...
+
+_OnDevice = _Dlpack | _CudaInterface | _JaxArray
 
 # torch and CuPy make the results themselves. Results for other libraries are DeviceArray.
 class _TorchTensor(_Dlpack, Protocol):

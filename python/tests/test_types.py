@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""What mypy and pyright, both strict, say of the package: of programs that are right, of mistakes, and of the package itself."""
+"""mypy and pyright, both strict, find no error in programs that are right and in the package, and find every mistake."""
 
 import ast
 import importlib.util
@@ -27,7 +27,7 @@ def needs(module):
 
 
 def run(*arguments, cwd):
-    """What a module prints. It sees the package that these tests see."""
+    """Returns what a module prints. It sees the package that these tests see."""
     paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", *arguments]
@@ -40,7 +40,7 @@ def run(*arguments, cwd):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """Where mypy keeps what it knows of numpy from run to run."""
+    """A folder in which mypy keeps what it knows of numpy from run to run."""
     return tmp_path_factory.mktemp("mypy")
 
 

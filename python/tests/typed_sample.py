@@ -11,7 +11,7 @@ import superpixels as sp
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from typed_libraries import CuPyArray, JaxArray, NumbaArray, Tensor, TorchDevice, TorchStream
+    from typed_libraries import CuPyArray, JaxArray, NumbaArray, StandardArray, Tensor, TorchDevice, TorchStream
     from typing_extensions import assert_type
 else:
     from typed_values import assert_type
@@ -117,7 +117,8 @@ def helpers(folder: Path) -> None:
     assert_type(fine, NDArray[np.uint16])
     assert_type(merges["area"].dtype, np.dtype[np.uint32])
     assert_type(sp.cut(fine, merges, 5), NDArray[np.uint16])
-    assert_type(sp.cut(fine, {"a": merges["a"], "b": merges["b"], "height": merges["height"], "area": merges["area"]}, 5), NDArray[np.uint16])
+    columns: dict[str, NDArray[Any]] = {"a": merges["a"], "b": merges["b"], "height": merges["height"], "area": merges["area"]}
+    assert_type(sp.cut(fine, columns, 5), NDArray[np.uint16])
     assert_type(sp.__version__, str)
 
 
@@ -135,7 +136,15 @@ def graph() -> None:
     assert_type(sp.adjacency(video).toarray(), NDArray[np.int64])
 
 
-def on_device(tensor: Tensor, array: CuPyArray, jax: JaxArray, numba: NumbaArray, stream: TorchStream, device: TorchDevice) -> None:
+def on_device(
+    tensor: Tensor,
+    array: CuPyArray,
+    jax: JaxArray,
+    numba: NumbaArray,
+    standard: StandardArray,
+    stream: TorchStream,
+    device: TorchDevice,
+) -> None:
     """For checkers alone: the libraries are not there."""
     assert_type(sp.slic(tensor, 300, stream=stream), Tensor)
     assert_type(sp.slic(tensor, start_label=1, mask=tensor, check=True).long(), Tensor)
@@ -143,6 +152,7 @@ def on_device(tensor: Tensor, array: CuPyArray, jax: JaxArray, numba: NumbaArray
     assert_type(sp.quickshift(array, stream=7), CuPyArray)
     assert_type(sp.slic(tensor, out=array), CuPyArray)
     assert_type(sp.slic(jax), sp.DeviceArray)
+    assert_type(sp.slic(standard, mask=standard), sp.DeviceArray)
     assert_type(sp.slic(numba, out=tensor), Tensor)
     assert_type(sp.slic((numba, jax)), list[sp.DeviceArray])
 
