@@ -245,23 +245,27 @@ def region_at(labels: _Labels, x: int, y: int) -> RegionAt:
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
-class _CompressedMask(_TypedDict):
+class _CompressedRuns(_TypedDict):
+    """Run lengths as pycocotools has them."""
+
     size: list[int]
     counts: bytes
 
 
-class _Mask(_TypedDict):
+class _Runs(_TypedDict):
+    """Run lengths as a list."""
+
     size: list[int]
     counts: list[int]
 
 
 @overload
-def rle(labels: _Labels, label: int, *, compress: Literal[True] = True) -> _CompressedMask: ...
+def rle(labels: _Labels, label: int, *, compress: Literal[True] = True) -> _CompressedRuns: ...
 @overload
-def rle(labels: _Labels, label: int, *, compress: Literal[False]) -> _Mask: ...
+def rle(labels: _Labels, label: int, *, compress: Literal[False]) -> _Runs: ...
 @overload
-def rle(labels: _Labels, label: int, *, compress: bool) -> _CompressedMask | _Mask: ...
-def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedMask | _Mask:
+def rle(labels: _Labels, label: int, *, compress: bool) -> _CompressedRuns | _Runs: ...
+def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedRuns | _Runs:
     """The mask of one region as run lengths, as COCO has them.
 
     Parameters

@@ -29,7 +29,9 @@ def needs(module):
 def run(*arguments, cwd):
     """Returns what a module prints. It sees the package that these tests see."""
     paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    # pyright looks for an interpreter of its own where it is not asked about files.
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": programs, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(
         command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", timeout=400
@@ -105,6 +107,13 @@ def test_the_package_itself(cache):
     needs("mypy")
     printed = run("mypy", "--strict", "--no-color-output", "--cache-dir", str(cache), "-p", "superpixels", cwd=cache)
     assert printed.startswith("Success"), printed
+
+
+def test_every_public_name_has_a_type(tmp_path):
+    needs(PYRIGHT)
+    told = json.loads(run(PYRIGHT, "--outputjson", "--ignoreexternal", "--verifytypes", "superpixels", cwd=tmp_path))
+    score, errors = told["typeCompleteness"]["completenessScore"], [one["message"] for one in told["generalDiagnostics"]]
+    assert score == 1, errors
 
 
 def test_stubs_are_of_the_modules(cache):

@@ -28,7 +28,6 @@ def names() -> None:
     sp.slic(image, nonsense="x")  # error: call-overload, reportCallIssue
     sp.slic(image, ratio=0.1)  # error: call-overload, reportCallIssue
     sp.lsc(image, compactness=5.0)  # error: call-overload, reportCallIssue
-    sp.quickshift(image, 100)
     sp.quickshift(image, n_segments=100)  # error: call-overload, reportCallIssue
     sp.Segmenter(n_segmets=3)  # error: call-arg, reportCallIssue
     video.set(nonsense=1)  # error: call-arg, reportCallIssue
