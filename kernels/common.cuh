@@ -43,6 +43,13 @@ __device__ __forceinline__ u32 load_acquire(const u32 *at) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
   return value;
 }
+// Waits for a store_release of another block, one that runs: what it puts in the place of `old`.
+__device__ __forceinline__ u32 wait_for_change(const u32 *at, u32 old) {
+  u32 value;
+  while ((value = load_acquire(at)) == old) {
+  }
+  return value;
+}
 __device__ __forceinline__ void store_relaxed(u32 *at, u32 value) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }

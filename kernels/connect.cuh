@@ -55,8 +55,7 @@ __device__ __forceinline__ void grid_barrier(u32 *barrier) {
       *barrier = 0;
       store_release(generation, before + 1);
     } else {
-      while (load_acquire(generation) == before) {
-      }
+      wait_for_change(generation, before);
     }
   }
   __syncthreads();

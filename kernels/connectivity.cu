@@ -346,10 +346,7 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
         __syncthreads();
         if (threadIdx.x == 0) store_release(done, 1);
       } else {
-        if (threadIdx.x == 0) {
-          while (load_acquire(done) == 0) {
-          }
-        }
+        if (threadIdx.x == 0) wait_for_change(done, 0);
         __syncthreads();
       }
     }

@@ -219,12 +219,7 @@ __device__ __forceinline__ NewTracks count_new(u32 *new_tracks, u32 order, bool 
   const u32 rank = Scan::exclusive_sum<false>(scan, is_new), own = scan.total;
   if (threadIdx.x == 0) store_release(new_tracks + order, own + 1);
   u32 others = 0;
-  for (u32 i = threadIdx.x; i < order; i += TEMPORAL_THREADS) {
-    u32 told;
-    while ((told = load_acquire(new_tracks + i)) == 0) {
-    }
-    others += told - 1;
-  }
+  for (u32 i = threadIdx.x; i < order; i += TEMPORAL_THREADS) others += wait_for_change(new_tracks + i, 0) - 1;
   Scan::exclusive_sum<true>(scan, others);
   return {scan.total + rank, scan.total + own};
 }

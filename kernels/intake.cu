@@ -47,7 +47,7 @@ KERNEL __launch_bounds__(EXPORT_THREADS)
   pack<u16, u16>(from, to, bad, rows_apart, pixels_apart, channels_apart, width, stride, channels);
 }
 
-// Packs floats in [0, 1], which become 16 bits as in python/src/floats.rs; others are clamped.
+// Packs floats in [0, 1], which become 16 bits as in python/src/values.rs; others are clamped.
 // Out: bad, 1 if a float was clamped, else unchanged.
 // Race-free: all threads that write to `bad` write the same number.
 KERNEL __launch_bounds__(EXPORT_THREADS)

@@ -76,13 +76,24 @@ FACES_ON_DEVICE = [
 ]
 
 IMAGE = """\
-image : ndarray of uint8, uint16 or float32, or list of such
-    The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array \
-of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype."""
+image : ndarray of numbers, or list of such
+    The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range` says what \
+values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype. \
+Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well."""
 
 OPTIONS = """\
 order : {"rgb", "bgr"}
     Order of the channels; OpenCV has "bgr".
+data_range : tuple of float, {"image", "stretch"}, optional
+    What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite \
+value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and 65535 for \
+uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other types need one. \
+Not for images on a device.
+bands : int or tuple of three int, optional
+    Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of `order`. They \
+are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images on a device.
+channel_axis : int, optional
+    The axis of channels or bands. Default: the last one. Not for images on a device.
 threads : int
     Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
 start_label : int
@@ -112,7 +123,8 @@ RAISES = """\
 TypeError
     `image`, `out` or `mask` of another type or dtype, or a masked array.
 ValueError
-    A shape, a layout, a parameter out of range, or a float that is not in [0, 1]."""
+    A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a float \
+that is not in [0, 1]; outside of the mask any value is taken."""
 
 # Summary, notes and, where there is one, an example of each algorithm.
 ALGORITHMS = {
@@ -221,6 +233,9 @@ def function(algorithm: str) -> str:
     signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
     signature += [
         'order: Literal["rgb", "bgr"] = "rgb"',
+        'data_range: tuple[float, float] | Literal["image", "stretch"] | None = None',
+        "bands: int | tuple[int, int, int] | None = None",
+        "channel_axis: int | None = None",
         "threads: int = 0",
         "start_label: int = 0",
         "out: _np.ndarray | None = None",
@@ -238,7 +253,7 @@ def function(algorithm: str) -> str:
         text += ["", f"    {title}", "    " + "-" * len(title), wrapped(content, 4)]
     text.append('    """')
     values = [f'        "{one["name"]}": {one["name"]},' for one in first + rest]
-    device = ", stream, check" if on_device else ""
+    device = ", stream, check" if on_device else ", None, False"
     return "\n".join(
         [
             f"def {algorithm}(",
@@ -248,7 +263,7 @@ def function(algorithm: str) -> str:
             "    values = {",
             *values,
             "    }",
-            f'    return _native.segment("{algorithm}", image, values, order, threads, start_label, out, mask{device})',
+            f'    return _native.segment("{algorithm}", image, values, order, threads, start_label, out, mask{device}, data_range, bands, channel_axis)',
         ]
     )
 

@@ -42,6 +42,7 @@ for name in "${parts[@]}"; do
     . "$here/sections/$name.sh"
 done
 rm -rf "$lane_logs"
+mkdir -p "$lane_logs"
 # What runs in the background does not get interrupts.
 trap 'trap - INT; kill 0' INT
 

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Arrays of numpy as frames and label planes, one or a batch, without copies but for floats.
+//! Arrays of numbers as frames, one or a batch: codes are read where they are, if they lie as the library takes them.
+
+use std::ffi::CString;
 
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry};
 use numpy::{
-    Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
-    PyUntypedArray, PyUntypedArrayMethods,
+    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use crate::data_range::DataRange;
 use crate::error::{Failure, exception};
-use crate::floats::Floats;
 use crate::layout::{Layout, Shape};
 use crate::order::Order;
+use crate::reading::Reading;
+use crate::values::{Numbers, Values};
 
-/// An array that is borrowed for reading.
-enum Held<'py> {
+/// Codes that are borrowed for reading.
+enum Codes<'py> {
     Bytes(PyReadonlyArrayDyn<'py, u8>),
     Words(PyReadonlyArrayDyn<'py, u16>),
-    Floats(PyReadonlyArrayDyn<'py, f32>),
 }
 
-impl<'py> Held<'py> {
+impl<'py> Codes<'py> {
     /// `None` for an array of another dtype.
     fn new(array: &Bound<'py, PyUntypedArray>) -> PyResult<Option<Self>> {
         let busy = |_| in_use("image");
@@ -32,8 +36,6 @@ impl<'py> Held<'py> {
             Some(Self::Bytes(array.try_readonly().map_err(busy)?))
         } else if let Ok(array) = array.cast::<PyArrayDyn<u16>>() {
             Some(Self::Words(array.try_readonly().map_err(busy)?))
-        } else if let Ok(array) = array.cast::<PyArrayDyn<f32>>() {
-            Some(Self::Floats(array.try_readonly().map_err(busy)?))
         } else {
             None
         })
@@ -43,7 +45,6 @@ impl<'py> Held<'py> {
         match self {
             Self::Bytes(array) => array.data().cast_const(),
             Self::Words(array) => array.data().cast_const().cast(),
-            Self::Floats(array) => array.data().cast_const().cast(),
         }
     }
 
@@ -51,93 +52,121 @@ impl<'py> Held<'py> {
         match self {
             Self::Bytes(_) => 1,
             Self::Words(_) => 2,
-            Self::Floats(_) => size_of::<f32>(),
         }
     }
+
+    fn white(&self) -> f64 {
+        match self {
+            Self::Bytes(_) => 255.0,
+            Self::Words(_) => 65_535.0,
+        }
+    }
+}
+
+/// What is read of the caller's array.
+enum Held<'py> {
+    /// Codes as the library takes them.
+    InPlace(Codes<'py>, Layout),
+    /// Others become such.
+    Converted(Numbers<'py>),
 }
 
 /// An image of the caller as the library takes it, or as it can be converted.
 pub enum PixelSource<'a> {
     /// Read where it is.
     Frame(Frame<'a>),
-    /// Values in [0, 1].
-    Floats(Floats<'a>),
+    /// Converted.
+    Values(Values<'a>),
 }
 
 impl PixelSource<'_> {
-    /// Calls `take` with the frame; one that is converted lies in `codes` then, and threads of `cpu` have done that.
+    /// Calls `take` with the frame and its mask, which has one byte a pixel; one that is converted lies in `codes` then, and threads of
+    /// `cpu` have done that.
     pub fn with<R>(
         &self,
         cpu: &Cpu,
+        mask: Option<&[u8]>,
         codes: &mut Vec<u16>,
         take: impl FnOnce(&Frame<'_>) -> Result<R, Error>,
     ) -> Result<R, Failure> {
-        Ok(match self {
-            Self::Frame(frame) => take(frame)?,
-            Self::Floats(floats) => take(&floats.convert(cpu, codes)?)?,
-        })
+        let frame = match self {
+            Self::Frame(frame) => *frame,
+            Self::Values(values) => values.convert(cpu, mask, codes)?,
+        };
+        let width = frame.info().geometry.width() as usize;
+        let frame = mask.map_or(Ok(frame), |mask| frame.with_mask(mask, width))?;
+        Ok(take(&frame)?)
     }
 }
 
 /// One image that the caller keeps, or a batch of them.
 pub struct Images<'py> {
-    array: Held<'py>,
+    held: Held<'py>,
     info: FrameInfo,
-    layout: Layout,
     /// Number of a batch, and bytes from one image to the next; `None` for a single image.
     batch: Option<(usize, isize)>,
+    /// Addresses of the first byte of all and of the one behind the last.
+    memory: [usize; 2],
+    range: DataRange,
 }
 
-const DTYPE: &str = "image must be an array of uint8, uint16 or float32";
-
 impl<'py> Images<'py> {
-    /// Takes (H, W), (H, W, C) or (N, H, W, C) of uint8, uint16 or float32, C 1, 3 or 4, rows at any distance.
-    pub fn new(image: &Bound<'py, PyAny>, order: Order) -> PyResult<Self> {
-        refuse_masked(image)?;
-        let Ok(untyped) = image.cast::<PyUntypedArray>() else {
-            let name = image.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("{DTYPE}, got {name}; np.asarray(image) may make one")));
-        };
-        let Some(array) = Held::new(untyped)? else { return Err(dtype_error(untyped)) };
-        let (shape, strides) = (untyped.shape(), untyped.strides());
+    /// Takes (H, W), (H, W, C) or (N, H, W, C), C 1, 3 or 4, of any layout: codes of uint8 and uint16, floats, and with a range of
+    /// values any type of real numbers.
+    pub fn new(image: &Bound<'py, PyAny>, reading: &Reading) -> PyResult<Self> {
+        let array = reading.arrange(host_array(image)?)?;
+        let shape = array.shape().to_vec();
         // One of three axes is always one picture: (N, H, W) could not be told from (H, W, C).
-        let (batch, of_one) = match *shape {
-            [count, _, _, _] => (Some((count, strides[0])), 1),
-            _ => (None, 0),
-        };
-        let (height, width, channels) = match shape[of_one..] {
+        let is_batch = shape.len() == 4;
+        let (height, width, channels) = match shape[usize::from(is_batch)..] {
             [height, width] => (height, width, 1),
             [height, width, channels @ (1 | 3 | 4)] => (height, width, channels),
-            _ => return Err(shape_error(shape)),
+            _ => return Err(shape_error(&shape)),
         };
         let geometry = geometry(height, width)?;
-        // An empty array's address has no meaning.
-        let of_nothing =
-            [(width * channels) as isize, channels as isize, 1].map(|items| items * array.sample() as isize);
-        let strides =
-            if batch.is_some_and(|(count, _)| count == 0) { &of_nothing } else { &strides[of_one..] };
-        let shape = Shape {
-            height,
-            width,
-            channels,
-            rows_apart: strides[0],
-            pixels_apart: strides[1],
-            channels_apart: strides.get(2).copied().unwrap_or_default(),
-            sample: array.sample(),
-        };
-        let around = || memory_around(untyped, array.data(), batch);
-        let Some(layout) = Layout::new(shape, order, around) else {
-            return Err(PyValueError::new_err(
-                "the pixels of a row of image must be together and rows must go down; \
-                 pass np.ascontiguousarray(image)",
-            ));
-        };
-        let format = match array {
-            Held::Bytes(_) => layout.format_of_bytes(),
-            Held::Words(_) => layout.format_of_words(),
-            Held::Floats(_) => Floats::format(&layout),
-        };
-        Ok(Self { array, info: FrameInfo::new(geometry, format), layout, batch })
+        let size = (height, width, channels);
+        let is_stretched = reading.range == DataRange::Stretched;
+        if is_stretched && (channels != 1 || array.cast::<PyArrayDyn<u16>>().is_err()) {
+            let dtype = array.dtype();
+            return Err(PyValueError::new_err(format!(
+                "data_range='stretch' is for gray images of uint16, got {dtype} with {channels} channels; \
+                 data_range='image' takes the range of each image"
+            )));
+        }
+        let codes = Codes::new(&array)?.filter(|codes| reading.range.keeps_codes(codes.white()));
+        if let Some(codes) = codes {
+            let layout = layout_of(&array, &codes, is_batch, size, reading.order);
+            let (array, codes, layout) = match layout {
+                Some(layout) => (array, codes, layout),
+                None => {
+                    let array = contiguous(&array)?;
+                    let codes = Codes::new(&array)?.ok_or_else(|| dtype_error(&array))?;
+                    let layout = layout_of(&array, &codes, is_batch, size, reading.order);
+                    (array, codes, layout.ok_or_else(|| shape_error(&shape))?)
+                }
+            };
+            let format = match codes {
+                Codes::Bytes(_) => layout.format_of_bytes(),
+                Codes::Words(_) => layout.format_of_words(),
+            };
+            let batch = batch_of(&array, is_batch);
+            let memory = layout_memory(codes.data(), &layout, batch);
+            let info = FrameInfo::new(geometry, format);
+            return Ok(Self {
+                held: Held::InPlace(codes, layout),
+                info,
+                batch,
+                memory,
+                range: reading.range,
+            });
+        }
+        if array.dtype().kind() != b'f' && reading.range == DataRange::OfType {
+            return Err(dtype_error(&array));
+        }
+        let numbers = Numbers::new(&array, || in_use("image"))?.ok_or_else(|| dtype_error(&array))?;
+        let (batch, memory) = (batch_of(&array, is_batch), memory_of(&array, numbers.data()));
+        let info = FrameInfo::new(geometry, Values::format(channels, reading.order));
+        Ok(Self { held: Held::Converted(numbers), info, batch, memory, range: reading.range })
     }
 
     /// Size and format.
@@ -151,41 +180,187 @@ impl<'py> Images<'py> {
     }
 
     /// Returns true if a byte of the range is in this memory as well.
-    fn is_within(&self, start: usize, end: usize) -> bool {
-        let (count, apart) = self.batch.unwrap_or((1, 0));
-        if count == 0 {
-            return false;
-        }
-        let last = apart * (count as isize - 1);
-        let span = self.layout.span();
-        let at = |offset: isize| (self.array.data() as usize).wrapping_add_signed(offset);
-        start < at(span.end + last.max(0)) && at(span.start + last.min(0)) < end
+    pub fn is_within(&self, start: usize, end: usize) -> bool {
+        start < self.memory[1] && self.memory[0] < end
     }
 
     /// The images as the library takes them.
     pub fn sources(&self) -> PyResult<Vec<PixelSource<'_>>> {
         let (count, apart) = self.batch.unwrap_or((1, 0));
-        let first = self.layout.span().start;
         let source = |i: usize| {
-            // SAFETY: numpy keeps the layout's bytes around the first element of image `i`, as `new` found from shape and strides, and
-            // where a sample is skipped from the memory that they lie in; the array is held, and no other of this module
-            // writes to it while it is borrowed. That Python code writes to it in another thread meanwhile is the caller's
-            // to prevent, as the documents say.
-            let bytes = unsafe {
-                std::slice::from_raw_parts(
-                    self.array.data().offset(apart * i as isize + first),
-                    self.layout.len,
-                )
-            };
-            Ok(match self.array {
-                Held::Floats(_) => PixelSource::Floats(Floats::new(self.info, self.layout, bytes)),
-                _ => PixelSource::Frame(
-                    Frame::new(self.info, &[bytes], &[self.layout.stride]).map_err(exception)?,
-                ),
+            Ok(match &self.held {
+                Held::Converted(numbers) => {
+                    let view = numbers.image(self.batch.map(|_| i));
+                    PixelSource::Values(Values::new(self.info, view, self.range))
+                }
+                Held::InPlace(codes, layout) => {
+                    // SAFETY: numpy keeps the layout's bytes around the first element of image `i`, as `new` found from shape and
+                    // strides, and where a sample is skipped from the memory that they lie in; the array is held, and no other of
+                    // this module writes to it while it is borrowed. That Python code writes to it in another thread meanwhile is
+                    // the caller's to prevent, as the documents say.
+                    let bytes = unsafe {
+                        std::slice::from_raw_parts(
+                            codes.data().offset(apart * i as isize + layout.span().start),
+                            layout.len,
+                        )
+                    };
+                    PixelSource::Frame(Frame::new(self.info, &[bytes], &[layout.stride]).map_err(exception)?)
+                }
             })
         };
         (0..count).map(source).collect()
     }
+
+    /// Tells the user of uint16 that uses little of its range, which nobody has said: it is probably of 10 or 12 bits. Says whether
+    /// there was a reason. Black alone is none.
+    pub fn warn_of_range(&self, py: Python<'_>, is_stretched: bool) -> PyResult<bool> {
+        let Some(most) = self.low_maximum()? else { return Ok(false) };
+        if is_stretched && self.info.format.is_gray() {
+            return Ok(false);
+        }
+        let white = (u32::from(most) + 1).next_power_of_two() - 1;
+        let text = format!(
+            "image is uint16 with values up to {most} and is taken as nearly black; pass data_range=(0, {white}) for white at {white}, \
+             or data_range=(0, 65535) for what it is now"
+        );
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
+        Ok(true)
+    }
+
+    /// The highest code, if it is of uint16 without a given range, below 1/8 of white and not black.
+    fn low_maximum(&self) -> PyResult<Option<u16>> {
+        let Held::InPlace(Codes::Words(_), layout) = &self.held else { return Ok(None) };
+        if self.range != DataRange::OfType {
+            return Ok(None);
+        }
+        let mut most = 0;
+        for source in self.sources()? {
+            let PixelSource::Frame(frame) = source else { continue };
+            for y in 0..self.info.geometry.height() as usize {
+                let samples =
+                    frame.row(0, y).as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
+                most = match layout.samples {
+                    4 => {
+                        let color =
+                            |&(i, _): &(usize, u16)| (layout.first..layout.first + 3).contains(&(i % 4));
+                        samples.enumerate().filter(color).map(|(_, code)| code).fold(most, u16::max)
+                    }
+                    _ => samples.fold(most, u16::max),
+                };
+                if most > u16::MAX / 8 {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(most).filter(|&most| most > 0))
+    }
+}
+
+/// Whether an object is an array of numpy, or becomes one without a copy: an array of another library in the host's memory. Lists are
+/// none: they are lists of images.
+pub fn is_host_array(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.cast::<PyUntypedArray>().is_ok() {
+        return Ok(true);
+    }
+    let py = value.py();
+    let is_sequence = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    Ok(!is_sequence
+        && !value.is_instance_of::<PyString>()
+        && (value.hasattr(intern!(py, "__array__"))? || value.hasattr(intern!(py, "__dlpack__"))?))
+}
+
+/// An array of numpy, or what [`is_host_array`] as one over the same memory.
+pub fn as_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if array.cast::<PyUntypedArray>().is_ok() {
+        return Ok(array.clone());
+    }
+    let py = array.py();
+    let name = if array.hasattr(intern!(py, "__array__"))? { "asarray" } else { "from_dlpack" };
+    py.import(intern!(py, "numpy"))?.call_method1(name, (array,))
+}
+
+/// An array of numpy, aligned and in the machine's byte order; a copy where it is not.
+fn host_array<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    refuse_masked(image)?;
+    let py = image.py();
+    if !is_host_array(image)? {
+        let name = image.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "image must be an array of numbers, got {name}; np.asarray(image) may make one"
+        )));
+    }
+    let array = as_numpy(image)?.cast_into::<PyUntypedArray>()?;
+    let dtype = array.dtype();
+    let is_half = dtype.kind() == b'f' && dtype.itemsize() == 2;
+    let is_number = matches!(dtype.kind(), b'f' | b'i' | b'u');
+    let is_aligned = || array.getattr(intern!(py, "flags"))?.getattr(intern!(py, "aligned"))?.is_truthy();
+    if !is_number || (!is_half && dtype.is_native_byteorder() != Some(false) && is_aligned()?) {
+        return Ok(array);
+    }
+    let wanted = match is_half {
+        true => py.import(intern!(py, "numpy"))?.getattr(intern!(py, "float32"))?,
+        false => dtype.call_method1("newbyteorder", ("=",))?,
+    };
+    Ok(array.call_method1("astype", (wanted,))?.cast_into::<PyUntypedArray>()?)
+}
+
+fn contiguous<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let py = array.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    Ok(numpy.call_method1(intern!(py, "ascontiguousarray"), (array,))?.cast_into::<PyUntypedArray>()?)
+}
+
+fn batch_of(array: &Bound<'_, PyUntypedArray>, is_batch: bool) -> Option<(usize, isize)> {
+    is_batch.then(|| (array.shape()[0], array.strides()[0]))
+}
+
+/// Addresses of an array's first byte and of the one behind its last; `data` is that of its first element.
+fn memory_of(array: &Bound<'_, PyUntypedArray>, data: *const u8) -> [usize; 2] {
+    let first = data as usize;
+    if array.shape().contains(&0) {
+        return [first, first];
+    }
+    let ends = array.shape().iter().zip(array.strides()).map(|(&side, &apart)| apart * (side as isize - 1));
+    let (below, above) = ends.fold((0, 0), |(below, above), end| (below + end.min(0), above + end.max(0)));
+    let itemsize = array.dtype().itemsize();
+    [first.wrapping_add_signed(below), first.wrapping_add_signed(above) + itemsize]
+}
+
+/// The same of what a layout reads, to which samples belong that are skipped.
+fn layout_memory(data: *const u8, layout: &Layout, batch: Option<(usize, isize)>) -> [usize; 2] {
+    let (count, apart) = batch.unwrap_or((1, 0));
+    if count == 0 {
+        return [data as usize; 2];
+    }
+    let (span, last) = (layout.span(), apart * (count as isize - 1));
+    let at = |offset: isize| (data as usize).wrapping_add_signed(offset);
+    [at(span.start + last.min(0)), at(span.end + last.max(0))]
+}
+
+/// How the codes of one image lie, if the library takes them so.
+fn layout_of(
+    array: &Bound<'_, PyUntypedArray>,
+    codes: &Codes<'_>,
+    is_batch: bool,
+    (height, width, channels): (usize, usize, usize),
+    order: Order,
+) -> Option<Layout> {
+    let batch = batch_of(array, is_batch);
+    // An empty array's address has no meaning.
+    let of_nothing =
+        [(width * channels) as isize, channels as isize, 1].map(|items| items * codes.sample() as isize);
+    let strides = &array.strides()[usize::from(is_batch)..];
+    let strides = if batch.is_some_and(|(count, _)| count == 0) { &of_nothing } else { strides };
+    let shape = Shape {
+        height,
+        width,
+        channels,
+        rows_apart: strides[0],
+        pixels_apart: strides[1],
+        channels_apart: strides.get(2).copied().unwrap_or_default(),
+        sample: codes.sample(),
+    };
+    Layout::new(shape, order, || memory_around(array, codes.data(), batch))
 }
 
 /// The bytes below and from an array's first element on that belong to the memory that it is a view of, the same for every image
@@ -230,39 +405,47 @@ fn refuse_masked(array: &Bound<'_, PyAny>) -> PyResult<()> {
 
 fn dtype_error(array: &Bound<'_, PyUntypedArray>) -> PyErr {
     let dtype = array.dtype();
-    let advice = match (dtype.kind(), dtype.itemsize()) {
-        (b'f', 4) | (b'u', 2) => {
-            "; for the machine's byte order: image.astype(image.dtype.newbyteorder('='))"
+    let advice = match dtype.kind() {
+        b'b' => "; for black and white: 255 * image.astype(np.uint8)",
+        b'i' | b'u' => {
+            "; say what values are black and white with data_range=(low, high), or data_range='image' for the \
+             range of each image"
         }
-        (b'f', _) => "; for values in [0, 1]: image.astype(np.float32)",
-        (b'b', _) => "; for black and white: 255 * image.astype(np.uint8)",
-        _ => {
-            "; convert it with image.astype(np.uint8) if values are in 0 to 255, \
-              or image.astype(np.uint16) if they are in 0 to 65535"
-        }
+        _ => "; it must be of integers or floats of at most 64 bits",
     };
-    PyTypeError::new_err(format!("{DTYPE}, got {dtype}{advice}"))
+    PyTypeError::new_err(format!("an image of {dtype} is not taken{advice}"))
 }
 
 /// The error of an array of another shape than images have.
 pub fn shape_error(shape: &[usize]) -> PyErr {
-    let advice = match shape {
-        [3 | 4, height, width] if *height > 4 && *width > 4 => {
-            "; for channels first: image.transpose(1, 2, 0).copy(), of torch image.permute(1, 2, 0).contiguous()"
+    let is_picture =
+        |height: usize, width: usize, bands: usize| height > bands && width > bands && bands <= 64;
+    let advice = match *shape {
+        [.., height, width, bands] if is_picture(height, width, bands) => {
+            format!(
+                "; choose from {bands} bands: bands=(2, 1, 0) for red, green and blue, or bands=0 for gray"
+            )
         }
-        [_, 3 | 4, height, width] if *height > 4 && *width > 4 => {
-            "; for channels first: image.transpose(0, 2, 3, 1).copy()"
+        [bands @ (3 | 4), height, width] if is_picture(height, width, bands) => {
+            "; for channels first: channel_axis=0".into()
         }
-        [_, _, 2] | [_, _, _, 2] => "; for gray with alpha: image[..., :1].copy()",
-        [_, height, width] if *height > 4 && *width > 4 => "; for a batch of gray images: image[..., None]",
-        _ => "",
+        [bands, height, width] if is_picture(height, width, bands) => format!(
+            "; for {bands} bands first: channel_axis=0 and bands=(2, 1, 0); for a batch of gray images: image[..., None]"
+        ),
+        [_, bands @ (3 | 4), height, width] if is_picture(height, width, bands) => {
+            "; for channels first: channel_axis=1".into()
+        }
+        [_, height, width] if height > 4 && width > 4 => {
+            "; for a batch of gray images: image[..., None]".into()
+        }
+        _ => String::new(),
     };
     PyValueError::new_err(format!(
         "image must be of shape (H, W), (H, W, C) or (N, H, W, C) with C 1, 3 or 4, got {shape:?}{advice}"
     ))
 }
 
-fn in_use(what: &str) -> PyErr {
+pub fn in_use(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{what} is the `out` of a call in another thread"))
 }
 
@@ -270,109 +453,4 @@ fn in_use(what: &str) -> PyErr {
 pub fn geometry(height: usize, width: usize) -> PyResult<Geometry> {
     let [height, width] = [height, width].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
     Geometry::new(width, height).map_err(exception)
-}
-
-/// An array of labels, made here or by the caller: for one image, or for a batch.
-pub struct LabelArray<'py, T: Element> {
-    array: PyReadwriteArrayDyn<'py, T>,
-    geometry: Geometry,
-    /// Labels from one row to the next.
-    stride: usize,
-    /// Number of planes, and labels from one to the next.
-    count: usize,
-    apart: usize,
-}
-
-impl<'py, T: Element> LabelArray<'py, T> {
-    /// `out`, or where that is `None` a new array, of the images' size.
-    pub fn new(py: Python<'py>, out: Option<&Bound<'py, PyAny>>, images: &Images<'_>) -> PyResult<Self> {
-        let geometry = images.info.geometry;
-        let (height, width) = (geometry.height() as usize, geometry.width() as usize);
-        let (count, is_batch) = images.count();
-        let shape = &[count, height, width][usize::from(!is_batch)..];
-        let array = match out {
-            None if !is_batch => PyArrayDyn::<T>::zeros(py, shape, false),
-            // A batch may be larger than memory, which numpy itself answers with an exception.
-            None => {
-                let array = py.import("numpy")?.call_method1("zeros", (shape, T::get_dtype(py)))?;
-                array.cast_into::<PyArrayDyn<T>>()?
-            }
-            Some(out) => Self::check(py, out, shape)?,
-        };
-        let strides = &array.strides()[usize::from(is_batch)..];
-        let stride = if height == 1 { width } else { strides[0] as usize / size_of::<T>() };
-        let len = stride * (height - 1) + width;
-        let apart = if count < 2 { len } else { array.strides()[0] as usize / size_of::<T>() };
-        let (start, all) = (array.data() as usize, apart * count.saturating_sub(1) + len);
-        if count > 0 && images.is_within(start, start + size_of::<T>() * all) {
-            return Err(PyValueError::new_err("out and image must not share memory"));
-        }
-        let array = array.try_readwrite().map_err(|_| in_use("out"))?;
-        Ok(Self { array, geometry, stride, count, apart })
-    }
-
-    fn check(
-        py: Python<'py>,
-        out: &Bound<'py, PyAny>,
-        shape: &[usize],
-    ) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
-        let wanted = T::get_dtype(py);
-        let Ok(untyped) = out.cast::<PyUntypedArray>() else {
-            return Err(PyTypeError::new_err(format!("out must be an array of {wanted}")));
-        };
-        let Ok(array) = untyped.cast::<PyArrayDyn<T>>() else {
-            let got = untyped.dtype();
-            return Err(PyTypeError::new_err(format!("out must be an array of {wanted}, got {got}")));
-        };
-        if array.shape() != shape {
-            let got = array.shape();
-            return Err(PyValueError::new_err(format!("out must be of shape {shape:?}, got {got:?}")));
-        }
-        // From the innermost axis on, what is further out goes over what is further in. What there is one of has no distance to the
-        // next.
-        let item = size_of::<T>();
-        let mut least = item;
-        let mut is_together = array.data().is_aligned();
-        for (axis, (&side, &apart)) in shape.iter().zip(array.strides()).enumerate().rev() {
-            let apart = if side > 1 { apart } else { least as isize };
-            let is_last = axis + 1 == shape.len();
-            is_together &= apart >= least as isize && apart % item as isize == 0;
-            is_together &= !is_last || apart == item as isize;
-            least += apart.max(0) as usize * side.saturating_sub(1);
-        }
-        if !is_together {
-            return Err(PyValueError::new_err(
-                "the labels of a row of out must be together and rows must go down; \
-                 pass an array from np.empty",
-            ));
-        }
-        if !out.getattr("flags")?.getattr("writeable")?.is_truthy()? {
-            return Err(PyValueError::new_err("out is read-only"));
-        }
-        Ok(array.clone())
-    }
-
-    /// Labels from one row to the next.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// Each plane from the first label to the last, with what is between rows.
-    pub fn planes(&mut self) -> impl Iterator<Item = &mut [T]> {
-        let (width, height) = (self.geometry.width() as usize, self.geometry.height() as usize);
-        let len = self.stride * (height - 1) + width;
-        let all = if self.count == 0 { 0 } else { self.apart * (self.count - 1) + len };
-        // SAFETY: numpy keeps `all` items from there on, aligned and writeable, as `check` found from shape, strides and flags;
-        // the array is held, and it is borrowed for writing: no other call of this module reads or writes it, and
-        // `new` found no byte in common with the images. That Python code uses it in another thread meanwhile is the
-        // caller's to prevent, as the documents say.
-        let items = unsafe { std::slice::from_raw_parts_mut(self.array.data(), all) };
-        items.chunks_mut(self.apart).map(move |plane| &mut plane[..len])
-    }
-
-    /// The array, to be returned.
-    pub fn into_array(self) -> Bound<'py, PyAny> {
-        let array: &Bound<'py, PyArrayDyn<T>> = &self.array;
-        array.clone().into_any()
-    }
 }

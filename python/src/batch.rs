@@ -96,13 +96,9 @@ impl<'p> Worker<'p> {
     fn work<'a>(&mut self, jobs: impl Iterator<Item = Job<'a>>) -> Result<(), Failure> {
         let (mut codes, cpu) = (std::mem::take(&mut self.codes), self.cpu.clone());
         for Job { source, mask, plane, stride } in jobs {
-            source.with(&cpu, &mut codes, |frame| {
-                let width = frame.info().geometry.width() as usize;
-                let frame = &mask.map_or(Ok(*frame), |mask| frame.with_mask(mask, width))?;
-                match plane {
-                    Plane::Words(plane) => self.segment(frame, plane, stride),
-                    Plane::Shifted(plane, start) => self.segment_shifted(frame, plane, stride, start),
-                }
+            source.with(&cpu, mask, &mut codes, |frame| match plane {
+                Plane::Words(plane) => self.segment(frame, plane, stride),
+                Plane::Shifted(plane, start) => self.segment_shifted(frame, plane, stride, start),
             })?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::device_image::{self, DeviceImages};
 use crate::engines::{RawFrame, Streams, Target, Task};
 use crate::foreign::{Foreign, is_on_device};
 use crate::library::{Dtype, Library};
-use crate::order::Order;
+use crate::reading::Reading;
 use crate::streams;
 
 /// Arguments of a call besides the image.
@@ -54,13 +54,14 @@ impl<'py> Call<'py> {
     pub fn new(
         image: &Bound<'py, PyAny>,
         arguments: Arguments<'_, 'py>,
-        order: Order,
+        reading: &Reading,
         first: i32,
     ) -> PyResult<Self> {
         let py = image.py();
         let stream = arguments.stream.map(streams::handle).transpose()?;
         let image = Foreign::new(image, "image", device_image::DTYPES, stream)?;
-        let images = DeviceImages::new(&image, order)?;
+        reading.check_for_device()?;
+        let images = DeviceImages::new(&image, reading.order)?;
         let mut streams = Streams::new(image.stream.is_some());
         image.ready_on.iter().for_each(|&stream| streams.follow(stream));
         image.stream.iter().for_each(|&stream| streams.take_turn(stream));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The library that an array is of: results are arrays of the same. Only what the caller has imported is looked at.
 
+use numpy::PyUntypedArray;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 /// Library of an array.
 pub enum Library {
@@ -138,5 +139,23 @@ impl Library {
             }
             Self::Other => Ok(array.clone()),
         }
+    }
+}
+
+/// Labels in an array of the library that the image is of, where that is not numpy: of torch int32, as on a device; of others that
+/// follow the array API what their `asarray` makes.
+pub fn as_given<'py>(image: &Bound<'py, PyAny>, labels: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = image.py();
+    if image.cast::<PyUntypedArray>().is_ok() {
+        return Ok(labels);
+    }
+    if let Library::Torch(module) = Library::of(image)? {
+        let (dtype, without_copy) = (("int32",), [("copy", false)].into_py_dict(py)?);
+        let labels = labels.call_method(intern!(py, "astype"), dtype, Some(&without_copy))?;
+        return module.bind(py).call_method1(intern!(py, "from_numpy"), (labels,));
+    }
+    match image.getattr_opt(intern!(py, "__array_namespace__"))? {
+        Some(namespace) => namespace.call0()?.call_method1(intern!(py, "asarray"), (labels,)),
+        None => Ok(labels),
     }
 }

@@ -2,12 +2,11 @@
 //! Arrays of numpy as masks, which say what pixels of an image are segmented.
 
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::Frame;
 use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::Images;
+use crate::arrays::{Images, as_numpy, is_host_array};
 use crate::error::exception;
 use crate::foreign::is_on_device;
 
@@ -18,14 +17,14 @@ pub struct Masks {
     bytes: Vec<u8>,
     /// Bytes of a mask.
     pixels: usize,
-    width: usize,
 }
 
 impl Masks {
     /// Takes (H, W) for one image or all of a batch, or (N, H, W) for a batch, of bool or uint8 in any layout; what is not 0 is
     /// inside.
     pub fn new(mask: &Bound<'_, PyAny>, images: &Images<'_>) -> PyResult<Self> {
-        let Ok(untyped) = mask.cast::<PyUntypedArray>() else {
+        let seen = if !is_on_device(mask)? && is_host_array(mask)? { as_numpy(mask)? } else { mask.clone() };
+        let Ok(untyped) = seen.cast::<PyUntypedArray>() else {
             if is_on_device(mask)? {
                 return Err(PyTypeError::new_err(
                     "mask is on a device and image is not; they must be in one place",
@@ -48,7 +47,7 @@ impl Masks {
         }
         // The bytes of numpy's bool may be others than 0 and 1, which Rust's may not.
         let is_bool = untyped.dtype().kind() == b'b';
-        let bytes = if is_bool { mask.call_method1("view", ("uint8",))? } else { mask.clone() };
+        let bytes = if is_bool { untyped.call_method1("view", ("uint8",))? } else { seen.clone() };
         let Ok(array) = bytes.cast::<PyArrayDyn<u8>>() else {
             let dtype = untyped.dtype();
             return Err(PyTypeError::new_err(format!("{DTYPE}, got {dtype}; pass mask.astype(bool)")));
@@ -60,17 +59,12 @@ impl Masks {
         copy.try_reserve_exact(array.len())
             .map_err(|_| exception(Error::Memory { what: "mask", bytes: array.len() }))?;
         copy.extend(array.as_array().iter());
-        Ok(Self { bytes: copy, pixels: height * width, width })
+        Ok(Self { bytes: copy, pixels: height * width })
     }
 
     /// The mask of image `i`.
     pub fn plane(&self, i: usize) -> &[u8] {
         // One for all, or one for each.
         self.bytes.chunks_exact(self.pixels).cycle().nth(i).unwrap_or_default()
-    }
-
-    /// Frame `i` with its mask, if there are any.
-    pub fn on<'a>(masks: Option<&'a Self>, i: usize, frame: Frame<'a>) -> Result<Frame<'a>, Error> {
-        masks.map_or(Ok(frame), |masks| frame.with_mask(masks.plane(i), masks.width))
     }
 }

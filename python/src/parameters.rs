@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::error::exception;
-use crate::names::python_name;
+use crate::names::{advice, own_name, python_name};
 
 /// Superpixels that the functions ask for where nobody does, as scikit-image has it.
 pub const N_SEGMENTS: u32 = 100;
@@ -162,7 +162,11 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
     let mut changed = params.clone();
     let mut size = None;
     for (name, value) in values {
-        let named = named(changed.algorithm.algorithm(), &name)?;
+        let algorithm = changed.algorithm.algorithm();
+        let named = match named(algorithm, &name)? {
+            Some(named) => named,
+            None => of_another_package(algorithm, &name, &value, values)?,
+        };
         let library_name = named.listed.about().name;
         match library_name {
             // `None` is what is not given.
@@ -183,19 +187,47 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
-/// The parameter of an algorithm that a name stands for.
-fn named(algorithm: Algorithm, name: &Bound<'_, PyAny>) -> PyResult<&'static Named> {
+/// The parameter of an algorithm that a name stands for, if it has one.
+fn named(algorithm: Algorithm, name: &Bound<'_, PyAny>) -> PyResult<Option<&'static Named>> {
     let all = of_algorithm(name.py(), algorithm);
     // Names in source code are interned, so that most are found without a look at their letters.
     if let Some(named) = all.iter().find(|named| named.word.as_ptr() == name.as_ptr()) {
-        return Ok(named);
+        return Ok(Some(named));
     }
     let text: String = name.extract()?;
-    all.iter().find(|named| named.name == text).ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|named| &*named.name).collect();
-        let (nick, names) = (algorithm.nick(), names.join(", "));
-        PyTypeError::new_err(format!("{nick} has no parameter {text}; it takes {names}"))
-    })
+    Ok(all.iter().find(|named| named.name == text))
+}
+
+/// The parameter that a word of another package means here. An error says what to use instead of others.
+fn of_another_package(
+    algorithm: Algorithm,
+    name: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    values: &Bound<'_, PyDict>,
+) -> PyResult<&'static Named> {
+    let (py, word): (_, String) = (name.py(), name.extract()?);
+    let own = own_name(&word).map(|own| PyString::new(py, own));
+    if let Some(own) = own
+        && let Some(found) = named(algorithm, &own)?
+    {
+        // Functions name all parameters, with defaults for those that nobody gave.
+        let given = values.get_item(&own)?;
+        let is_given = |given: Bound<'_, PyAny>| {
+            Ok::<_, PyErr>(!given.eq(value)? && !given.eq(dict(py, &params(algorithm))?.get_item(&own)?)?)
+        };
+        if given.map_or(Ok(false), is_given)? {
+            return Err(PyTypeError::new_err(format!("{word} is {own}; pass one of them")));
+        }
+        return Ok(found);
+    }
+    let nick = algorithm.nick();
+    Err(PyTypeError::new_err(match advice(&word) {
+        Some(advice) => format!("{nick} has no parameter {word}; here it is: {advice}"),
+        None => {
+            let names: Vec<_> = of_algorithm(py, algorithm).iter().map(|named| &*named.name).collect();
+            format!("{nick} has no parameter {word}; it takes {}", names.join(", "))
+        }
+    }))
 }
 
 /// A float that prints as the single that it was.

@@ -14,17 +14,19 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Images, LabelArray};
+use crate::arrays::Images;
+use crate::data_range::DataRange;
 use crate::device::{Arguments, Call};
 use crate::devices::{self, WorkDevice};
 use crate::engines;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
-use crate::library::Library;
+use crate::label_arrays::LabelArray;
+use crate::library::{self, Library};
 use crate::mask::Masks;
-use crate::order::Order;
 use crate::parameters;
 use crate::pools::pool;
+use crate::reading::Reading;
 use crate::records::{EVENT, MERGE, MOTION, NEIGHBOR, REGION, records};
 use crate::state::State;
 use crate::tables;
@@ -50,6 +52,11 @@ use crate::tables;
 ///     Mean colors of light instead of code values.
 /// events : bool
 ///     Find `events` of every frame, with `regions` and `temporal`, for frames of numpy. Takes time.
+/// data_range : tuple of float, {"image", "stretch"}, optional
+///     What values of frames are black and white, as for `slic`. "image" is anew for each frame: in a video regions change with it,
+///     for which two numbers are better.
+/// bands, channel_axis : optional
+///     Which bands of frames count, and where they are, as for `slic`.
 /// temporal : bool
 ///     Frames are a video: each starts from the one before, and regions keep their track ids until a cut.
 /// temporal_inertia : float
@@ -91,7 +98,7 @@ pub struct Segmenter {
     state: Mutex<State>,
     /// The process that the engine's threads are in.
     process: u32,
-    order: Order,
+    reading: Reading,
     outputs: Outputs,
     events: bool,
     threads: u32,
@@ -121,7 +128,7 @@ impl Segmenter {
         frame: &Bound<'py, PyAny>,
         arguments: Arguments<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let call = Call::new(frame, arguments, self.order, 0)?;
+        let call = Call::new(frame, arguments, &self.reading, 0)?;
         state.settle(call.ordinal())?;
         state.events.forget();
         let cuda = devices::cuda(py, call.ordinal())?;
@@ -191,7 +198,7 @@ impl Drop for Segmenter {
 impl Segmenter {
     #[new]
     #[pyo3(signature = (algorithm = None, *, device = None, order = "rgb", threads = None, regions = true, neighbors = true,
-        linear_light = false, events = false, **values), text_signature = "(algorithm='slic', *, device=None, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, events=False, **parameters)")]
+        linear_light = false, events = false, data_range = None, bands = None, channel_axis = None, **values), text_signature = "(algorithm='slic', *, device=None, order='rgb', threads=0, regions=True, neighbors=True, linear_light=False, events=False, data_range=None, bands=None, channel_axis=None, **parameters)")]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -203,6 +210,9 @@ impl Segmenter {
         neighbors: bool,
         linear_light: bool,
         events: bool,
+        data_range: Option<&Bound<'_, PyAny>>,
+        bands: Option<&Bound<'_, PyAny>>,
+        channel_axis: Option<&Bound<'_, PyAny>>,
         values: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut params = match algorithm {
@@ -212,6 +222,8 @@ impl Segmenter {
         if let Some(values) = values {
             parameters::change(&mut params, values)?;
         }
+        let reading = Reading::new(order, data_range, bands, channel_axis)?;
+        params.stretch_gray16 |= reading.range == DataRange::Stretched;
         let threads = threads.map_or(Ok(0), parameters::threads)?;
         // Starts the threads now, so that a refusal of the system does not wait for the first frame.
         pool(py, threads)?;
@@ -223,13 +235,14 @@ impl Segmenter {
                 library: Library::Other,
                 is_outdated: false,
                 is_segmented: false,
+                has_warned: false,
                 next_id: 1,
                 codes: Vec::new(),
                 events: Events::default(),
                 found: Vec::new(),
             }),
             process: std::process::id(),
-            order: Order::new(order)?,
+            reading,
             outputs: Outputs { table: regions, neighbors, mean_color: false, linear_light },
             events,
             threads,
@@ -240,9 +253,9 @@ impl Segmenter {
     ///
     /// Parameters
     /// ----------
-    /// frame : ndarray of uint8, uint16 or float32, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
-    ///     The frame: gray, or color of sRGB; floats are in [0, 1]. Rows may be at any distance, the pixels of a row are together.
-    ///     Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or the same on a CUDA device, in any
+    /// frame : ndarray of numbers, shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4)
+    ///     The frame, in any layout: gray, or color of sRGB, with values as `data_range` says. Arrays of other libraries in the host's
+    ///     memory, with `__array__` or `__dlpack__`, are taken as well. Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or the same on a CUDA device, in any
     ///     layout: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
     /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
     ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
@@ -261,14 +274,15 @@ impl Segmenter {
     /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
     ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given. `regions` and what
     ///     else is known about a frame is that of the last one. Of a frame on a device: int32 there, an array of torch or CuPy
-    ///     where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait.
+    ///     where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait. Of a frame of torch in the host's memory
+    ///     int32 there.
     ///
     /// Raises
     /// ------
     /// TypeError
     ///     `frame`, `out` or `mask` of another type or dtype, or a masked array.
     /// ValueError
-    ///     A shape or layout that is not taken, a float that is not in [0, 1], `out` shares memory with `frame`, or they are not
+    ///     A shape that is not taken, a value that is no number or without `data_range` a float that is not in [0, 1], `out` shares memory with `frame`, or they are not
     ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
@@ -290,7 +304,10 @@ impl Segmenter {
         if stream.is_some() {
             return Err(PyValueError::new_err("stream is for frames on a device"));
         }
-        let images = Images::new(frame, self.order)?;
+        let images = Images::new(frame, &self.reading)?;
+        if !guard.has_warned {
+            guard.has_warned = images.warn_of_range(py, guard.params.stretch_gray16)?;
+        }
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
         let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
         let (state, outputs) = (&mut *guard, self.outputs);
@@ -316,10 +333,10 @@ impl Segmenter {
         let mut codes = std::mem::take(&mut state.codes);
         let done = py.detach(|| {
             for (i, (source, plane)) in frames {
-                source.with(&cpu, &mut codes, |frame| {
-                    let frame = Masks::on(masks.as_ref(), i, *frame)?;
+                let mask = masks.as_ref().map(|masks| masks.plane(i));
+                source.with(&cpu, mask, &mut codes, |frame| {
                     let labels = Labels::new(info.geometry, &mut *plane, stride)?;
-                    state.run(info, make, |engine| engines::segment(engine, &frame, labels, outputs))?;
+                    state.run(info, make, |engine| engines::segment(engine, frame, labels, outputs))?;
                     if finds_events {
                         state.note_events(info.geometry, plane, stride)?
                     }
@@ -333,7 +350,7 @@ impl Segmenter {
             (WorkDevice::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
             (_, failure) => failure.into(),
         })?;
-        Ok(array.into_array())
+        out.map_or_else(|| library::as_given(frame, array.into_array()), |out| Ok(out.clone()))
     }
 
     /// Forgets the frames before: the next one is segmented as if it were the first, with new track ids.
@@ -394,7 +411,7 @@ impl Segmenter {
     /// str: order of the channels, "rgb" or "bgr".
     #[getter]
     fn order(&self) -> &'static str {
-        self.order.name()
+        self.reading.order.name()
     }
 
     /// int: the number of threads as it was given; 0 is one for each core.

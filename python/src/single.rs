@@ -10,24 +10,27 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::arrays::{Images, LabelArray};
+use crate::arrays::{Images, is_host_array};
 use crate::batch::{self, Job, Plane};
+use crate::data_range::DataRange;
 use crate::device;
 use crate::devices;
 use crate::engines::DeviceEngine;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::kept_engines;
+use crate::label_arrays::LabelArray;
+use crate::library;
 use crate::mask::Masks;
-use crate::order::Order;
 use crate::parameters;
 use crate::pools::pool;
+use crate::reading::Reading;
 
 /// Arguments that all images of a call share.
 struct Call {
     params: Params,
     cpu: Cpu,
-    order: Order,
+    reading: Reading,
     start: i32,
 }
 
@@ -35,7 +38,7 @@ struct Call {
 /// `start_label` where that is another. Outside of the mask 65535, or one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -48,18 +51,23 @@ pub fn segment<'py>(
     mask: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
     check: bool,
+    data_range: Option<&Bound<'py, PyAny>>,
+    bands: Option<&Bound<'py, PyAny>>,
+    channel_axis: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
     params = parameters::with_enough_superpixels(&params);
     // Images of a batch do not follow each other.
     params.temporal = false;
-    let (start, order) = (first_label(start_label)?, Order::new(order)?);
+    let start = first_label(start_label)?;
+    let reading = Reading::new(order, data_range, bands, channel_axis)?;
+    params.stretch_gray16 |= reading.range == DataRange::Stretched;
     let threads = parameters::threads(threads)?;
     params.masked = mask.is_some();
     let arguments = device::Arguments { out, mask, stream, check };
     let on_device = |image: &_, is_of_list: bool| {
-        let call = device::Call::new(image, arguments, order, start)?;
+        let call = device::Call::new(image, arguments, &reading, start)?;
         if is_of_list && call.is_batch() {
             return Err(PyValueError::new_err(LIST_SHAPE));
         }
@@ -79,17 +87,19 @@ pub fn segment<'py>(
     if stream.is_some() {
         return Err(PyValueError::new_err("stream is for images on a device"));
     }
-    let call = Call { params, cpu: pool(py, threads)?, order, start };
-    if let Some(list) = list.filter(|list| list.iter().all(is_array)) {
+    let call = Call { params, cpu: pool(py, threads)?, reading: reading.clone(), start };
+    if let Some(list) = list.filter(|list| list.iter().all(is_image)) {
         refuse_in_list(arguments)?;
         let images = list.iter().map(|image| call.single(image)).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyList::new(py, call.segment(py, &images, None, None)?)?.into_any());
+        let labels = call.segment(py, &images, None, None)?;
+        let labels = list.iter().zip(labels).map(|(image, labels)| library::as_given(image, labels));
+        return Ok(PyList::new(py, labels.collect::<PyResult<Vec<_>>>()?)?.into_any());
     }
-    let images = Images::new(image, call.order)?;
+    let images = Images::new(image, &call.reading)?;
     let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
     let mut labels = call.segment(py, &[images], out, masks.as_ref())?;
     // One array of images gives one of labels.
-    Ok(labels.remove(0))
+    out.map_or_else(|| library::as_given(image, labels.remove(0)), |out| Ok(out.clone()))
 }
 
 /// The items of a list or tuple; `None` for what is none, and for an empty one.
@@ -102,8 +112,11 @@ fn items<'py>(image: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     Some(items).filter(|items| !items.is_empty())
 }
 
-fn is_array(item: &Bound<'_, PyAny>) -> bool {
-    item.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() > 1)
+fn is_image(item: &Bound<'_, PyAny>) -> bool {
+    match item.cast::<PyUntypedArray>() {
+        Ok(array) => array.ndim() > 1,
+        Err(_) => is_host_array(item).unwrap_or(false),
+    }
 }
 
 fn refuse_in_list(arguments: device::Arguments<'_, '_>) -> PyResult<()> {
@@ -118,7 +131,7 @@ const LIST_SHAPE: &str = "the arrays of a list must be of shape (H, W) or (H, W,
 impl Call {
     /// An image of a list.
     fn single<'py>(&self, image: &Bound<'py, PyAny>) -> PyResult<Images<'py>> {
-        let images = Images::new(image, self.order)?;
+        let images = Images::new(image, &self.reading)?;
         match images.count() {
             (_, false) => Ok(images),
             _ => Err(PyValueError::new_err(LIST_SHAPE)),
@@ -133,6 +146,11 @@ impl Call {
         out: Option<&Bound<'py, PyAny>>,
         masks: Option<&Masks>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        for images in images {
+            if images.warn_of_range(py, self.params.stretch_gray16)? {
+                break;
+            }
+        }
         match self.start {
             // A closure, since a constructor is of one lifetime.
             #[allow(clippy::redundant_closure)]
@@ -164,7 +182,6 @@ impl Call {
             }));
         }
         py.detach(|| batch::run(&self.params, &self.cpu, jobs))?;
-        drop(sources);
         Ok(arrays.into_iter().map(LabelArray::into_array).collect())
     }
 }

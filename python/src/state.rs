@@ -29,9 +29,11 @@ pub struct State {
     /// True if `params` need another engine than the present one.
     pub is_outdated: bool,
     pub is_segmented: bool,
+    /// True once the user was told of values that use little of their range.
+    pub has_warned: bool,
     /// The next identity, where the engine that knew it is gone.
     pub next_id: u32,
-    /// Codes of a frame that was given as floats.
+    /// Codes of a frame whose values are no codes.
     pub codes: Vec<u16>,
     /// The last frame of the host, where events are asked for, and what happened in it.
     pub events: Events,

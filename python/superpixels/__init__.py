@@ -17,34 +17,52 @@ Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each use
 distances: the lower cluster; docs/python.md names where each method is specified.
 """
 
+from ._annotations import to_coco, to_cvat, to_label_studio
 from ._contours import contours
 from ._events import EventKind
 from ._functions import Parameters, lsc, quickshift, slic, snic
-from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, rle, to_png16
-from ._hierarchy import cut, hierarchy
+from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to_png16
+from ._hierarchy import cut, hierarchy, linkage
 from ._native import DeviceArray
 from ._native import __version__ as __version__
+from ._runs import rle, rles
 from ._segmenter import Segmenter
+from ._show import Picture, browse, show
+from ._tables import to_arrow, to_pandas, to_polars
+from ._vectors import to_geojson, to_svg
 
 __all__ = [
     "DeviceArray",
     "EventKind",
     "Parameters",
+    "Picture",
     "RegionAt",
     "Segmenter",
     "adjacency",
     "boundaries",
+    "browse",
     "contours",
     "cut",
     "hierarchy",
+    "linkage",
     "lsc",
     "mean_color",
     "quickshift",
     "region_at",
     "rle",
+    "rles",
+    "show",
     "slic",
     "snic",
+    "to_arrow",
+    "to_coco",
+    "to_cvat",
+    "to_geojson",
+    "to_label_studio",
+    "to_pandas",
     "to_png16",
+    "to_polars",
+    "to_svg",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as _np
 
 from . import _native
-from ._helpers import _label_map
+from ._helpers import _label_map, _left_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["contours"]
 
 
-def contours(labels: _Labels) -> dict[int, list[list[NDArray[_np.int32]]]]:
+def contours(labels: _Labels, *, outside: int | None = None) -> dict[int, list[list[NDArray[_np.int32]]]]:
     """The outlines of all regions as polygons with holes.
 
     Parameters
     ----------
     labels : ndarray of integers, shape (H, W)
         Label map with any values.
+    outside : int, optional
+        A label to leave out, as 65535 is outside of a mask.
 
     Returns
     -------
@@ -36,7 +38,7 @@ def contours(labels: _Labels) -> dict[int, list[list[NDArray[_np.int32]]]]:
     Raises
     ------
     TypeError, ValueError
-        Labels of another type or shape.
+        Labels of another type or shape; an `outside` that is no integer.
 
     Notes
     -----
@@ -57,7 +59,7 @@ def contours(labels: _Labels) -> dict[int, list[list[NDArray[_np.int32]]]]:
     """
     labels = _label_map(labels)
     values, low = None, 0
-    outside = _np.iinfo(_np.int32).min
+    left_out = _left_out(labels, outside)
     if labels.dtype.itemsize > 2:
         low, high = int(labels.min()), int(labels.max())
         if high - low <= _np.iinfo(_np.int32).max:
@@ -66,9 +68,13 @@ def contours(labels: _Labels) -> dict[int, list[list[NDArray[_np.int32]]]]:
             values, inverse = _np.unique(labels, return_inverse=True)
             labels, low = inverse.reshape(labels.shape), 0
     # The area around the picture is no region.
-    bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), outside, _np.int32)
+    bordered = _np.full((labels.shape[0] + 2, labels.shape[1] + 2), _np.iinfo(_np.int32).min, _np.int32)
     bordered[1:-1, 1:-1] = labels
     polygons = _native.contours(bordered)
     if values is not None:
-        return {int(values[label]): of_label for label, of_label in polygons.items()}
-    return polygons if low == 0 else {label + low: of_label for label, of_label in polygons.items()}
+        polygons = {int(values[label]): of_label for label, of_label in polygons.items()}
+    elif low != 0:
+        polygons = {label + low: of_label for label, of_label in polygons.items()}
+    if left_out is not None:
+        polygons.pop(left_out, None)
+    return polygons

@@ -66,6 +66,9 @@ def slic(
     refine: int = 0,
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | tuple[int, int, int] | None = None,
+    channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
@@ -77,9 +80,10 @@ def slic(
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32, or list of such
-        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
-        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    image : ndarray of numbers, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
+        says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
+        size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     n_segments : int
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
     compactness : float
@@ -131,6 +135,17 @@ def slic(
         values); higher = smoother outlines. Range: 0 to 100.
     order : {"rgb", "bgr"}
         Order of the channels; OpenCV has "bgr".
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
+        value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
+        65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
+        types need one. Not for images on a device.
+    bands : int or tuple of three int, optional
+        Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
+        on a device.
+    channel_axis : int, optional
+        The axis of channels or bands. Default: the last one. Not for images on a device.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -159,7 +174,8 @@ def slic(
     TypeError
         `image`, `out` or `mask` of another type or dtype, or a masked array.
     ValueError
-        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+        A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
+        float that is not in [0, 1]; outside of the mask any value is taken.
 
     Notes
     -----
@@ -193,7 +209,7 @@ def slic(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check)
+    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
 
 
 def lsc(
@@ -215,6 +231,9 @@ def lsc(
     refine: int = 0,
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | tuple[int, int, int] | None = None,
+    channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
@@ -226,9 +245,10 @@ def lsc(
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32, or list of such
-        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
-        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    image : ndarray of numbers, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
+        says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
+        size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     n_segments : int
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
     ratio : float
@@ -274,6 +294,17 @@ def lsc(
         values); higher = smoother outlines. Range: 0 to 100.
     order : {"rgb", "bgr"}
         Order of the channels; OpenCV has "bgr".
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
+        value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
+        65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
+        types need one. Not for images on a device.
+    bands : int or tuple of three int, optional
+        Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
+        on a device.
+    channel_axis : int, optional
+        The axis of channels or bands. Default: the last one. Not for images on a device.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -302,7 +333,8 @@ def lsc(
     TypeError
         `image`, `out` or `mask` of another type or dtype, or a masked array.
     ValueError
-        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+        A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
+        float that is not in [0, 1]; outside of the mask any value is taken.
 
     Notes
     -----
@@ -326,7 +358,7 @@ def lsc(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check)
+    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
 
 
 def quickshift(
@@ -348,6 +380,9 @@ def quickshift(
     refine: int = 0,
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | tuple[int, int, int] | None = None,
+    channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
@@ -359,9 +394,10 @@ def quickshift(
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32, or list of such
-        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
-        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    image : ndarray of numbers, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
+        says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
+        size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     sigma : float
         Width of the density kernel in px; higher = smoother; time grows with its square. Range: 0.5 to 20.
     tau : float
@@ -408,6 +444,17 @@ def quickshift(
         values); higher = smoother outlines. Range: 0 to 100.
     order : {"rgb", "bgr"}
         Order of the channels; OpenCV has "bgr".
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
+        value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
+        65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
+        types need one. Not for images on a device.
+    bands : int or tuple of three int, optional
+        Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
+        on a device.
+    channel_axis : int, optional
+        The axis of channels or bands. Default: the last one. Not for images on a device.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -436,7 +483,8 @@ def quickshift(
     TypeError
         `image`, `out` or `mask` of another type or dtype, or a masked array.
     ValueError
-        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+        A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
+        float that is not in [0, 1]; outside of the mask any value is taken.
 
     Notes
     -----
@@ -460,7 +508,7 @@ def quickshift(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check)
+    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
 
 
 def snic(
@@ -482,6 +530,9 @@ def snic(
     refine: int = 0,
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | tuple[int, int, int] | None = None,
+    channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
@@ -491,9 +542,10 @@ def snic(
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32, or list of such
-        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4): gray, or color of sRGB; floats are in [0, 1]. An array
-        of shape (N, H, W, C) is a batch, and the arrays of a list may differ in size and dtype.
+    image : ndarray of numbers, or list of such
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
+        says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
+        size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     n_segments : int
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
     compactness : float
@@ -540,6 +592,17 @@ def snic(
         values); higher = smoother outlines. Range: 0 to 100.
     order : {"rgb", "bgr"}
         Order of the channels; OpenCV has "bgr".
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
+        value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
+        65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
+        types need one. Not for images on a device.
+    bands : int or tuple of three int, optional
+        Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
+        on a device.
+    channel_axis : int, optional
+        The axis of channels or bands. Default: the last one. Not for images on a device.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -561,7 +624,8 @@ def snic(
     TypeError
         `image`, `out` or `mask` of another type or dtype, or a masked array.
     ValueError
-        A shape, a layout, a parameter out of range, or a float that is not in [0, 1].
+        A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
+        float that is not in [0, 1]; outside of the mask any value is taken.
 
     Notes
     -----
@@ -586,4 +650,4 @@ def snic(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("snic", image, values, order, threads, start_label, out, mask)
+    return _native.segment("snic", image, values, order, threads, start_label, out, mask, None, False, data_range, bands, channel_axis)

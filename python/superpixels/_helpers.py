@@ -1,29 +1,27 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Uses of label maps, in numpy: drawings, graphs, masks and files."""
+"""Uses of label maps, in numpy: drawings, graphs, single regions and files."""
 
 from __future__ import annotations
 
 import operator as _operator
 import os as _os
-import struct as _struct
-import zlib as _zlib
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 from typing import NamedTuple as _NamedTuple
-from typing import TypedDict as _TypedDict
 
 import numpy as _np
 
 from ._native import Segmenter as _Segmenter
+from ._png import encode as _encode_png
 
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any
 
     from numpy.typing import NDArray
 
     from ._native import _Labels
     from ._sparse import SparseMatrix
 
-__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "rle", "to_png16"]
+__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "to_png16"]
 
 
 def _whole(name: str, array: object) -> NDArray[Any]:
@@ -34,21 +32,51 @@ def _whole(name: str, array: object) -> NDArray[Any]:
 
 
 def _label_map(labels: object) -> NDArray[Any]:
-    found = _whole("labels", labels)
-    if found.ndim != 2 or found.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers of shape (H, W), got {found.dtype} of shape {found.shape}")
-    if found.size == 0:
+    whole = _whole("labels", labels)
+    if whole.ndim != 2 or whole.dtype.kind not in "iu":
+        raise TypeError(f"labels must be integers of shape (H, W), got {whole.dtype} of shape {whole.shape}")
+    if whole.size == 0:
         raise ValueError("labels must not be empty")
-    return found
+    return whole
 
 
-def _image_of(image: object, labels: NDArray[Any]) -> NDArray[_np.uint8]:
-    found = _whole("image", image)
-    if found.dtype != _np.uint8 or found.ndim not in (2, 3):
-        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {found.dtype} of shape {found.shape}")
-    if found.shape[:2] != labels.shape:
-        raise ValueError(f"image is of size {found.shape[:2]}, labels are of {labels.shape}")
-    return found
+def _left_out(labels: _Labels, outside: int | None) -> int | None:
+    """The label that is in no region; None where no pixel can have it."""
+    if outside is None:
+        return None
+    value, bounds = _operator.index(outside), _np.iinfo(labels.dtype)
+    return value if bounds.min <= value <= bounds.max else None
+
+
+def _image_of(image: object, labels: _Labels) -> NDArray[_np.uint8]:
+    whole = _whole("image", image)
+    if whole.dtype != _np.uint8 or whole.ndim not in (2, 3):
+        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {whole.dtype} of shape {whole.shape}")
+    if whole.shape[:2] != labels.shape:
+        raise ValueError(f"image is of size {whole.shape[:2]}, labels are of {labels.shape}")
+    return whole
+
+
+def _code_values(image: object, labels: _Labels, order: str = "rgb") -> NDArray[_np.uint8]:
+    """A picture, as the functions that segment take it, as gray or RGB of 8 bits."""
+    pixels = _whole("image", image)
+    if order not in ("rgb", "bgr"):
+        raise ValueError(f"order must be 'rgb' or 'bgr', got {order!r}")
+    if pixels.dtype not in (_np.uint8, _np.uint16, _np.float32):
+        raise TypeError(f"image must be uint8, uint16 or float32, got {pixels.dtype}")
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
+        raise ValueError(f"image must be of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), got {pixels.shape}")
+    if pixels.ndim == 3:
+        pixels = pixels[..., 0] if pixels.shape[2] == 1 else pixels[..., :3]
+    if pixels.ndim == 3 and order == "bgr":
+        pixels = pixels[..., ::-1]
+    if pixels.dtype == _np.float32:
+        if not ((pixels >= 0) & (pixels <= 1)).all():
+            raise ValueError("float images must be in [0, 1]")
+        pixels = (255 * pixels + _np.float32(0.5)).astype(_np.uint8)
+    elif pixels.dtype == _np.uint16:
+        pixels = ((pixels.astype(_np.uint32) + 128) // 257).astype(_np.uint8)
+    return _image_of(pixels, labels)
 
 
 def boundaries(image: NDArray[_np.uint8], labels: _Labels, color: tuple[int, ...] = (255, 255, 0)) -> NDArray[_np.uint8]:
@@ -129,12 +157,12 @@ def mean_color(image: NDArray[_np.uint8], labels: _Labels) -> NDArray[_np.uint8]
     return drawn
 
 
-def _dense(labels: NDArray[Any]) -> NDArray[Any]:
+def _dense(labels: _Labels) -> NDArray[Any]:
     """Labels in raster order as small numbers from 0."""
     if labels.dtype == _np.uint16:
         return labels.ravel()
-    dense: NDArray[Any] = _np.unique(labels, return_inverse=True)[1].ravel()
-    return dense
+    numbers: NDArray[Any] = _np.unique(labels, return_inverse=True)[1].ravel()
+    return numbers
 
 
 def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
@@ -167,11 +195,11 @@ def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
         pairs = labels.neighbors
         low, high, length = pairs["a"].astype(_np.int64), pairs["b"].astype(_np.int64), pairs["length"].astype(_np.int64)
     else:
-        labels = _label_map(labels)
-        if labels.min() < 0 or labels.max() >= 1 << 24:
+        whole = _label_map(labels)
+        if whole.min() < 0 or whole.max() >= 1 << 24:
             raise ValueError("labels must be 0 to 2^24 - 1; np.unique(labels, return_inverse=True) numbers them anew")
-        count = int(labels.max()) + 1
-        sides = [(labels[:, :-1], labels[:, 1:]), (labels[:-1], labels[1:])]
+        count = int(whole.max()) + 1
+        sides = [(whole[:, :-1], whole[:, 1:]), (whole[:-1], whole[1:])]
         one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
         other = _np.concatenate([side.ravel() for _, side in sides]).astype(_np.int64)
         differ = one != other
@@ -245,72 +273,6 @@ def region_at(labels: _Labels, x: int, y: int) -> RegionAt:
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
-class _CompressedRuns(_TypedDict):
-    """Run lengths as pycocotools has them."""
-
-    size: list[int]
-    counts: bytes
-
-
-class _Runs(_TypedDict):
-    """Run lengths as a list."""
-
-    size: list[int]
-    counts: list[int]
-
-
-@overload
-def rle(labels: _Labels, label: int, *, compress: Literal[True] = True) -> _CompressedRuns: ...
-@overload
-def rle(labels: _Labels, label: int, *, compress: Literal[False]) -> _Runs: ...
-@overload
-def rle(labels: _Labels, label: int, *, compress: bool) -> _CompressedRuns | _Runs: ...
-def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedRuns | _Runs:
-    """The mask of one region as run lengths, as COCO has them.
-
-    Parameters
-    ----------
-    labels : ndarray of integers, shape (H, W)
-        Label map.
-    label : int
-        Which label. One that no pixel has gives an empty mask.
-    compress : bool
-        Counts as the bytes that pycocotools reads, instead of a list of integers.
-
-    Returns
-    -------
-    mask : dict
-        ``{"size": [H, W], "counts": bytes or list of int}``: lengths of runs of pixels outside and inside in turn, column by
-        column, outside first.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Labels of another type or shape.
-    """
-    labels = _label_map(labels)
-    inside = (labels == label).ravel(order="F")
-    changes = _np.flatnonzero(inside[1:] != inside[:-1]) + 1
-    ends = _np.concatenate([[0] if inside[0] else [], changes, [inside.size]]).astype(_np.int64)
-    counts = _np.diff(ends, prepend=0).tolist()
-    return {"size": list(labels.shape), "counts": _compress(counts) if compress else counts}
-
-
-def _compress(counts: list[int]) -> bytes:
-    """Counts in five bits a byte, from the third on as differences to the count two before; as in maskApi.c of COCO."""
-    text = bytearray()
-    for i, count in enumerate(counts):
-        value = count - counts[i - 2] if i > 2 else count
-        while True:
-            bits = value & 0x1F
-            value >>= 5
-            goes_on = value != (-1 if bits & 0x10 else 0)
-            text.append(48 + (bits | 0x20 if goes_on else bits))
-            if not goes_on:
-                break
-    return bytes(text)
-
-
 def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
     """Writes a label map as a 16-bit gray PNG, which keeps labels exactly.
 
@@ -331,16 +293,5 @@ def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
     labels = _label_map(labels)
     if labels.min() < 0 or labels.max() > 65535:
         raise ValueError("labels must be 0 to 65535")
-    height, width = labels.shape
-    # Each row begins with the number of its filter: none.
-    rows = _np.zeros((height, 1 + 2 * width), _np.uint8)
-    rows[:, 1:] = labels.astype(">u2").view(_np.uint8).reshape(height, 2 * width)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return _struct.pack(">I", len(data)) + kind + data + _struct.pack(">I", _zlib.crc32(kind + data))
-
     with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        file.write(chunk(b"IHDR", _struct.pack(">IIBBBBB", width, height, 16, 0, 0, 0, 0)))
-        file.write(chunk(b"IDAT", _zlib.compress(rows.tobytes(), 6)))
-        file.write(chunk(b"IEND", b""))
+        file.write(_encode_png(labels.astype(_np.uint16)))

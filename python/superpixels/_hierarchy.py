@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math as _math
+import operator as _operator
 from typing import TYPE_CHECKING
 
 import numpy as _np
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     from ._functions import _Parameters
     from ._native import _Algorithm, _Image, _Mask, _Merges, _Order
 
-__all__ = ["cut", "hierarchy"]
+__all__ = ["cut", "hierarchy", "linkage"]
+
+# The label outside of a mask.
+_NO_LABEL = 65535
 
 
 def hierarchy(
@@ -71,57 +76,176 @@ def hierarchy(
     >>> len(np.unique(sp.cut(labels, merges, 7)))
     7
     """
+    sized: dict[str, Any] = {"n_segments": n_segments} if algorithm != "quickshift" else {}
     segmenter = _native.Segmenter(
         algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
-        n_segments=n_segments if algorithm != "quickshift" else None, **parameters,
+        **sized, **parameters,
     )  # fmt: skip
     labels = segmenter.segment(image, mask=mask)
     if labels.ndim != 2:
         raise ValueError("image must be one picture; call hierarchy for each of a batch")
-    return labels, segmenter.merges
+    merges: Any = segmenter.merges
+    return labels, merges
 
 
 def cut(
-    labels: NDArray[_np.uint16], merges: NDArray[_np.void] | dict[str, NDArray[Any]], n_regions: int
+    labels: NDArray[_np.uint16],
+    merges: NDArray[_np.void] | dict[str, NDArray[Any]],
+    n_regions: int | None = None,
+    *,
+    height: float | None = None,
 ) -> NDArray[_np.uint16]:
-    """A coarser level of a label map.
+    """A coarser level of a label map, by its number of regions or by height: exactly one of both is given.
 
     Parameters
     ----------
     labels : ndarray of uint16, shape (H, W)
         The label map that `merges` came with.
     merges : ndarray of shape (M,), or dict of ndarray
-        All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's memory,
-        array by array.
-    n_regions : int
+        All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's
+        memory, array by array.
+    n_regions : int, optional
         Wanted number of regions; where they do not all touch, a few more are left.
+    height : float, optional
+        All steps of at most this height are taken, as by SciPy's `fcluster` with `linkage` and ``criterion="distance"``.
+        Heights say how unlike two regions are, and are comparable in one picture only; infinity takes all steps.
 
     Returns
     -------
     labels : ndarray of uint16, shape (H, W)
-        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before. Without
-        `refine` the same as `n_regions` in the call that made the superpixels; with it, regions of the refined map.
+        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before.
+        Without `refine` the same as `n_regions` in the call that made the superpixels; with it, regions of the refined map.
 
     Raises
     ------
     TypeError, ValueError
-        Arrays of other types or shapes, or steps of another label map.
+        Arrays of other types or shapes, or steps of another label map; both or none of `n_regions` and `height`, or a height
+        that is not a number.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    >>> labels, merges = sp.hierarchy(image, 50)
+    >>> level = sp.cut(labels, merges, height=merges["height"][9])
+    >>> int(labels.max() - level.max())
+    10
     """
-    found = _label_map(labels)
-    if found.dtype != _np.uint16:
-        raise TypeError(f"labels must be uint16, as they come out, got {found.dtype}")
-    records = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
-    if records.ndim != 1 or records.dtype.names != _native.MERGE.names or records.dtype.itemsize != _native.MERGE.itemsize:
-        raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
-    out = _np.array(found, _np.uint16, order="C")
-    _native.cut(out, _np.ascontiguousarray(records).view(_np.uint8), n_regions)
+    labels = _label_map(labels)
+    if labels.dtype != _np.uint16:
+        raise TypeError(f"labels must be uint16, as they come out, got {labels.dtype}")
+    if (n_regions is None) == (height is None):
+        raise TypeError("cut takes either n_regions or height")
+    steps = _steps(merges)
+    out = _np.array(labels, order="C")
+    regions: Any = n_regions
+    if height is not None:
+        if _math.isnan(height):
+            raise ValueError("height must be a number, got nan")
+        taken = int(_np.count_nonzero(steps["height"].astype(_np.float64) <= height))
+        inside = labels[labels != _NO_LABEL]
+        regions = max(int(inside.max()) + 1 - taken, 0) if inside.size else 0
+    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), regions)
     return out
+
+
+def linkage(
+    merges: NDArray[_np.void] | dict[str, NDArray[Any]], n_regions: int | None = None
+) -> NDArray[_np.float64]:
+    """The steps of a label map as a linkage matrix of `scipy.cluster.hierarchy`, as `fcluster` and `dendrogram` take it.
+
+    Parameters
+    ----------
+    merges : ndarray of shape (M,), or dict of ndarray
+        All steps of a label map: of `hierarchy`, or `Segmenter.merges`. A dict has to be in the host's memory.
+    n_regions : int, optional
+        Number of regions of the label map, N. Default: M + 1, which is right where all regions hang together. Pass
+        ``labels.max() + 1`` where they may not, as with a mask.
+
+    Returns
+    -------
+    matrix : ndarray of float64, shape (N - 1, 4)
+        One row a step, in the same order: two clusters, the lower number first, their height, and how many regions of the
+        label map they have together. Clusters 0 to N - 1 are these regions, and cluster N + i is what row i makes.
+
+    Raises
+    ------
+    TypeError
+        Something else than steps, or an `n_regions` that is no integer.
+    ValueError
+        Steps that are not of one label map of N regions.
+
+    Notes
+    -----
+    Heights never fall from row to row, as SciPy needs: a height below that of a step before is raised to it, which changes
+    nothing in the lists of this package. Equal heights keep their order.
+
+    Where regions do not all touch, no step joins the last few pieces. Rows of infinite height join them here, the piece of the
+    lowest label with each other one, as the matrix has to end in one cluster. No finite height cuts above them; `fcluster`
+    takes such a matrix, `dendrogram` cannot draw it.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> from scipy.cluster.hierarchy import fcluster
+    >>> image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    >>> labels, merges = sp.hierarchy(image, 50)
+    >>> clusters = fcluster(sp.linkage(merges), 7, criterion="maxclust")
+    >>> clusters[labels].shape, len(np.unique(clusters))
+    ((60, 80), 7)
+    """
+    steps = _steps(merges)
+    number = len(steps) + 1 if n_regions is None else _operator.index(n_regions)
+    if number < len(steps) + 1 or max(steps["a"].max(initial=0), steps["b"].max(initial=0)) >= number:
+        raise ValueError(f"merges are not those of a label map of {number} regions; n_regions is labels.max() + 1")
+    clusters = _Clusters(number)
+    heights = _np.maximum.accumulate(steps["height"].astype(_np.float64))
+    for a, b, height in zip(steps["a"].tolist(), steps["b"].tolist(), heights.tolist()):
+        clusters.join(a, b, height)
+    for label in range(number):
+        if clusters.root(label) != clusters.root(0):
+            clusters.join(0, label, _math.inf)
+    return _np.array(clusters.rows, _np.float64).reshape(number - 1, 4)
+
+
+class _Clusters:
+    """Sets of regions that are joined one by one, numbered as SciPy does."""
+
+    def __init__(self, number: int) -> None:
+        self.rows: list[tuple[int, int, float, int]] = []
+        self._above = list(range(number))
+        self._number, self._size = list(range(number)), [1] * number
+
+    def root(self, label: int) -> int:
+        """The region that stands for the cluster of a region."""
+        above = self._above
+        while above[label] != label:
+            above[label] = above[above[label]]
+            label = above[label]
+        return label
+
+    def join(self, a: int, b: int, height: float) -> None:
+        one, other = self.root(a), self.root(b)
+        if one == other:
+            raise ValueError(f"merges are not of one label map: {a} and {b} are joined twice")
+        low, high = sorted((self._number[one], self._number[other]))
+        size = self._size[one] + self._size[other]
+        self._above[other] = one
+        self._number[one], self._size[one] = len(self._above) + len(self.rows), size
+        self.rows.append((low, high, height, size))
+
+
+def _steps(merges: Any) -> NDArray[_np.void]:
+    """Steps as structured array."""
+    steps = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
+    if steps.ndim != 1 or steps.dtype.names != _native.MERGE.names or steps.dtype.itemsize != _native.MERGE.itemsize:
+        raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
+    return steps
 
 
 def _records(columns: dict[str, NDArray[Any]]) -> NDArray[_np.void]:
     """Steps by columns as structured array."""
-    kinds = _native.MERGE
-    names = kinds.names or ()
+    kinds, names = _native.MERGE, _native.MERGE.names or ()
     if set(columns) != set(names):
         raise TypeError("merges must be what hierarchy or Segmenter.merges gives")
     arrays = {name: _np.asarray(column) for name, column in columns.items()}

@@ -172,7 +172,7 @@ def test_sizes_change(clip, picture):
         seen = ids.max()
     # A refused frame leaves the last frame's results.
     with pytest.raises(ValueError):
-        segmenter.segment(clip[0][:, ::-1])
+        segmenter.segment(clip[0][..., :2])
     assert np.array_equal(segmenter.regions["track_id"], ids)
 
 
@@ -290,7 +290,7 @@ def test_memory_is_given_back(picture):
                 assert labels.base is None
             segmenter.regions, segmenter.neighbors, segmenter.edge_index
             with pytest.raises(ValueError):
-                segmenter.segment(picture[::-1])
+                segmenter.segment(picture[..., :2])
         gc.collect()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

@@ -225,9 +225,9 @@ test("what is copied runs as it stands", async (t) => {
   };
   const line = await copied("gst-launch");
   assert.match(line, /superpixels=300 overlay=boundaries/);
-  await run("sh", ["-c", line], { env, timeout: 60000 });
+  await run("sh", ["-c", line], { env, timeout: 240000 });
   const program = await copied("python");
-  const { stdout } = await run("/usr/bin/python3", ["-c", program], { env, timeout: 60000 });
+  const { stdout } = await run("/usr/bin/python3", ["-c", program], { env, timeout: 240000 });
   assert.equal(stdout.trim().split("\n").length, 132, stdout.slice(0, 200));
 });
 

@@ -184,10 +184,10 @@ template <class T, class V> T atomicMax(T *at, V value) {
 inline unsigned load_relaxed(const unsigned *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 // A block that runs before the grid before it stops here until that has ended.
 void wait_for_grid_before();
-// The caller waits for another thread of the host.
-unsigned load_acquire(const unsigned *at);
+// What a store_release of another thread of the host puts in the place of `old`.
+unsigned wait_for_change(const unsigned *at, unsigned old);
+void store_release(unsigned *at, unsigned value);
 inline void store_relaxed(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
-inline void store_release(unsigned *at, unsigned value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 inline unsigned add_acq_rel(unsigned *at, unsigned value) { return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL); }
 
 inline unsigned __usad(unsigned a, unsigned b, unsigned sum) { return sum + (a > b ? a - b : b - a); }

@@ -24,12 +24,15 @@
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
 //                              context has been given back by all who hold it
 #include <elf.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -263,10 +266,17 @@ const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
 
 }  // namespace emulator
 
-unsigned load_acquire(const unsigned *at) {
-  sched_yield();
+unsigned wait_for_change(const unsigned *at, unsigned old) {
   emulator::touch((uint64_t)at, sizeof *at, emulator::Touch::WRITE);
-  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+  unsigned value;
+  // Sleeps: spinning would take the core from the thread that is waited for.
+  while ((value = __atomic_load_n(at, __ATOMIC_ACQUIRE)) == old) syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+  return value;
+}
+
+void store_release(unsigned *at, unsigned value) {
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+  syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 namespace {
@@ -633,15 +643,22 @@ Result run(const Grid &grid, Ahead *ahead = nullptr) {
       if (!ahead || !ahead->blocks.count(i)) run_one(grid, i);
     }
   };
-  std::atomic<size_t> left{threads - 1};
+  size_t left = threads - 1;
+  std::mutex lock;
+  std::condition_variable ended;
   for (size_t i = 1; i < threads; i++) {
     workers().start([&] {
       work();
-      left--;
+      // The last one's last use of what lies on this stack is under the lock.
+      std::lock_guard<std::mutex> guard(lock);
+      if (--left == 0) ended.notify_one();
     });
   }
   work();
-  while (left) std::this_thread::yield();
+  {
+    std::unique_lock<std::mutex> guard(lock);
+    ended.wait(guard, [&] { return left == 0; });
+  }
   if (ahead) await(*ahead);
   return SUCCESS;
 }

@@ -19,12 +19,15 @@ build_packages() {
 }
 # With the plugin where GStreamer finds it: the build of the tests, with debug assertions.
 build_all() {
-    local start=$SECONDS
+    local start=$SECONDS used before
     say "building all packages"
+    cpu_seconds
+    before=$used
     # Not in a condition, where bash ignores `set -e`.
     (set -e; build_packages) &
     wait $! || die "the build failed"
-    count "build" 0 $((SECONDS - start))
+    cpu_seconds
+    count "build" 0 $((SECONDS - start)) $((used - before))
     mkdir -p "$plugin_dir"
     cp "$target_dir/debug/libgstsuperpixel.so" "$plugin_dir/"
     use_plugin

@@ -43,9 +43,18 @@ long() {
     if [ "$all" ]; then "$@"; elif is_chosen "$2"; then left_out+=("$2"); fi
 }
 
-# Counts a section: NAME STATUS SECONDS
+# Sets `used` to the seconds of processors that children of this shell have used, those that it has waited for.
+cpu_seconds() {
+    local file=$lane_logs/$BASHPID.times all
+    # Not in a substitution, which is a shell without children.
+    times >"$file"
+    read -r -a all < <(sed -n '2s/[ms]/ /gp' "$file")
+    used=$((60 * (all[0] + all[2]) + ${all[1]%.*} + ${all[3]%.*}))
+}
+
+# Counts a section: NAME STATUS SECONDS PROCESSOR-SECONDS
 count() {
-    times+=("$3 s  $1")
+    times+=("$3 s, $4 s of processors  $1")
     if [ "$2" = 0 ]; then
         passed=$((passed + 1))
         say "$1: passed, $3 s"
@@ -56,13 +65,16 @@ count() {
 }
 # Runs a command as a section: NAME COMMAND... In the background, because bash ignores `set -e` inside the condition of an `if`.
 section() {
-    local name=$1 start=$SECONDS status=0
+    local name=$1 start=$SECONDS status=0 used before
     is_chosen "$name" || return 0
     shift
     say "$name"
+    cpu_seconds
+    before=$used
     (set -e; "$@") &
     wait $! || status=$?
-    count "$name" $status $((SECONDS - start))
+    cpu_seconds
+    count "$name" $status $((SECONDS - start)) $((used - before))
 }
 skip() {
     is_chosen "$1" || return 0
@@ -81,19 +93,21 @@ beside() {
 start_lane() {
     local first=$started
     started=${#beside_names[@]}
-    mkdir -p "$lane_logs"
     run_lane "$first" "$started" &
     lanes+=($!)
 }
 run_lane() {
-    local i start status
+    local i start status used before
     # What runs one after the other goes first: some of it looks at clocks.
     renice -n 5 -p $BASHPID >/dev/null
     for ((i = $1; i < $2; i++)); do
         start=$SECONDS status=0
+        cpu_seconds
+        before=$used
         (set -e; eval "${beside_commands[i]}") >"$lane_logs/$i.log" 2>&1 &
         wait $! || status=$?
-        echo "$status $((SECONDS - start))" >"$lane_logs/$i.ending"
+        cpu_seconds
+        echo "$status $((SECONDS - start)) $((used - before))" >"$lane_logs/$i.ending"
         mv "$lane_logs/$i.ending" "$lane_logs/$i.ended"
     done
 }
@@ -113,8 +127,8 @@ collect() {
     for i in "${!beside_names[@]}"; do
         say "${beside_names[i]}"
         cat "$lane_logs/$i.log" || true
-        # shellcheck disable=SC2046  # two words
-        count "${beside_names[i]}" $(cat "$lane_logs/$i.ended" || echo "1 0")
+        # shellcheck disable=SC2046  # three words
+        count "${beside_names[i]}" $(cat "$lane_logs/$i.ended" || echo "1 0 0")
     done
 }
 

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Pictures of label maps for notebooks, figures and files."""
+
+from __future__ import annotations
+
+import os as _os
+from typing import TYPE_CHECKING, overload
+
+import numpy as _np
+
+from ._helpers import _code_values, _label_map
+from ._helpers import boundaries as _boundaries
+from ._helpers import mean_color as _mean_color
+from ._hierarchy import _NO_LABEL, _steps
+from ._hierarchy import cut as _cut
+from ._png import encode as _encode_png
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import ipywidgets  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    from numpy.typing import NDArray
+
+    from ._native import _Labels, _Order
+
+__all__ = ["Picture", "browse", "show"]
+
+
+class Picture:
+    """A drawn picture, as `show` gives it: notebooks display it.
+
+    Attributes
+    ----------
+    pixels : ndarray of uint8, shape (H, W, 3)
+        Red, green and blue.
+    """
+
+    def __init__(self, pixels: NDArray[_np.uint8]) -> None:
+        self.pixels = pixels
+
+    def save(self, path: str | _os.PathLike[str]) -> None:
+        """Writes the picture as a PNG file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write. It ends in .png, in small or capital letters.
+
+        Raises
+        ------
+        ValueError
+            Another ending.
+        OSError
+            The file cannot be written.
+        """
+        if not _os.fspath(path).lower().endswith(".png"):
+            raise ValueError(f"path must end in .png, got {_os.fspath(path)!r}")
+        with open(path, "wb") as file:
+            file.write(self._repr_png_())
+
+    def _repr_png_(self) -> bytes:
+        return _encode_png(self.pixels)
+
+    def __repr__(self) -> str:
+        height, width = self.pixels.shape[:2]
+        return f"Picture({width}x{height})"
+
+
+@overload
+def show(
+    image: NDArray[Any],
+    labels: _Labels,
+    *,
+    ax: None = None,
+    color: Sequence[int] | None = ...,
+    mean_color: bool = ...,
+    order: _Order = ...,
+) -> Picture: ...
+@overload
+def show(
+    image: NDArray[Any],
+    labels: _Labels,
+    *,
+    ax: Any,
+    color: Sequence[int] | None = ...,
+    mean_color: bool = ...,
+    order: _Order = ...,
+) -> Any: ...
+def show(
+    image: NDArray[Any],
+    labels: _Labels,
+    *,
+    ax: Any = None,
+    color: Sequence[int] | None = (255, 255, 0),
+    mean_color: bool = False,
+    order: _Order = "rgb",
+) -> Any:
+    """A picture with its regions drawn, which a notebook displays.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it.
+    labels : ndarray of integers, shape (H, W)
+        Label map with any values.
+    ax : matplotlib.axes.Axes, optional
+        Where the picture is drawn, instead of making a `Picture`.
+    color : sequence of three int, optional
+        Of the lines between regions: red, green and blue, 0 to 255. None draws no lines.
+    mean_color : bool
+        Paint each region in its mean color.
+    order : {"rgb", "bgr"}
+        Order of the image's channels; OpenCV has "bgr".
+
+    Returns
+    -------
+    picture : Picture, or matplotlib.axes.Axes
+        The drawn picture with a method ``save``, or `ax` where that is given. Lines are where `boundaries` has them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arrays of other types or shapes, a color or an order that is none, or floats that are not in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.zeros((60, 80, 3), np.uint8)
+    >>> sp.show(image, sp.slic(image, n_segments=12))
+    Picture(80x60)
+    """
+    if ax is not None and not callable(getattr(ax, "imshow", None)):
+        raise TypeError(f"ax must be axes of matplotlib, got {type(ax).__name__}")
+    labels = _label_map(labels)
+    pixels = _drawn(_code_values(image, labels, order), labels, color, mean_color)
+    if ax is None:
+        return Picture(pixels)
+    ax.imshow(pixels)
+    ax.set_axis_off()
+    return ax
+
+
+def _drawn(
+    image: NDArray[_np.uint8], labels: _Labels, color: Sequence[int] | None, mean_color: bool
+) -> NDArray[_np.uint8]:
+    """RGB pixels with regions drawn."""
+    pixels = _mean_color(image, labels) if mean_color else image
+    if pixels.ndim == 2:
+        pixels = _np.repeat(pixels[..., None], 3, axis=2)
+    return _np.array(pixels) if color is None else _boundaries(pixels, labels, tuple(color))
+
+
+def browse(
+    image: NDArray[Any],
+    labels: NDArray[_np.uint16],
+    merges: NDArray[_np.void] | dict[str, NDArray[Any]],
+    *,
+    n_regions: int = 100,
+    color: Sequence[int] | None = (255, 255, 0),
+    mean_color: bool = False,
+    order: _Order = "rgb",
+) -> ipywidgets.VBox:
+    """A picture with a slider over the levels of a hierarchy, for notebooks.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, uint16 or float32
+        The picture, as `show` takes it.
+    labels : ndarray of uint16, shape (H, W)
+        The finest level.
+    merges : ndarray of shape (M,), or dict of ndarray
+        All its steps, as `hierarchy` gives both.
+    n_regions : int
+        Number of regions of the level that is shown first, or as near to it as there is a level.
+    color, mean_color, order
+        As of `show`.
+
+    Returns
+    -------
+    widget : ipywidgets.VBox
+        The slider and the picture. The slider has up to about 60 numbers of regions, each larger than the one before by the
+        same factor, as far as they differ.
+
+    Raises
+    ------
+    ImportError
+        There is no ipywidgets.
+    TypeError, ValueError
+        As `show` and `cut`.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    >>> slider, picture = sp.browse(image, *sp.hierarchy(image, 50), n_regions=7).children
+    >>> slider.value
+    7
+    """
+    import ipywidgets
+
+    labels = _label_map(labels)
+    pixels = _code_values(image, labels, order)
+    inside = labels[labels != _NO_LABEL]
+    most = int(inside.max()) + 1 if inside.size else 1
+    least = max(most - len(_steps(merges)), 1)
+    first = min(max(int(n_regions), least), most)
+    numbers = sorted({first, *_np.geomspace(least, most, 60).round().astype(int).tolist()})
+    slider = ipywidgets.SelectionSlider(options=numbers, value=first, description="regions", continuous_update=False)
+    shown = ipywidgets.Image(format="png")
+
+    def draw(_: object = None) -> None:
+        level = _cut(labels, merges, slider.value)
+        # Little compression: the slider waits for it.
+        shown.value = _encode_png(_drawn(pixels, level, color, mean_color), level=1)
+
+    slider.observe(draw, names="value")
+    draw()
+    return ipywidgets.VBox([slider, shown])

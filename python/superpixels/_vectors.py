@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Label maps as vector graphics and as features of a map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as _np
+
+from ._arcs import arcs as _arcs
+from ._contours import contours as _contours
+from ._helpers import _code_values, _label_map
+from ._helpers import mean_color as _mean_color
+from ._runs import _areas, _runs
+from ._tables import _flattened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
+
+__all__ = ["to_geojson", "to_svg"]
+
+_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+def to_geojson(
+    labels: _Labels,
+    *,
+    transform: Any = None,
+    table: NDArray[_np.void] | Mapping[str, Any] | None = None,
+    outside: int | None = None,
+) -> dict[str, Any]:
+    """The regions as a feature collection of GeoJSON (RFC 7946), with holes.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (H, W)
+        Label map with any values.
+    transform : sequence of six numbers, or object with attributes a to f, optional
+        From corners of pixels to coordinates: ``(a x + b y + c, d x + e y + f)``, with x columns from the left and y rows from
+        the top. This is the order of rasterio's ``dataset.transform``, which is taken as it is; GDAL's order is
+        c, a, b, f, d, e. Default: coordinates are corners of pixels, y downward.
+    table : structured ndarray or dict of arrays, optional
+        `Segmenter.regions` or `motion`, whose row i is of label i: its columns, as `to_pandas` names them, become properties.
+    outside : int, optional
+        A label to leave out, as 65535 is outside of a mask.
+
+    Returns
+    -------
+    collection : dict
+        What ``json.dump`` writes: one feature a label, lowest first, a Polygon, or a MultiPolygon where the region has several
+        parts. ``id`` is the label, and its properties are ``label``, ``area`` [px] and the columns of `table`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Labels of another type or shape; a transform that is not six finite numbers or maps the plane to a line; a table without
+        a row for each label.
+
+    Notes
+    -----
+    Rings have the orientation of RFC 7946 in their coordinates: outer ones counterclockwise, holes clockwise. That standard
+    takes longitude and latitude on WGS 84; other coordinates are common, too, and need to be named to the reader.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> labels = np.array([[0, 0, 1]])
+    >>> collection = sp.to_geojson(labels, transform=(0.5, 0, 10, 0, -0.5, 60))
+    >>> collection["features"][1]["geometry"]["coordinates"]
+    [[[11.0, 60.0], [11.0, 59.5], [11.5, 59.5], [11.5, 60.0], [11.0, 60.0]]]
+    """
+    labels = _label_map(labels)
+    affine = None if transform is None else _affine(transform)
+    columns = {} if table is None else {name: column.tolist() for name, column in _flattened(table).items()}
+    polygons = _contours(labels, outside=outside)
+    rows = min((len(column) for column in columns.values()), default=None)
+    if rows is not None and polygons and (min(polygons) < 0 or max(polygons) >= rows):
+        raise ValueError(f"table has {rows} rows, and labels are {min(polygons)} to {max(polygons)}")
+    runs = _runs(labels, outside)
+    areas = dict(zip(runs.labels, _areas(runs)))
+    features = []
+    for label, of_label in polygons.items():
+        parts = [[_mapped(ring, affine) for ring in polygon] for polygon in of_label]
+        one = len(parts) == 1
+        geometry = {"type": "Polygon" if one else "MultiPolygon", "coordinates": parts[0] if one else parts}
+        properties = {"label": label, "area": areas[label], **{name: column[label] for name, column in columns.items()}}
+        features.append({"type": "Feature", "id": label, "properties": properties, "geometry": geometry})
+    return {"type": "FeatureCollection", "features": features}
+
+
+def _affine(transform: Any) -> tuple[float, ...]:
+    """The six numbers of a transform."""
+    if all(hasattr(transform, name) for name in "abcdef"):
+        transform = [getattr(transform, name) for name in "abcdef"]
+    numbers = _np.asarray(transform)
+    if numbers.shape != (6,) or numbers.dtype.kind not in "iuf" or not _np.isfinite(numbers).all():
+        raise ValueError(f"transform must be six finite numbers a, b, c, d, e, f, got {transform!r}")
+    a, b, c, d, e, f = numbers.astype(float).tolist()
+    if a * e == b * d:
+        raise ValueError("transform maps the plane to a line: a e - b d is 0")
+    return a, b, c, d, e, f
+
+
+def _mapped(ring: NDArray[_np.int32], affine: tuple[float, ...] | None) -> list[list[float]]:
+    """A ring in coordinates, turned around where the transform mirrors."""
+    if affine is None:
+        corners: list[list[float]] = ring.tolist()
+        return corners
+    a, b, c, d, e, f = affine
+    x, y = ring[:, 0], ring[:, 1]
+    points = _np.stack([a * x + b * y + c, d * x + e * y + f], axis=1)
+    mapped: list[list[float]] = (points if a * e > b * d else points[::-1]).tolist()
+    return mapped
+
+
+def to_svg(
+    labels: _Labels,
+    image: NDArray[Any] | None = None,
+    *,
+    color: Sequence[int] = (0, 0, 0),
+    line_width: float = 1.0,
+    outside: int | None = None,
+) -> str:
+    """The boundaries as a drawing in SVG, each of them once.
+
+    Parameters
+    ----------
+    labels : ndarray of integers, shape (H, W)
+        Label map with any values.
+    image : ndarray of uint8, uint16 or float32, shape (H, W) or (H, W, C), optional
+        The picture: regions are filled with their mean colors. Without it lines are all there is.
+    color : sequence of three int
+        Of the lines: red, green and blue, 0 to 255.
+    line_width : float
+        Width of the lines [px]; 0 draws none.
+    outside : int, optional
+        A label to leave out, as 65535 is outside of a mask.
+
+    Returns
+    -------
+    drawing : str
+        The text of an SVG file. Its unit is a pixel of the picture, and its lines run along corners of pixels, those along the
+        edge of the picture included. All lines are one path: an arc between two places where three or more regions meet is
+        drawn once, though it belongs to two regions. Filled regions are paths of their own, with ``data-label``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arrays of other types or shapes; a color out of range, or a width below 0 or not finite.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> drawing = sp.to_svg(np.array([[0, 0, 1]]))
+    >>> drawing.count("M")
+    3
+    """
+    labels = _label_map(labels)
+    channels = _np.asarray(color)
+    if channels.shape != (3,) or channels.dtype.kind not in "iu" or channels.min() < 0 or channels.max() > 255:
+        raise ValueError(f"color must be three integers from 0 to 255, got {color!r}")
+    line_width = float(line_width)
+    if not 0 <= line_width < _np.inf:
+        raise ValueError(f"line_width must be a finite number from 0 on, got {line_width}")
+    height, width = labels.shape
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
+    if image is not None:
+        # Without antialiasing, which would let the background shine through between neighbors.
+        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, image, outside), "</g>"]
+    if line_width > 0:
+        path = "".join(_path(arc.tolist()) for arc in _arcs(labels, outside))
+        lines.append(
+            f'<path fill="none" stroke="{_hex(channels)}" stroke-width="{line_width:g}" stroke-linecap="square" d="{path}"/>'
+        )
+    return "\n".join([*lines, "</svg>\n"])
+
+
+def _fills(labels: _Labels, image: NDArray[Any], outside: int | None) -> Iterable[str]:
+    """One path for each region, in its mean color."""
+    painted = _mean_color(_code_values(image, labels), labels).reshape(*labels.shape, -1)
+    for label, polygons in _contours(labels, outside=outside).items():
+        # The uppermost corner of an outer ring, of those the leftmost, is the upper left one of a pixel of the region.
+        x, y = min(map(tuple, polygons[0][0].tolist()), key=lambda point: point[::-1])
+        path = "".join(_path(ring.tolist()) for polygon in polygons for ring in polygon)
+        yield f'<path data-label="{label}" fill="{_hex(painted[y, x])}" d="{path}"/>'
+
+
+def _hex(color: NDArray[Any]) -> str:
+    """A color of one or three code values as CSS has it."""
+    red, green, blue = color[:3].tolist() if len(color) >= 3 else color.tolist() * 3
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _path(points: list[list[int]]) -> str:
+    """A line along rows and columns, in the shortest commands that SVG has for it."""
+    (x, y), closed = points[0], points[0] == points[-1]
+    steps = [f"M{x} {y}"]
+    for (x0, y0), (x1, y1) in zip(points, points[1 : len(points) - closed]):
+        steps.append(f"h{x1 - x0}" if y1 == y0 else f"v{y1 - y0}")
+    return "".join(steps) + ("z" if closed else "")
