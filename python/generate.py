@@ -37,11 +37,20 @@ HEAD = '''\
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 import numpy as _np
 
 from . import _native
+
+
+def _with_others(algorithm: str, values: dict[str, object], other: dict[str, object]) -> dict[str, object]:
+    """Values with names that are none of a function's: the native part takes or answers words of other packages."""
+    for name in other:
+        if name in _native.defaults(algorithm):
+            raise TypeError(f"{algorithm} has no parameter {name}; Segmenter takes it")
+    return {**values, **other}
 '''
 
 TYPES_HEAD = '''\
@@ -56,23 +65,53 @@ from typing import Literal, TypedDict, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Never
 
-from ._native import DeviceArray, _Image, _KeptT, _Mask, _OnDevice, _OnDeviceT, _Order, _Stream
+from ._native import DeviceArray, _ApiT, _Image, _KeptT, _Mask, _OnDevice, _Order, _OtherArray, _OutT, _Stream, _TensorT
 '''
 
-# Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. The first that fits counts.
-FACES = [
-    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", "_Mask | None = None", "None = None", "NDArray[np.uint16]"),
-    ("_Image", "int", "NDArray[np.int32] | None = None", "_Mask | None = None", "None = None", "NDArray[np.int32]"),
-    ("Sequence[_Image]", "Literal[0] = 0", "None = None", "None = None", "None = None", "list[NDArray[np.uint16]]"),
-    ("Sequence[_Image]", "int", "None = None", "None = None", "None = None", "list[NDArray[np.int32]]"),
+# How images are read: the same in both files, and in the types of `Segmenter`.
+READING = [
+    ("data_range", 'tuple[float, float] | Literal["image", "stretch"] | None'),
+    ("bands", "int | Sequence[int] | None"),
+    ("channel_axis", "int | None"),
 ]
-FACES_ON_DEVICE = [
-    ("_KeptT", "int = 0", "None = None", "_OnDevice | None = None", "_Stream | None = None", "_KeptT"),
-    ("_OnDevice", "int = 0", "_OnDeviceT", "_OnDevice | None = None", "_Stream | None = None", "_OnDeviceT"),
-    ("_OnDevice", "int = 0", "None = None", "_OnDevice | None = None", "_Stream | None = None", "DeviceArray"),
-    ("Sequence[_KeptT]", "int = 0", "None = None", "None = None", "_Stream | None = None", "list[_KeptT]"),
-    ("Sequence[_OnDevice]", "int = 0", "None = None", "None = None", "_Stream | None = None", "list[DeviceArray]"),
+
+# Words of scikit-image that the library's part for Python takes for parameters of ours, with their types.
+WORDS = {"max_num_iter": "iterations", "slic_zero": "adaptive", "kernel_size": "sigma"}
+
+# Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. The first that fits counts.
+MASK = "_Mask | None = None"
+EITHER_MASK = "_Mask | _OnDevice | None = None"
+NONE = "None = None"
+STREAM = "_Stream | None = None"
+FACES = [
+    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
+    ("_Image", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
+    ("Sequence[_Image]", "Literal[0] = 0", NONE, NONE, NONE, "list[NDArray[np.uint16]]"),
+    ("Sequence[_Image]", "int", NONE, NONE, NONE, "list[NDArray[np.int32]]"),
+]
+# Of other libraries: in the host's memory or on a device, which their types do not say.
+FACES_OF_OTHERS = [
+    ("_KeptT", "int = 0", NONE, EITHER_MASK, STREAM, "_KeptT"),
+    ("_ApiT", "int = 0", NONE, EITHER_MASK, STREAM, "_ApiT"),
+    ("_OnDevice", "int = 0", "_OutT", EITHER_MASK, STREAM, "_OutT"),
+    ("_OnDevice", "int = 0", NONE, "_OnDevice | None = None", STREAM, "DeviceArray"),
+    ("Sequence[_KeptT]", "int = 0", NONE, NONE, STREAM, "list[_KeptT]"),
+    ("Sequence[_ApiT]", "int = 0", NONE, NONE, STREAM, "list[_ApiT]"),
+    ("Sequence[_OnDevice]", "int = 0", NONE, NONE, STREAM, "list[DeviceArray]"),
+]
+# Where images on a device are refused.
+FACES_OF_HOST = [
+    ("_TensorT", "int = 0", NONE, EITHER_MASK, NONE, "_TensorT"),
+    ("_ApiT", "int = 0", NONE, EITHER_MASK, NONE, "_ApiT"),
+    ("_TensorT | _ApiT", "int = 0", "_OutT", EITHER_MASK, NONE, "_OutT"),
+    ("Sequence[_TensorT]", "int = 0", NONE, NONE, NONE, "list[_TensorT]"),
+    ("Sequence[_ApiT]", "int = 0", NONE, NONE, NONE, "list[_ApiT]"),
+]
+FACES_OF_NUMPY = [
+    ("_OtherArray", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
+    ("_OtherArray", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
 ]
 
 IMAGE = """\
@@ -89,7 +128,7 @@ data_range : tuple of float, {"image", "stretch"}, optional
 value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and 65535 for \
 uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other types need one. \
 Not for images on a device.
-bands : int or tuple of three int, optional
+bands : int or sequence of three int, optional
     Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of `order`. They \
 are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images on a device.
 channel_axis : int, optional
@@ -223,6 +262,19 @@ def parameters(algorithm: str) -> tuple[list[dict], list[dict]]:
     return first, sorted(rest, key=lambda one: not one["own"])
 
 
+def words(algorithm: str) -> list[tuple[str, dict]]:
+    """Words of scikit-image that the algorithm takes, with the parameters that they mean."""
+    own = {one["name"]: one for one in _native.described(algorithm) if one["used"]}
+    return [(word, own[name]) for word, name in WORDS.items() if name in own]
+
+
+def others(algorithm: str) -> str:
+    """The entry of what has another name in another package."""
+    same = [f"`{word}` is `{one['name']}`" for word, one in words(algorithm)]
+    taken = f"Words of scikit-image: {', '.join(same)}. " if same else ""
+    return f"**other\n    {taken}A `TypeError` says what to use here for others of scikit-image, OpenCV and fast-slic."
+
+
 def function(algorithm: str) -> str:
     summary, notes, example = ALGORITHMS[algorithm]
     on_device = algorithm not in NOT_ON_DEVICE
@@ -233,9 +285,7 @@ def function(algorithm: str) -> str:
     signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
     signature += [
         'order: Literal["rgb", "bgr"] = "rgb"',
-        'data_range: tuple[float, float] | Literal["image", "stretch"] | None = None',
-        "bands: int | tuple[int, int, int] | None = None",
-        "channel_axis: int | None = None",
+        *(f"{name}: {kind} = None" for name, kind in READING),
         "threads: int = 0",
         "start_label: int = 0",
         "out: _np.ndarray | None = None",
@@ -243,7 +293,8 @@ def function(algorithm: str) -> str:
     ]
     if on_device:
         signature += ["stream: object = None", "check: bool = False"]
-    body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else [])])
+    signature.append("**other: object")
+    body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else []), others(algorithm)])
     returns = RETURNS + (RETURNS_ON_DEVICE if on_device else "")
     sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("Notes", notes)]
     if example:
@@ -260,10 +311,15 @@ def function(algorithm: str) -> str:
             *(f"    {one}," for one in signature),
             ") -> _np.ndarray | list[_np.ndarray]:",
             *text,
-            "    values = {",
+            "    values: dict[str, object] = {",
             *values,
             "    }",
-            f'    return _native.segment("{algorithm}", image, values, order, threads, start_label, out, mask{device}, data_range, bands, channel_axis)',
+            "    if other:",
+            f'        values = _with_others("{algorithm}", values, other)',
+            "    return _native.segment(",
+            f'        "{algorithm}", image, values, order, threads, start_label, out, mask{device},',
+            "        data_range, bands, channel_axis,",
+            "    )  # fmt: skip",
         ]
     )
 
@@ -272,15 +328,22 @@ def types(algorithm: str) -> str:
     """The overloads of a function."""
     first, rest = parameters(algorithm)
     on_device = algorithm not in NOT_ON_DEVICE
+    faces = [*FACES, *(FACES_OF_OTHERS if on_device else FACES_OF_HOST), *FACES_OF_NUMPY]
     overloads = []
-    for image, start_label, out, mask, stream, returns in FACES + (FACES_ON_DEVICE if on_device else []):
+    for image, start_label, out, mask, stream, returns in faces:
         signature = [f"image: {image}"]
         signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in first]
         signature.append("*")
         signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
-        signature += ['order: _Order = "rgb"', "threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}"]
+        signature.append('order: _Order = "rgb"')
+        # Nothing of it is for images on a device.
+        reading = [(name, "None") for name, _ in READING] if "DeviceArray" in returns else READING
+        signature += [f"{name}: {kind} = None" for name, kind in reading]
+        signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}"]
         if on_device:
             signature += [f"stream: {stream}", "check: bool = False"]
+        # As many names as are taken, instead of any.
+        signature += [f"{word}: {one['kind']} = ..." for word, one in words(algorithm)] or ["**other: Never"]
         lines = ["@overload", f"def {algorithm}(", *(f"    {one}," for one in signature), f") -> {returns}: ..."]
         overloads.append("\n".join(lines))
     return "\n".join(overloads)

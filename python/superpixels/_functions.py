@@ -4,11 +4,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 import numpy as _np
 
 from . import _native
+
+
+def _with_others(algorithm: str, values: dict[str, object], other: dict[str, object]) -> dict[str, object]:
+    """Values with names that are none of a function's: the native part takes or answers words of other packages."""
+    for name in other:
+        if name in _native.defaults(algorithm):
+            raise TypeError(f"{algorithm} has no parameter {name}; Segmenter takes it")
+    return {**values, **other}
 
 
 class _Parameters(TypedDict, total=False):
@@ -67,7 +76,7 @@ def slic(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -75,6 +84,7 @@ def slic(
     mask: _np.ndarray | None = None,
     stream: object = None,
     check: bool = False,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
 
@@ -140,7 +150,7 @@ def slic(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
         on a device.
@@ -161,6 +171,9 @@ def slic(
     check : bool
         For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
         off, and NaN is 0. Images of numpy are always looked at.
+    **other
+        Words of scikit-image: `max_num_iter` is `iterations`, `slic_zero` is `adaptive`. A `TypeError` says what to use here
+        for others of scikit-image, OpenCV and fast-slic.
 
     Returns
     -------
@@ -190,7 +203,7 @@ def slic(
     >>> sp.slic(image, n_segments=12).shape
     (60, 80)
     """
-    values = {
+    values: dict[str, object] = {
         "n_segments": n_segments,
         "compactness": compactness,
         "superpixel_size": superpixel_size,
@@ -209,7 +222,12 @@ def slic(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("slic", values, other)
+    return _native.segment(
+        "slic", image, values, order, threads, start_label, out, mask, stream, check,
+        data_range, bands, channel_axis,
+    )  # fmt: skip
 
 
 def lsc(
@@ -232,7 +250,7 @@ def lsc(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -240,6 +258,7 @@ def lsc(
     mask: _np.ndarray | None = None,
     stream: object = None,
     check: bool = False,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
 
@@ -299,7 +318,7 @@ def lsc(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
         on a device.
@@ -320,6 +339,9 @@ def lsc(
     check : bool
         For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
         off, and NaN is 0. Images of numpy are always looked at.
+    **other
+        Words of scikit-image: `max_num_iter` is `iterations`. A `TypeError` says what to use here for others of scikit-image,
+        OpenCV and fast-slic.
 
     Returns
     -------
@@ -341,7 +363,7 @@ def lsc(
     Source: Li and Chen, "Superpixel Segmentation using Linear Spectral Clustering", 2015; Ban, Liu and Fouriaux, "GLSC", 2016.
     Of equally near clusters a pixel takes that of the lowest index.
     """
-    values = {
+    values: dict[str, object] = {
         "n_segments": n_segments,
         "ratio": ratio,
         "superpixel_size": superpixel_size,
@@ -358,7 +380,12 @@ def lsc(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("lsc", values, other)
+    return _native.segment(
+        "lsc", image, values, order, threads, start_label, out, mask, stream, check,
+        data_range, bands, channel_axis,
+    )  # fmt: skip
 
 
 def quickshift(
@@ -381,7 +408,7 @@ def quickshift(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -389,6 +416,7 @@ def quickshift(
     mask: _np.ndarray | None = None,
     stream: object = None,
     check: bool = False,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
@@ -449,7 +477,7 @@ def quickshift(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
         on a device.
@@ -470,6 +498,9 @@ def quickshift(
     check : bool
         For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
         off, and NaN is 0. Images of numpy are always looked at.
+    **other
+        Words of scikit-image: `kernel_size` is `sigma`. A `TypeError` says what to use here for others of scikit-image, OpenCV
+        and fast-slic.
 
     Returns
     -------
@@ -491,7 +522,7 @@ def quickshift(
     Source: Vedaldi and Soatto, "Quick Shift and Kernel Methods for Mode Seeking", 2008; Fulkerson and Soatto, "Really Quick
     Shift", 2010. Of pixels of equal density the one that comes first in raster order is the higher.
     """
-    values = {
+    values: dict[str, object] = {
         "sigma": sigma,
         "tau": tau,
         "color_scale": color_scale,
@@ -508,7 +539,12 @@ def quickshift(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("quickshift", values, other)
+    return _native.segment(
+        "quickshift", image, values, order, threads, start_label, out, mask, stream, check,
+        data_range, bands, channel_axis,
+    )  # fmt: skip
 
 
 def snic(
@@ -531,12 +567,13 @@ def snic(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
 
@@ -597,7 +634,7 @@ def snic(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
         on a device.
@@ -612,6 +649,8 @@ def snic(
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    **other
+        A `TypeError` says what to use here for others of scikit-image, OpenCV and fast-slic.
 
     Returns
     -------
@@ -633,7 +672,7 @@ def snic(
     pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are
     refused.
     """
-    values = {
+    values: dict[str, object] = {
         "n_segments": n_segments,
         "compactness": compactness,
         "superpixel_size": superpixel_size,
@@ -650,4 +689,9 @@ def snic(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("snic", image, values, order, threads, start_label, out, mask, None, False, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("snic", values, other)
+    return _native.segment(
+        "snic", image, values, order, threads, start_label, out, mask, None, False,
+        data_range, bands, channel_axis,
+    )  # fmt: skip

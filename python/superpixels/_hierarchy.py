@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as _np
 
 from . import _native
-from ._helpers import _label_map
+from ._helpers import _label_map, _whole
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, Literal
 
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
     from ._functions import _Parameters
-    from ._native import _Algorithm, _Image, _Mask, _Merges, _Order
+    from ._native import _Algorithm, _Image, _Mask, _Merges, _Order, _OtherArray
 
 __all__ = ["cut", "hierarchy", "linkage"]
 
@@ -28,12 +29,15 @@ _NO_LABEL = 65535
 
 
 def hierarchy(
-    image: _Image,
+    image: _Image | _OtherArray,
     n_segments: int = 2000,
     *,
     algorithm: _Algorithm = "slic",
     mask: _Mask | None = None,
     order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | Sequence[int] | None = None,
+    channel_axis: int | None = None,
     threads: int = 0,
     **parameters: Unpack[_Parameters],
 ) -> tuple[NDArray[_np.uint16], _Merges]:
@@ -41,7 +45,7 @@ def hierarchy(
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32
+    image : ndarray of numbers
         The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it.
     n_segments : int
         Wanted number of superpixels in the finest level, about.
@@ -51,6 +55,12 @@ def hierarchy(
         Segment only pixels where it is not 0.
     order : {"rgb", "bgr"}
         Order of the channels.
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white, as for `slic`.
+    bands : int or sequence of three int, optional
+        Which bands of an image of shape (H, W, B) count, as for `slic`.
+    channel_axis : int, optional
+        The axis of channels or bands, as for `slic`.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     **parameters
@@ -59,7 +69,7 @@ def hierarchy(
     Returns
     -------
     labels : ndarray of uint16, shape (H, W)
-        The finest level.
+        The finest level, of numpy whatever the image is.
     merges : ndarray of shape (M,)
         One record a step, for `cut`; `Segmenter.merges` has the fields.
 
@@ -79,9 +89,10 @@ def hierarchy(
     sized: dict[str, Any] = {"n_segments": n_segments} if algorithm != "quickshift" else {}
     segmenter = _native.Segmenter(
         algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
-        **sized, **parameters,
+        data_range=data_range, bands=bands, channel_axis=channel_axis, **sized, **parameters,
     )  # fmt: skip
-    labels = segmenter.segment(image, mask=mask)
+    # Of images of other libraries int32 of the same.
+    labels = _whole("labels", segmenter.segment(image, mask=mask)).astype(_np.uint16, copy=False)
     if labels.ndim != 2:
         raise ValueError("image must be one picture; call hierarchy for each of a batch")
     merges: Any = segmenter.merges

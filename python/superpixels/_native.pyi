@@ -15,9 +15,16 @@ from ._functions import Parameters
 _Algorithm = Literal["slic", "lsc", "quickshift", "snic"]
 _Order = Literal["rgb", "bgr"]
 
-_Image = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.float32]
+_Image = NDArray[np.integer[Any] | np.floating[Any]]
 _Labels = NDArray[np.integer[Any]]
 _Mask = NDArray[np.bool_] | NDArray[np.uint8]
+
+# Drawings are of the picture's type.
+_RealT = TypeVar("_RealT", bound=np.integer[Any] | np.floating[Any])
+
+# What numpy makes an array of numbers of. Its own arrays of other types are none.
+class _OtherArray(Protocol):
+    def __array__(self) -> _Image: ...
 
 # Arrays of numpy have `__dlpack__`, too, but say their device by a plain number.
 class _Dlpack(Protocol):
@@ -35,7 +42,11 @@ class _JaxArray(Protocol):
 
 _OnDevice = _Dlpack | _CudaInterface | _JaxArray
 
-# torch and CuPy make the results themselves. Results for other libraries are DeviceArray.
+# Libraries that follow the array API: their images in the host's memory give arrays of theirs.
+class _ApiArray(_Dlpack, Protocol):
+    def __array_namespace__(self) -> object: ...
+
+# torch and CuPy make the results themselves. Results for other libraries on a device are DeviceArray.
 class _TorchTensor(_Dlpack, Protocol):
     def data_ptr(self) -> int: ...
 
@@ -49,6 +60,10 @@ class _CuPyArray(_CudaInterface, Protocol):
 
 _KeptT = TypeVar("_KeptT", bound=_TorchTensor | _CuPyArray)
 _OnDeviceT = TypeVar("_OnDeviceT", bound=_OnDevice)
+_TensorT = TypeVar("_TensorT", bound=_TorchTensor)
+_ApiT = TypeVar("_ApiT", bound=_ApiArray)
+# Where labels of images of other libraries are written.
+_OutT = TypeVar("_OutT", bound=NDArray[np.uint16] | NDArray[np.int32] | _OnDevice)
 
 class _CudaStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...
@@ -167,6 +182,9 @@ def segment(
     mask: object,
     stream: object = None,
     check: bool = False,
+    data_range: object = None,
+    bands: object = None,
+    channel_axis: object = None,
 ) -> object: ...
 @final
 class DeviceArray:
@@ -226,6 +244,9 @@ class Segmenter(Generic[_ArrayT]):
         neighbors: bool = True,
         linear_light: bool = False,
         events: bool = False,
+        data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+        bands: int | Sequence[int] | None = None,
+        channel_axis: int | None = None,
         **parameters: Unpack[Parameters],
     ) -> Self: ...
     def __class_getitem__(cls, arrays: object, /) -> GenericAlias: ...
@@ -233,6 +254,37 @@ class Segmenter(Generic[_ArrayT]):
     def segment(
         self: Segmenter[NDArray[Any]],
         frame: _Image,
+        out: NDArray[np.uint16] | None = None,
+        mask: _Mask | None = None,
+        stream: None = None,
+        *,
+        check: bool = False,
+    ) -> NDArray[np.uint16]: ...
+    # In the host's memory; on a device where an annotation says so.
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _TensorT,
+        out: None = None,
+        mask: _Mask | _OnDevice | None = None,
+        stream: None = None,
+        *,
+        check: bool = False,
+    ) -> _TensorT: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _ApiT,
+        out: None = None,
+        mask: _Mask | _OnDevice | None = None,
+        stream: None = None,
+        *,
+        check: bool = False,
+    ) -> _ApiT: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _OtherArray,
         out: NDArray[np.uint16] | None = None,
         mask: _Mask | None = None,
         stream: None = None,
