@@ -19,9 +19,10 @@ distances: the lower cluster; docs/python.md names where each method is specifie
 
 from ._annotations import to_coco, to_cvat, to_label_studio
 from ._contours import contours
+from ._drawings import boundaries, mean_color
 from ._events import EventKind
 from ._functions import Parameters, lsc, quickshift, slic, snic
-from ._helpers import RegionAt, adjacency, boundaries, mean_color, region_at, to_png16
+from ._helpers import RegionAt, adjacency, region_at, to_png16
 from ._hierarchy import cut, hierarchy, linkage
 from ._native import DeviceArray
 from ._native import __version__ as __version__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Uses of label maps, in numpy: drawings, graphs, single regions and files."""
+"""Uses of label maps, in numpy: graphs, single regions and files."""
 
 from __future__ import annotations
 
@@ -21,21 +21,26 @@ if TYPE_CHECKING:
     from ._native import _Labels
     from ._sparse import SparseMatrix
 
-__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "to_png16"]
+__all__ = ["RegionAt", "adjacency", "region_at", "to_png16"]
 
 
 def _whole(name: str, array: object) -> NDArray[Any]:
     """An array without a mask: numpy would drop that without a word."""
     if isinstance(array, _np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; pass {name}.filled(0), or {name}.data for all pixels")
+    # Arrays of other libraries that have no `__array__` are seen by DLPack.
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return _np.from_dlpack(array)
     return _np.asarray(array)
 
 
-def _label_map(labels: object) -> NDArray[Any]:
+def _label_map(labels: object, *, batch: bool = False) -> NDArray[Any]:
+    """A label map, or where a batch is taken one for each picture."""
     whole = _whole("labels", labels)
-    if whole.ndim != 2 or whole.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers of shape (H, W), got {whole.dtype} of shape {whole.shape}")
-    if whole.size == 0:
+    if whole.ndim not in ((2, 3) if batch else (2,)) or whole.dtype.kind not in "iu":
+        shapes = "(H, W) or (N, H, W)" if batch else "(H, W)"
+        raise TypeError(f"labels must be integers of shape {shapes}, got {whole.dtype} of shape {whole.shape}")
+    if whole.size == 0 and not (batch and whole.shape[0] == 0 and whole.ndim == 3):
         raise ValueError("labels must not be empty")
     return whole
 
@@ -46,123 +51,6 @@ def _left_out(labels: _Labels, outside: int | None) -> int | None:
         return None
     value, bounds = _operator.index(outside), _np.iinfo(labels.dtype)
     return value if bounds.min <= value <= bounds.max else None
-
-
-def _image_of(image: object, labels: _Labels) -> NDArray[_np.uint8]:
-    whole = _whole("image", image)
-    if whole.dtype != _np.uint8 or whole.ndim not in (2, 3):
-        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {whole.dtype} of shape {whole.shape}")
-    if whole.shape[:2] != labels.shape:
-        raise ValueError(f"image is of size {whole.shape[:2]}, labels are of {labels.shape}")
-    return whole
-
-
-def _code_values(image: object, labels: _Labels, order: str = "rgb") -> NDArray[_np.uint8]:
-    """A picture, as the functions that segment take it, as gray or RGB of 8 bits."""
-    pixels = _whole("image", image)
-    if order not in ("rgb", "bgr"):
-        raise ValueError(f"order must be 'rgb' or 'bgr', got {order!r}")
-    if pixels.dtype not in (_np.uint8, _np.uint16, _np.float32):
-        raise TypeError(f"image must be uint8, uint16 or float32, got {pixels.dtype}")
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
-        raise ValueError(f"image must be of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), got {pixels.shape}")
-    if pixels.ndim == 3:
-        pixels = pixels[..., 0] if pixels.shape[2] == 1 else pixels[..., :3]
-    if pixels.ndim == 3 and order == "bgr":
-        pixels = pixels[..., ::-1]
-    if pixels.dtype == _np.float32:
-        if not ((pixels >= 0) & (pixels <= 1)).all():
-            raise ValueError("float images must be in [0, 1]")
-        pixels = (255 * pixels + _np.float32(0.5)).astype(_np.uint8)
-    elif pixels.dtype == _np.uint16:
-        pixels = ((pixels.astype(_np.uint32) + 128) // 257).astype(_np.uint8)
-    return _image_of(pixels, labels)
-
-
-def boundaries(image: NDArray[_np.uint8], labels: _Labels, color: tuple[int, ...] = (255, 255, 0)) -> NDArray[_np.uint8]:
-    """Draws the lines between regions.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (H, W) or (H, W, C)
-        The picture; it stays as it is.
-    labels : ndarray of integers, shape (H, W)
-        Label map.
-    color : tuple of int
-        Code values 0 to 255, as many as the image has channels. A fourth channel stays if there are three; for gray images
-        the first one counts.
-
-    Returns
-    -------
-    drawn : ndarray of uint8
-        A copy with lines: a pixel is on a line if its right or lower neighbor has another label.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Arrays of other types or shapes; a color of another length or out of range.
-    """
-    labels = _label_map(labels)
-    drawn = _image_of(image, labels).copy()
-    line = _np.zeros(labels.shape, bool)
-    line[:, :-1] = labels[:, 1:] != labels[:, :-1]
-    line[:-1] |= labels[1:] != labels[:-1]
-    values = _np.asarray(color)
-    if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0 or values.min() < 0 or values.max() > 255:
-        raise ValueError(f"color must be integers from 0 to 255, got {color!r}")
-    if drawn.ndim == 2:
-        drawn[line] = values[0]
-        return drawn
-    channels = drawn.shape[2]
-    if channels == 1:
-        values = values[:1]
-    if len(values) != channels and (len(values), channels) != (3, 4):
-        raise ValueError(f"color must have {channels} values for this image, got {color!r}")
-    drawn[line, : len(values)] = values
-    return drawn
-
-
-def mean_color(image: NDArray[_np.uint8], labels: _Labels) -> NDArray[_np.uint8]:
-    """Paints every region in its mean color.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (H, W) or (H, W, C)
-        The picture; it stays as it is.
-    labels : ndarray of integers, shape (H, W)
-        Label map with any values.
-
-    Returns
-    -------
-    drawn : ndarray of uint8
-        Of the image's shape: the mean code values, rounded half up. A fourth channel stays.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Arrays of other types or shapes.
-    """
-    labels = _label_map(labels)
-    image = _image_of(image, labels)
-    flat = _dense(labels)
-    counts = _np.bincount(flat)
-    # Labels that no pixel has would divide by zero; nobody looks at their means.
-    counts = _np.maximum(counts, 1)
-    drawn = _np.array(image, order="C")
-    planes = drawn.reshape(labels.size, -1)
-    for channel in range(min(3, planes.shape[1])):
-        # Sums of code values are integers that doubles hold exactly.
-        sums = _np.bincount(flat, weights=planes[:, channel]).astype(_np.int64)
-        planes[:, channel] = ((2 * sums + counts) // (2 * counts)).astype(_np.uint8)[flat]
-    return drawn
-
-
-def _dense(labels: _Labels) -> NDArray[Any]:
-    """Labels in raster order as small numbers from 0."""
-    if labels.dtype == _np.uint16:
-        return labels.ravel()
-    numbers: NDArray[Any] = _np.unique(labels, return_inverse=True)[1].ravel()
-    return numbers
 
 
 def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:

@@ -9,18 +9,19 @@ import numpy as _np
 
 from ._arcs import arcs as _arcs
 from ._contours import contours as _contours
-from ._helpers import _code_values, _label_map
-from ._helpers import mean_color as _mean_color
+from ._drawings import _code_values
+from ._drawings import mean_color as _mean_color
+from ._helpers import _label_map
 from ._runs import _areas, _runs
 from ._tables import _flattened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from numpy.typing import NDArray
 
-    from ._native import _Labels
+    from ._native import _Image, _Labels, _OtherArray
 
 __all__ = ["to_geojson", "to_svg"]
 
@@ -120,11 +121,12 @@ def _mapped(ring: NDArray[_np.int32], affine: tuple[float, ...] | None) -> list[
 
 def to_svg(
     labels: _Labels,
-    image: NDArray[Any] | None = None,
+    image: _Image | _OtherArray | None = None,
     *,
     color: Sequence[int] = (0, 0, 0),
     line_width: float = 1.0,
     outside: int | None = None,
+    data_range: tuple[float, float] | Literal["image"] | None = None,
 ) -> str:
     """The boundaries as a drawing in SVG, each of them once.
 
@@ -132,7 +134,7 @@ def to_svg(
     ----------
     labels : ndarray of integers, shape (H, W)
         Label map with any values.
-    image : ndarray of uint8, uint16 or float32, shape (H, W) or (H, W, C), optional
+    image : ndarray of numbers, shape (H, W) or (H, W, C), optional
         The picture: regions are filled with their mean colors. Without it lines are all there is.
     color : sequence of three int
         Of the lines: red, green and blue, 0 to 255.
@@ -140,6 +142,8 @@ def to_svg(
         Width of the lines [px]; 0 draws none.
     outside : int, optional
         A label to leave out, as 65535 is outside of a mask.
+    data_range : tuple of float, or "image", optional
+        What values of the image are black and white, as for `show`.
 
     Returns
     -------
@@ -171,7 +175,7 @@ def to_svg(
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
     if image is not None:
         # Without antialiasing, which would let the background shine through between neighbors.
-        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, image, outside), "</g>"]
+        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, _code_values(image, labels, data_range=data_range), outside), "</g>"]
     if line_width > 0:
         path = "".join(_path(arc.tolist()) for arc in _arcs(labels, outside))
         lines.append(
@@ -180,9 +184,9 @@ def to_svg(
     return "\n".join([*lines, "</svg>\n"])
 
 
-def _fills(labels: _Labels, image: NDArray[Any], outside: int | None) -> Iterable[str]:
+def _fills(labels: _Labels, codes: NDArray[_np.uint8], outside: int | None) -> Iterable[str]:
     """One path for each region, in its mean color."""
-    painted = _mean_color(_code_values(image, labels), labels).reshape(*labels.shape, -1)
+    painted = _mean_color(codes, labels).reshape(*labels.shape, -1)
     for label, polygons in _contours(labels, outside=outside).items():
         # The uppermost corner of an outer ring, of those the leftmost, is the upper left one of a pixel of the region.
         x, y = min(map(tuple, polygons[0][0].tolist()), key=lambda point: point[::-1])
