@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ._native import _Labels, _OtherArray, _RealT
+    from ._native import _Image, _Labels, _OtherArray, _RealT
 
 __all__ = ["boundaries", "mean_color"]
 
@@ -39,7 +39,7 @@ def boundaries(
     color: Sequence[int] = (255, 255, 0),
     *,
     data_range: tuple[float, float] | Literal["image"] | None = None,
-) -> NDArray[Any]: ...
+) -> _Image: ...
 def boundaries(
     image: object,
     labels: _Labels,
@@ -106,7 +106,7 @@ def boundaries(
 @overload
 def mean_color(image: NDArray[_RealT], labels: _Labels) -> NDArray[_RealT]: ...
 @overload
-def mean_color(image: _OtherArray, labels: _Labels) -> NDArray[Any]: ...
+def mean_color(image: _OtherArray, labels: _Labels) -> _Image: ...
 def mean_color(image: object, labels: _Labels) -> NDArray[Any]:
     """Paints every region in its mean color.
 

@@ -23,7 +23,7 @@ _Mask = NDArray[np.bool_] | NDArray[np.uint8]
 _RealT = TypeVar("_RealT", bound=np.integer[Any] | np.floating[Any])
 
 # What numpy makes an array of numbers of. Its own arrays of other types are none.
-class _OtherArray(Protocol):
+class _Convertible(Protocol):
     def __array__(self) -> _Image: ...
 
 # Arrays of numpy have `__dlpack__`, too, but say their device by a plain number.
@@ -45,6 +45,8 @@ _OnDevice = _Dlpack | _CudaInterface | _JaxArray
 # Libraries that follow the array API: their images in the host's memory give arrays of theirs.
 class _ApiArray(_Dlpack, Protocol):
     def __array_namespace__(self) -> object: ...
+
+_OtherArray = _Convertible | _ApiArray
 
 # torch and CuPy make the results themselves. Results for other libraries on a device are DeviceArray.
 class _TorchTensor(_Dlpack, Protocol):
@@ -281,6 +283,16 @@ class Segmenter(Generic[_ArrayT]):
         *,
         check: bool = False,
     ) -> _ApiT: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _TorchTensor | _ApiArray,
+        out: _OutT,
+        mask: _Mask | _OnDevice | None = None,
+        stream: None = None,
+        *,
+        check: bool = False,
+    ) -> _OutT: ...
     @overload
     def segment(
         self: Segmenter[NDArray[Any]],

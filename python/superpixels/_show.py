@@ -19,12 +19,20 @@ from ._png import encode as _encode_png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Literal
+    from typing import Any, Literal, Protocol, TypeVar
 
     import ipywidgets  # type: ignore[import-untyped,import-not-found,unused-ignore]
     from numpy.typing import NDArray
 
     from ._native import _Image, _Labels, _Order, _OtherArray
+
+    class _Axes(Protocol):
+        """As much of matplotlib's as is used: it may be absent."""
+
+        def imshow(self, pixels: Any, /) -> object: ...
+        def set_axis_off(self) -> None: ...
+
+    _AxesT = TypeVar("_AxesT", bound=_Axes)
 
 __all__ = ["Picture", "browse", "show"]
 
@@ -75,32 +83,32 @@ def show(
     labels: _Labels,
     *,
     ax: None = None,
-    color: Sequence[int] | None = ...,
-    mean_color: bool = ...,
-    order: _Order = ...,
-    data_range: tuple[float, float] | Literal["image"] | None = ...,
+    color: Sequence[int] | None = (255, 255, 0),
+    mean_color: bool = False,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image"] | None = None,
 ) -> Picture: ...
 @overload
 def show(
     image: _Image | _OtherArray,
     labels: _Labels,
     *,
-    ax: Any,
-    color: Sequence[int] | None = ...,
-    mean_color: bool = ...,
-    order: _Order = ...,
-    data_range: tuple[float, float] | Literal["image"] | None = ...,
-) -> Any: ...
-def show(
-    image: _Image | _OtherArray,
-    labels: _Labels,
-    *,
-    ax: Any = None,
+    ax: _AxesT,
     color: Sequence[int] | None = (255, 255, 0),
     mean_color: bool = False,
     order: _Order = "rgb",
     data_range: tuple[float, float] | Literal["image"] | None = None,
-) -> Any:
+) -> _AxesT: ...
+def show(
+    image: _Image | _OtherArray,
+    labels: _Labels,
+    *,
+    ax: _AxesT | None = None,
+    color: Sequence[int] | None = (255, 255, 0),
+    mean_color: bool = False,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image"] | None = None,
+) -> Picture | _AxesT:
     """A picture with its regions drawn, which a notebook displays.
 
     Parameters

@@ -30,6 +30,12 @@ def test_functions_are_those_of_the_library():
         assert Path(_functions.__file__).with_name(path.name).read_text(encoding="utf-8") == text
 
 
+def test_segmenter_reads_images_as_functions_do():
+    types = (Path(_functions.__file__).parent / "_native.pyi").read_text(encoding="utf-8")
+    constructor = types[types.index("def __new__(") : types.index("**parameters")]
+    assert [f"{name}: {kind} = None" in constructor for name, kind in generate().READING] == [True] * 3
+
+
 def test_every_algorithm_has_a_function():
     module = generate()
     with_it = [name for name in sp.__all__ if callable(getattr(sp, name)) and name in module.ALGORITHMS]

@@ -16,6 +16,8 @@ import superpixels as sp
 
 FOLDER = Path(__file__).resolve().parent
 PACKAGE = Path(sp.__file__).parent
+# Libraries that results are of.
+TYPINGS = FOLDER / "typings"
 SAMPLE, ERRORS = FOLDER / "typed_sample.py", FOLDER / "typed_errors.py"
 # It is pyright with its own program for Node, and has pyright's strict mode.
 PYRIGHT = "basedpyright"
@@ -26,12 +28,12 @@ def needs(module):
         pytest.skip(f"{module} is not installed")
 
 
-def run(*arguments, cwd):
+def run(*arguments, cwd, mypy_path=""):
     """Returns what a module prints. It sees the package that these tests see."""
     paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
     # pyright looks for an interpreter of its own where it is not asked about files.
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    environment = {**os.environ, "PATH": programs, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = {**os.environ, "PATH": programs, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "MYPYPATH": mypy_path}
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(
         command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", timeout=400
@@ -51,7 +53,7 @@ def by_mypy(cache):
     """Errors of both samples: file and line to kinds and texts."""
     needs("mypy")
     options = ["--strict", "--no-pretty", "--no-color-output", "--hide-error-context", "--cache-dir", str(cache)]
-    printed = run("mypy", *options, str(SAMPLE), str(ERRORS), cwd=FOLDER)
+    printed = run("mypy", *options, str(SAMPLE), str(ERRORS), cwd=FOLDER, mypy_path=str(TYPINGS))
     found = re.findall(r"^(.*?):(\d+): error: (.*) \[([\w-]+)\]$", printed, re.M)
     assert printed.count(": error:") == len(found), printed
     return by_line((Path(name).name, int(line), kind, text) for name, line, text, kind in found)
@@ -62,7 +64,7 @@ def by_pyright(tmp_path_factory):
     """The same by pyright."""
     needs(PYRIGHT)
     folder = tmp_path_factory.mktemp("pyright")
-    settings = {"typeCheckingMode": "strict", "include": [str(SAMPLE), str(ERRORS)], "extraPaths": [str(FOLDER)]}
+    settings = {"typeCheckingMode": "strict", "include": [str(SAMPLE), str(ERRORS)], "extraPaths": [str(FOLDER)], "stubPath": str(TYPINGS)}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     printed = run(PYRIGHT, "--outputjson", "--pythonpath", sys.executable, "--project", str(folder), cwd=folder)
     told = json.loads(printed)
@@ -106,6 +108,13 @@ def test_pyright(by_pyright):
 def test_the_package_itself(cache):
     needs("mypy")
     printed = run("mypy", "--strict", "--no-color-output", "--cache-dir", str(cache), "-p", "superpixels", cwd=cache)
+    assert printed.startswith("Success"), printed
+
+
+def test_the_package_itself_with_other_libraries(cache):
+    needs("mypy")
+    options = ["--strict", "--no-color-output", "--cache-dir", str(cache / "others")]
+    printed = run("mypy", *options, "-p", "superpixels", cwd=cache, mypy_path=str(TYPINGS))
     assert printed.startswith("Success"), printed
 
 

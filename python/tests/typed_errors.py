@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 image = np.zeros((24, 32, 3), np.uint8)
 doubles = np.zeros((24, 32, 3))
+bits = np.zeros((24, 32, 3), np.bool_)
 labels = sp.slic(image)
 integers = np.empty((24, 32), np.int32)
 wide = labels.astype(np.int64)
@@ -32,6 +33,13 @@ def names() -> None:
     sp.Segmenter(n_segmets=3)  # error: call-arg, reportCallIssue
     video.set(nonsense=1)  # error: call-arg, reportCallIssue
     sp.hierarchy(image, levels=False)  # error: call-arg, reportCallIssue
+    sp.slic(image, sigma=1)  # error: call-overload, reportCallIssue
+    sp.slic(image, kernel_size=1.0)  # error: call-overload, reportCallIssue
+    sp.slic(image, max_num_iter=1.5)  # error: call-overload, reportCallIssue
+    sp.quickshift(image, max_dist=10)  # error: call-overload, reportCallIssue
+    sp.snic(image, max_num_iter=7)  # error: call-overload, reportCallIssue
+    sp.Segmenter(max_num_iter=7)  # error: call-arg, reportCallIssue
+    sp.boundaries(image, labels, colour=(1, 2, 3))  # error: call-overload, reportCallIssue
     sp.watershed(image)  # error: attr-defined, reportAttributeAccessIssue
     sp.EventKind.BORN  # error: attr-defined, reportAttributeAccessIssue
 
@@ -46,6 +54,21 @@ def values() -> None:
     sp.Segmenter(compactness="high")  # error: arg-type, reportArgumentType
     sp.Segmenter(device=0)  # error: arg-type, reportArgumentType
     sp.lsc(image, 100, 0.1, 5)  # error: call-overload, reportCallIssue
+    sp.slic(image, data_range="all")  # error: call-overload, reportCallIssue
+    sp.slic(image, data_range=(0, 1, 2))  # error: arg-type, reportCallIssue
+    sp.lsc(image, bands="red")  # error: arg-type, reportCallIssue
+    sp.snic(image, channel_axis=0.5)  # error: call-overload, reportCallIssue
+    sp.Segmenter(data_range=255)  # error: arg-type, reportArgumentType
+    sp.Segmenter(bands=0.5)  # error: arg-type, reportArgumentType
+    sp.hierarchy(image, data_range="all")  # error: arg-type, reportArgumentType
+    sp.hierarchy(image, bands=(0.5, 1.5))  # error: arg-type, reportArgumentType
+    sp.hierarchy(image, channel_axis="last")  # error: arg-type, reportArgumentType
+    sp.boundaries(image, labels, data_range="stretch")  # error: call-overload, reportCallIssue
+    sp.show(image, labels, order="rgba")  # error: call-overload, reportArgumentType
+    sp.to_svg(labels, line_width="1")  # error: arg-type, reportArgumentType
+    sp.to_coco(labels, "a", classes=3)  # error: arg-type, reportArgumentType
+    sp.to_cvat(labels, 3)  # error: arg-type, reportArgumentType
+    sp.to_label_studio(labels, None)  # error: arg-type, reportArgumentType
     video.set(merge_rule="any")  # error: arg-type, reportArgumentType
     sp.hierarchy(image, algorithm="watershed")  # error: arg-type, reportArgumentType
     sp.hierarchy(image, iterations="5")  # error: arg-type, reportArgumentType
@@ -55,9 +78,9 @@ def values() -> None:
 
 def arrays() -> None:
     sp.slic("not an image")  # error: arg-type, reportCallIssue
-    sp.slic(doubles)  # error: arg-type, reportCallIssue
-    sp.slic([doubles])  # error: list-item, reportCallIssue
-    sp.snic(integers)  # error: arg-type, reportCallIssue
+    sp.slic(bits)  # error: arg-type, reportCallIssue
+    sp.slic([bits])  # error: list-item, reportCallIssue
+    sp.snic(bits)  # error: arg-type, reportCallIssue
     sp.slic(image, out=integers)  # error: arg-type, reportCallIssue
     sp.slic(image, start_label=1, out=labels)  # error: arg-type, reportCallIssue
     sp.slic([image], out=labels)  # error: call-overload, reportCallIssue
@@ -65,10 +88,10 @@ def arrays() -> None:
     sp.slic(image, mask=doubles)  # error: arg-type, reportCallIssue
     sp.slic(image, stream=7)  # error: call-overload, reportCallIssue
     sp.snic(image, stream=None)  # error: call-overload, reportCallIssue
-    video.segment(doubles)  # error: arg-type, reportArgumentType
-    video.segment([image])  # error: arg-type, reportArgumentType
+    video.segment(bits)  # error: arg-type, reportArgumentType
+    video.segment([image])  # error: call-overload, reportArgumentType
     video.segment(image, out=integers)  # error: arg-type, reportArgumentType
-    sp.boundaries(doubles, labels)  # error: arg-type, reportArgumentType
+    sp.boundaries(bits, labels)  # error: type-var, reportArgumentType
     sp.boundaries(image, doubles)  # error: arg-type, reportArgumentType
     sp.boundaries(image, labels, color="red")  # error: arg-type, reportArgumentType
     sp.mean_color(image, doubles)  # error: arg-type, reportArgumentType
@@ -78,6 +101,18 @@ def arrays() -> None:
     sp.to_png16(3.5, labels)  # error: arg-type, reportArgumentType
     sp.cut(wide, video.merges, 3)  # error: arg-type, reportArgumentType
     sp.cut(labels, labels, 3)  # error: arg-type, reportArgumentType
+    sp.cut(labels, video.merges, height="1")  # error: arg-type, reportArgumentType
+    sp.linkage(3)  # error: arg-type, reportArgumentType
+    sp.rles(doubles)  # error: arg-type, reportArgumentType
+    sp.show(bits, labels)  # error: arg-type, reportArgumentType
+    sp.show(image, labels, ax=3)  # error: call-overload, reportArgumentType
+    sp.browse(image, doubles, video.merges)  # error: arg-type, reportArgumentType
+    sp.to_pandas(3)  # error: arg-type, reportArgumentType
+    sp.to_polars([1])  # error: arg-type, reportArgumentType
+    sp.to_arrow("a")  # error: arg-type, reportArgumentType
+    sp.to_geojson(doubles)  # error: arg-type, reportArgumentType
+    sp.to_svg(doubles)  # error: arg-type, reportArgumentType
+    sp.Picture(doubles)  # error: arg-type, reportArgumentType
     sp.adjacency(image.shape)  # error: arg-type, reportArgumentType
 
 
@@ -100,6 +135,15 @@ def results() -> None:
     p: str = video.n_regions  # error: assignment, reportAssignmentType
     q: str = video.device  # error: assignment, reportAssignmentType
     r: bytes = sp.to_png16("a", labels)  # error: func-returns-value, reportAssignmentType
+    s: bytes = sp.rles(labels, compress=False)[0]["counts"]  # error: assignment, reportAssignmentType
+    t: bytes = sp.show(image, labels)  # error: assignment, reportAssignmentType
+    u: NDArray[np.float32] = sp.linkage(video.merges)  # error: assignment, reportAssignmentType
+    v: bytes = sp.to_svg(labels)  # error: assignment, reportAssignmentType
+    w: str = sp.to_geojson(labels)  # error: assignment, reportAssignmentType
+    x: str = sp.to_coco(labels, "a")  # error: assignment, reportAssignmentType
+    y: bytes = sp.to_cvat(labels, "a")  # error: assignment, reportAssignmentType
+    z: str = sp.to_pandas(video.regions)  # error: assignment, reportAssignmentType
+    print(s, t, u, v, w, x, y, z)
     print(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
 
 
@@ -117,7 +161,7 @@ def fields() -> None:
 
 def on_device(tensor: Tensor, numba: NumbaArray) -> None:
     # Tables are of the library that the annotation names.
-    video.segment(tensor)  # error: arg-type, reportArgumentType
+    video.segment(numba)  # error: call-overload, reportArgumentType
     theirs = sp.Segmenter[Tensor]()
     theirs.segment(image)  # error: call-overload, reportArgumentType
     theirs.segment(numba)  # error: call-overload, reportArgumentType
@@ -125,10 +169,11 @@ def on_device(tensor: Tensor, numba: NumbaArray) -> None:
     a: Tensor = sp.slic(numba)  # error: assignment, reportAssignmentType
     b: sp.DeviceArray = sp.slic(tensor)  # error: assignment, reportAssignmentType
     c: NDArray[Any] = sp.slic(tensor)  # error: assignment, reportAssignmentType
-    sp.slic(tensor, mask=labels > 0)  # error: call-overload, reportCallIssue
-    sp.slic(tensor, out=labels)  # error: call-overload, reportCallIssue
+    sp.slic(numba, mask=labels > 0)  # error: call-overload, reportCallIssue
+    sp.slic(numba, bands=1)  # error: call-overload, reportCallIssue
+    sp.slic(tensor, out=doubles)  # error: type-var, reportCallIssue
     sp.slic(tensor, stream="main")  # error: call-overload, reportCallIssue
-    sp.snic(tensor)  # error: call-overload, reportCallIssue
+    sp.snic(numba)  # error: call-overload, reportCallIssue
     sp.slic([tensor, image])  # error: list-item, reportCallIssue
     sp.Segmenter[int]()  # error: type-var, reportInvalidTypeArguments
     print(a, b, c)

@@ -25,6 +25,8 @@ def holds(value, kind):
         return isinstance(value, dict) and all(holds(key, parts[0]) and holds(item, parts[1]) for key, item in value.items())
     if origin is tuple:
         return isinstance(value, tuple) and len(value) == len(parts) and all(map(holds, value, parts))
+    if kind is typing.Any:
+        return True
     # A TypedDict is a dict with keys of its own.
     if isinstance(value, dict):
         return set(value) <= set(kind.__annotations__)
