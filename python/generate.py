@@ -67,7 +67,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Never
 
-from ._native import DeviceArray, _ApiT, _Image, _KeptT, _Mask, _OnDevice, _Order, _OtherArray, _OutT, _Stream, _TensorT
+from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream, _TensorT
 '''
 
 # How images are read: the same in both files, and in the types of `Segmenter`.
@@ -110,8 +110,8 @@ FACES_OF_HOST = [
     ("Sequence[_ApiT]", "int = 0", NONE, NONE, NONE, "list[_ApiT]"),
 ]
 FACES_OF_NUMPY = [
-    ("_OtherArray", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
-    ("_OtherArray", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
+    ("_Convertible", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
+    ("_Convertible", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
 ]
 
 IMAGE = """\

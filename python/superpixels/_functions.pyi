@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Never
 
-from ._native import DeviceArray, _ApiT, _Image, _KeptT, _Mask, _OnDevice, _Order, _OtherArray, _OutT, _Stream, _TensorT
+from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream, _TensorT
 
 class _Parameters(TypedDict, total=False):
     """Parameters of `hierarchy` beside its own."""
@@ -422,7 +422,7 @@ def slic(
 ) -> list[DeviceArray]: ...
 @overload
 def slic(
-    image: _OtherArray,
+    image: _Convertible,
     n_segments: int = 100,
     compactness: float = 10.0,
     *,
@@ -456,7 +456,7 @@ def slic(
 ) -> NDArray[np.uint16]: ...
 @overload
 def slic(
-    image: _OtherArray,
+    image: _Convertible,
     n_segments: int = 100,
     compactness: float = 10.0,
     *,
@@ -832,7 +832,7 @@ def lsc(
 ) -> list[DeviceArray]: ...
 @overload
 def lsc(
-    image: _OtherArray,
+    image: _Convertible,
     n_segments: int = 100,
     ratio: float = 0.1,
     *,
@@ -863,7 +863,7 @@ def lsc(
 ) -> NDArray[np.uint16]: ...
 @overload
 def lsc(
-    image: _OtherArray,
+    image: _Convertible,
     n_segments: int = 100,
     ratio: float = 0.1,
     *,
@@ -1236,7 +1236,7 @@ def quickshift(
 ) -> list[DeviceArray]: ...
 @overload
 def quickshift(
-    image: _OtherArray,
+    image: _Convertible,
     sigma: float = 3.0,
     tau: float = 8.0,
     color_scale: float = 0.5,
@@ -1267,7 +1267,7 @@ def quickshift(
 ) -> NDArray[np.uint16]: ...
 @overload
 def quickshift(
-    image: _OtherArray,
+    image: _Convertible,
     sigma: float = 3.0,
     tau: float = 8.0,
     color_scale: float = 0.5,
@@ -1560,7 +1560,7 @@ def snic(
 ) -> list[_ApiT]: ...
 @overload
 def snic(
-    image: _OtherArray,
+    image: _Convertible,
     n_segments: int = 100,
     compactness: float = 10.0,
     *,
@@ -1589,7 +1589,7 @@ def snic(
 ) -> NDArray[np.uint16]: ...
 @overload
 def snic(
-    image: _OtherArray,
+    image: _Convertible,
     n_segments: int = 100,
     compactness: float = 10.0,
     *,

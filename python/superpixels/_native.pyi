@@ -266,6 +266,16 @@ class Segmenter(Generic[_ArrayT]):
     @overload
     def segment(
         self: Segmenter[NDArray[Any]],
+        frame: _TorchTensor | _ApiArray,
+        out: _OutT,
+        mask: _Mask | _OnDevice | None = None,
+        stream: None = None,
+        *,
+        check: bool = False,
+    ) -> _OutT: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
         frame: _TensorT,
         out: None = None,
         mask: _Mask | _OnDevice | None = None,
@@ -286,17 +296,7 @@ class Segmenter(Generic[_ArrayT]):
     @overload
     def segment(
         self: Segmenter[NDArray[Any]],
-        frame: _TorchTensor | _ApiArray,
-        out: _OutT,
-        mask: _Mask | _OnDevice | None = None,
-        stream: None = None,
-        *,
-        check: bool = False,
-    ) -> _OutT: ...
-    @overload
-    def segment(
-        self: Segmenter[NDArray[Any]],
-        frame: _OtherArray,
+        frame: _Convertible,
         out: NDArray[np.uint16] | None = None,
         mask: _Mask | None = None,
         stream: None = None,
