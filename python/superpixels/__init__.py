@@ -6,9 +6,10 @@ its memory from call to call, and knows the regions, their neighbors and, in vid
 numpy's, and results do not depend on the number of threads. Arrays on a CUDA device (torch's, CuPy's, or any with `__dlpack__` or
 `__cuda_array_interface__`) are segmented there, with the same labels, and results are arrays of the same library.
 
-Images are uint8, uint16 or float32 of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); a fourth channel is ignored. Arrays of
-integers are read where they are: rows may be at any distance, the pixels of a row are together. Floats are in [0, 1] and
-become codes of 16 bits, round(65535 x) with halves up. Do not write to an array in another thread while a call reads it.
+Images are of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); a fourth channel is ignored. Arrays of uint8 and uint16 are read
+where they are: rows may be at any distance, the pixels of a row are together. Floats are in [0, 1] and become codes of 16 bits,
+round(65535 x) with halves up; `data_range` says of these and all other types what values are black and white. Do not write to
+an array in another thread while a call reads it.
 
 An array with three axes is always one image. With four, (N, H, W, C), the functions take it as a batch of independent images
 and `Segmenter` as a clip, frame by frame; gray ones have C = 1.

@@ -65,7 +65,7 @@ def boundaries(
     Returns
     -------
     drawn : ndarray
-        A copy with lines, of the image's shape and dtype: a pixel is on a line if its right or lower neighbor has another label.
+        A copy of the image's dtype with lines: a pixel is on a line if its right or lower neighbor has another label.
 
     Raises
     ------

@@ -175,7 +175,8 @@ def to_svg(
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
     if image is not None:
         # Without antialiasing, which would let the background shine through between neighbors.
-        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, _code_values(image, labels, data_range=data_range), outside), "</g>"]
+        codes = _code_values(image, labels, data_range=data_range)
+        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, codes, outside), "</g>"]
     if line_width > 0:
         path = "".join(_path(arc.tolist()) for arc in _arcs(labels, outside))
         lines.append(
