@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math as _math
+from fractions import Fraction as _Fraction
 from typing import TYPE_CHECKING, overload
 
 import numpy as _np
@@ -201,11 +202,12 @@ def _range_of(image: NDArray[Any], data_range: object) -> tuple[float, float]:
 
 def _value_of(code: int, low: float, high: float, dtype: _np.dtype[Any]) -> float:
     """What a code value of 8 bits is in a picture."""
-    value = low + code * (high - low) / 255
+    # Fractions: doubles round, and have no difference of the largest and the least of them.
+    value = _Fraction(low) + _Fraction(code, 255) * (_Fraction(high) - _Fraction(low))
     if dtype.kind == "f":
-        return value
+        return float(value)
     bounds = _np.iinfo(dtype)
-    return min(max(_math.floor(value + 0.5), int(bounds.min)), int(bounds.max))
+    return min(max(_math.floor(value + _Fraction(1, 2)), int(bounds.min)), int(bounds.max))
 
 
 def _code_values(image: object, labels: NDArray[Any], order: str = "rgb", data_range: object = None) -> NDArray[_np.uint8]:
@@ -239,6 +241,9 @@ def _codes_of(image: NDArray[Any], data_range: object) -> NDArray[_np.uint8]:
         raise ValueError("float images must be in [0, 1], or data_range must say what values are black and white")
     # No number is black.
     values = _np.nan_to_num(image.astype(_np.float64), nan=low, posinf=high, neginf=low).clip(low, high)
+    if high / 1024 - low / 1024 > 2.0**1000:
+        # Doubles have no number for 255 times the difference.
+        values, low, high = values / 1024, low / 1024, high / 1024
     return (255 * (values - low) / (high - low) + 0.5).astype(_np.uint8)
 
 

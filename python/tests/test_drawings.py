@@ -226,6 +226,17 @@ def test_fills_of_svg_in_a_range(picture):
     assert sp.to_svg(labels, picture / 255) == want
 
 
+def test_largest_doubles():
+    most = np.finfo(np.float64).max
+    image = np.array([[-most, most, 0]])
+    labels = np.array([[0, 1, 2]])
+    assert sp.show(image, labels, color=None, data_range="image").pixels[0, :, 0].tolist() == [0, 255, 128]
+    assert sp.boundaries(image, labels, (0,), data_range="image").tolist() == [[-most, -most, 0]]
+    assert sp.boundaries(image, labels, (255,), data_range="image").tolist() == [[most, most, 0]]
+    wide = np.array([[0, 2**63 - 1, 5]])
+    assert sp.boundaries(wide, labels, (51,), data_range=(0, 2**60)).tolist() == [[2**60 // 5, 2**60 // 5, 5]]
+
+
 class Other:
     """An array of another library, which numpy makes an array of."""
 
