@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Writes superpixels/_functions.py: the functions of the algorithms, with the library's own parameters, defaults and texts.
+"""Writes superpixels/_functions.py and its types: the functions of the algorithms, with the library's own parameters, defaults and
+texts.
 
     python generate.py
 
-Needs the built package. A test compares the file with what this gives; with SUPERPIXEL_WRITE=1 it writes the file.
+Needs the built package. A test compares the files with what this gives; with SUPERPIXEL_WRITE=1 it writes them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from pathlib import Path
 
 from superpixels import _native
 
-TARGET = Path(__file__).resolve().parent / "superpixels" / "_functions.py"
+FOLDER = Path(__file__).resolve().parent / "superpixels"
 WIDTH = 128
 
 # Functions return labels of pictures that do not follow each other.
 OF_SEGMENTER = {"levels", "temporal", "temporal_inertia"}
+
+# Parameters that `hierarchy` has of its own, or sets itself.
+OF_HIERARCHY = {"n_segments", "levels"}
 
 # A sentence that only Python needs.
 MORE = {
@@ -33,12 +37,82 @@ HEAD = '''\
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 import numpy as _np
 
 from . import _native
+
+
+def _with_others(algorithm: str, values: dict[str, object], other: dict[str, object]) -> dict[str, object]:
+    """Values with names that are none of a function's: the native part takes or answers words of other packages."""
+    for name in other:
+        if name in _native.defaults(algorithm):
+            raise TypeError(f"{algorithm} has no parameter {name}; Segmenter takes it")
+    return {**values, **other}
 '''
+
+TYPES_HEAD = '''\
+# SPDX-License-Identifier: MPL-2.0
+# Written by generate.py from the parameters of the library. Change them there.
+# Types of the functions that segment pictures.
+# Overlaps are meant: the first overload that fits counts.
+# mypy: disable-error-code="overload-overlap"
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Never
+
+from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream, _TensorT
+'''
+
+# How images are read: the same in both files, and in the types of `Segmenter`.
+READING = [
+    ("data_range", 'tuple[float, float] | Literal["image", "stretch"] | None'),
+    ("bands", "int | Sequence[int] | None"),
+    ("channel_axis", "int | None"),
+]
+
+# Words of scikit-image that the library's part for Python takes for parameters of ours, with their types.
+WORDS = {"max_num_iter": "iterations", "slic_zero": "adaptive", "kernel_size": "sigma"}
+
+# Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. The first that fits counts.
+MASK = "_Mask | None = None"
+EITHER_MASK = "_Mask | _OnDevice | None = None"
+NONE = "None = None"
+STREAM = "_Stream | None = None"
+FACES = [
+    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
+    ("_Image", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
+    ("Sequence[_Image]", "Literal[0] = 0", NONE, NONE, NONE, "list[NDArray[np.uint16]]"),
+    ("Sequence[_Image]", "int", NONE, NONE, NONE, "list[NDArray[np.int32]]"),
+]
+# Of other libraries: in the host's memory or on a device, which their types do not say.
+FACES_OF_OTHERS = [
+    ("_KeptT", "int = 0", NONE, EITHER_MASK, STREAM, "_KeptT"),
+    ("_ApiT", "int = 0", NONE, EITHER_MASK, STREAM, "_ApiT"),
+    ("_OnDevice", "int = 0", "_OutT", EITHER_MASK, STREAM, "_OutT"),
+    ("_OnDevice", "int = 0", NONE, "_OnDevice | None = None", STREAM, "DeviceArray"),
+    ("Sequence[_KeptT]", "int = 0", NONE, NONE, STREAM, "list[_KeptT]"),
+    ("Sequence[_ApiT]", "int = 0", NONE, NONE, STREAM, "list[_ApiT]"),
+    ("Sequence[_OnDevice]", "int = 0", NONE, NONE, STREAM, "list[DeviceArray]"),
+]
+# Where images on a device are refused.
+FACES_OF_HOST = [
+    ("_TensorT", "int = 0", NONE, EITHER_MASK, NONE, "_TensorT"),
+    ("_ApiT", "int = 0", NONE, EITHER_MASK, NONE, "_ApiT"),
+    ("_TensorT | _ApiT", "int = 0", "_OutT", EITHER_MASK, NONE, "_OutT"),
+    ("Sequence[_TensorT]", "int = 0", NONE, NONE, NONE, "list[_TensorT]"),
+    ("Sequence[_ApiT]", "int = 0", NONE, NONE, NONE, "list[_ApiT]"),
+]
+FACES_OF_NUMPY = [
+    ("_Convertible", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
+    ("_Convertible", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
+]
 
 IMAGE = """\
 image : ndarray of numbers, or list of such
@@ -53,12 +127,12 @@ data_range : tuple of float, {"image", "stretch"}, optional
     What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite \
 value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and 65535 for \
 uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other types need one. \
-Not for images on a device.
-bands : int or tuple of three int, optional
+On a device not "image".
+bands : int or sequence of three int, optional
     Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of `order`. They \
-are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images on a device.
+are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device they are equally far apart, and no copy is made.
 channel_axis : int, optional
-    The axis of channels or bands. Default: the last one. Not for images on a device.
+    The axis of channels or bands. Default: the last one.
 threads : int
     Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
 start_label : int
@@ -188,6 +262,19 @@ def parameters(algorithm: str) -> tuple[list[dict], list[dict]]:
     return first, sorted(rest, key=lambda one: not one["own"])
 
 
+def words(algorithm: str) -> list[tuple[str, dict]]:
+    """Words of scikit-image that the algorithm takes, with the parameters that they mean."""
+    own = {one["name"]: one for one in _native.described(algorithm) if one["used"]}
+    return [(word, own[name]) for word, name in WORDS.items() if name in own]
+
+
+def others(algorithm: str) -> str:
+    """The entry of what has another name in another package."""
+    same = [f"`{word}` is `{one['name']}`" for word, one in words(algorithm)]
+    taken = f"Words of scikit-image: {', '.join(same)}. " if same else ""
+    return f"**other\n    {taken}A `TypeError` says what to use here for others of scikit-image, OpenCV and fast-slic."
+
+
 def function(algorithm: str) -> str:
     summary, notes, example = ALGORITHMS[algorithm]
     on_device = algorithm not in NOT_ON_DEVICE
@@ -198,9 +285,7 @@ def function(algorithm: str) -> str:
     signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
     signature += [
         'order: Literal["rgb", "bgr"] = "rgb"',
-        'data_range: tuple[float, float] | Literal["image", "stretch"] | None = None',
-        "bands: int | tuple[int, int, int] | None = None",
-        "channel_axis: int | None = None",
+        *(f"{name}: {kind} = None" for name, kind in READING),
         "threads: int = 0",
         "start_label: int = 0",
         "out: _np.ndarray | None = None",
@@ -208,7 +293,8 @@ def function(algorithm: str) -> str:
     ]
     if on_device:
         signature += ["stream: object = None", "check: bool = False"]
-    body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else [])])
+    signature.append("**other: object")
+    body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else []), others(algorithm)])
     returns = RETURNS + (RETURNS_ON_DEVICE if on_device else "")
     sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("Notes", notes)]
     if example:
@@ -225,30 +311,69 @@ def function(algorithm: str) -> str:
             *(f"    {one}," for one in signature),
             ") -> _np.ndarray | list[_np.ndarray]:",
             *text,
-            "    values = {",
+            "    values: dict[str, object] = {",
             *values,
             "    }",
-            f'    return _native.segment("{algorithm}", image, values, order, threads, start_label, out, mask{device}, data_range, bands, channel_axis)',
+            "    if other:",
+            f'        values = _with_others("{algorithm}", values, other)',
+            "    return _native.segment(",
+            f'        "{algorithm}", image, values, order, threads, start_label, out, mask{device},',
+            "        data_range, bands, channel_axis,",
+            "    )  # fmt: skip",
         ]
     )
 
 
+def types(algorithm: str) -> str:
+    """The overloads of a function."""
+    first, rest = parameters(algorithm)
+    on_device = algorithm not in NOT_ON_DEVICE
+    faces = [*FACES, *(FACES_OF_OTHERS if on_device else FACES_OF_HOST), *FACES_OF_NUMPY]
+    overloads = []
+    for image, start_label, out, mask, stream, returns in faces:
+        signature = [f"image: {image}"]
+        signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in first]
+        signature.append("*")
+        signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
+        signature.append('order: _Order = "rgb"')
+        signature += [f"{name}: {kind} = None" for name, kind in READING]
+        signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}"]
+        if on_device:
+            signature += [f"stream: {stream}", "check: bool = False"]
+        # As many names as are taken, instead of any.
+        signature += [f"{word}: {one['kind']} = ..." for word, one in words(algorithm)] or ["**other: Never"]
+        lines = ["@overload", f"def {algorithm}(", *(f"    {one}," for one in signature), f") -> {returns}: ..."]
+        overloads.append("\n".join(lines))
+    return "\n".join(overloads)
+
+
 def keywords() -> str:
-    """The parameters of all algorithms as a type, for `Segmenter`."""
+    """The parameters of all algorithms as types, for `Segmenter` and for `hierarchy`."""
     every = {one["name"]: one for algorithm in ALGORITHMS for one in _native.described(algorithm)}
-    lines = [
-        "class Parameters(TypedDict, total=False):",
-        '    """Parameters of `Segmenter` and its `set`; an algorithm refuses those of others."""',
-        "",
-    ]
-    lines += [f"    {name}: {'int | None' if name == 'n_segments' else annotation(one)}" for name, one in every.items()]
-    return "\n".join(lines)
+    fields = {name: f"    {name}: {'int | None' if name == 'n_segments' else annotation(one)}" for name, one in every.items()}
+    return "\n".join(
+        [
+            "class _Parameters(TypedDict, total=False):",
+            '    """Parameters of `hierarchy` beside its own."""',
+            "",
+            *(line for name, line in fields.items() if name not in OF_HIERARCHY),
+            "",
+            "",
+            "class Parameters(_Parameters, total=False):",
+            '    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""',
+            "",
+            *(line for name, line in fields.items() if name in OF_HIERARCHY),
+        ]
+    )
 
 
-def source() -> str:
-    """The whole file."""
-    return "\n\n\n".join([HEAD.rstrip("\n"), keywords(), *map(function, ALGORITHMS)]) + "\n"
+def sources() -> dict[Path, str]:
+    """The whole files, by their paths."""
+    functions = [HEAD.rstrip("\n"), keywords(), *map(function, ALGORITHMS)]
+    stubs = [TYPES_HEAD.rstrip("\n"), keywords(), *map(types, ALGORITHMS)]
+    return {FOLDER / "_functions.py": "\n\n\n".join(functions) + "\n", FOLDER / "_functions.pyi": "\n\n".join(stubs) + "\n"}
 
 
 if __name__ == "__main__":
-    TARGET.write_text(source(), encoding="utf-8")
+    for path, text in sources().items():
+        path.write_text(text, encoding="utf-8")

@@ -19,7 +19,6 @@ def frame(number):
     return np.where(disk[..., None], ball, image).astype(np.uint8), disk
 
 
-SPLIT = 2
 segmenter = sp.Segmenter(n_segments=600, temporal=True, events=True)
 for number in range(12):
     image, truth = frame(number)
@@ -30,7 +29,7 @@ for number in range(12):
         chosen = tracks[covered > 0.5]
     # What splits off from the object is part of it.
     events = segmenter.events
-    split = events[events["kind"] == SPLIT]
+    split = events[events["kind"] == sp.EventKind.SPLIT]
     chosen = np.append(chosen, split["track_id"][np.isin(split["other"], chosen)])
     mask = np.isin(tracks, chosen)[labels]
 overlap = (mask & truth).sum() / (mask | truth).sum()

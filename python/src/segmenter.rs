@@ -506,7 +506,8 @@ impl Segmenter {
     ///
     #[doc = include_str!("fields/events.txt")]
     ///
-    /// A cut comes first, then new regions in the order of labels, then gone ones. The first frame has no events.
+    /// `EventKind` has names for the kinds. A cut comes first, then new regions in the order of labels, then gone ones. The first
+    /// frame has no events.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         records(py, &EVENT, bytemuck::cast_slice(&self.found()?.found))

@@ -3,28 +3,37 @@
 
 from __future__ import annotations
 
-from typing import Any as _Any, Iterator as _Iterator, Mapping as _Mapping
+from collections.abc import Mapping as _Mapping
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as _ElementTree
 
 import numpy as _np
-import numpy.typing as _npt
 
 from ._contours import contours as _contours
 from ._helpers import _label_map
-from ._runs import _areas, _boxes, _runs, rles as _rles
+from ._runs import _areas, _boxes, _runs
+from ._runs import rles as _rles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
 
 __all__ = ["to_coco", "to_cvat", "to_label_studio"]
 
 
 def to_coco(
-    labels: _npt.NDArray[_Any],
+    labels: _Labels,
     file_name: str,
     *,
     classes: str | _Mapping[int, str] = "superpixel",
     image_id: int = 1,
     first_id: int = 1,
     outside: int | None = None,
-) -> dict[str, _Any]:
+) -> dict[str, Any]:
     """The regions as a data set of COCO with one image.
 
     Parameters
@@ -70,7 +79,7 @@ def to_coco(
     numbers = {name: i for i, name in enumerate(names.all, 1)}
     runs = _runs(labels, outside)
     boxes = _boxes(runs, height).tolist() if runs.labels else []
-    annotations: list[dict[str, _Any]] = []
+    annotations: list[dict[str, Any]] = []
     for (label, mask), area, box in zip(_rles(labels, outside=outside).items(), _areas(runs), boxes):
         name = names.of(label)
         if name is not None:
@@ -87,14 +96,14 @@ def to_coco(
 
 
 def to_label_studio(
-    labels: _npt.NDArray[_Any],
+    labels: _Labels,
     url: str,
     *,
     classes: str | _Mapping[int, str] = "superpixel",
     from_name: str = "label",
     to_name: str = "image",
     outside: int | None = None,
-) -> dict[str, _Any]:
+) -> dict[str, Any]:
     """The regions as a task of Label Studio with polygons as pre-annotations.
 
     Parameters
@@ -148,7 +157,7 @@ def to_label_studio(
 
 
 def to_cvat(
-    labels: _npt.NDArray[_Any],
+    labels: _Labels,
     file_name: str,
     *,
     classes: str | _Mapping[int, str] = "superpixel",
@@ -222,7 +231,7 @@ def to_cvat(
 class _Classes:
     """Names of classes by label."""
 
-    def __init__(self, classes: _Any) -> None:
+    def __init__(self, classes: Any) -> None:
         if not isinstance(classes, str) and not (
             isinstance(classes, _Mapping) and all(isinstance(name, str) for name in classes.values())
         ):
@@ -236,8 +245,8 @@ class _Classes:
 
 
 def _rings(
-    labels: _npt.NDArray[_Any], classes: _Any, outside: int | None
-) -> _Iterator[tuple[int, str, int, _npt.NDArray[_np.float64]]]:
+    labels: _Labels, classes: Any, outside: int | None
+) -> Iterator[tuple[int, str, int, NDArray[_np.float64]]]:
     """Label, class, number and one ring of each part of the regions; no point stands twice at its end."""
     names = _Classes(classes)
     for label, polygons in _contours(labels, outside=outside).items():
@@ -247,7 +256,7 @@ def _rings(
                 yield label, name, part, _slit(polygon)[:-1]
 
 
-def _slit(polygon: list[_npt.NDArray[_np.int32]]) -> _npt.NDArray[_np.float64]:
+def _slit(polygon: list[NDArray[_np.int32]]) -> NDArray[_np.float64]:
     """A polygon with holes as one closed ring, which passes slits of no width twice."""
     joined, *holes = (ring.astype(_np.float64) for ring in polygon)
     # A slit goes to the left from the middle of a pixel side at the hole's left end. What it meets first is the outer ring, or a

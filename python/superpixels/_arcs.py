@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
 import numpy as _np
-import numpy.typing as _npt
 
 from ._helpers import _left_out
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
 
 __all__ = ["arcs"]
 
@@ -16,7 +20,7 @@ __all__ = ["arcs"]
 _RIGHT, _DOWN, _LEFT, _UP = range(4)
 
 
-def arcs(labels: _npt.NDArray[_Any], outside: int | None = None) -> list[_npt.NDArray[_np.int32]]:
+def arcs(labels: _Labels, outside: int | None = None) -> list[NDArray[_np.int32]]:
     """Every boundary once, those along the edge of the picture included.
 
     Parameters
@@ -41,7 +45,7 @@ def arcs(labels: _npt.NDArray[_Any], outside: int | None = None) -> list[_npt.ND
     return [points[path] for path in walker.paths()]
 
 
-def _sides(labels: _npt.NDArray[_Any], outside: int | None) -> _npt.NDArray[_np.uint8]:
+def _sides(labels: _Labels, outside: int | None) -> NDArray[_np.uint8]:
     """For each corner of pixels, shape (H + 1, W + 1), a bit for each side on which a boundary leaves it."""
     left_out = _left_out(labels, outside)
     inside = _np.ones(labels.shape, bool) if left_out is None else labels != left_out
@@ -57,7 +61,7 @@ def _sides(labels: _npt.NDArray[_Any], outside: int | None) -> _npt.NDArray[_np.
     return sides
 
 
-def _links(of_vertex: _npt.NDArray[_np.uint8], x: _npt.NDArray[_np.int64]) -> list[list[int]]:
+def _links(of_vertex: NDArray[_np.uint8], x: NDArray[_np.int64]) -> list[list[int]]:
     """For each side, the vertex that a straight line from each vertex ends at; meaningless where there is no line."""
     count = len(of_vertex)
     rowwise = _np.arange(count)
@@ -71,7 +75,7 @@ def _links(of_vertex: _npt.NDArray[_np.uint8], x: _npt.NDArray[_np.int64]) -> li
 class _Walker:
     """Takes every line between two vertices once."""
 
-    def __init__(self, of_vertex: _npt.NDArray[_np.uint8], links: list[list[int]]) -> None:
+    def __init__(self, of_vertex: NDArray[_np.uint8], links: list[list[int]]) -> None:
         # Sides of each vertex whose lines are not taken yet.
         self._open: list[int] = of_vertex.tolist()
         self._links = links

@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
 import numpy as _np
-import numpy.typing as _npt
 
 from . import _native
 from ._helpers import _label_map, _left_out
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
+
 __all__ = ["contours"]
 
 
-def contours(
-    labels: _npt.NDArray[_Any], *, outside: int | None = None
-) -> dict[int, list[list[_npt.NDArray[_np.int32]]]]:
+def contours(labels: _Labels, *, outside: int | None = None) -> dict[int, list[list[NDArray[_np.int32]]]]:
     """The outlines of all regions as polygons with holes.
 
     Parameters

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 import numpy as _np
@@ -11,10 +12,17 @@ import numpy as _np
 from . import _native
 
 
-class Parameters(TypedDict, total=False):
-    """Parameters of `Segmenter` and its `set`; an algorithm refuses those of others."""
+def _with_others(algorithm: str, values: dict[str, object], other: dict[str, object]) -> dict[str, object]:
+    """Values with names that are none of a function's: the native part takes or answers words of other packages."""
+    for name in other:
+        if name in _native.defaults(algorithm):
+            raise TypeError(f"{algorithm} has no parameter {name}; Segmenter takes it")
+    return {**values, **other}
 
-    n_segments: int | None
+
+class _Parameters(TypedDict, total=False):
+    """Parameters of `hierarchy` beside its own."""
+
     superpixel_size: int | None
     iterations: int
     compactness: float
@@ -31,13 +39,19 @@ class Parameters(TypedDict, total=False):
     merge_passes: int
     n_regions: int
     regions_compactness: float
-    levels: bool
     refine: int
     smoothness: float
     ratio: float
     sigma: float
     tau: float
     color_scale: float
+
+
+class Parameters(_Parameters, total=False):
+    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""
+
+    n_segments: int | None
+    levels: bool
 
 
 def slic(
@@ -62,7 +76,7 @@ def slic(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -70,6 +84,7 @@ def slic(
     mask: _np.ndarray | None = None,
     stream: object = None,
     check: bool = False,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple linear iterative clustering (SLIC).
 
@@ -134,13 +149,13 @@ def slic(
         What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
-        types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+        types need one. On a device not "image".
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
-        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
-        on a device.
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
+        they are equally far apart, and no copy is made.
     channel_axis : int, optional
-        The axis of channels or bands. Default: the last one. Not for images on a device.
+        The axis of channels or bands. Default: the last one.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -156,6 +171,9 @@ def slic(
     check : bool
         For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
         off, and NaN is 0. Images of numpy are always looked at.
+    **other
+        Words of scikit-image: `max_num_iter` is `iterations`, `slic_zero` is `adaptive`. A `TypeError` says what to use here
+        for others of scikit-image, OpenCV and fast-slic.
 
     Returns
     -------
@@ -185,7 +203,7 @@ def slic(
     >>> sp.slic(image, n_segments=12).shape
     (60, 80)
     """
-    values = {
+    values: dict[str, object] = {
         "n_segments": n_segments,
         "compactness": compactness,
         "superpixel_size": superpixel_size,
@@ -204,7 +222,12 @@ def slic(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("slic", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("slic", values, other)
+    return _native.segment(
+        "slic", image, values, order, threads, start_label, out, mask, stream, check,
+        data_range, bands, channel_axis,
+    )  # fmt: skip
 
 
 def lsc(
@@ -227,7 +250,7 @@ def lsc(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -235,6 +258,7 @@ def lsc(
     mask: _np.ndarray | None = None,
     stream: object = None,
     check: bool = False,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by linear spectral clustering (LSC).
 
@@ -293,13 +317,13 @@ def lsc(
         What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
-        types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+        types need one. On a device not "image".
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
-        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
-        on a device.
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
+        they are equally far apart, and no copy is made.
     channel_axis : int, optional
-        The axis of channels or bands. Default: the last one. Not for images on a device.
+        The axis of channels or bands. Default: the last one.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -315,6 +339,9 @@ def lsc(
     check : bool
         For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
         off, and NaN is 0. Images of numpy are always looked at.
+    **other
+        Words of scikit-image: `max_num_iter` is `iterations`. A `TypeError` says what to use here for others of scikit-image,
+        OpenCV and fast-slic.
 
     Returns
     -------
@@ -336,7 +363,7 @@ def lsc(
     Source: Li and Chen, "Superpixel Segmentation using Linear Spectral Clustering", 2015; Ban, Liu and Fouriaux, "GLSC", 2016.
     Of equally near clusters a pixel takes that of the lowest index.
     """
-    values = {
+    values: dict[str, object] = {
         "n_segments": n_segments,
         "ratio": ratio,
         "superpixel_size": superpixel_size,
@@ -353,7 +380,12 @@ def lsc(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("lsc", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("lsc", values, other)
+    return _native.segment(
+        "lsc", image, values, order, threads, start_label, out, mask, stream, check,
+        data_range, bands, channel_axis,
+    )  # fmt: skip
 
 
 def quickshift(
@@ -376,7 +408,7 @@ def quickshift(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -384,6 +416,7 @@ def quickshift(
     mask: _np.ndarray | None = None,
     stream: object = None,
     check: bool = False,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by quick shift: every pixel climbs to the nearest one of higher density.
 
@@ -443,13 +476,13 @@ def quickshift(
         What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
-        types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+        types need one. On a device not "image".
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
-        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
-        on a device.
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
+        they are equally far apart, and no copy is made.
     channel_axis : int, optional
-        The axis of channels or bands. Default: the last one. Not for images on a device.
+        The axis of channels or bands. Default: the last one.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -465,6 +498,9 @@ def quickshift(
     check : bool
         For float images on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
         off, and NaN is 0. Images of numpy are always looked at.
+    **other
+        Words of scikit-image: `kernel_size` is `sigma`. A `TypeError` says what to use here for others of scikit-image, OpenCV
+        and fast-slic.
 
     Returns
     -------
@@ -486,7 +522,7 @@ def quickshift(
     Source: Vedaldi and Soatto, "Quick Shift and Kernel Methods for Mode Seeking", 2008; Fulkerson and Soatto, "Really Quick
     Shift", 2010. Of pixels of equal density the one that comes first in raster order is the higher.
     """
-    values = {
+    values: dict[str, object] = {
         "sigma": sigma,
         "tau": tau,
         "color_scale": color_scale,
@@ -503,7 +539,12 @@ def quickshift(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("quickshift", image, values, order, threads, start_label, out, mask, stream, check, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("quickshift", values, other)
+    return _native.segment(
+        "quickshift", image, values, order, threads, start_label, out, mask, stream, check,
+        data_range, bands, channel_axis,
+    )  # fmt: skip
 
 
 def snic(
@@ -526,12 +567,13 @@ def snic(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | tuple[int, int, int] | None = None,
+    bands: int | Sequence[int] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
 
@@ -591,13 +633,13 @@ def snic(
         What values are black and white: two numbers, beyond which values are cut off; "image": the least and the highest finite
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
-        types need one. Not for images on a device.
-    bands : int or tuple of three int, optional
+        types need one. On a device not "image".
+    bands : int or sequence of three int, optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
-        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. Not for images
-        on a device.
+        `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
+        they are equally far apart, and no copy is made.
     channel_axis : int, optional
-        The axis of channels or bands. Default: the last one. Not for images on a device.
+        The axis of channels or bands. Default: the last one.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     start_label : int
@@ -607,6 +649,8 @@ def snic(
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    **other
+        A `TypeError` says what to use here for others of scikit-image, OpenCV and fast-slic.
 
     Returns
     -------
@@ -628,7 +672,7 @@ def snic(
     pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are
     refused.
     """
-    values = {
+    values: dict[str, object] = {
         "n_segments": n_segments,
         "compactness": compactness,
         "superpixel_size": superpixel_size,
@@ -645,4 +689,9 @@ def snic(
         "refine": refine,
         "smoothness": smoothness,
     }
-    return _native.segment("snic", image, values, order, threads, start_label, out, mask, None, False, data_range, bands, channel_axis)
+    if other:
+        values = _with_others("snic", values, other)
+    return _native.segment(
+        "snic", image, values, order, threads, start_label, out, mask, None, False,
+        data_range, bands, channel_axis,
+    )  # fmt: skip

@@ -1,41 +1,51 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Uses of label maps, in numpy: drawings, graphs, single regions and files."""
+"""Uses of label maps, in numpy: graphs, single regions and files."""
 
 from __future__ import annotations
 
 import operator as _operator
 import os as _os
-from typing import TYPE_CHECKING, Any as _Any, NamedTuple as _NamedTuple
+from typing import TYPE_CHECKING
+from typing import NamedTuple as _NamedTuple
 
 import numpy as _np
-import numpy.typing as _npt
 
 from ._native import Segmenter as _Segmenter
 from ._png import encode as _encode_png
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+    from typing import Any
 
-__all__ = ["RegionAt", "adjacency", "boundaries", "mean_color", "region_at", "to_png16"]
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
+    from ._sparse import SparseMatrix
+
+__all__ = ["RegionAt", "adjacency", "region_at", "to_png16"]
 
 
-def _whole(name: str, array: _Any) -> _npt.NDArray[_Any]:
+def _whole(name: str, array: object) -> NDArray[Any]:
     """An array without a mask: numpy would drop that without a word."""
     if isinstance(array, _np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; pass {name}.filled(0), or {name}.data for all pixels")
+    # Arrays of other libraries that have no `__array__` are seen by DLPack.
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return _np.from_dlpack(array)
     return _np.asarray(array)
 
 
-def _label_map(labels: _Any) -> _npt.NDArray[_Any]:
+def _label_map(labels: object, *, batch: bool = False) -> NDArray[Any]:
+    """A label map, or where a batch is taken one for each picture."""
     whole = _whole("labels", labels)
-    if whole.ndim != 2 or whole.dtype.kind not in "iu":
-        raise TypeError(f"labels must be integers of shape (H, W), got {whole.dtype} of shape {whole.shape}")
-    if whole.size == 0:
+    if whole.ndim not in ((2, 3) if batch else (2,)) or whole.dtype.kind not in "iu":
+        shapes = "(H, W) or (N, H, W)" if batch else "(H, W)"
+        raise TypeError(f"labels must be integers of shape {shapes}, got {whole.dtype} of shape {whole.shape}")
+    if whole.size == 0 and not (batch and whole.shape[0] == 0 and whole.ndim == 3):
         raise ValueError("labels must not be empty")
     return whole
 
 
-def _left_out(labels: _npt.NDArray[_Any], outside: int | None) -> int | None:
+def _left_out(labels: _Labels, outside: int | None) -> int | None:
     """The label that is in no region; None where no pixel can have it."""
     if outside is None:
         return None
@@ -43,126 +53,7 @@ def _left_out(labels: _npt.NDArray[_Any], outside: int | None) -> int | None:
     return value if bounds.min <= value <= bounds.max else None
 
 
-def _image_of(image: _Any, labels: _npt.NDArray[_Any]) -> _npt.NDArray[_np.uint8]:
-    whole = _whole("image", image)
-    if whole.dtype != _np.uint8 or whole.ndim not in (2, 3):
-        raise TypeError(f"image must be uint8 of shape (H, W) or (H, W, C), got {whole.dtype} of shape {whole.shape}")
-    if whole.shape[:2] != labels.shape:
-        raise ValueError(f"image is of size {whole.shape[:2]}, labels are of {labels.shape}")
-    return whole
-
-
-def _code_values(image: _Any, labels: _npt.NDArray[_Any], order: str = "rgb") -> _npt.NDArray[_np.uint8]:
-    """A picture, as the functions that segment take it, as gray or RGB of 8 bits."""
-    image = _whole("image", image)
-    if order not in ("rgb", "bgr"):
-        raise ValueError(f"order must be 'rgb' or 'bgr', got {order!r}")
-    if image.dtype not in (_np.uint8, _np.uint16, _np.float32):
-        raise TypeError(f"image must be uint8, uint16 or float32, got {image.dtype}")
-    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3, 4)):
-        raise ValueError(f"image must be of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), got {image.shape}")
-    if image.ndim == 3:
-        image = image[..., 0] if image.shape[2] == 1 else image[..., :3]
-    if image.ndim == 3 and order == "bgr":
-        image = image[..., ::-1]
-    if image.dtype == _np.float32:
-        if not ((image >= 0) & (image <= 1)).all():
-            raise ValueError("float images must be in [0, 1]")
-        image = (255 * image + _np.float32(0.5)).astype(_np.uint8)
-    elif image.dtype == _np.uint16:
-        image = ((image.astype(_np.uint32) + 128) // 257).astype(_np.uint8)
-    return _image_of(image, labels)
-
-
-def boundaries(
-    image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any], color: tuple[int, ...] = (255, 255, 0)
-) -> _npt.NDArray[_np.uint8]:
-    """Draws the lines between regions.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (H, W) or (H, W, C)
-        The picture; it stays as it is.
-    labels : ndarray of integers, shape (H, W)
-        Label map.
-    color : tuple of int
-        Code values 0 to 255, as many as the image has channels. A fourth channel stays if there are three; for gray images
-        the first one counts.
-
-    Returns
-    -------
-    drawn : ndarray of uint8
-        A copy with lines: a pixel is on a line if its right or lower neighbor has another label.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Arrays of other types or shapes; a color of another length or out of range.
-    """
-    labels = _label_map(labels)
-    drawn = _image_of(image, labels).copy()
-    line = _np.zeros(labels.shape, bool)
-    line[:, :-1] = labels[:, 1:] != labels[:, :-1]
-    line[:-1] |= labels[1:] != labels[:-1]
-    values = _np.asarray(color)
-    if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0 or values.min() < 0 or values.max() > 255:
-        raise ValueError(f"color must be integers from 0 to 255, got {color!r}")
-    if drawn.ndim == 2:
-        drawn[line] = values[0]
-        return drawn
-    channels = drawn.shape[2]
-    if channels == 1:
-        values = values[:1]
-    if len(values) != channels and (len(values), channels) != (3, 4):
-        raise ValueError(f"color must have {channels} values for this image, got {color!r}")
-    drawn[line, : len(values)] = values
-    return drawn
-
-
-def mean_color(image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any]) -> _npt.NDArray[_np.uint8]:
-    """Paints every region in its mean color.
-
-    Parameters
-    ----------
-    image : ndarray of uint8, shape (H, W) or (H, W, C)
-        The picture; it stays as it is.
-    labels : ndarray of integers, shape (H, W)
-        Label map with any values.
-
-    Returns
-    -------
-    drawn : ndarray of uint8
-        Of the image's shape: the mean code values, rounded half up. A fourth channel stays.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Arrays of other types or shapes.
-    """
-    labels = _label_map(labels)
-    image = _image_of(image, labels)
-    flat = _dense(labels)
-    counts = _np.bincount(flat)
-    # Labels that no pixel has would divide by zero; nobody looks at their means.
-    counts = _np.maximum(counts, 1)
-    drawn = _np.array(image, order="C")
-    planes = drawn.reshape(labels.size, -1)
-    for channel in range(min(3, planes.shape[1])):
-        # Sums of code values are integers that doubles hold exactly.
-        sums = _np.bincount(flat, weights=planes[:, channel]).astype(_np.int64)
-        planes[:, channel] = ((2 * sums + counts) // (2 * counts)).astype(_np.uint8)[flat]
-    return drawn
-
-
-def _dense(labels: _npt.NDArray[_Any]) -> _npt.NDArray[_Any]:
-    """Labels in raster order as small numbers from 0."""
-    if labels.dtype == _np.uint16:
-        return labels.ravel()
-    numbers: _npt.NDArray[_Any] = _np.unique(labels, return_inverse=True)[1].ravel()
-    return numbers
-
-
-def adjacency(labels: _npt.NDArray[_Any] | _Segmenter) -> csr_matrix:
+def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
     """Which regions touch, as a sparse matrix.
 
     Parameters
@@ -185,12 +76,12 @@ def adjacency(labels: _npt.NDArray[_Any] | _Segmenter) -> csr_matrix:
     RuntimeError
         A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
     """
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import coo_matrix  # type: ignore[import-untyped,unused-ignore]
 
     if isinstance(labels, _Segmenter):
         count = labels.n_regions
         pairs = labels.neighbors
-        low, high, length = (pairs[name].astype(_np.int64) for name in ("a", "b", "length"))
+        low, high, length = pairs["a"].astype(_np.int64), pairs["b"].astype(_np.int64), pairs["length"].astype(_np.int64)
     else:
         whole = _label_map(labels)
         if whole.min() < 0 or whole.max() >= 1 << 24:
@@ -205,7 +96,8 @@ def adjacency(labels: _npt.NDArray[_Any] | _Segmenter) -> csr_matrix:
         length = _np.ones(len(low), _np.int64)
     rows, columns = _np.concatenate([low, high]), _np.concatenate([high, low])
     # Entries of the same place add up.
-    return coo_matrix((_np.concatenate([length, length]), (rows, columns)), shape=(count, count)).tocsr()
+    matrix: SparseMatrix = coo_matrix((_np.concatenate([length, length]), (rows, columns)), shape=(count, count)).tocsr()
+    return matrix
 
 
 class RegionAt(_NamedTuple):
@@ -226,10 +118,10 @@ class RegionAt(_NamedTuple):
     label: int
     area: int
     bounds: tuple[int, int, int, int]
-    mask: _npt.NDArray[_np.bool_]
+    mask: NDArray[_np.bool_]
 
 
-def region_at(labels: _npt.NDArray[_Any], x: int, y: int) -> RegionAt:
+def region_at(labels: _Labels, x: int, y: int) -> RegionAt:
     """The region that a pixel belongs to: all pixels of its label, whether they hang together or not.
 
     Parameters
@@ -269,7 +161,7 @@ def region_at(labels: _npt.NDArray[_Any], x: int, y: int) -> RegionAt:
     return RegionAt(int(labels[y, x]), int(_np.count_nonzero(mask)), bounds, mask)
 
 
-def to_png16(path: str | _os.PathLike[str], labels: _npt.NDArray[_Any]) -> None:
+def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
     """Writes a label map as a 16-bit gray PNG, which keeps labels exactly.
 
     Parameters

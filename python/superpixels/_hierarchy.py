@@ -5,13 +5,22 @@ from __future__ import annotations
 
 import math as _math
 import operator as _operator
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
 import numpy as _np
-import numpy.typing as _npt
 
 from . import _native
-from ._helpers import _label_map
+from ._helpers import _label_map, _whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ._functions import _Parameters
+    from ._native import _Algorithm, _Image, _Mask, _Merges, _Order, _OtherArray
 
 __all__ = ["cut", "hierarchy", "linkage"]
 
@@ -20,20 +29,23 @@ _NO_LABEL = 65535
 
 
 def hierarchy(
-    image: _npt.NDArray[_Any],
+    image: _Image | _OtherArray,
     n_segments: int = 2000,
     *,
-    algorithm: str = "slic",
-    mask: _npt.NDArray[_Any] | None = None,
-    order: str = "rgb",
+    algorithm: _Algorithm = "slic",
+    mask: _Mask | None = None,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | Sequence[int] | None = None,
+    channel_axis: int | None = None,
     threads: int = 0,
-    **parameters: _Any,
-) -> tuple[_npt.NDArray[_np.uint16], _npt.NDArray[_np.void]]:
+    **parameters: Unpack[_Parameters],
+) -> tuple[NDArray[_np.uint16], _Merges]:
     """All levels of a picture at once: a fine label map, and the steps in which its regions are merged down to one.
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32
+    image : ndarray of numbers
         The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it.
     n_segments : int
         Wanted number of superpixels in the finest level, about.
@@ -43,6 +55,12 @@ def hierarchy(
         Segment only pixels where it is not 0.
     order : {"rgb", "bgr"}
         Order of the channels.
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white, as for `slic`.
+    bands : int or sequence of three int, optional
+        Which bands of an image of shape (H, W, B) count, as for `slic`.
+    channel_axis : int, optional
+        The axis of channels or bands, as for `slic`.
     threads : int
         Threads, of which at most one a core is made; 0 is one for each core. The result is the same.
     **parameters
@@ -51,7 +69,7 @@ def hierarchy(
     Returns
     -------
     labels : ndarray of uint16, shape (H, W)
-        The finest level.
+        The finest level, of numpy whatever the image is.
     merges : ndarray of shape (M,)
         One record a step, for `cut`; `Segmenter.merges` has the fields.
 
@@ -68,25 +86,26 @@ def hierarchy(
     >>> len(np.unique(sp.cut(labels, merges, 7)))
     7
     """
-    sized: dict[str, _Any] = {"n_segments": n_segments} if algorithm != "quickshift" else {}
+    sized: dict[str, Any] = {"n_segments": n_segments} if algorithm != "quickshift" else {}
     segmenter = _native.Segmenter(
         algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
-        **sized, **parameters,
+        data_range=data_range, bands=bands, channel_axis=channel_axis, **sized, **parameters,
     )  # fmt: skip
-    labels = segmenter.segment(image, mask=mask)
+    # Of images of other libraries int32 of the same.
+    labels = _whole("labels", segmenter.segment(image, mask=mask)).astype(_np.uint16, copy=False)
     if labels.ndim != 2:
         raise ValueError("image must be one picture; call hierarchy for each of a batch")
-    merges: _Any = segmenter.merges
+    merges: Any = segmenter.merges
     return labels, merges
 
 
 def cut(
-    labels: _npt.NDArray[_np.uint16],
-    merges: _npt.NDArray[_np.void] | dict[str, _npt.NDArray[_Any]],
+    labels: NDArray[_np.uint16],
+    merges: NDArray[_np.void] | dict[str, NDArray[Any]],
     n_regions: int | None = None,
     *,
     height: float | None = None,
-) -> _npt.NDArray[_np.uint16]:
+) -> NDArray[_np.uint16]:
     """A coarser level of a label map, by its number of regions or by height: exactly one of both is given.
 
     Parameters
@@ -130,7 +149,7 @@ def cut(
         raise TypeError("cut takes either n_regions or height")
     steps = _steps(merges)
     out = _np.array(labels, order="C")
-    regions: _Any = n_regions
+    regions: Any = n_regions
     if height is not None:
         if _math.isnan(height):
             raise ValueError("height must be a number, got nan")
@@ -142,8 +161,8 @@ def cut(
 
 
 def linkage(
-    merges: _npt.NDArray[_np.void] | dict[str, _npt.NDArray[_Any]], n_regions: int | None = None
-) -> _npt.NDArray[_np.float64]:
+    merges: NDArray[_np.void] | dict[str, NDArray[Any]], n_regions: int | None = None
+) -> NDArray[_np.float64]:
     """The steps of a label map as a linkage matrix of `scipy.cluster.hierarchy`, as `fcluster` and `dendrogram` take it.
 
     Parameters
@@ -227,7 +246,7 @@ class _Clusters:
         self.rows.append((low, high, height, size))
 
 
-def _steps(merges: _Any) -> _npt.NDArray[_np.void]:
+def _steps(merges: Any) -> NDArray[_np.void]:
     """Steps as structured array."""
     steps = _records(merges) if isinstance(merges, dict) else _np.asarray(merges)
     if steps.ndim != 1 or steps.dtype.names != _native.MERGE.names or steps.dtype.itemsize != _native.MERGE.itemsize:
@@ -235,7 +254,7 @@ def _steps(merges: _Any) -> _npt.NDArray[_np.void]:
     return steps
 
 
-def _records(columns: dict[str, _npt.NDArray[_Any]]) -> _npt.NDArray[_np.void]:
+def _records(columns: dict[str, NDArray[Any]]) -> NDArray[_np.void]:
     """Steps by columns as structured array."""
     kinds, names = _native.MERGE, _native.MERGE.names or ()
     if set(columns) != set(names):

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import struct as _struct
 import zlib as _zlib
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
 import numpy as _np
-import numpy.typing as _npt
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
 
 __all__ = ["encode"]
 
@@ -20,7 +24,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return _struct.pack(">I", len(data)) + kind + data + _struct.pack(">I", _zlib.crc32(kind + data))
 
 
-def encode(pixels: _npt.NDArray[_Any], level: int = 6) -> bytes:
+def encode(pixels: NDArray[Any], level: int = 6) -> bytes:
     """The bytes of a PNG file.
 
     Parameters

@@ -3,17 +3,45 @@
 
 from __future__ import annotations
 
-from typing import Any as _Any, NamedTuple as _NamedTuple
+from typing import TYPE_CHECKING, overload
+from typing import NamedTuple as _NamedTuple
+from typing import TypedDict as _TypedDict
 
 import numpy as _np
-import numpy.typing as _npt
 
 from ._helpers import _label_map, _left_out
+
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from numpy.typing import NDArray
+
+    from ._native import _Labels
 
 __all__ = ["rle", "rles"]
 
 
-def rle(labels: _npt.NDArray[_Any], label: int, *, compress: bool = True) -> dict[str, _Any]:
+class _CompressedRuns(_TypedDict):
+    """Run lengths as pycocotools has them."""
+
+    size: list[int]
+    counts: bytes
+
+
+class _ListedRuns(_TypedDict):
+    """Run lengths as a list."""
+
+    size: list[int]
+    counts: list[int]
+
+
+@overload
+def rle(labels: _Labels, label: int, *, compress: Literal[True] = True) -> _CompressedRuns: ...
+@overload
+def rle(labels: _Labels, label: int, *, compress: Literal[False]) -> _ListedRuns: ...
+@overload
+def rle(labels: _Labels, label: int, *, compress: bool) -> _CompressedRuns | _ListedRuns: ...
+def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedRuns | _ListedRuns:
     """The mask of one region as run lengths, as COCO has them.
 
     Parameters
@@ -41,12 +69,23 @@ def rle(labels: _npt.NDArray[_Any], label: int, *, compress: bool = True) -> dic
     changes = _np.flatnonzero(inside[1:] != inside[:-1]) + 1
     ends = _np.concatenate([[0] if inside[0] else [], changes, [inside.size]]).astype(_np.int64)
     counts = _np.diff(ends, prepend=0)
-    return {"size": list(labels.shape), "counts": _compressed(counts, [0])[0] if compress else counts.tolist()}
+    size = list(labels.shape)
+    if compress:
+        return {"size": size, "counts": _compressed(counts, [0])[0]}
+    return {"size": size, "counts": counts.tolist()}
 
 
+@overload
+def rles(labels: _Labels, *, compress: Literal[True] = True, outside: int | None = None) -> dict[int, _CompressedRuns]: ...
+@overload
+def rles(labels: _Labels, *, compress: Literal[False], outside: int | None = None) -> dict[int, _ListedRuns]: ...
+@overload
 def rles(
-    labels: _npt.NDArray[_Any], *, compress: bool = True, outside: int | None = None
-) -> dict[int, dict[str, _Any]]:
+    labels: _Labels, *, compress: bool, outside: int | None = None
+) -> dict[int, _CompressedRuns] | dict[int, _ListedRuns]: ...
+def rles(
+    labels: _Labels, *, compress: bool = True, outside: int | None = None
+) -> dict[int, _CompressedRuns] | dict[int, _ListedRuns]:
     """The masks of all regions as run lengths, in one pass over the label map.
 
     Parameters
@@ -80,12 +119,13 @@ def rles(
     if not runs.labels:
         return {}
     counts, begins = _counts(runs, labels.size)
+    height, width = labels.shape
     if compress:
-        texts: list[_Any] = _compressed(counts, begins)
-    else:
-        every, ends = counts.tolist(), [*begins[1:], len(counts)]
-        texts = [every[begin:end] for begin, end in zip(begins, ends)]
-    return {label: {"size": list(labels.shape), "counts": text} for label, text in zip(runs.labels, texts)}
+        texts = zip(runs.labels, _compressed(counts, begins))
+        return {label: _CompressedRuns(size=[height, width], counts=text) for label, text in texts}
+    every, ends = counts.tolist(), [*begins[1:], len(counts)]
+    lists = zip(runs.labels, begins, ends)
+    return {label: _ListedRuns(size=[height, width], counts=every[begin:end]) for label, begin, end in lists}
 
 
 class _Runs(_NamedTuple):
@@ -93,13 +133,13 @@ class _Runs(_NamedTuple):
 
     labels: list[int]
     # Index of each label's first run.
-    first: _npt.NDArray[_np.int64]
+    first: NDArray[_np.int64]
     # In pixels from the upper left corner, column by column.
-    starts: _npt.NDArray[_np.int64]
-    lengths: _npt.NDArray[_np.int64]
+    starts: NDArray[_np.int64]
+    lengths: NDArray[_np.int64]
 
 
-def _runs(labels: _npt.NDArray[_Any], outside: int | None) -> _Runs:
+def _runs(labels: _Labels, outside: int | None) -> _Runs:
     """The runs of all labels but `outside`."""
     flat = labels.ravel(order="F")
     starts = _np.concatenate([[0], _np.flatnonzero(flat[1:] != flat[:-1]) + 1]).astype(_np.int64)
@@ -115,7 +155,7 @@ def _runs(labels: _npt.NDArray[_Any], outside: int | None) -> _Runs:
     return _Runs(values[first].tolist(), first, starts[order], lengths[order])
 
 
-def _counts(runs: _Runs, size: int) -> tuple[_npt.NDArray[_np.int64], list[int]]:
+def _counts(runs: _Runs, size: int) -> tuple[NDArray[_np.int64], list[int]]:
     """Lengths of runs outside and inside in turn, one label's behind the other's, and where each label's begin."""
     ends = runs.starts + runs.lengths
     gaps = runs.starts.copy()
@@ -132,7 +172,7 @@ def _counts(runs: _Runs, size: int) -> tuple[_npt.NDArray[_np.int64], list[int]]
     return counts, begins.tolist()
 
 
-def _compressed(counts: _npt.NDArray[_np.int64], begins: list[int]) -> list[bytes]:
+def _compressed(counts: NDArray[_np.int64], begins: list[int]) -> list[bytes]:
     """Masks in five bits a byte, from the third count on as differences to the count two before; as in maskApi.c of COCO."""
     place = _np.arange(len(counts)) - _np.repeat(begins, _np.diff(begins, append=len(counts)))
     values = counts.copy()
@@ -157,7 +197,7 @@ def _areas(runs: _Runs) -> list[int]:
     return _np.add.reduceat(runs.lengths, runs.first).tolist() if runs.labels else []
 
 
-def _boxes(runs: _Runs, height: int) -> _npt.NDArray[_np.int64]:
+def _boxes(runs: _Runs, height: int) -> NDArray[_np.int64]:
     """The smallest box around each label: x, y, width and height."""
     last = runs.starts + runs.lengths - 1
     x0, y0 = _np.divmod(runs.starts, height)

@@ -3,18 +3,36 @@
 
 from __future__ import annotations
 
+import math as _math
 import os as _os
-from typing import TYPE_CHECKING, Any as _Any, Sequence as _Sequence, overload as _overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as _np
-import numpy.typing as _npt
 
-from ._helpers import _code_values, _label_map, boundaries as _boundaries, mean_color as _mean_color
-from ._hierarchy import _NO_LABEL, _steps, cut as _cut
+from ._drawings import _code_values
+from ._drawings import boundaries as _boundaries
+from ._drawings import mean_color as _mean_color
+from ._helpers import _label_map
+from ._hierarchy import _NO_LABEL, _steps
+from ._hierarchy import cut as _cut
 from ._png import encode as _encode_png
 
 if TYPE_CHECKING:
-    import ipywidgets
+    from collections.abc import Sequence
+    from typing import Any, Literal, Protocol, TypeVar
+
+    import ipywidgets  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    from numpy.typing import NDArray
+
+    from ._native import _Image, _Labels, _Order, _OtherArray
+
+    class _Axes(Protocol):
+        """As much of matplotlib's as is used: it may be absent."""
+
+        def imshow(self, pixels: Any, /) -> object: ...
+        def set_axis_off(self) -> None: ...
+
+    _AxesT = TypeVar("_AxesT", bound=_Axes)
 
 __all__ = ["Picture", "browse", "show"]
 
@@ -28,7 +46,7 @@ class Picture:
         Red, green and blue.
     """
 
-    def __init__(self, pixels: _npt.NDArray[_np.uint8]) -> None:
+    def __init__(self, pixels: NDArray[_np.uint8]) -> None:
         self.pixels = pixels
 
     def save(self, path: str | _os.PathLike[str]) -> None:
@@ -59,43 +77,46 @@ class Picture:
         return f"Picture({width}x{height})"
 
 
-@_overload
+@overload
 def show(
-    image: _npt.NDArray[_Any],
-    labels: _npt.NDArray[_Any],
+    image: _Image | _OtherArray,
+    labels: _Labels,
     *,
     ax: None = None,
-    color: _Sequence[int] | None = ...,
-    mean_color: bool = ...,
-    order: str = ...,
-) -> Picture: ...
-@_overload
-def show(
-    image: _npt.NDArray[_Any],
-    labels: _npt.NDArray[_Any],
-    *,
-    ax: _Any,
-    color: _Sequence[int] | None = ...,
-    mean_color: bool = ...,
-    order: str = ...,
-) -> _Any: ...
-def show(
-    image: _npt.NDArray[_Any],
-    labels: _npt.NDArray[_Any],
-    *,
-    ax: _Any = None,
-    color: _Sequence[int] | None = (255, 255, 0),
+    color: Sequence[int] | None = (255, 255, 0),
     mean_color: bool = False,
-    order: str = "rgb",
-) -> _Any:
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image"] | None = None,
+) -> Picture: ...
+@overload
+def show(
+    image: _Image | _OtherArray,
+    labels: _Labels,
+    *,
+    ax: _AxesT,
+    color: Sequence[int] | None = (255, 255, 0),
+    mean_color: bool = False,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image"] | None = None,
+) -> _AxesT: ...
+def show(
+    image: _Image | _OtherArray,
+    labels: _Labels,
+    *,
+    ax: _AxesT | None = None,
+    color: Sequence[int] | None = (255, 255, 0),
+    mean_color: bool = False,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image"] | None = None,
+) -> Picture | _AxesT:
     """A picture with its regions drawn, which a notebook displays.
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32
-        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it.
-    labels : ndarray of integers, shape (H, W)
-        Label map with any values.
+    image : ndarray of numbers
+        The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it; or of shape (N, H, W, C) a batch.
+    labels : ndarray of integers, shape (H, W), or (N, H, W) for a batch
+        Label map with any values, or one for each picture.
     ax : matplotlib.axes.Axes, optional
         Where the picture is drawn, instead of making a `Picture`.
     color : sequence of three int, optional
@@ -104,16 +125,22 @@ def show(
         Paint each region in its mean color.
     order : {"rgb", "bgr"}
         Order of the image's channels; OpenCV has "bgr".
+    data_range : tuple of float, or "image", optional
+        What values are black and white, as for `slic`: two numbers, beyond which values are cut off, or the least and the
+        highest finite value of each image. Default: 0 and 255 for uint8, 0 and 65535 for uint16, and 0 and 1 for floats, which
+        have to be in it; other types need one.
 
     Returns
     -------
     picture : Picture, or matplotlib.axes.Axes
-        The drawn picture with a method ``save``, or `ax` where that is given. Lines are where `boundaries` has them.
+        The drawn picture with a method ``save``, or `ax` where that is given. Lines are where `boundaries` has them. Those of
+        a batch stand beside and below each other, row by row, in as many columns as rows or one more; free places are black.
 
     Raises
     ------
     TypeError, ValueError
-        Arrays of other types or shapes, a color or an order that is none, or floats that are not in [0, 1].
+        Arrays of other types or shapes, a color, an order or a range that is none, or without `data_range` floats that are not
+        in [0, 1].
 
     Examples
     --------
@@ -124,8 +151,10 @@ def show(
     """
     if ax is not None and not callable(getattr(ax, "imshow", None)):
         raise TypeError(f"ax must be axes of matplotlib, got {type(ax).__name__}")
-    labels = _label_map(labels)
-    pixels = _drawn(_code_values(image, labels, order), labels, color, mean_color)
+    labels = _label_map(labels, batch=True)
+    pixels = _drawn(_code_values(image, labels, order, data_range), labels, color, mean_color)
+    if labels.ndim == 3:
+        pixels = _beside(pixels)
     if ax is None:
         return Picture(pixels)
     ax.imshow(pixels)
@@ -134,38 +163,50 @@ def show(
 
 
 def _drawn(
-    image: _npt.NDArray[_np.uint8], labels: _npt.NDArray[_Any], color: _Sequence[int] | None, mean_color: bool
-) -> _npt.NDArray[_np.uint8]:
+    codes: NDArray[_np.uint8], labels: _Labels, color: Sequence[int] | None, mean_color: bool
+) -> NDArray[_np.uint8]:
     """RGB pixels with regions drawn."""
-    pixels = _mean_color(image, labels) if mean_color else image
-    if pixels.ndim == 2:
-        pixels = _np.repeat(pixels[..., None], 3, axis=2)
+    pixels = _np.repeat(codes[..., None], 3, axis=-1) if codes.ndim == labels.ndim else codes
+    if mean_color:
+        pixels = _mean_color(pixels, labels)
     return _np.array(pixels) if color is None else _boundaries(pixels, labels, tuple(color))
 
 
+def _beside(pictures: NDArray[_np.uint8]) -> NDArray[_np.uint8]:
+    """The pictures of a batch as one."""
+    count, height, width, channels = pictures.shape
+    columns = _math.isqrt(max(count - 1, 0)) + 1
+    rows = max(-(-count // columns), 1)
+    places = _np.zeros((rows * columns, height, width, channels), _np.uint8)
+    places[:count] = pictures
+    grid = places.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, channels)
+
+
 def browse(
-    image: _npt.NDArray[_Any],
-    labels: _npt.NDArray[_np.uint16],
-    merges: _npt.NDArray[_np.void] | dict[str, _npt.NDArray[_Any]],
+    image: _Image | _OtherArray,
+    labels: NDArray[_np.uint16],
+    merges: NDArray[_np.void] | dict[str, NDArray[Any]],
     *,
     n_regions: int = 100,
-    color: _Sequence[int] | None = (255, 255, 0),
+    color: Sequence[int] | None = (255, 255, 0),
     mean_color: bool = False,
-    order: str = "rgb",
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image"] | None = None,
 ) -> ipywidgets.VBox:
     """A picture with a slider over the levels of a hierarchy, for notebooks.
 
     Parameters
     ----------
-    image : ndarray of uint8, uint16 or float32
-        The picture, as `show` takes it.
+    image : ndarray of numbers
+        The picture, as `show` takes it; no batch.
     labels : ndarray of uint16, shape (H, W)
         The finest level.
     merges : ndarray of shape (M,), or dict of ndarray
         All its steps, as `hierarchy` gives both.
     n_regions : int
         Number of regions of the level that is shown first, or as near to it as there is a level.
-    color, mean_color, order
+    color, mean_color, order, data_range
         As of `show`.
 
     Returns
@@ -192,7 +233,7 @@ def browse(
     import ipywidgets
 
     labels = _label_map(labels)
-    pixels = _code_values(image, labels, order)
+    pixels = _code_values(image, labels, order, data_range)
     inside = labels[labels != _NO_LABEL]
     most = int(inside.max()) + 1 if inside.size else 1
     least = max(most - len(_steps(merges)), 1)

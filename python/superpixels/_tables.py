@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any as _Any, Mapping as _Mapping
+from collections.abc import Mapping as _Mapping
+from typing import TYPE_CHECKING
 
 import numpy as _np
-import numpy.typing as _npt
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
+    from typing import Any
+
+    import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    import polars  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    import pyarrow  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    from numpy.typing import NDArray
 
 __all__ = ["to_arrow", "to_pandas", "to_polars"]
 
@@ -29,7 +32,7 @@ _UNSIGNED = {"track_id", "area", "bounds", "age", "a", "b", "length"}
 _HOST = (1, 3)
 
 
-def to_pandas(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> pandas.DataFrame:
+def to_pandas(table: NDArray[_np.void] | _Mapping[str, Any]) -> pandas.DataFrame:
     """A table as a data frame of pandas.
 
     Parameters
@@ -68,7 +71,7 @@ def to_pandas(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> pandas.Dat
     return pandas.DataFrame(_flattened(table))
 
 
-def to_polars(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> polars.DataFrame:
+def to_polars(table: NDArray[_np.void] | _Mapping[str, Any]) -> polars.DataFrame:
     """A table as a data frame of Polars.
 
     Parameters
@@ -101,7 +104,7 @@ def to_polars(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> polars.Dat
     return polars.DataFrame(_flattened(table))
 
 
-def to_arrow(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> pyarrow.Table:
+def to_arrow(table: NDArray[_np.void] | _Mapping[str, Any]) -> pyarrow.Table:
     """A table as one of Apache Arrow, for example to write it as Parquet.
 
     Parameters
@@ -134,10 +137,10 @@ def to_arrow(table: _npt.NDArray[_np.void] | _Mapping[str, _Any]) -> pyarrow.Tab
     return pyarrow.table(_flattened(table))
 
 
-def _flattened(table: _Any) -> dict[str, _npt.NDArray[_Any]]:
+def _flattened(table: Any) -> dict[str, NDArray[Any]]:
     """The columns of a table, each in memory of its own."""
     fields = _fields(table)
-    columns: dict[str, _npt.NDArray[_Any]] = {}
+    columns: dict[str, NDArray[Any]] = {}
     for name, values in fields.items():
         if values.ndim == 1:
             columns[name] = _np.ascontiguousarray(values)
@@ -151,7 +154,7 @@ def _flattened(table: _Any) -> dict[str, _npt.NDArray[_Any]]:
     return columns
 
 
-def _fields(table: _Any) -> dict[str, _npt.NDArray[_Any]]:
+def _fields(table: Any) -> dict[str, NDArray[Any]]:
     """The fields of a table as arrays of the host."""
     if isinstance(table, _np.ndarray) and not isinstance(table, _np.ma.MaskedArray) and table.ndim == 1 and table.dtype.names:
         return {name: table[name] for name in table.dtype.names}
@@ -160,7 +163,7 @@ def _fields(table: _Any) -> dict[str, _npt.NDArray[_Any]]:
     return {name: _of_host(name, values) for name, values in table.items()}
 
 
-def _of_host(name: str, values: _Any) -> _npt.NDArray[_Any]:
+def _of_host(name: str, values: Any) -> NDArray[Any]:
     """An array of a dict, with the type of a structured array's field."""
     kind = getattr(values, "__dlpack_device__", None)
     if hasattr(values, "__cuda_array_interface__") or (callable(kind) and kind()[0] not in _HOST):

@@ -3,16 +3,25 @@
 
 from __future__ import annotations
 
-from typing import Any as _Any, Iterable as _Iterable, Mapping as _Mapping, Sequence as _Sequence
+from typing import TYPE_CHECKING
 
 import numpy as _np
-import numpy.typing as _npt
 
 from ._arcs import arcs as _arcs
 from ._contours import contours as _contours
-from ._helpers import _code_values, _label_map, mean_color as _mean_color
+from ._drawings import _code_values
+from ._drawings import mean_color as _mean_color
+from ._helpers import _label_map
 from ._runs import _areas, _runs
 from ._tables import _flattened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Literal
+
+    from numpy.typing import NDArray
+
+    from ._native import _Image, _Labels, _OtherArray
 
 __all__ = ["to_geojson", "to_svg"]
 
@@ -20,12 +29,12 @@ _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
 def to_geojson(
-    labels: _npt.NDArray[_Any],
+    labels: _Labels,
     *,
-    transform: _Any = None,
-    table: _npt.NDArray[_np.void] | _Mapping[str, _Any] | None = None,
+    transform: Any = None,
+    table: NDArray[_np.void] | Mapping[str, Any] | None = None,
     outside: int | None = None,
-) -> dict[str, _Any]:
+) -> dict[str, Any]:
     """The regions as a feature collection of GeoJSON (RFC 7946), with holes.
 
     Parameters
@@ -85,7 +94,7 @@ def to_geojson(
     return {"type": "FeatureCollection", "features": features}
 
 
-def _affine(transform: _Any) -> tuple[float, ...]:
+def _affine(transform: Any) -> tuple[float, ...]:
     """The six numbers of a transform."""
     if all(hasattr(transform, name) for name in "abcdef"):
         transform = [getattr(transform, name) for name in "abcdef"]
@@ -98,7 +107,7 @@ def _affine(transform: _Any) -> tuple[float, ...]:
     return a, b, c, d, e, f
 
 
-def _mapped(ring: _npt.NDArray[_np.int32], affine: tuple[float, ...] | None) -> list[list[float]]:
+def _mapped(ring: NDArray[_np.int32], affine: tuple[float, ...] | None) -> list[list[float]]:
     """A ring in coordinates, turned around where the transform mirrors."""
     if affine is None:
         corners: list[list[float]] = ring.tolist()
@@ -111,12 +120,13 @@ def _mapped(ring: _npt.NDArray[_np.int32], affine: tuple[float, ...] | None) -> 
 
 
 def to_svg(
-    labels: _npt.NDArray[_Any],
-    image: _npt.NDArray[_Any] | None = None,
+    labels: _Labels,
+    image: _Image | _OtherArray | None = None,
     *,
-    color: _Sequence[int] = (0, 0, 0),
+    color: Sequence[int] = (0, 0, 0),
     line_width: float = 1.0,
     outside: int | None = None,
+    data_range: tuple[float, float] | Literal["image"] | None = None,
 ) -> str:
     """The boundaries as a drawing in SVG, each of them once.
 
@@ -124,7 +134,7 @@ def to_svg(
     ----------
     labels : ndarray of integers, shape (H, W)
         Label map with any values.
-    image : ndarray of uint8, uint16 or float32, shape (H, W) or (H, W, C), optional
+    image : ndarray of numbers, shape (H, W) or (H, W, C), optional
         The picture: regions are filled with their mean colors. Without it lines are all there is.
     color : sequence of three int
         Of the lines: red, green and blue, 0 to 255.
@@ -132,6 +142,8 @@ def to_svg(
         Width of the lines [px]; 0 draws none.
     outside : int, optional
         A label to leave out, as 65535 is outside of a mask.
+    data_range : tuple of float, or "image", optional
+        What values of the image are black and white, as for `show`.
 
     Returns
     -------
@@ -163,7 +175,8 @@ def to_svg(
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
     if image is not None:
         # Without antialiasing, which would let the background shine through between neighbors.
-        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, image, outside), "</g>"]
+        codes = _code_values(image, labels, data_range=data_range)
+        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, codes, outside), "</g>"]
     if line_width > 0:
         path = "".join(_path(arc.tolist()) for arc in _arcs(labels, outside))
         lines.append(
@@ -172,9 +185,9 @@ def to_svg(
     return "\n".join([*lines, "</svg>\n"])
 
 
-def _fills(labels: _npt.NDArray[_Any], image: _npt.NDArray[_Any], outside: int | None) -> _Iterable[str]:
+def _fills(labels: _Labels, codes: NDArray[_np.uint8], outside: int | None) -> Iterable[str]:
     """One path for each region, in its mean color."""
-    painted = _mean_color(_code_values(image, labels), labels).reshape(*labels.shape, -1)
+    painted = _mean_color(codes, labels).reshape(*labels.shape, -1)
     for label, polygons in _contours(labels, outside=outside).items():
         # The uppermost corner of an outer ring, of those the leftmost, is the upper left one of a pixel of the region.
         x, y = min(map(tuple, polygons[0][0].tolist()), key=lambda point: point[::-1])
@@ -182,7 +195,7 @@ def _fills(labels: _npt.NDArray[_Any], image: _npt.NDArray[_Any], outside: int |
         yield f'<path data-label="{label}" fill="{_hex(painted[y, x])}" d="{path}"/>'
 
 
-def _hex(color: _npt.NDArray[_Any]) -> str:
+def _hex(color: NDArray[Any]) -> str:
     """A color of one or three code values as CSS has it."""
     red, green, blue = color[:3].tolist() if len(color) >= 3 else color.tolist() * 3
     return f"#{red:02x}{green:02x}{blue:02x}"

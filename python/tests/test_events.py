@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: MPL-2.0
 """Events of a Segmenter: what became of regions from frame to frame."""
 
+import re
+
 import numpy as np
 import pytest
 import superpixels as sp
 from picture import rgba
 
-BIRTH, SPLIT, DEATH, MERGE, CUT = range(1, 6)
+BIRTH, SPLIT, DEATH, MERGE, CUT = sp.EventKind
+
+
+def test_kinds_are_those_of_the_library():
+    line = next(line for line in sp.Segmenter.events.__doc__.splitlines() if line.startswith("- `kind`"))
+    told = {name.upper(): int(number) for number, name in re.findall(r"(\d+) (\w+)", line.split(": ", 1)[1])}
+    assert told == {kind.name: kind.value for kind in sp.EventKind}
 
 
 def frames(count):

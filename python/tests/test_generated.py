@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MPL-2.0
-"""superpixels/_functions.py is what the library's parameters give."""
+"""superpixels/_functions.py and its types are what the library's parameters give."""
 
 import importlib.util
 import os
@@ -20,14 +20,20 @@ def generate():
 
 
 def test_functions_are_those_of_the_library():
-    module = generate()
-    if os.environ.get("SUPERPIXEL_WRITE"):
-        module.TARGET.write_text(module.source(), encoding="utf-8")
-    assert module.TARGET.read_text(encoding="utf-8") == module.source(), (
-        "superpixels/_functions.py differs from the library's parameters; python/generate.py writes it anew"
-    )
-    # The installed package has the same.
-    assert Path(_functions.__file__).read_text(encoding="utf-8") == module.source()
+    for path, text in generate().sources().items():
+        if os.environ.get("SUPERPIXEL_WRITE"):
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text, (
+            f"superpixels/{path.name} differs from the library's parameters; python/generate.py writes it anew"
+        )
+        # The installed package has the same.
+        assert Path(_functions.__file__).with_name(path.name).read_text(encoding="utf-8") == text
+
+
+def test_segmenter_reads_images_as_functions_do():
+    types = (Path(_functions.__file__).parent / "_native.pyi").read_text(encoding="utf-8")
+    constructor = types[types.index("def __new__(") : types.index("**parameters")]
+    assert [f"{name}: {kind} = None" in constructor for name, kind in generate().READING] == [True] * 3
 
 
 def test_every_algorithm_has_a_function():

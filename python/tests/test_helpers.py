@@ -130,7 +130,7 @@ def test_bad_labels(bad, tmp_path):
 
 
 def test_bad_images():
-    for image in (np.ma.zeros((3, 3, 3), np.uint8), np.zeros((3, 3, 3)), np.zeros((3, 4), np.uint8), np.zeros(3, np.uint8), None):
+    for image in (np.ma.zeros((3, 3, 3), np.uint8), np.zeros((3, 3, 3), bool), np.zeros((3, 4), np.uint8), np.zeros(3, np.uint8), None):
         for call in (sp.boundaries, sp.mean_color):
             with pytest.raises((TypeError, ValueError)):
                 call(image, LABELS)

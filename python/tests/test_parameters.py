@@ -17,7 +17,9 @@ RANGES = _native.ranges()
 
 @pytest.mark.parametrize("algorithm", FUNCTIONS)
 def test_defaults(algorithm):
-    given = {name: it.default for name, it in inspect.signature(FUNCTIONS[algorithm]).parameters.items()}
+    listed = inspect.signature(FUNCTIONS[algorithm]).parameters
+    assert [name for name, it in listed.items() if it.kind == it.VAR_KEYWORD] == ["other"]
+    given = {name: it.default for name, it in listed.items() if name != "other"}
     own = _native.defaults(algorithm)
     for name, default in own.items():
         if name in ("levels", "temporal", "temporal_inertia"):
@@ -129,6 +131,8 @@ def test_numbers_of_numpy_are_numbers():
 def test_names():
     with pytest.raises(TypeError, match="slic has no parameter sigma; here it is: blur"):
         sp.Segmenter(sigma=3)
+    with pytest.raises(TypeError, match="slic has no parameter tau; it takes n_segments, "):
+        sp.Segmenter(tau=3)
     with pytest.raises(TypeError, match="no parameter"):
         sp.Segmenter("quickshift", compactness=3)
     with pytest.raises(TypeError):
@@ -162,12 +166,13 @@ def test_stubs():
     kinds = re.search(r"def __new__\((.*?)\) ->", text, re.S).group(1), re.search(r"def set\((.*?)\) ->", text, re.S).group(1)
     names = {name for algorithm in FUNCTIONS for name in _native.defaults(algorithm)}
     own = {"device", "order", "threads", "regions", "neighbors", "linear_light", "events", "algorithm"}
+    own |= {"data_range", "bands", "channel_axis"}
     assert set(re.findall(r"(\w+):", kinds[0])) == own | {"parameters"}
     assert set(re.findall(r"(\w+):", kinds[1])) == {"parameters"}
     assert set(_functions.Parameters.__annotations__) == names
     body = text[text.index("class Segmenter") :]
     members = {name for name in vars(sp.Segmenter) if not name.startswith("_")}
-    assert set(re.findall(r"def ([a-z]\w*)\(", body)) == members
+    assert set(re.findall(r"^    (?:def )?([a-z]\w*)[(:]", body, re.M)) == members
     functions = set(re.findall(r"^def (\w+)\(", text, re.M))
     public = {name for name in vars(_native) if not name.startswith("__")}
     constants = set(re.findall(r"^([A-Z_]+): ", text, re.M))

@@ -137,6 +137,7 @@ mod tests {
         let element = source.split_whitespace().filter(|word| !["const", "volatile", "*"].contains(word));
         let element = match element.collect::<Vec<_>>()[..] {
             ["float"] => "f32",
+            ["double"] => "f64",
             ["float2"] => "[f32; 2]",
             ["uint2"] => "[u32; 2]",
             ["uint4"] => "[u32; 4]",
@@ -175,7 +176,7 @@ mod tests {
         let bytes = |text: &str| {
             let mut words = text.split_whitespace().skip_while(|word| *word != ".param").skip(1);
             match words.next().unwrap() {
-                ".u64" => 8,
+                ".u64" | ".f64" => 8,
                 ".u32" => 4,
                 // A struct: `.align 8 .b8 NAME[BYTES]`.
                 ".align" => {

@@ -37,7 +37,7 @@ def look_at_wheel(path):
     for component in bill["components"]:
         if "hashes" in component:
             assert f"{component['name']} {component['version']}" in licenses, component["name"]
-    assert {"superpixels/py.typed", "superpixels/_native.pyi"} <= set(inside)
+    assert {"superpixels/py.typed", "superpixels/_native.pyi", "superpixels/_functions.pyi"} <= set(inside)
     for word in (str(ROOT), str(Path.home() / ".cargo")):
         assert word.encode() not in inside["superpixels/_native.abi3.so"], f"the module names {word}"
     print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB, {len(names)} components")

@@ -15,7 +15,7 @@ if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
     done | sort -u -k1,1 | sed -n '1p; 1!{$p}'
 }
 # Environments with what the tests need beside the package: of the newest Python, with --all of the oldest, too.
-needed=(numpy scipy pillow pytest hypothesis==6.141.1)
+needed=(numpy scipy pillow pytest hypothesis==6.141.1 mypy==1.19.1 basedpyright==1.39.10)
 make_environments() {
     local version python environment
     rm -rf "$python_target"/environment-*
