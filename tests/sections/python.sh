@@ -14,16 +14,25 @@ if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
     print("%d.%02d" % sys.version_info[:2], sys.executable)' 2>/dev/null || true
     done | sort -u -k1,1 | sed -n '1p; 1!{$p}'
 }
-# Environments with what the tests need beside the package: of the newest Python, with --all of the oldest, too.
-needed=(numpy scipy pillow pytest hypothesis==6.141.1 mypy==1.19.1 basedpyright==1.39.10)
+# Environments with what the tests need beside the package: of the newest Python, with --all of the oldest, too. One that an earlier run
+# has made of the same stays.
+needed=(numpy scipy pillow pytest hypothesis==6.141.1 mypy==1.19.1 basedpyright==1.39.10
+    pandas polars pyarrow matplotlib ipywidgets shapely pycocotools)
 make_environments() {
-    local version python environment
-    rm -rf "$python_target"/environment-*
+    local version python environment made=()
     while read -r version python; do
         environment=$python_target/environment-$version
-        "$python" -m venv "$environment" &&
-            "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "${needed[@]}" || return 1
+        made+=("$environment")
+        if [ "$(cat "$environment/needed" 2>/dev/null)" != "$python ${needed[*]}" ]; then
+            rm -rf "$environment"
+            "$python" -m venv "$environment" &&
+                "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "${needed[@]}" || return 1
+            echo "$python ${needed[*]}" >"$environment/needed"
+        fi
     done < <(suitable_pythons | if [ "$all" ]; then cat; else tail -n 1; fi)
+    for environment in "$python_target"/environment-*; do
+        [[ " ${made[*]} " = *" $environment "* ]] || rm -rf "$environment"
+    done
 }
 newest_environment() { compgen -G "$python_target/environment-*" | sort | tail -n 1; }
 # The package as the tests in Rust were built, with debug assertions, in a folder that Python finds it in.
