@@ -213,8 +213,8 @@ impl<'py> Images<'py> {
     }
 
     /// Tells the user of uint16 that uses little of its range, which nobody has said: it is probably of 10 or 12 bits. Says whether
-    /// there was a reason. Black alone is none.
-    pub fn warn_of_range(&self, py: Python<'_>, is_stretched: bool) -> PyResult<bool> {
+    /// there was a reason. Black alone is none. The warning is of the caller's line, `level` calls of Python up.
+    pub fn warn_of_range(&self, py: Python<'_>, is_stretched: bool, level: i32) -> PyResult<bool> {
         let Some(most) = self.low_maximum()? else { return Ok(false) };
         if is_stretched && self.info.format.is_gray() {
             return Ok(false);
@@ -224,7 +224,7 @@ impl<'py> Images<'py> {
             "image is uint16 with values up to {most} and is taken as nearly black; pass data_range=(0, {white}) for white at {white}, \
              or data_range=(0, 65535) for what it is now"
         );
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, level)?;
         Ok(true)
     }
 

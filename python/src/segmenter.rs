@@ -306,7 +306,7 @@ impl Segmenter {
         }
         let images = Images::new(frame, &self.reading)?;
         if !guard.has_warned {
-            guard.has_warned = images.warn_of_range(py, guard.params.stretch_gray16)?;
+            guard.has_warned = images.warn_of_range(py, guard.params.stretch_gray16, 1)?;
         }
         let mut array = LabelArray::<u16>::new(py, out, &images)?;
         let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;

@@ -147,7 +147,8 @@ impl Call {
         masks: Option<&Masks>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         for images in images {
-            if images.warn_of_range(py, self.params.stretch_gray16)? {
+            // This is called by a function of the package.
+            if images.warn_of_range(py, self.params.stretch_gray16, 2)? {
                 break;
             }
         }

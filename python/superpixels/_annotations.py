@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping as _Mapping
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as _ElementTree
 
 import numpy as _np
 
@@ -204,28 +203,31 @@ def to_cvat(
     """
     labels = _label_map(labels)
     height, width = labels.shape
-    root = _ElementTree.Element("annotations")
-    _ElementTree.SubElement(root, "version").text = "1.1"
-    task = _ElementTree.SubElement(_ElementTree.SubElement(root, "meta"), "task")
-    _ElementTree.SubElement(task, "size").text = "1"
-    _ElementTree.SubElement(task, "mode").text = "annotation"
-    listed = _ElementTree.SubElement(task, "labels")
+    # Slow to load, and for this alone.
+    from xml.etree import ElementTree
+
+    root = ElementTree.Element("annotations")
+    ElementTree.SubElement(root, "version").text = "1.1"
+    task = ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task")
+    ElementTree.SubElement(task, "size").text = "1"
+    ElementTree.SubElement(task, "mode").text = "annotation"
+    listed = ElementTree.SubElement(task, "labels")
     for name in _Classes(classes).all:
-        entry = _ElementTree.SubElement(listed, "label")
-        _ElementTree.SubElement(entry, "name").text = name
-        _ElementTree.SubElement(entry, "type").text = "polygon"
+        entry = ElementTree.SubElement(listed, "label")
+        ElementTree.SubElement(entry, "name").text = name
+        ElementTree.SubElement(entry, "type").text = "polygon"
     of_image = {"id": str(image_id), "name": file_name, "width": str(width), "height": str(height)}
-    image = _ElementTree.SubElement(root, "image", of_image)
-    of_label: dict[int, list[_ElementTree.Element]] = {}
+    image = ElementTree.SubElement(root, "image", of_image)
+    of_label: dict[int, list[ElementTree.Element]] = {}
     for label, name, _, ring in _rings(labels, classes, outside):
         points = ";".join(f"{x:.12g},{y:.12g}" for x, y in ring.tolist())
         of_polygon = {"label": name, "points": points, "occluded": "0", "z_order": "0"}
-        of_label.setdefault(label, []).append(_ElementTree.SubElement(image, "polygon", of_polygon))
+        of_label.setdefault(label, []).append(ElementTree.SubElement(image, "polygon", of_polygon))
     for group, parts in enumerate((parts for parts in of_label.values() if len(parts) > 1), 1):
         for part in parts:
             part.set("group_id", str(group))
-    _ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + _ElementTree.tostring(root, encoding="unicode") + "\n"
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 class _Classes:

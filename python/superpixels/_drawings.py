@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math as _math
-from fractions import Fraction as _Fraction
 from typing import TYPE_CHECKING, overload
 
 import numpy as _np
@@ -203,11 +202,14 @@ def _range_of(image: NDArray[Any], data_range: object) -> tuple[float, float]:
 def _value_of(code: int, low: float, high: float, dtype: _np.dtype[Any]) -> float:
     """What a code value of 8 bits is in a picture."""
     # Fractions: doubles round, and have no difference of the largest and the least of them.
-    value = _Fraction(low) + _Fraction(code, 255) * (_Fraction(high) - _Fraction(low))
+    # Slow to load, and for this alone.
+    from fractions import Fraction
+
+    value = Fraction(low) + Fraction(code, 255) * (Fraction(high) - Fraction(low))
     if dtype.kind == "f":
         return float(value)
     bounds = _np.iinfo(dtype)
-    return min(max(_math.floor(value + _Fraction(1, 2)), int(bounds.min)), int(bounds.max))
+    return min(max(_math.floor(value + Fraction(1, 2)), int(bounds.min)), int(bounds.max))
 
 
 def _code_values(image: object, labels: NDArray[Any], order: str = "rgb", data_range: object = None) -> NDArray[_np.uint8]:

@@ -119,8 +119,9 @@ def test_a_range_that_is_probably_wrong_is_named(picture):
     ten = picture.astype(np.uint16) * 4
     alpha = np.dstack([ten, np.full(ten.shape[:2], 65535, np.uint16)])
     for image in (ten, ten[..., 0].copy(), ten[None], alpha, alpha[..., :3], [ten, ten]):
-        with pytest.warns(UserWarning, match=r"data_range=\(0, 1023\)"):
+        with pytest.warns(UserWarning, match=r"data_range=\(0, 1023\)") as told:
             sp.slic(image)
+        assert told[0].filename == __file__
     segmenter = sp.Segmenter()
     with pytest.warns(UserWarning, match="data_range"):
         segmenter.segment(ten)

@@ -65,8 +65,7 @@ std::map<std::string, Entry> &kernels() {
   return all;
 }
 
-constexpr size_t STACK = 32 << 10;
-constexpr size_t HUGE_PAGE = 2 << 20;
+constexpr size_t STACK = 128 << 10;
 // Stacks begin in different lines of a page: all in the same one would compete for a few places of the caches.
 constexpr size_t STAGGER = 5 * 64, STAGGERED = 4096;
 
@@ -109,11 +108,8 @@ struct Block {
   Entry entry = nullptr;
   void **arguments = nullptr;
 
-  // Memory of stacks and its size.
-  std::vector<std::pair<void *, size_t>> stacks;
-
   ~Block() {
-    for (const auto &[at, size] : stacks) munmap(at, size);
+    for (Fiber &fiber : fibers) munmap(fiber.stack, STACK);
   }
 };
 
@@ -202,19 +198,11 @@ void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) 
   b.entry = entry;
   b.arguments = arguments;
   const size_t count = (size_t)size.x * size.y * size.z;
-  if (b.fibers.size() < count) {
-    // Together, in large pages where the system gives such: a step from thread to thread is one from stack to stack.
-    const size_t more = count - b.fibers.size(), size = (more * STACK + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + HUGE_PAGE;
-    void *const made = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == MAP_FAILED) die("no memory for stacks");
-    b.stacks.emplace_back(made, size);
-    char *const first = (char *)(((uintptr_t)made + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
-    madvise(first, more * STACK, MADV_HUGEPAGE);
-    for (size_t i = 0; i < more; i++) {
-      Fiber fiber = {};
-      fiber.stack = first + i * STACK;
-      b.fibers.push_back(fiber);
-    }
+  while (b.fibers.size() < count) {
+    Fiber fiber = {};
+    fiber.stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fiber.stack == MAP_FAILED) die("no memory for a stack");
+    b.fibers.push_back(fiber);
   }
   b.warps.assign((count + 31) / 32, Warp{});
   b.alive = (unsigned)count;
