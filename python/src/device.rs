@@ -20,7 +20,7 @@ pub struct Arguments<'a, 'py> {
     pub out: Option<&'a Bound<'py, PyAny>>,
     pub mask: Option<&'a Bound<'py, PyAny>>,
     pub stream: Option<&'a Bound<'py, PyAny>>,
-    /// True if floats are checked before they are used, which the host waits for.
+    /// True if values are checked before they are used, which the host waits for.
     pub check: bool,
 }
 

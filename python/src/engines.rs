@@ -81,7 +81,7 @@ pub struct Task<'a> {
     pub target: Target,
     pub kind: LabelType,
     pub streams: &'a Streams,
-    /// True if floats are checked before they are used.
+    /// True if values are checked before they are used.
     pub check: bool,
 }
 
@@ -138,7 +138,7 @@ impl DeviceEngine {
         KeepsContext::make(|| Frames::new(cuda, plan)).map(Self)
     }
 
-    /// Segments frames on the device; nothing is waited for where the streams are in order and floats are not looked at. Gives the
+    /// Segments frames on the device; nothing is waited for where the streams are in order and values are not looked at. Gives the
     /// memory of the labels, if that is ours.
     pub fn segment(&mut self, task: &Task<'_>, outputs: Outputs) -> Result<Option<DeviceMemory>, Failure> {
         self.0.with_mut(|frames| frames.segment(task, outputs))
@@ -231,7 +231,7 @@ struct Frames {
     tables: DevicePool,
     /// True if the last frame was on the device.
     on_device: bool,
-    /// True if its floats have not been looked at.
+    /// True if its values have not been looked at.
     is_unchecked: bool,
     engine: Engine<Cuda>,
 }

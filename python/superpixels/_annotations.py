@@ -203,7 +203,7 @@ def to_cvat(
     """
     labels = _label_map(labels)
     height, width = labels.shape
-    # Slow to load, and for this alone.
+    # ElementTree is slow to load, and only this function needs it.
     from xml.etree import ElementTree
 
     root = ElementTree.Element("annotations")

@@ -201,8 +201,8 @@ def _range_of(image: NDArray[Any], data_range: object) -> tuple[float, float]:
 
 def _value_of(code: int, low: float, high: float, dtype: _np.dtype[Any]) -> float:
     """What a code value of 8 bits is in a picture."""
-    # Fractions: doubles round, and have no difference of the largest and the least of them.
-    # Slow to load, and for this alone.
+    # Fractions are exact: doubles round, and the difference of the largest and the least of them is infinite. Their module is slow
+    # to load, and only this function needs it.
     from fractions import Fraction
 
     value = Fraction(low) + Fraction(code, 255) * (Fraction(high) - Fraction(low))

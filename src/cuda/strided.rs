@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Arrays in another library's device memory with any order of samples, or of floats, which are packed before they are
+//! Arrays in another library's device memory with any order of samples, or of values that become codes, which are packed before they are
 //! segmented.
 
 use std::marker::PhantomData;
