@@ -37,6 +37,7 @@ HEAD = '''\
 
 from __future__ import annotations
 
+from collections.abc import Callable as _Callable
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
@@ -60,7 +61,7 @@ TYPES_HEAD = '''\
 # Overlaps are meant: the first overload that fits counts.
 # mypy: disable-error-code="overload-overlap"
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict, overload
 
 import numpy as np
@@ -81,13 +82,13 @@ READING = [
 WORDS = {"max_num_iter": "iterations", "slic_zero": "adaptive", "kernel_size": "sigma"}
 
 # Types by the kind of image: of `image`, `start_label`, `out`, `mask`, `stream` and the result. The first that fits counts.
-MASK = "_Mask | None = None"
 EITHER_MASK = "_Mask | _OnDevice | None = None"
 NONE = "None = None"
 STREAM = "_Stream | None = None"
 FACES = [
-    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
-    ("_Image", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
+    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", NONE, NONE, "NDArray[np.uint16]"),
+    ("_Image", "int = 0", "NDArray[np.int32] | None = None", "_Mask", NONE, "NDArray[np.int32]"),
+    ("_Image", "int", "NDArray[np.int32] | None = None", NONE, NONE, "NDArray[np.int32]"),
     ("Sequence[_Image]", "Literal[0] = 0", NONE, NONE, NONE, "list[NDArray[np.uint16]]"),
     ("Sequence[_Image]", "int", NONE, NONE, NONE, "list[NDArray[np.int32]]"),
 ]
@@ -110,8 +111,9 @@ FACES_OF_HOST = [
     ("Sequence[_ApiT]", "int = 0", NONE, NONE, NONE, "list[_ApiT]"),
 ]
 FACES_OF_NUMPY = [
-    ("_Convertible", "Literal[0] = 0", "NDArray[np.uint16] | None = None", MASK, NONE, "NDArray[np.uint16]"),
-    ("_Convertible", "int", "NDArray[np.int32] | None = None", MASK, NONE, "NDArray[np.int32]"),
+    ("_Convertible", "Literal[0] = 0", "NDArray[np.uint16] | None = None", NONE, NONE, "NDArray[np.uint16]"),
+    ("_Convertible", "int = 0", "NDArray[np.int32] | None = None", "_Mask", NONE, "NDArray[np.int32]"),
+    ("_Convertible", "int", "NDArray[np.int32] | None = None", NONE, NONE, "NDArray[np.int32]"),
 ]
 
 IMAGE = """\
@@ -138,10 +140,15 @@ threads : int
 start_label : int
     The lowest label. With another than 0 the result is int32.
 out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-    Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+    Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance. Not \
+for a list.
 mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
     Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of \
-the whole picture. It is where the image is. Not for a list."""
+the whole picture. It is where the image is. Not for a list.
+progress : bool or callable
+    True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images that are \
+done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images; `out` keeps what is \
+done."""
 
 ON_DEVICE = """\
 stream : int or object, optional
@@ -153,10 +160,10 @@ off, and NaN is 0. Images of numpy are always looked at."""
 
 RETURNS = """\
 labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
-    Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or \
-`start_label` - 1 where that is not 0."""
+    Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and \
+`start_label` - 1 outside of it."""
 
-RETURNS_ON_DEVICE = " Of images on a device: int32 there, an array of the same library (`out`: int32 or uint16)."
+RETURNS_ON_DEVICE = " Of images on a device: int32 there, an array of the same library (`out`: int32, or uint16 without a mask)."
 
 RAISES = """\
 TypeError
@@ -290,6 +297,7 @@ def function(algorithm: str) -> str:
         "start_label: int = 0",
         "out: _np.ndarray | None = None",
         "mask: _np.ndarray | None = None",
+        "progress: bool | _Callable[[int, int], object] = False",
     ]
     if on_device:
         signature += ["stream: object = None", "check: bool = False"]
@@ -318,7 +326,7 @@ def function(algorithm: str) -> str:
             f'        values = _with_others("{algorithm}", values, other)',
             "    return _native.segment(",
             f'        "{algorithm}", image, values, order, threads, start_label, out, mask{device},',
-            "        data_range, bands, channel_axis,",
+            "        data_range, bands, channel_axis, progress,",
             "    )  # fmt: skip",
         ]
     )
@@ -338,6 +346,7 @@ def types(algorithm: str) -> str:
         signature.append('order: _Order = "rgb"')
         signature += [f"{name}: {kind} = None" for name, kind in READING]
         signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}"]
+        signature.append("progress: bool | Callable[[int, int], object] = False")
         if on_device:
             signature += [f"stream: {stream}", "check: bool = False"]
         # As many names as are taken, instead of any.

@@ -19,6 +19,7 @@ use crate::data_range::DataRange;
 use crate::dlpack;
 use crate::error::{Failure, exception};
 use crate::layout::{Layout, Shape};
+use crate::memory;
 use crate::order::Order;
 use crate::reading::Reading;
 use crate::values::{Numbers, Values};
@@ -188,7 +189,7 @@ impl<'py> Images<'py> {
     /// The images as the library takes them.
     pub fn sources(&self) -> PyResult<Vec<PixelSource<'_>>> {
         let (count, apart) = self.batch.unwrap_or((1, 0));
-        let source = |i: usize| {
+        let source = |i: usize| -> PyResult<PixelSource<'_>> {
             Ok(match &self.held {
                 Held::Converted(numbers) => {
                     let view = numbers.image(self.batch.map(|_| i));
@@ -209,7 +210,12 @@ impl<'py> Images<'py> {
                 }
             })
         };
-        (0..count).map(source).collect()
+        let mut sources = Vec::new();
+        memory::reserve("images of a batch", &mut sources, count).map_err(exception)?;
+        for i in 0..count {
+            sources.push(source(i)?);
+        }
+        Ok(sources)
     }
 
     /// Tells the user of uint16 that uses little of its range, which nobody has said: it is probably of 10 or 12 bits. Says whether
@@ -289,7 +295,7 @@ pub fn as_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// An array of numpy, aligned and in the machine's byte order; a copy where it is not.
 fn host_array<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
-    refuse_masked(image)?;
+    refuse_masked("image", image)?;
     let py = image.py();
     if !is_host_array(image)? {
         let name = image.get_type().name()?;
@@ -371,6 +377,12 @@ fn layout_of(
     Layout::new(shape, order, || memory_around(array, codes.data(), batch))
 }
 
+/// An attribute as numpy itself gives it: a subclass may say anything.
+fn own<'py>(array: &Bound<'py, PyUntypedArray>, name: &str) -> Option<Bound<'py, PyAny>> {
+    let class = array.py().get_type::<PyUntypedArray>();
+    class.getattr(name).ok()?.call_method1("__get__", (array,)).ok()
+}
+
 /// The bytes below and from an array's first element on that belong to the memory that it is a view of, the same for every image
 /// of a batch. `None` where nothing is known.
 fn memory_around(
@@ -379,15 +391,15 @@ fn memory_around(
     batch: Option<(usize, isize)>,
 ) -> Option<[usize; 2]> {
     let mut owner = array.clone();
-    while let Ok(base) = owner.getattr("base").ok()?.cast_into::<PyUntypedArray>() {
+    while let Ok(base) = own(&owner, "base")?.cast_into::<PyUntypedArray>() {
         owner = base;
     }
     if !owner.is_contiguous() {
         return None;
     }
-    let interface = owner.getattr("__array_interface__").ok()?.cast_into::<PyDict>().ok()?;
+    let interface = own(&owner, "__array_interface__")?.cast_into::<PyDict>().ok()?;
     let (start, _): (usize, bool) = interface.get_item("data").ok()??.extract().ok()?;
-    let bytes: usize = owner.getattr("nbytes").ok()?.extract().ok()?;
+    let bytes: usize = own(&owner, "nbytes")?.extract().ok()?;
     let last = batch.map_or(0, |(count, apart)| apart * (count.max(1) as isize - 1));
     let at = |offset: isize| (data as usize).checked_add_signed(offset);
     let below = at(last.min(0))?.checked_sub(start)?;
@@ -396,17 +408,17 @@ fn memory_around(
 }
 
 /// Refuses arrays with a mask, which numpy would drop without a word.
-fn refuse_masked(array: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
     let is_plain = array.get_type().is(array.py().get_type::<PyUntypedArray>());
     if is_plain || array.cast::<PyUntypedArray>().is_err() {
         return Ok(());
     }
     let masked = array.py().import("numpy.ma")?.getattr("MaskedArray")?;
     if array.is_instance(&masked)? {
-        return Err(PyTypeError::new_err(
-            "image must not be a masked array, whose mask would be ignored; pass image.filled(0), or \
-             image.data for all pixels",
-        ));
+        return Err(PyTypeError::new_err(format!(
+            "{name} must not be a masked array, whose mask would be ignored; pass {name}.filled(0), or \
+             {name}.data for all pixels"
+        )));
     }
     Ok(())
 }

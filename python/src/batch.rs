@@ -7,20 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::{Frame, Labels, NO_LABEL};
+use gstsuperpixel::image::{Frame, Labels};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 
 use crate::arrays::PixelSource;
 use crate::error::Failure;
-
-/// Target for the labels of an image, in rows of the stride of its [`Job`].
-pub enum Plane<'a> {
-    /// As they are.
-    Words(&'a mut [u16]),
-    /// Each with this number added; what has no label has one less than this number.
-    Shifted(&'a mut [i32], i32),
-}
+use crate::plane::Plane;
+use crate::watch::Watch;
 
 /// An image and the place for its labels.
 pub struct Job<'a> {
@@ -28,12 +22,12 @@ pub struct Job<'a> {
     /// One byte a pixel, where there is a mask.
     pub mask: Option<&'a [u8]>,
     pub plane: Plane<'a>,
-    /// Labels from one row to the next.
+    /// Labels from one row of it to the next.
     pub stride: usize,
 }
 
 /// Segments images that have nothing to do with each other. After an error the labels of some are there.
-pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>) -> Result<(), Failure> {
+pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>, watch: &Watch) -> Result<(), Failure> {
     let at_once = cpu.threads().min(jobs.len());
     // The last ones, where most threads would have none.
     let rest = if at_once < 2 { jobs.len() } else { jobs.len() % at_once };
@@ -41,20 +35,41 @@ pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>) -> Result<(), Failure
     let mut jobs = jobs;
     let last = jobs.split_off(jobs.len() - rest);
     if !jobs.is_empty() {
-        beside(params, cpu.threads() / at_once, at_once, jobs)?;
+        beside(params, cpu.threads() / at_once, at_once, jobs, watch)?;
     }
-    // Engines are made there, too: a thread that waits for that would fall asleep, and has to be woken.
-    cpu.run(|| Worker::new(params, cpu.clone()).work(last.into_iter()))
+    let (mut worker, mut last) = (Worker::new(params, cpu.clone()), last.into_iter().peekable());
+    while last.peek().is_some() {
+        // Engines are made there, too: a thread that waits for that would fall asleep, and has to be woken.
+        cpu.run(|| worker.work_until(|| watch.is_due(), &mut last, watch))?;
+        if watch.is_due() {
+            watch.look()?;
+        }
+    }
+    Ok(())
 }
 
 /// Jobs by `workers`, with some threads each.
-fn beside(params: &Params, threads: usize, workers: usize, jobs: Vec<Job<'_>>) -> Result<(), Failure> {
+fn beside(
+    params: &Params,
+    threads: usize,
+    workers: usize,
+    jobs: Vec<Job<'_>>,
+    watch: &Watch,
+) -> Result<(), Failure> {
     let jobs = Mutex::new(jobs.into_iter());
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || {
-        let done = Cpu::new(threads as u32)
-            .map_err(Failure::from)
-            .and_then(|cpu| Worker::new(params, cpu).work(std::iter::from_fn(next)));
+    // This thread alone looks: signals are handled there.
+    let work = |looks: bool| {
+        let done = Cpu::new(threads as u32).map_err(Failure::from).and_then(|cpu| {
+            let mut worker = Worker::new(params, cpu);
+            while let Some(job) = next() {
+                worker.work(job, watch)?;
+                if looks && watch.is_due() {
+                    watch.look()?;
+                }
+            }
+            Ok(())
+        });
         if done.is_err() {
             // Nobody waits for the others.
             *jobs.lock().unwrap_or_else(PoisonError::into_inner) = Vec::new().into_iter();
@@ -62,9 +77,9 @@ fn beside(params: &Params, threads: usize, workers: usize, jobs: Vec<Job<'_>>) -
         done
     };
     std::thread::scope(|scope| {
-        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work);
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, || work(false));
         let others: Vec<_> = (1..workers).map(spawn).collect();
-        let mut done = work();
+        let mut done = work(true);
         for other in others {
             let result = match other {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -93,48 +108,49 @@ impl<'p> Worker<'p> {
         Self { params, cpu, engine: None, codes: Vec::new(), map: Vec::new() }
     }
 
-    fn work<'a>(&mut self, jobs: impl Iterator<Item = Job<'a>>) -> Result<(), Failure> {
-        let (mut codes, cpu) = (std::mem::take(&mut self.codes), self.cpu.clone());
-        for Job { source, mask, plane, stride } in jobs {
-            source.with(&cpu, mask, &mut codes, |frame| match plane {
-                Plane::Words(plane) => self.segment(frame, plane, stride),
-                Plane::Shifted(plane, start) => self.segment_shifted(frame, plane, stride, start),
-            })?;
-        }
-        Ok(())
-    }
-
-    fn segment(&mut self, frame: &Frame<'_>, plane: &mut [u16], stride: usize) -> Result<(), Error> {
-        let info = *frame.info();
-        if self.engine.as_ref().is_some_and(|engine| engine.plan().frame() != info) {
-            self.engine = None;
-        }
-        let mut engine = match self.engine.take() {
-            Some(engine) => engine,
-            None => Engine::new(self.cpu.clone(), Plan::new(self.params, info)?)?,
-        };
-        let mut labels = Labels::new(info.geometry, plane, stride)?;
-        engine.segment(frame, &mut labels, Outputs::default())?;
-        self.engine = Some(engine);
-        Ok(())
-    }
-
-    fn segment_shifted(
+    /// Does jobs until `is_due`, and one at least.
+    fn work_until<'a>(
         &mut self,
-        frame: &Frame<'_>,
-        plane: &mut [i32],
-        stride: usize,
-        start: i32,
-    ) -> Result<(), Error> {
-        let width = frame.info().geometry.width() as usize;
-        let mut map = std::mem::take(&mut self.map);
-        map.resize(frame.info().geometry.pixels(), 0);
-        self.segment(frame, &mut map, width)?;
-        for (to, from) in plane.chunks_mut(stride).zip(map.chunks(width)) {
-            let label = |from: u16| if from == NO_LABEL { start - 1 } else { start + i32::from(from) };
-            to.iter_mut().zip(from).for_each(|(to, &from)| *to = label(from));
+        is_due: impl Fn() -> bool,
+        jobs: &mut impl Iterator<Item = Job<'a>>,
+        watch: &Watch,
+    ) -> Result<(), Failure> {
+        for job in jobs {
+            self.work(job, watch)?;
+            if is_due() {
+                break;
+            }
         }
-        self.map = map;
         Ok(())
     }
+
+    fn work(&mut self, job: Job<'_>, watch: &Watch) -> Result<(), Failure> {
+        let Job { source, mask, mut plane, stride } = job;
+        let Self { params, cpu, engine, codes, map } = self;
+        source.with(cpu, mask, codes, |frame| {
+            let geometry = frame.info().geometry;
+            plane.fill(geometry, stride, map, |labels, stride| {
+                let mut labels = Labels::new(geometry, labels, stride)?;
+                engine_for(engine, params, cpu, frame)?.segment(frame, &mut labels, Outputs::default())?;
+                Ok::<_, Error>(())
+            })
+        })?;
+        watch.note();
+        Ok(())
+    }
+}
+
+/// The engine for a frame: the one that is there, or another where that is for other images.
+fn engine_for<'e>(
+    kept: &'e mut Option<Engine<Cpu>>,
+    params: &Params,
+    cpu: &Cpu,
+    frame: &Frame<'_>,
+) -> Result<&'e mut Engine<Cpu>, Error> {
+    let info = *frame.info();
+    let engine = match kept.take().filter(|engine| engine.plan().frame() == info) {
+        Some(engine) => engine,
+        None => Engine::new(cpu.clone(), Plan::new(params, info)?)?,
+    };
+    Ok(kept.insert(engine))
 }

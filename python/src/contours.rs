@@ -6,10 +6,17 @@
 
 use std::collections::BTreeMap;
 
+use gstsuperpixel::error::Result;
 use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+
+use crate::error::exception;
+use crate::memory::{filled, probe, push};
+
+const OUTLINES: &str = "outlines of regions";
 
 /// A label map with a border of pixels around it that belong to no region.
 struct Map<'a> {
@@ -86,9 +93,9 @@ impl<'a> Map<'a> {
     }
 
     /// All outlines, each from its first stretch along an upper side in raster order on.
-    fn rings(&self) -> Rings {
+    fn rings(&self) -> Result<Rings> {
         let mut rings = Rings::default();
-        let mut is_taken = vec![false; self.labels.len()];
+        let mut is_taken = filled(OUTLINES, self.labels.len(), false)?;
         let inside = self.width..self.labels.len() - self.width;
         for (row, pixels) in self.labels[inside].chunks_exact(self.width).enumerate() {
             let first = (row + 1) * self.width;
@@ -98,13 +105,13 @@ impl<'a> Map<'a> {
                 if pixels[x] == above[x] || !self.begins(first + x) || is_taken[first + x] {
                     continue;
                 }
-                self.follow(Stretch { pixel: (first + x) as u32, direction: 0 }, &mut is_taken, &mut rings);
+                self.follow(Stretch { pixel: (first + x) as u32, direction: 0 }, &mut is_taken, &mut rings)?;
             }
         }
-        rings
+        Ok(rings)
     }
 
-    fn follow(&self, start: Stretch, is_taken: &mut [bool], rings: &mut Rings) {
+    fn follow(&self, start: Stretch, is_taken: &mut [bool], rings: &mut Rings) -> Result<()> {
         let begin = rings.stretches.len();
         let (mut stretch, mut crossings) = (start, Vec::new());
         loop {
@@ -113,9 +120,9 @@ impl<'a> Map<'a> {
             }
             let corner = self.corner(stretch);
             if self.is_crossing(corner) {
-                crossings.push((corner, rings.stretches.len() - begin));
+                push(OUTLINES, &mut crossings, (corner, rings.stretches.len() - begin))?;
             }
-            rings.stretches.push(stretch);
+            push(OUTLINES, &mut rings.stretches, stretch)?;
             stretch = self.following(stretch);
             if stretch.direction == 0 && stretch.pixel == start.pixel {
                 break;
@@ -123,16 +130,19 @@ impl<'a> Map<'a> {
         }
         crossings.sort_unstable();
         if crossings.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            split(rings, begin, &crossings);
+            split(rings, begin, &crossings)
         } else {
-            rings.ends.push(rings.stretches.len());
+            push(OUTLINES, &mut rings.ends, rings.stretches.len())
         }
     }
 }
 
 /// Cuts the last ring, from `begin` on, wherever it touches itself: where an outline has turned right at a crossing twice, it could as
 /// well have turned left. Outlines cross nowhere, so cuts do not depend on each other.
-fn split(rings: &mut Rings, begin: usize, crossings: &[(usize, usize)]) {
+fn split(rings: &mut Rings, begin: usize, crossings: &[(usize, usize)]) -> Result<()> {
+    // What is made here for each stretch.
+    let each = size_of::<Stretch>() + size_of::<usize>() + size_of::<bool>();
+    probe(OUTLINES, (rings.stretches.len() - begin) * each)?;
     let whole = rings.stretches.split_off(begin);
     let mut before: Vec<usize> = (0..whole.len()).map(|i| (i + whole.len() - 1) % whole.len()).collect();
     for pair in crossings.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
@@ -150,8 +160,9 @@ fn split(rings: &mut Rings, begin: usize, crossings: &[(usize, usize)]) {
             at = before[at];
         }
         rings.stretches[first..].reverse();
-        rings.ends.push(rings.stretches.len());
+        push(OUTLINES, &mut rings.ends, rings.stretches.len())?;
     }
+    Ok(())
 }
 
 /// An outline with what its place among the others follows from.
@@ -218,8 +229,16 @@ impl Map<'_> {
     }
 
     /// The polygons of each label, rings of (x, y): the outer one and then its holes, all by their first stretches.
-    fn polygons(&self) -> BTreeMap<i32, Vec<Vec<Vec<i32>>>> {
-        let rings = self.rings();
+    fn polygons(&self) -> Result<BTreeMap<i32, Vec<Vec<Vec<i32>>>>> {
+        let rings = self.rings()?;
+        // Collections that are not asked whether there is memory, at most: for each stretch a corner, for each ring an outline, numbers
+        // and an entry of the tree, and a number for each pixel.
+        let (corners, numbers) = (rings.stretches.len() + rings.ends.len(), self.labels.len());
+        let each = size_of::<Outline<'_>>() + 256;
+        probe(
+            OUTLINES,
+            corners * 2 * size_of::<i32>() + rings.ends.len() * each + numbers * size_of::<usize>(),
+        )?;
         let mut outlines: Vec<_> = rings.iter().map(|ring| self.outline(ring)).collect();
         outlines.sort_unstable_by_key(|outline| outline.first);
         let outer = self.outer(&outlines);
@@ -237,7 +256,7 @@ impl Map<'_> {
                 }
             }
         }
-        polygons
+        Ok(polygons)
     }
 }
 
@@ -258,14 +277,17 @@ pub fn contours<'py>(py: Python<'py>, bordered: PyReadonlyArray2<'py, i32>) -> P
     if !labels.chunks_exact(width).enumerate().all(is_row_good) {
         return Err(PyValueError::new_err("the border of labels is not one"));
     }
-    let polygons = py.detach(|| Map::new(labels, width).polygons());
+    let polygons = py.detach(|| Map::new(labels, width).polygons()).map_err(exception)?;
+    // Numpy itself raises where there is no memory.
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let (empty, int32) = (numpy.getattr(intern!(py, "empty"))?, numpy.getattr(intern!(py, "int32"))?);
     let dict = PyDict::new(py);
     for (label, polygons) in polygons {
         let list = PyList::empty(py);
         for polygon in polygons {
             let rings = PyList::empty(py);
             for points in polygon {
-                let ring = PyArray2::<i32>::zeros(py, [points.len() / 2, 2], false);
+                let ring = empty.call1(((points.len() / 2, 2), &int32))?.cast_into::<PyArray2<i32>>()?;
                 ring.readwrite().as_slice_mut()?.copy_from_slice(&points);
                 rings.append(ring)?;
             }

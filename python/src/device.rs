@@ -144,11 +144,12 @@ impl<'py> Call<'py> {
         if !is_on_device(array)? {
             return Err(PyTypeError::new_err("out must be an array on the device of the image"));
         }
-        let wanted = if first == 0 { "int32 or uint16" } else { "int32" };
+        let may_be_short = first == 0 && self.mask.is_none();
+        let wanted = if may_be_short { "int32 or uint16" } else { "int32" };
         let out = Foreign::new(array, "out", wanted, stream)?;
         self.kind = match out.dtype {
             Dtype::I32 => LabelType::I32 { first },
-            Dtype::U16 if first == 0 => LabelType::U16,
+            Dtype::U16 if may_be_short => LabelType::U16,
             _ => return Err(out.dtype_error()),
         };
         self.join("out", &out)?;

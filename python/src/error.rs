@@ -13,6 +13,8 @@ pub enum Failure {
     Library(Error),
     /// A value of an array.
     Value(String),
+    /// What Python code has raised meanwhile: a handler of a signal, or a report of progress.
+    Python(PyErr),
 }
 
 impl From<Error> for Failure {
@@ -26,6 +28,7 @@ impl From<Failure> for PyErr {
         match failure {
             Failure::Library(error) => exception(error),
             Failure::Value(text) => PyValueError::new_err(text),
+            Failure::Python(error) => error,
         }
     }
 }

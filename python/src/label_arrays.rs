@@ -8,7 +8,7 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::{Images, as_numpy, in_use, is_host_array};
+use crate::arrays::{Images, as_numpy, in_use, is_host_array, refuse_masked};
 
 /// An array of labels, made here or by the caller: for one image, or for a batch.
 pub struct LabelArray<'py, T: Element> {
@@ -29,8 +29,7 @@ impl<'py, T: Element> LabelArray<'py, T> {
         let (count, is_batch) = images.count();
         let shape = &[count, height, width][usize::from(!is_batch)..];
         let array = match out {
-            None if !is_batch => PyArrayDyn::<T>::zeros(py, shape, false),
-            // A batch may be larger than memory, which numpy itself answers with an exception.
+            // They may be larger than memory, which numpy itself answers with an exception.
             None => {
                 let array = py.import("numpy")?.call_method1("zeros", (shape, T::get_dtype(py)))?;
                 array.cast_into::<PyArrayDyn<T>>()?
@@ -54,6 +53,7 @@ impl<'py, T: Element> LabelArray<'py, T> {
         out: &Bound<'py, PyAny>,
         shape: &[usize],
     ) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+        refuse_masked("out", out)?;
         let wanted = T::get_dtype(py);
         // An array of another library in the host's memory is one of numpy over the same memory.
         let seen = if is_host_array(out)? { as_numpy(out)? } else { out.clone() };

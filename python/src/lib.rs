@@ -14,14 +14,17 @@ mod dlpack;
 mod engines;
 mod error;
 mod foreign;
+mod host_frames;
 mod kept_engines;
 mod label_arrays;
 mod layout;
 mod library;
 mod mask;
+mod memory;
 mod names;
 mod order;
 mod parameters;
+mod plane;
 mod pools;
 mod reading;
 mod records;
@@ -31,6 +34,7 @@ mod state;
 mod streams;
 mod tables;
 mod values;
+mod watch;
 
 use pyo3::prelude::*;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Arrays of numpy as masks, which say what pixels of an image are segmented.
 
-use gstsuperpixel::error::Error;
 use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::arrays::{Images, as_numpy, is_host_array};
+use crate::arrays::{Images, as_numpy, is_host_array, refuse_masked};
 use crate::error::exception;
 use crate::foreign::is_on_device;
+use crate::memory;
 
 const DTYPE: &str = "mask must be an array of bool or uint8";
 
@@ -23,6 +23,7 @@ impl Masks {
     /// Takes (H, W) for one image or all of a batch, or (N, H, W) for a batch, of bool or uint8 in any layout; what is not 0 is
     /// inside.
     pub fn new(mask: &Bound<'_, PyAny>, images: &Images<'_>) -> PyResult<Self> {
+        refuse_masked("mask", mask)?;
         let seen = if !is_on_device(mask)? && is_host_array(mask)? { as_numpy(mask)? } else { mask.clone() };
         let Ok(untyped) = seen.cast::<PyUntypedArray>() else {
             if is_on_device(mask)? {
@@ -56,8 +57,7 @@ impl Masks {
             .try_readonly()
             .map_err(|_| PyRuntimeError::new_err("mask is the `out` of a call in another thread"))?;
         let mut copy = Vec::new();
-        copy.try_reserve_exact(array.len())
-            .map_err(|_| exception(Error::Memory { what: "mask", bytes: array.len() }))?;
+        memory::reserve("mask", &mut copy, array.len()).map_err(exception)?;
         copy.extend(array.as_array().iter());
         Ok(Self { bytes: copy, pixels: height * width })
     }
@@ -65,6 +65,7 @@ impl Masks {
     /// The mask of image `i`.
     pub fn plane(&self, i: usize) -> &[u8] {
         // One for all, or one for each.
-        self.bytes.chunks_exact(self.pixels).cycle().nth(i).unwrap_or_default()
+        let count = self.bytes.len() / self.pixels;
+        if count == 0 { &[] } else { &self.bytes[i % count * self.pixels..][..self.pixels] }
     }
 }

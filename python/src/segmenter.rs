@@ -4,9 +4,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
-use gstsuperpixel::engine::Engine;
 use gstsuperpixel::events::{EventKind, Events};
-use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::regions::Event;
 use numpy::{IntoPyArray, PyArrayMethods};
@@ -21,15 +19,17 @@ use crate::devices::{self, WorkDevice};
 use crate::engines;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
-use crate::label_arrays::LabelArray;
-use crate::library::{self, Library};
+use crate::host_frames::HostFrames;
+use crate::library::Library;
 use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
 use crate::reading::Reading;
 use crate::records::{EVENT, MERGE, MOTION, NEIGHBOR, REGION, records};
+use crate::single::first_label;
 use crate::state::State;
 use crate::tables;
+use crate::watch::Watch;
 
 /// Segments frames one after another, and keeps what that needs from call to call.
 ///
@@ -127,8 +127,9 @@ impl Segmenter {
         state: &mut State,
         frame: &Bound<'py, PyAny>,
         arguments: Arguments<'_, 'py>,
+        start: i32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let call = Call::new(frame, arguments, &self.reading, 0)?;
+        let call = Call::new(frame, arguments, &self.reading, start)?;
         state.settle(call.ordinal())?;
         state.events.forget();
         let cuda = devices::cuda(py, call.ordinal())?;
@@ -238,6 +239,7 @@ impl Segmenter {
                 has_warned: false,
                 next_id: 1,
                 codes: Vec::new(),
+                map: Vec::new(),
                 events: Events::default(),
                 found: Vec::new(),
             }),
@@ -257,22 +259,29 @@ impl Segmenter {
     ///     The frame, in any layout: gray, or color of sRGB, with values as `data_range` says. Arrays of other libraries in the host's
     ///     memory, with `__array__` or `__dlpack__`, are taken as well. Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or the same on a CUDA device, in any
     ///     layout: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
-    /// out : ndarray of uint16, shape (H, W), or (N, H, W) for a clip, optional
-    ///     Where labels are written. Rows may be at any distance. For a frame on a device: int32 or uint16 there.
+    /// out : ndarray of uint16 or int32, shape (H, W), or (N, H, W) for a clip, optional
+    ///     Where labels are written, of the type that they have. Rows may be at any distance. For a frame on a device: int32 there, or
+    ///     uint16 where labels start at 0 and there is no mask.
     /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
     ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
     ///     Segmenter start anew, as another size does; later frames may have masks or not. It is where the frame is.
     /// stream : int or object, optional
     ///     For frames on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
     ///     (torch) or `ptr` (CuPy). Default: the stream that the frame's library is on.
+    /// start_label : int
+    ///     The lowest label.
     /// check : bool
     ///     For float frames on a device: wait and raise `ValueError` where a value is not in [0, 1]. Without it such values are cut
     ///     off, NaN is 0, and the next read of `n_regions` or a table raises. Frames of numpy are always looked at.
+    /// progress : bool or callable
+    ///     True shows a bar for the frames of a clip, tqdm's where that is installed; a callable gets the number of frames that are
+    ///     done and of all, some times a second.
     ///
     /// Returns
     /// -------
-    /// labels : ndarray of uint16, shape (H, W), or (N, H, W) for a clip
-    ///     Labels 0 to `n_regions` - 1, each used, and 65535 outside of the mask; `out` where that is given. `regions` and what
+    /// labels : ndarray of uint16 or int32, shape (H, W), or (N, H, W) for a clip
+    ///     Labels from `start_label` on, `n_regions` of them, each used; `out` where that is given. They are uint16, and int32
+    ///     with a mask, outside of which they are `start_label` - 1, or where `start_label` is not 0. `regions` and what
     ///     else is known about a frame is that of the last one. Of a frame on a device: int32 there, an array of torch or CuPy
     ///     where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait. Of a frame of torch in the host's memory
     ///     int32 there.
@@ -286,7 +295,9 @@ impl Segmenter {
     ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
-    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, check = false))]
+    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, start_label = None, check = false, progress = None),
+        text_signature = "($self, frame, out=None, mask=None, stream=None, *, start_label=0, check=False, progress=False)")]
+    #[allow(clippy::too_many_arguments)]
     fn segment<'py>(
         &self,
         py: Python<'py>,
@@ -294,12 +305,18 @@ impl Segmenter {
         out: Option<&Bound<'py, PyAny>>,
         mask: Option<&Bound<'py, PyAny>>,
         stream: Option<&Bound<'py, PyAny>>,
+        start_label: Option<&Bound<'py, PyAny>>,
         check: bool,
+        progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
+        let start = start_label.map_or(Ok(0), first_label)?;
         if is_on_device(frame)? {
             let arguments = Arguments { out, mask, stream, check };
-            return self.segment_on_device(py, &mut guard, frame, arguments);
+            let watch = Watch::new(py, progress, 1)?;
+            let labels = self.segment_on_device(py, &mut guard, frame, arguments, start)?;
+            watch.end(py)?;
+            return Ok(labels);
         }
         if stream.is_some() {
             return Err(PyValueError::new_err("stream is for frames on a device"));
@@ -308,49 +325,18 @@ impl Segmenter {
         if !guard.has_warned {
             guard.has_warned = images.warn_of_range(py, guard.params.stretch_gray16, 1)?;
         }
-        let mut array = LabelArray::<u16>::new(py, out, &images)?;
-        let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
-        let (state, outputs) = (&mut *guard, self.outputs);
-        let finds_events = self.events && outputs.table && state.params.temporal;
-        if !finds_events {
-            state.events.forget();
-        }
-        if masks.is_some() {
-            state.expect_masks();
-        }
-        let place = *state.place.get_or_insert(WorkDevice::Cpu);
-        let cuda = match place {
-            WorkDevice::Cpu => None,
-            WorkDevice::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
+        let call = HostFrames {
+            frame,
+            out,
+            start,
+            outputs: self.outputs,
+            finds_events: self.events && self.outputs.table && guard.params.temporal,
+            threads: self.threads,
+            watch: Watch::new(py, progress, images.count().0)?,
+            masks: mask.map(|mask| Masks::new(mask, &images)).transpose()?,
+            images,
         };
-        let cpu = pool(py, self.threads)?;
-        let make = |plan| match &cuda {
-            Some(cuda) => engines::on_device(cuda, plan),
-            None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
-        };
-        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
-        let frames: Vec<_> = sources.iter().zip(array.planes()).enumerate().collect();
-        let mut codes = std::mem::take(&mut state.codes);
-        let done = py.detach(|| {
-            for (i, (source, plane)) in frames {
-                let mask = masks.as_ref().map(|masks| masks.plane(i));
-                source.with(&cpu, mask, &mut codes, |frame| {
-                    let labels = Labels::new(info.geometry, &mut *plane, stride)?;
-                    state.run(info, make, |engine| engines::segment(engine, frame, labels, outputs))?;
-                    if finds_events {
-                        state.note_events(info.geometry, plane, stride)?
-                    }
-                    Ok(())
-                })?;
-            }
-            state.codes = codes;
-            Ok::<_, Failure>(())
-        });
-        done.map_err(|failure| match (place, failure) {
-            (WorkDevice::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
-            (_, failure) => failure.into(),
-        })?;
-        out.map_or_else(|| library::as_given(frame, array.into_array()), |out| Ok(out.clone()))
+        call.segment(py, &mut guard)
     }
 
     /// Forgets the frames before: the next one is segmented as if it were the first, with new track ids.

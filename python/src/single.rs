@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::arrays::{Images, is_host_array};
-use crate::batch::{self, Job, Plane};
+use crate::batch::{self, Job};
 use crate::data_range::DataRange;
 use crate::device;
 use crate::devices;
@@ -22,9 +22,12 @@ use crate::kept_engines;
 use crate::label_arrays::LabelArray;
 use crate::library;
 use crate::mask::Masks;
+use crate::memory;
 use crate::parameters;
+use crate::plane::Plane;
 use crate::pools::pool;
 use crate::reading::Reading;
+use crate::watch::Watch;
 
 /// Arguments that all images of a call share.
 struct Call {
@@ -34,11 +37,11 @@ struct Call {
     start: i32,
 }
 
-/// Labels of an image, of each of a batch, or a list with those of each array of a list or tuple: uint16 from 0, or int32 from
-/// `start_label` where that is another. Outside of the mask 65535, or one less than `start_label`.
+/// Labels of an image, of each of a batch, or a list with those of each array of a list or tuple: uint16 from 0, or int32 where
+/// `start_label` is another or there is a mask, outside of which they are one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None, progress = None))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -54,6 +57,7 @@ pub fn segment<'py>(
     data_range: Option<&Bound<'py, PyAny>>,
     bands: Option<&Bound<'py, PyAny>>,
     channel_axis: Option<&Bound<'py, PyAny>>,
+    progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
@@ -74,14 +78,26 @@ pub fn segment<'py>(
         on_device(py, &params, call)
     };
     if is_on_device(image)? {
-        return on_device(image, false);
+        let watch = Watch::new(py, progress, 1)?;
+        let labels = on_device(image, false)?;
+        watch.end(py)?;
+        return Ok(labels);
     }
     let list = items(image);
     if let Some(list) =
         list.as_ref().filter(|list| list.iter().all(|item| matches!(is_on_device(item), Ok(true))))
     {
         refuse_in_list(arguments)?;
-        let labels = list.iter().map(|image| on_device(image, true)).collect::<PyResult<Vec<_>>>()?;
+        let watch = Watch::new(py, progress, list.len())?;
+        let mut labels = Vec::new();
+        for image in list {
+            labels.push(on_device(image, true)?);
+            watch.note();
+            if watch.is_due() {
+                watch.look()?;
+            }
+        }
+        watch.end(py)?;
         return Ok(PyList::new(py, labels)?.into_any());
     }
     if stream.is_some() {
@@ -91,13 +107,13 @@ pub fn segment<'py>(
     if let Some(list) = list.filter(|list| list.iter().all(is_image)) {
         refuse_in_list(arguments)?;
         let images = list.iter().map(|image| call.single(image)).collect::<PyResult<Vec<_>>>()?;
-        let labels = call.segment(py, &images, None, None)?;
+        let labels = call.segment(py, &images, None, None, progress)?;
         let labels = list.iter().zip(labels).map(|(image, labels)| library::as_given(image, labels));
         return Ok(PyList::new(py, labels.collect::<PyResult<Vec<_>>>()?)?.into_any());
     }
     let images = Images::new(image, &call.reading)?;
     let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
-    let mut labels = call.segment(py, &[images], out, masks.as_ref())?;
+    let mut labels = call.segment(py, &[images], out, masks.as_ref(), progress)?;
     // One array of images gives one of labels.
     out.map_or_else(|| library::as_given(image, labels.remove(0)), |out| Ok(out.clone()))
 }
@@ -145,6 +161,7 @@ impl Call {
         images: &[Images<'py>],
         out: Option<&Bound<'py, PyAny>>,
         masks: Option<&Masks>,
+        progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         for images in images {
             // This is called by a function of the package.
@@ -152,11 +169,12 @@ impl Call {
                 break;
             }
         }
-        match self.start {
+        let watch = Watch::new(py, progress, images.iter().map(|images| images.count().0).sum())?;
+        match (self.start, masks) {
             // A closure, since a constructor is of one lifetime.
             #[allow(clippy::redundant_closure)]
-            0 => self.fill(py, images, out, masks, |plane| Plane::Words(plane)),
-            start => self.fill(py, images, out, masks, |plane| Plane::Shifted(plane, start)),
+            (0, None) => self.fill(py, images, out, masks, &watch, |plane| Plane::Words(plane)),
+            (start, _) => self.fill(py, images, out, masks, &watch, |plane| Plane::Shifted(plane, start)),
         }
     }
 
@@ -166,12 +184,15 @@ impl Call {
         images: &[Images<'py>],
         out: Option<&Bound<'py, PyAny>>,
         masks: Option<&Masks>,
+        watch: &Watch,
         plane: impl Fn(&mut [T]) -> Plane<'_>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let arrays = images.iter().map(|images| LabelArray::<T>::new(py, out, images));
         let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
         let sources = images.iter().map(Images::sources).collect::<PyResult<Vec<_>>>()?;
+        let count = sources.iter().map(Vec::len).sum();
         let mut jobs = Vec::new();
+        memory::reserve("images of a batch", &mut jobs, count).map_err(exception)?;
         for (sources, array) in sources.iter().zip(&mut arrays) {
             let stride = array.stride();
             let places = sources.iter().zip(array.planes()).enumerate();
@@ -182,7 +203,8 @@ impl Call {
                 stride,
             }));
         }
-        py.detach(|| batch::run(&self.params, &self.cpu, jobs))?;
+        py.detach(|| batch::run(&self.params, &self.cpu, jobs, watch))?;
+        watch.end(py)?;
         Ok(arrays.into_iter().map(LabelArray::into_array).collect())
     }
 }
@@ -208,7 +230,7 @@ fn on_device<'py>(py: Python<'py>, params: &Params, call: device::Call<'py>) -> 
 }
 
 /// A number to which every label can be added in 32 bits.
-fn first_label(value: &Bound<'_, PyAny>) -> PyResult<i32> {
+pub fn first_label(value: &Bound<'_, PyAny>) -> PyResult<i32> {
     let index = value
         .call_method0("__index__")
         .map_err(|_| PyTypeError::new_err("start_label must be an integer"))?;

@@ -35,6 +35,8 @@ pub struct State {
     pub next_id: u32,
     /// Codes of a frame whose values are no codes.
     pub codes: Vec<u16>,
+    /// Labels of a frame that are numbered anew.
+    pub map: Vec<u16>,
     /// The last frame of the host, where events are asked for, and what happened in it.
     pub events: Events,
     pub found: Vec<Event>,

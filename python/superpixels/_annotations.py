@@ -31,7 +31,7 @@ def to_coco(
     classes: str | _Mapping[int, str] = "superpixel",
     image_id: int = 1,
     first_id: int = 1,
-    outside: int | None = None,
+    outside: int | None = -1,
 ) -> dict[str, Any]:
     """The regions as a data set of COCO with one image.
 
@@ -45,8 +45,8 @@ def to_coco(
         Class of the regions: one for all, or by label; regions of labels that it lacks are left out.
     image_id, first_id : int
         Number of the image, and of its first annotation; pycocotools wants numbers of annotations from 1 on.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def to_label_studio(
     classes: str | _Mapping[int, str] = "superpixel",
     from_name: str = "label",
     to_name: str = "image",
-    outside: int | None = None,
+    outside: int | None = -1,
 ) -> dict[str, Any]:
     """The regions as a task of Label Studio with polygons as pre-annotations.
 
@@ -116,8 +116,8 @@ def to_label_studio(
         left out.
     from_name, to_name : str
         Names of the tags PolygonLabels and Image in the labeling configuration.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def to_cvat(
     *,
     classes: str | _Mapping[int, str] = "superpixel",
     image_id: int = 0,
-    outside: int | None = None,
+    outside: int | None = -1,
 ) -> str:
     """The regions as polygons in an XML file "CVAT for images 1.1".
 
@@ -176,8 +176,8 @@ def to_cvat(
         out.
     image_id : int
         Number of the picture in the task.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
 
     Returns
     -------

@@ -20,15 +20,15 @@ __all__ = ["arcs"]
 _RIGHT, _DOWN, _LEFT, _UP = range(4)
 
 
-def arcs(labels: _Labels, outside: int | None = None) -> list[NDArray[_np.int32]]:
+def arcs(labels: _Labels, outside: int | None = -1) -> list[NDArray[_np.int32]]:
     """Every boundary once, those along the edge of the picture included.
 
     Parameters
     ----------
     labels : ndarray of integers, shape (H, W)
         Label map.
-    outside : int, optional
-        A label that is in no region: it counts as what lies around the picture.
+    outside : int or None
+        A label that is in no region: it counts as what lies around the picture. None for none.
 
     Returns
     -------

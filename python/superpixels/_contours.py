@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["contours"]
 
 
-def contours(labels: _Labels, *, outside: int | None = None) -> dict[int, list[list[NDArray[_np.int32]]]]:
+def contours(labels: _Labels, *, outside: int | None = -1) -> dict[int, list[list[NDArray[_np.int32]]]]:
     """The outlines of all regions as polygons with holes.
 
     Parameters
     ----------
     labels : ndarray of integers, shape (H, W)
         Label map with any values.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
 
     Returns
     -------

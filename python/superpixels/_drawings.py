@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as _np
 
-from ._helpers import _label_map, _whole
+from ._helpers import _label_map, _left_out, _whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,10 +104,10 @@ def boundaries(
 
 
 @overload
-def mean_color(image: NDArray[_RealT], labels: _Labels) -> NDArray[_RealT]: ...
+def mean_color(image: NDArray[_RealT], labels: _Labels, *, outside: int | None = -1) -> NDArray[_RealT]: ...
 @overload
-def mean_color(image: _OtherArray, labels: _Labels) -> _Image: ...
-def mean_color(image: object, labels: _Labels) -> NDArray[Any]:
+def mean_color(image: _OtherArray, labels: _Labels, *, outside: int | None = -1) -> _Image: ...
+def mean_color(image: object, labels: _Labels, *, outside: int | None = -1) -> NDArray[Any]:
     """Paints every region in its mean color.
 
     Parameters
@@ -116,6 +116,8 @@ def mean_color(image: object, labels: _Labels) -> NDArray[Any]:
         The picture, or a batch of them; it stays as it is.
     labels : ndarray of integers, shape (H, W), or (N, H, W) for a batch
         Label map with any values, or one for each picture.
+    outside : int or None
+        A label whose pixels stay: -1 is what is outside of a mask. None for none.
 
     Returns
     -------
@@ -141,14 +143,16 @@ def mean_color(image: object, labels: _Labels) -> NDArray[Any]:
     """
     labels = _label_map(labels, batch=True)
     drawn = _np.array(_image_of(image, labels), order="C")
+    left_out = _left_out(labels, outside)
     for pixels, of_pixels in _each(drawn, labels):
         flat = _dense(of_pixels)
+        inside = slice(None) if left_out is None else of_pixels.ravel() != left_out
         # Labels that no pixel has would divide by zero; nobody looks at their means.
         counts = _np.maximum(_np.bincount(flat), 1)
         planes = pixels.reshape(of_pixels.size, -1)
         channels = planes.shape[1]
         for channel in range(_COLORS if channels == _COLORS + 1 else channels):
-            planes[:, channel] = _means(planes[:, channel], flat, counts)[flat]
+            planes[inside, channel] = _means(planes[:, channel], flat, counts)[flat[inside]]
     return drawn
 
 

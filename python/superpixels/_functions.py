@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable as _Callable
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
@@ -82,6 +83,7 @@ def slic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
     **other: object,
@@ -161,10 +163,15 @@ def slic(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
+        Not for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    progress : bool or callable
+        True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
+        that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
+        `out` keeps what is done.
     stream : int or object, optional
         For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
         (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
@@ -178,9 +185,9 @@ def slic(
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
-        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
-        `start_label` - 1 where that is not 0. Of images on a device: int32 there, an array of the same library (`out`: int32 or
-        uint16).
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
+        uint16 without a mask).
 
     Raises
     ------
@@ -226,7 +233,7 @@ def slic(
         values = _with_others("slic", values, other)
     return _native.segment(
         "slic", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis,
+        data_range, bands, channel_axis, progress,
     )  # fmt: skip
 
 
@@ -256,6 +263,7 @@ def lsc(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
     **other: object,
@@ -329,10 +337,15 @@ def lsc(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
+        Not for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    progress : bool or callable
+        True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
+        that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
+        `out` keeps what is done.
     stream : int or object, optional
         For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
         (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
@@ -346,9 +359,9 @@ def lsc(
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
-        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
-        `start_label` - 1 where that is not 0. Of images on a device: int32 there, an array of the same library (`out`: int32 or
-        uint16).
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
+        uint16 without a mask).
 
     Raises
     ------
@@ -384,7 +397,7 @@ def lsc(
         values = _with_others("lsc", values, other)
     return _native.segment(
         "lsc", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis,
+        data_range, bands, channel_axis, progress,
     )  # fmt: skip
 
 
@@ -414,6 +427,7 @@ def quickshift(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
     **other: object,
@@ -488,10 +502,15 @@ def quickshift(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
+        Not for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    progress : bool or callable
+        True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
+        that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
+        `out` keeps what is done.
     stream : int or object, optional
         For images on a device: the CUDA stream that the call takes its place on, as a handle or as an object with `cuda_stream`
         (torch) or `ptr` (CuPy). Default: the stream that the image's library is on.
@@ -505,9 +524,9 @@ def quickshift(
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
-        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
-        `start_label` - 1 where that is not 0. Of images on a device: int32 there, an array of the same library (`out`: int32 or
-        uint16).
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
+        uint16 without a mask).
 
     Raises
     ------
@@ -543,7 +562,7 @@ def quickshift(
         values = _with_others("quickshift", values, other)
     return _native.segment(
         "quickshift", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis,
+        data_range, bands, channel_axis, progress,
     )  # fmt: skip
 
 
@@ -573,6 +592,7 @@ def snic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    progress: bool | _Callable[[int, int], object] = False,
     **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
     """Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.
@@ -645,18 +665,23 @@ def snic(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where `start_label` is not 0. Rows may be at any distance. Not for a list.
+        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
+        Not for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    progress : bool or callable
+        True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
+        that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
+        `out` keeps what is done.
     **other
         A `TypeError` says what to use here for others of scikit-image, OpenCV and fast-slic.
 
     Returns
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
-        Labels from `start_label` on, without gaps in each image; `out` where that is given. Outside of the mask 65535, or
-        `start_label` - 1 where that is not 0.
+        Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
+        `start_label` - 1 outside of it.
 
     Raises
     ------
@@ -693,5 +718,5 @@ def snic(
         values = _with_others("snic", values, other)
     return _native.segment(
         "snic", image, values, order, threads, start_label, out, mask, None, False,
-        data_range, bands, channel_axis,
+        data_range, bands, channel_axis, progress,
     )  # fmt: skip

@@ -59,20 +59,20 @@ def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
     Parameters
     ----------
     labels : ndarray of integers, shape (H, W), or Segmenter
-        Label map with labels from 0, or a `Segmenter` after `segment`.
+        Label map with labels from 0, and -1 outside of a mask; or a `Segmenter` after `segment`.
 
     Returns
     -------
     matrix : scipy.sparse.csr_matrix of int64, shape (N, N)
         Symmetric, with zeros on the diagonal: the length of the boundary that two regions share, in pairs of pixels side by
-        side or one above the other. N is the highest label plus 1.
+        side or one above the other. N is the highest label plus 1. What is outside of a mask is left out.
 
     Raises
     ------
     ImportError
         There is no SciPy.
     ValueError
-        A label below 0, or of 2^24 or more: the matrix has a row for each.
+        A label below -1, or of 2^24 or more: the matrix has a row for each.
     RuntimeError
         A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
     """
@@ -84,13 +84,13 @@ def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
         low, high, length = pairs["a"].astype(_np.int64), pairs["b"].astype(_np.int64), pairs["length"].astype(_np.int64)
     else:
         whole = _label_map(labels)
-        if whole.min() < 0 or whole.max() >= 1 << 24:
-            raise ValueError("labels must be 0 to 2^24 - 1; np.unique(labels, return_inverse=True) numbers them anew")
+        if whole.min() < -1 or whole.max() >= 1 << 24:
+            raise ValueError("labels must be 0 to 2^24 - 1, or -1 outside of a mask; np.unique(labels, return_inverse=True) numbers them anew")
         count = int(whole.max()) + 1
         sides = [(whole[:, :-1], whole[:, 1:]), (whole[:-1], whole[1:])]
         one = _np.concatenate([side.ravel() for side, _ in sides]).astype(_np.int64)
         other = _np.concatenate([side.ravel() for _, side in sides]).astype(_np.int64)
-        differ = one != other
+        differ = (one != other) & (one >= 0) & (other >= 0)
         one, other = one[differ], other[differ]
         low, high = _np.minimum(one, other), _np.maximum(one, other)
         length = _np.ones(len(low), _np.int64)
@@ -180,6 +180,6 @@ def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
     """
     labels = _label_map(labels)
     if labels.min() < 0 or labels.max() > 65535:
-        raise ValueError("labels must be 0 to 65535")
+        raise ValueError("labels must be 0 to 65535; with a mask labels with start_label=1 are, which have 0 outside of it")
     with open(path, "wb") as file:
         file.write(_encode_png(labels.astype(_np.uint16)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math as _math
 import operator as _operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as _np
 
@@ -14,7 +14,7 @@ from ._helpers import _label_map, _whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Literal
+    from typing import Any, Literal, TypeVar
 
     from numpy.typing import NDArray
     from typing_extensions import Unpack
@@ -22,12 +22,43 @@ if TYPE_CHECKING:
     from ._functions import _Parameters
     from ._native import _Algorithm, _Image, _Mask, _Merges, _Order, _OtherArray
 
+    # A label map as it comes out.
+    _MapT = TypeVar("_MapT", NDArray[_np.uint16], NDArray[_np.int32])
+
 __all__ = ["cut", "hierarchy", "linkage"]
 
-# The label outside of a mask.
+# The label of no region in 16 bits.
 _NO_LABEL = 65535
 
 
+@overload
+def hierarchy(
+    image: _Image | _OtherArray,
+    n_segments: int = 2000,
+    *,
+    algorithm: _Algorithm = "slic",
+    mask: None = None,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | Sequence[int] | None = None,
+    channel_axis: int | None = None,
+    threads: int = 0,
+    **parameters: Unpack[_Parameters],
+) -> tuple[NDArray[_np.uint16], _Merges]: ...
+@overload
+def hierarchy(
+    image: _Image | _OtherArray,
+    n_segments: int = 2000,
+    *,
+    algorithm: _Algorithm = "slic",
+    mask: _Mask,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | Sequence[int] | None = None,
+    channel_axis: int | None = None,
+    threads: int = 0,
+    **parameters: Unpack[_Parameters],
+) -> tuple[NDArray[_np.int32], _Merges]: ...
 def hierarchy(
     image: _Image | _OtherArray,
     n_segments: int = 2000,
@@ -40,7 +71,7 @@ def hierarchy(
     channel_axis: int | None = None,
     threads: int = 0,
     **parameters: Unpack[_Parameters],
-) -> tuple[NDArray[_np.uint16], _Merges]:
+) -> tuple[NDArray[Any], _Merges]:
     """All levels of a picture at once: a fine label map, and the steps in which its regions are merged down to one.
 
     Parameters
@@ -68,8 +99,8 @@ def hierarchy(
 
     Returns
     -------
-    labels : ndarray of uint16, shape (H, W)
-        The finest level, of numpy whatever the image is.
+    labels : ndarray of uint16 or int32, shape (H, W)
+        The finest level, of numpy whatever the image is: labels from 0. With a mask they are int32, and -1 outside of it.
     merges : ndarray of shape (M,)
         One record a step, for `cut`; `Segmenter.merges` has the fields.
 
@@ -92,7 +123,8 @@ def hierarchy(
         data_range=data_range, bands=bands, channel_axis=channel_axis, **sized, **parameters,
     )  # fmt: skip
     # Of images of other libraries int32 of the same.
-    labels = _whole("labels", segmenter.segment(image, mask=mask)).astype(_np.uint16, copy=False)
+    found: Any = segmenter.segment
+    labels = _whole("labels", found(image, mask=mask)).astype(_np.uint16 if mask is None else _np.int32, copy=False)
     if labels.ndim != 2:
         raise ValueError("image must be one picture; call hierarchy for each of a batch")
     merges: Any = segmenter.merges
@@ -100,18 +132,18 @@ def hierarchy(
 
 
 def cut(
-    labels: NDArray[_np.uint16],
+    labels: _MapT,
     merges: NDArray[_np.void] | dict[str, NDArray[Any]],
     n_regions: int | None = None,
     *,
     height: float | None = None,
-) -> NDArray[_np.uint16]:
+) -> _MapT:
     """A coarser level of a label map, by its number of regions or by height: exactly one of both is given.
 
     Parameters
     ----------
-    labels : ndarray of uint16, shape (H, W)
-        The label map that `merges` came with.
+    labels : ndarray of uint16 or int32, shape (H, W)
+        The label map that `merges` came with: labels from 0, and in int32 -1 outside of a mask.
     merges : ndarray of shape (M,), or dict of ndarray
         All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's
         memory, array by array.
@@ -123,8 +155,8 @@ def cut(
 
     Returns
     -------
-    labels : ndarray of uint16, shape (H, W)
-        Labels from 0 without gaps, in the order of the lowest label that a region had; 65535 outside of a mask, as before.
+    labels : ndarray of the same type, shape (H, W)
+        Labels from 0 without gaps, in the order of the lowest label that a region had; what is outside of a mask stays.
         Without `refine` the same as `n_regions` in the call that made the superpixels; with it, regions of the refined map.
 
     Raises
@@ -142,22 +174,31 @@ def cut(
     >>> int(labels.max() - level.max())
     10
     """
-    labels = _label_map(labels)
-    if labels.dtype != _np.uint16:
-        raise TypeError(f"labels must be uint16, as they come out, got {labels.dtype}")
+    fine = _label_map(labels)
+    if fine.dtype not in (_np.uint16, _np.int32):
+        raise TypeError(f"labels must be uint16 or int32, as they come out, got {fine.dtype}")
+    if fine.dtype == _np.int32 and (fine.min() < -1 or fine.max() >= _NO_LABEL):
+        raise ValueError("labels must start at 0, with -1 outside of a mask; subtract the start_label that they were made with")
     if (n_regions is None) == (height is None):
         raise TypeError("cut takes either n_regions or height")
     steps = _steps(merges)
-    out = _np.array(labels, order="C")
-    regions: Any = n_regions
+    # Of what is outside -1 wraps to this label, which no region has.
+    out = _np.array(fine, _np.uint16, order="C")
+    regions = 0 if n_regions is None else _operator.index(n_regions)
+    if regions < 0:
+        raise ValueError(f"n_regions must be 0 or more, got {regions}")
     if height is not None:
         if _math.isnan(height):
             raise ValueError("height must be a number, got nan")
         taken = int(_np.count_nonzero(steps["height"].astype(_np.float64) <= height))
-        inside = labels[labels != _NO_LABEL]
+        inside = out[out != _NO_LABEL]
         regions = max(int(inside.max()) + 1 - taken, 0) if inside.size else 0
-    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), regions)
-    return out
+    _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), min(regions, _NO_LABEL))
+    level: Any = out
+    if fine.dtype == _np.int32:
+        level = out.astype(_np.int32)
+        level[out == _NO_LABEL] = -1
+    return level
 
 
 def linkage(

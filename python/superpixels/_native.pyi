@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MPL-2.0
 # Types of the native module, and of the arrays that go in and come out.
+# Overlaps are meant: the first overload that fits counts.
+# mypy: disable-error-code="overload-overlap"
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from types import GenericAlias
 from typing import Any, Generic, Literal, Protocol, final, overload
@@ -187,6 +189,7 @@ def segment(
     data_range: object = None,
     bands: object = None,
     channel_axis: object = None,
+    progress: object = None,
 ) -> object: ...
 @final
 class DeviceArray:
@@ -257,11 +260,49 @@ class Segmenter(Generic[_ArrayT]):
         self: Segmenter[NDArray[Any]],
         frame: _Image,
         out: NDArray[np.uint16] | None = None,
-        mask: _Mask | None = None,
+        mask: None = None,
         stream: None = None,
         *,
+        start_label: Literal[0] = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> NDArray[np.uint16]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Image,
+        out: NDArray[np.int32] | None = None,
+        *,
+        mask: _Mask,
+        stream: None = None,
+        start_label: int = 0,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> NDArray[np.int32]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Image,
+        out: NDArray[np.int32] | None,
+        mask: _Mask,
+        stream: None = None,
+        *,
+        start_label: int = 0,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> NDArray[np.int32]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Image,
+        out: NDArray[np.int32] | None = None,
+        mask: None = None,
+        stream: None = None,
+        *,
+        start_label: int,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> NDArray[np.int32]: ...
     # In the host's memory; on a device where an annotation says so.
     @overload
     def segment(
@@ -271,7 +312,9 @@ class Segmenter(Generic[_ArrayT]):
         mask: _Mask | _OnDevice | None = None,
         stream: None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> _OutT: ...
     @overload
     def segment(
@@ -281,7 +324,9 @@ class Segmenter(Generic[_ArrayT]):
         mask: _Mask | _OnDevice | None = None,
         stream: None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> _TensorT: ...
     @overload
     def segment(
@@ -291,18 +336,58 @@ class Segmenter(Generic[_ArrayT]):
         mask: _Mask | _OnDevice | None = None,
         stream: None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> _ApiT: ...
     @overload
     def segment(
         self: Segmenter[NDArray[Any]],
         frame: _Convertible,
         out: NDArray[np.uint16] | None = None,
-        mask: _Mask | None = None,
+        mask: None = None,
         stream: None = None,
         *,
+        start_label: Literal[0] = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> NDArray[np.uint16]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Convertible,
+        out: NDArray[np.int32] | None = None,
+        *,
+        mask: _Mask,
+        stream: None = None,
+        start_label: int = 0,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> NDArray[np.int32]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Convertible,
+        out: NDArray[np.int32] | None,
+        mask: _Mask,
+        stream: None = None,
+        *,
+        start_label: int = 0,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> NDArray[np.int32]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Convertible,
+        out: NDArray[np.int32] | None = None,
+        mask: None = None,
+        stream: None = None,
+        *,
+        start_label: int,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> NDArray[np.int32]: ...
     @overload
     def segment(
         self: Segmenter[_KeptT],
@@ -311,7 +396,9 @@ class Segmenter(Generic[_ArrayT]):
         mask: _OnDevice | None = None,
         stream: _Stream | None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> _KeptT: ...
     @overload
     def segment(
@@ -321,7 +408,9 @@ class Segmenter(Generic[_ArrayT]):
         mask: _OnDevice | None = None,
         stream: _Stream | None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> _OnDeviceT: ...
     @overload
     def segment(
@@ -331,7 +420,9 @@ class Segmenter(Generic[_ArrayT]):
         mask: _OnDevice | None = None,
         stream: _Stream | None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> DeviceArray: ...
     @overload
     def segment(
@@ -341,7 +432,9 @@ class Segmenter(Generic[_ArrayT]):
         mask: _OnDevice | None = None,
         stream: _Stream | None = None,
         *,
+        start_label: int = 0,
         check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
     ) -> _OnDeviceT: ...
     def reset(self) -> None: ...
     def set(self, **parameters: Unpack[Parameters]) -> None: ...

@@ -76,15 +76,15 @@ def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedRun
 
 
 @overload
-def rles(labels: _Labels, *, compress: Literal[True] = True, outside: int | None = None) -> dict[int, _CompressedRuns]: ...
+def rles(labels: _Labels, *, compress: Literal[True] = True, outside: int | None = -1) -> dict[int, _CompressedRuns]: ...
 @overload
-def rles(labels: _Labels, *, compress: Literal[False], outside: int | None = None) -> dict[int, _ListedRuns]: ...
+def rles(labels: _Labels, *, compress: Literal[False], outside: int | None = -1) -> dict[int, _ListedRuns]: ...
 @overload
 def rles(
-    labels: _Labels, *, compress: bool, outside: int | None = None
+    labels: _Labels, *, compress: bool, outside: int | None = -1
 ) -> dict[int, _CompressedRuns] | dict[int, _ListedRuns]: ...
 def rles(
-    labels: _Labels, *, compress: bool = True, outside: int | None = None
+    labels: _Labels, *, compress: bool = True, outside: int | None = -1
 ) -> dict[int, _CompressedRuns] | dict[int, _ListedRuns]:
     """The masks of all regions as run lengths, in one pass over the label map.
 
@@ -94,8 +94,8 @@ def rles(
         Label map with any values.
     compress : bool
         Counts as the bytes that pycocotools reads, instead of lists of integers.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
 
     Returns
     -------

@@ -185,7 +185,7 @@ def _beside(pictures: NDArray[_np.uint8]) -> NDArray[_np.uint8]:
 
 def browse(
     image: _Image | _OtherArray,
-    labels: NDArray[_np.uint16],
+    labels: NDArray[_np.uint16] | NDArray[_np.int32],
     merges: NDArray[_np.void] | dict[str, NDArray[Any]],
     *,
     n_regions: int = 100,
@@ -200,7 +200,7 @@ def browse(
     ----------
     image : ndarray of numbers
         The picture, as `show` takes it; no batch.
-    labels : ndarray of uint16, shape (H, W)
+    labels : ndarray of uint16 or int32, shape (H, W)
         The finest level.
     merges : ndarray of shape (M,), or dict of ndarray
         All its steps, as `hierarchy` gives both.
@@ -234,16 +234,17 @@ def browse(
 
     labels = _label_map(labels)
     pixels = _code_values(image, labels, order, data_range)
-    inside = labels[labels != _NO_LABEL]
+    inside = labels[(labels >= 0) & (labels != _NO_LABEL)]
     most = int(inside.max()) + 1 if inside.size else 1
     least = max(most - len(_steps(merges)), 1)
     first = min(max(int(n_regions), least), most)
     numbers = sorted({first, *_np.geomspace(least, most, 60).round().astype(int).tolist()})
     slider = ipywidgets.SelectionSlider(options=numbers, value=first, description="regions", continuous_update=False)
     shown = ipywidgets.Image(format="png")
+    cut: Any = _cut
 
     def draw(_: object = None) -> None:
-        level = _cut(labels, merges, slider.value)
+        level = cut(labels, merges, slider.value)
         # Little compression: the slider waits for it.
         shown.value = _encode_png(_drawn(pixels, level, color, mean_color), level=1)
 

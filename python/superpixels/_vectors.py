@@ -33,7 +33,7 @@ def to_geojson(
     *,
     transform: Any = None,
     table: NDArray[_np.void] | Mapping[str, Any] | None = None,
-    outside: int | None = None,
+    outside: int | None = -1,
 ) -> dict[str, Any]:
     """The regions as a feature collection of GeoJSON (RFC 7946), with holes.
 
@@ -47,8 +47,8 @@ def to_geojson(
         c, a, b, f, d, e. Default: coordinates are corners of pixels, y downward.
     table : structured ndarray or dict of arrays, optional
         `Segmenter.regions` or `motion`, whose row i is of label i: its columns, as `to_pandas` names them, become properties.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def to_svg(
     *,
     color: Sequence[int] = (0, 0, 0),
     line_width: float = 1.0,
-    outside: int | None = None,
+    outside: int | None = -1,
     data_range: tuple[float, float] | Literal["image"] | None = None,
 ) -> str:
     """The boundaries as a drawing in SVG, each of them once.
@@ -140,8 +140,8 @@ def to_svg(
         Of the lines: red, green and blue, 0 to 255.
     line_width : float
         Width of the lines [px]; 0 draws none.
-    outside : int, optional
-        A label to leave out, as 65535 is outside of a mask.
+    outside : int or None
+        A label to leave out: -1 is what is outside of a mask. None leaves out none.
     data_range : tuple of float, or "image", optional
         What values of the image are black and white, as for `show`.
 
@@ -187,7 +187,7 @@ def to_svg(
 
 def _fills(labels: _Labels, codes: NDArray[_np.uint8], outside: int | None) -> Iterable[str]:
     """One path for each region, in its mean color."""
-    painted = _mean_color(codes, labels).reshape(*labels.shape, -1)
+    painted = _mean_color(codes, labels, outside=outside).reshape(*labels.shape, -1)
     for label, polygons in _contours(labels, outside=outside).items():
         # The uppermost corner of an outer ring, of those the leftmost, is the upper left one of a pixel of the region.
         x, y = min(map(tuple, polygons[0][0].tolist()), key=lambda point: point[::-1])

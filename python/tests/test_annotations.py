@@ -93,7 +93,7 @@ def test_holes():
 def test_segmented(picture):
     check_polygons(sp.slic(picture, n_segments=60))
     mask = np.hypot(*np.indices(picture.shape[:2])) < 90
-    check_polygons(sp.slic(picture, mask=mask, connectivity=False), outside=65535)
+    check_polygons(sp.slic(picture, mask=mask, connectivity=False), outside=-1)
 
 
 def check_coco(labels, outside=None):
@@ -159,10 +159,10 @@ def test_classes(picture):
 
 
 def test_nothing_left():
-    labels = np.full((3, 4), 65535, np.uint16)
-    assert sp.to_coco(labels, "a.png", outside=65535)["annotations"] == []
-    assert list(polygons_of_label_studio(labels, outside=65535)) == list(polygons_of_cvat(labels, outside=65535)) == []
-    assert sp.to_geojson(labels, outside=65535)["features"] == []
+    labels = np.full((3, 4), -1)
+    assert sp.to_coco(labels, "a.png")["annotations"] == []
+    assert list(polygons_of_label_studio(labels)) == list(polygons_of_cvat(labels)) == []
+    assert sp.to_geojson(labels)["features"] == []
 
 
 @pytest.mark.parametrize("call", [sp.to_coco, sp.to_label_studio, sp.to_cvat])

@@ -18,7 +18,7 @@ def filled(polygons, shape):
 
 
 def check(labels):
-    contours = sp.contours(labels)
+    contours = sp.contours(labels, outside=None)
     assert list(contours) == np.unique(labels).tolist() and all(type(label) is int for label in contours)
     for label, polygons in contours.items():
         assert np.array_equal(filled(polygons, labels.shape), labels == label)

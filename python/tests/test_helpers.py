@@ -33,7 +33,10 @@ def test_mean_color(picture):
         mean = np.floor(picture[labels == label].astype(float).mean(0) + 0.5)
         assert (painted[labels == label] == mean).all()
     shifted = sp.slic(picture, start_label=-3)
-    assert np.array_equal(sp.mean_color(picture, shifted), painted)
+    assert np.array_equal(sp.mean_color(picture, shifted, outside=None), painted)
+    # What is outside of a mask stays.
+    masked = np.where(labels < 9, labels.astype(int), -1)
+    assert np.array_equal(sp.mean_color(picture, masked), np.where(labels[..., None] < 9, painted, picture))
     assert np.array_equal(sp.mean_color(picture, labels.astype(np.int64) * 10**9), painted)
     gray = picture[..., 0].copy()
     assert sp.mean_color(gray, labels).shape == gray.shape
@@ -50,7 +53,8 @@ def test_adjacency(picture):
     assert (sp.adjacency(segmenter) != sp.adjacency(labels)).nnz == 0
     assert sp.adjacency(np.zeros((1, 1), int)).shape == (1, 1)
     with pytest.raises(ValueError):
-        sp.adjacency(LABELS.astype(int) - 1)
+        sp.adjacency(LABELS.astype(int) - 2)
+    assert np.array_equal(sp.adjacency(LABELS.astype(int) - 1).toarray(), [[0, 2], [2, 0]])
     with pytest.raises(RuntimeError):
         sp.adjacency(sp.Segmenter())
 

@@ -70,7 +70,7 @@ def test_pieces(picture):
     matrix = sp.linkage(merges, count)
     assert matrix.shape == (count - 1, 4) and np.isinf(matrix[:, 2]).sum() == 2 and matrix[-1, 3] == count
     level = sp.cut(labels, merges, height=np.inf)
-    assert level[mask].max() == 2 and (level[~mask] == 65535).all()
+    assert level[mask].max() == 2 and (level[~mask] == -1).all()
     hierarchy = pytest.importorskip("scipy.cluster.hierarchy")
     first = np.unique(labels[mask], return_index=True)[1]
     assert same_partition(level[mask][first], hierarchy.fcluster(matrix, 1e30, "distance"))

@@ -21,15 +21,15 @@ def mask(picture):
 @pytest.mark.parametrize("function", ALGORITHMS)
 def test_only_what_is_inside_is_segmented(function, picture, mask):
     labels = function(picture, mask=mask)
-    assert labels.dtype == np.uint16
-    assert np.array_equal(labels != 65535, mask)
+    assert labels.dtype == np.int32
+    assert np.array_equal(labels != -1, mask)
     assert np.array_equal(np.unique(labels[mask]), np.arange(labels[mask].max() + 1))
     # Colors outside count for nothing.
     other = picture.copy()
     other[~mask] = 255 - other[~mask]
     assert np.array_equal(function(other, mask=mask), labels)
     assert np.array_equal(function(picture, mask=np.ones_like(mask)), function(picture))
-    assert (function(picture, mask=np.zeros_like(mask)) == 65535).all()
+    assert (function(picture, mask=np.zeros_like(mask)) == -1).all()
 
 
 def test_any_layout_and_any_byte(picture, mask):
@@ -44,9 +44,17 @@ def test_any_layout_and_any_byte(picture, mask):
 def test_start_label_and_out(picture, mask):
     want = sp.slic(picture, mask=mask)
     shifted = sp.slic(picture, mask=mask, start_label=1)
-    assert shifted.dtype == np.int32 and np.array_equal(shifted, np.where(mask, want.astype(np.int32) + 1, 0))
-    out = np.zeros(mask.shape, np.uint16)
+    assert shifted.dtype == np.int32 and np.array_equal(shifted, want + 1)
+    assert np.array_equal(sp.slic(picture, mask=mask, start_label=-9), want - 9)
+    segmenter = sp.Segmenter(n_segments=100)
+    for start in (0, 1, -9):
+        assert np.array_equal(segmenter.segment(picture, mask=mask, start_label=start), want + start)
+    out = np.zeros(mask.shape, np.int32)
     assert sp.slic(picture, mask=mask, out=out) is out and np.array_equal(out, want)
+    assert segmenter.segment(picture, out, mask) is out and np.array_equal(out, want)
+    for call in (sp.slic, segmenter.segment):
+        with pytest.raises(TypeError, match="out must be an array of int32, got uint16"):
+            call(picture, mask=mask, out=np.zeros(mask.shape, np.uint16))
     # It is read before labels are written.
     own = mask.astype(np.uint8)
     assert np.array_equal(sp.Segmenter(n_segments=100).segment(picture, None, own), want)
@@ -84,9 +92,9 @@ def test_batches_and_clips(picture, mask):
         assert np.array_equal(sp.slic(batch, mask=own), want)
         assert np.array_equal(sp.Segmenter(n_segments=100).segment(batch, mask=own), want)
         shifted = sp.slic(batch, mask=own, start_label=1)
-        assert shifted.dtype == np.int32 and np.array_equal(shifted == 0, np.array(want) == 65535)
+        assert shifted.dtype == np.int32 and np.array_equal(shifted, np.array(want) + 1)
     floats = (picture / 255).astype(np.float32)
-    assert np.array_equal(sp.slic(floats, mask=mask) != 65535, mask)
+    assert np.array_equal(sp.slic(floats, mask=mask) != -1, mask)
     with pytest.raises(ValueError, match="mask must be of shape"):
         sp.slic(batch, mask=masks[:2])
     with pytest.raises(TypeError, match="mask must be None where image is a list"):
@@ -99,7 +107,7 @@ def test_a_mask_that_moves(picture):
     for shift in range(4):
         mask = disk(picture.shape, 60 + 3 * shift, 60, 40)
         labels = segmenter.segment(np.roll(picture, 3 * shift, axis=1).copy(), mask=mask)
-        assert np.array_equal(labels != 65535, mask)
+        assert np.array_equal(labels != -1, mask)
         ids.append(set(segmenter.regions["track_id"].tolist()))
     assert len(ids[0] & ids[3]) > len(ids[0]) / 2
     # From the first mask on regions keep their names, with masks or without.
@@ -117,7 +125,7 @@ def test_a_mask_that_moves(picture):
 def test_a_batch_has_one_mask_or_one_for_each_image(picture, start_label):
     images = np.stack([picture, picture[::-1], np.roll(picture, 9, axis=1)])
     masks = np.stack([disk(picture.shape, 40 + 30 * i, 60, 30 + 9 * i) for i in range(3)])
-    outside = start_label - 1 if start_label else 65535
+    outside = start_label - 1
     for given, of in ((masks, masks), (masks[1], [masks[1]] * 3)):
         together = sp.slic(images, 20, mask=given, start_label=start_label)
         for labels, image, mask in zip(together, images, of):

@@ -28,7 +28,7 @@ def test_defaults(algorithm):
             assert given[name] == default, name
     extra = set(given) - set(own)
     on_device = {"stream", "check"} if algorithm != "snic" else set()
-    assert extra == {"image", "order", "threads", "start_label", "out", "mask", "data_range", "bands", "channel_axis"} | on_device
+    assert extra == {"image", "order", "threads", "start_label", "out", "mask", "data_range", "bands", "channel_axis", "progress"} | on_device
     # Not the library's default: that of scikit-image.
     assert given.get("n_segments", 100) == 100
     assert sp.Segmenter(algorithm).parameters == own

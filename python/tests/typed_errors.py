@@ -32,7 +32,7 @@ def names() -> None:
     sp.quickshift(image, n_segments=100)  # error: call-overload, reportCallIssue
     sp.Segmenter(n_segmets=3)  # error: call-arg, reportCallIssue
     video.set(nonsense=1)  # error: call-arg, reportCallIssue
-    sp.hierarchy(image, levels=False)  # error: call-arg, reportCallIssue
+    sp.hierarchy(image, levels=False)  # error: call-overload, reportCallIssue
     sp.slic(image, sigma=1)  # error: call-overload, reportCallIssue
     sp.slic(image, kernel_size=1.0)  # error: call-overload, reportCallIssue
     sp.slic(image, max_num_iter=1.5)  # error: call-overload, reportCallIssue
@@ -60,9 +60,9 @@ def values() -> None:
     sp.snic(image, channel_axis=0.5)  # error: call-overload, reportCallIssue
     sp.Segmenter(data_range=255)  # error: arg-type, reportArgumentType
     sp.Segmenter(bands=0.5)  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, data_range="all")  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, bands=(0.5, 1.5))  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, channel_axis="last")  # error: arg-type, reportArgumentType
+    sp.hierarchy(image, data_range="all")  # error: call-overload, reportCallIssue
+    sp.hierarchy(image, bands=(0.5, 1.5))  # error: call-overload, reportCallIssue
+    sp.hierarchy(image, channel_axis="last")  # error: call-overload, reportCallIssue
     sp.boundaries(image, labels, data_range="stretch")  # error: call-overload, reportCallIssue
     sp.show(image, labels, order="rgba")  # error: call-overload, reportArgumentType
     sp.to_svg(labels, line_width="1")  # error: arg-type, reportArgumentType
@@ -70,8 +70,8 @@ def values() -> None:
     sp.to_cvat(labels, 3)  # error: arg-type, reportArgumentType
     sp.to_label_studio(labels, None)  # error: arg-type, reportArgumentType
     video.set(merge_rule="any")  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, algorithm="watershed")  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, iterations="5")  # error: arg-type, reportArgumentType
+    sp.hierarchy(image, algorithm="watershed")  # error: call-overload, reportCallIssue
+    sp.hierarchy(image, iterations="5")  # error: call-overload, reportCallIssue
     wrong: sp.Parameters = {"n_segments": "many"}  # error: typeddict-item, reportAssignmentType
     sp.Segmenter(**wrong)
 

@@ -14,7 +14,7 @@ use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::cuda::tuning::EXPORT_THREADS;
 use crate::cuda::{Counts, Cuda, DeviceBytes, DeviceLabels, Kept, LabelType, Part, Results, Traffic};
 use crate::error::{Error, Result};
-use crate::image::{Labels, NO_LABEL};
+use crate::image::Labels;
 use crate::outputs::Outputs;
 use crate::regions::{MergeStep, Motion, Neighbor, Region, Regions};
 
@@ -274,7 +274,7 @@ impl<'a> DeviceResults<'a> {
             width,
             stride: (to.stride / 4) as u32,
             first: first.cast_unsigned(),
-            outside: if first == 0 { u32::from(NO_LABEL) } else { first.wrapping_sub(1).cast_unsigned() },
+            outside: first.wrapping_sub(1).cast_unsigned(),
         };
         let kernel = &self.exports()?.widen;
         let shape = Shape::of((width.div_ceil(EXPORT_THREADS), height), EXPORT_THREADS);

@@ -17,10 +17,9 @@ use crate::image::Geometry;
 /// Integer type of the labels that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelType {
-    /// 16 bits, from 0 on.
+    /// 16 bits, from 0 on. Pixels outside of a mask get [`NO_LABEL`](crate::image::NO_LABEL).
     U16,
-    /// 32 bits, from `first` on. Pixels outside of a mask get [`NO_LABEL`](crate::image::NO_LABEL) if that is 0, else
-    /// `first - 1`.
+    /// 32 bits, from `first` on. Pixels outside of a mask get `first - 1`.
     I32 {
         /// The lowest label.
         first: i32,

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames of the host in a Segmenter, one or a clip: on the CPU, or on a device to which they go up.
+
+use gstsuperpixel::any_engine::AnyEngine;
+use gstsuperpixel::engine::Engine;
+use gstsuperpixel::error::Error;
+use gstsuperpixel::image::Labels;
+use gstsuperpixel::params::Outputs;
+use numpy::Element;
+use pyo3::prelude::*;
+
+use crate::arrays::Images;
+use crate::devices::{self, WorkDevice};
+use crate::engines;
+use crate::error::Failure;
+use crate::label_arrays::LabelArray;
+use crate::library;
+use crate::mask::Masks;
+use crate::plane::Plane;
+use crate::pools::pool;
+use crate::state::State;
+use crate::watch::Watch;
+
+/// A call with frames of the host.
+pub struct HostFrames<'a, 'py> {
+    pub frame: &'a Bound<'py, PyAny>,
+    pub images: Images<'py>,
+    pub masks: Option<Masks>,
+    pub out: Option<&'a Bound<'py, PyAny>>,
+    /// The label of the first region.
+    pub start: i32,
+    pub outputs: Outputs,
+    pub finds_events: bool,
+    pub threads: u32,
+    pub watch: Watch,
+}
+
+impl<'py> HostFrames<'_, 'py> {
+    /// The labels: of 16 bits where they start at 0 and there is no mask, else of 32.
+    pub fn segment(&self, py: Python<'py>, state: &mut State) -> PyResult<Bound<'py, PyAny>> {
+        match (self.start, &self.masks) {
+            // A closure, since a constructor is of one lifetime.
+            #[allow(clippy::redundant_closure)]
+            (0, None) => self.fill(py, state, |items: &mut [u16]| Plane::Words(items)),
+            (start, _) => self.fill(py, state, |items: &mut [i32]| Plane::Shifted(items, start)),
+        }
+    }
+
+    fn fill<T: Element>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        plane: impl Fn(&mut [T]) -> Plane<'_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let &Self { ref images, ref masks, outputs, finds_events, ref watch, .. } = self;
+        let mut array = LabelArray::<T>::new(py, self.out, images)?;
+        if !finds_events {
+            state.events.forget();
+        }
+        if masks.is_some() {
+            state.expect_masks();
+        }
+        let place = *state.place.get_or_insert(WorkDevice::Cpu);
+        let cuda = match place {
+            WorkDevice::Cpu => None,
+            WorkDevice::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
+        };
+        let cpu = pool(py, self.threads)?;
+        let make = |plan| match &cuda {
+            Some(cuda) => engines::on_device(cuda, plan),
+            None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
+        };
+        let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let mut planes: Vec<_> = array.planes().map(plane).collect();
+        let (mut codes, mut map) = (std::mem::take(&mut state.codes), std::mem::take(&mut state.map));
+        let done = py.detach(|| {
+            for (i, (source, plane)) in sources.iter().zip(&mut planes).enumerate() {
+                if watch.is_due() {
+                    watch.look()?;
+                }
+                let mask = masks.as_ref().map(|masks| masks.plane(i));
+                source.with(&cpu, mask, &mut codes, |frame| {
+                    plane.fill(info.geometry, stride, &mut map, |items, stride| {
+                        let labels = Labels::new(info.geometry, &mut *items, stride)?;
+                        state.run(info, make, |engine| engines::segment(engine, frame, labels, outputs))?;
+                        if finds_events {
+                            state.note_events(info.geometry, items, stride)?;
+                        }
+                        Ok::<_, Error>(())
+                    })
+                })?;
+                watch.note();
+            }
+            (state.codes, state.map) = (codes, map);
+            Ok::<_, Failure>(())
+        });
+        done.map_err(|failure| match (place, failure) {
+            (WorkDevice::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
+            (_, failure) => failure.into(),
+        })?;
+        watch.end(py)?;
+        drop(planes);
+        self.out.map_or_else(|| library::as_given(self.frame, array.into_array()), |out| Ok(out.clone()))
+    }
+}

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MPL-2.0
+"""A bar for calls that take long: tqdm's where that is installed, else a line of text."""
+
+from __future__ import annotations
+
+import sys as _sys
+from typing import Any
+
+
+class Bar:
+    """Shows how many images are done; called with that number and the number of all."""
+
+    def __init__(self, total: int) -> None:
+        self._shown, self._bar = 0, None
+        try:
+            from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore]
+        except ImportError:
+            return
+        bar: Any = tqdm(total=total, unit="image")
+        self._bar = bar
+
+    def __call__(self, done: int, total: int) -> None:
+        bar = self._bar
+        if bar is not None:
+            bar.update(done - self._shown)
+            if done == total:
+                bar.close()
+        else:
+            end = "\n" if done == total else ""
+            print(f"\r{done} of {total} images", end=end, file=_sys.stderr, flush=True)
+        self._shown = done
