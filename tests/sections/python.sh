@@ -18,16 +18,22 @@ if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
 # has made of the same stays.
 needed=(numpy scipy pillow pytest hypothesis==6.141.1 mypy==1.19.1 basedpyright==1.39.10
     pandas polars pyarrow matplotlib ipywidgets shapely pycocotools)
+# Without these their tests are skipped by name.
+of_use=(av numpydoc)
 make_environments() {
-    local version python environment made=()
+    local version python environment package made=()
     while read -r version python; do
         environment=$python_target/environment-$version
         made+=("$environment")
-        if [ "$(cat "$environment/needed" 2>/dev/null)" != "$python ${needed[*]}" ]; then
+        if [ "$(cat "$environment/needed" 2>/dev/null)" != "$python ${needed[*]} ${of_use[*]}" ]; then
             rm -rf "$environment"
             "$python" -m venv "$environment" &&
                 "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "${needed[@]}" || return 1
-            echo "$python ${needed[*]}" >"$environment/needed"
+            for package in "${of_use[@]}"; do
+                "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "$package" ||
+                    warn "no wheel of $package for Python $version: its tests are skipped"
+            done
+            echo "$python ${needed[*]} ${of_use[*]}" >"$environment/needed"
         fi
     done < <(suitable_pythons | if [ "$all" ]; then cat; else tail -n 1; fi)
     for environment in "$python_target"/environment-*; do
