@@ -44,6 +44,17 @@ class Picture:
     ----------
     pixels : ndarray of uint8, shape (H, W, 3)
         Red, green and blue.
+
+    See Also
+    --------
+    show : Gives it.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> picture = sp.show(np.zeros((60, 80), np.uint8), np.zeros((60, 80), int))
+    >>> picture, picture.pixels.shape
+    (Picture(80x60), (60, 80, 3))
     """
 
     def __init__(self, pixels: NDArray[_np.uint8]) -> None:
@@ -142,6 +153,12 @@ def show(
         Arrays of other types or shapes, a color, an order or a range that is none, or without `data_range` floats that are not
         in [0, 1].
 
+    See Also
+    --------
+    boundaries : The same lines in an array of the image's dtype.
+    browse : A picture with a slider over the levels of a hierarchy.
+    to_svg : A drawing of vectors.
+
     Examples
     --------
     >>> import numpy as np, superpixels as sp
@@ -221,6 +238,11 @@ def browse(
         There is no ipywidgets.
     TypeError, ValueError
         As `show` and `cut`.
+
+    See Also
+    --------
+    show : A picture without a slider.
+    cut : The label map of one level.
 
     Examples
     --------

@@ -131,10 +131,10 @@ def segment_video(
     **parameters
         As those of `Segmenter`; `temporal` has to be left on.
 
-    Yields
-    ------
-    frame : Frame
-        The next frame: its picture, labels, tables and time. Each has arrays of its own, so a list of frames keeps them all.
+    Returns
+    -------
+    frames : generator of Frame
+        Each frame: its picture, labels, tables and time. It has arrays of its own, so a list of frames keeps them all.
 
     Raises
     ------
