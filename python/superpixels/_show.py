@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol, TypeVar
 
     import ipywidgets  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from ._native import _Image, _Labels, _Order, _OtherArray
 
@@ -38,7 +38,7 @@ __all__ = ["Picture", "browse", "show"]
 
 
 class Picture:
-    """A drawn picture, as `show` gives it: notebooks display it.
+    """A drawn picture, as `show` gives it: notebooks display it, and what takes arrays takes its pixels.
 
     Attributes
     ----------
@@ -79,6 +79,11 @@ class Picture:
             raise ValueError(f"path must end in .png, got {_os.fspath(path)!r}")
         with open(path, "wb") as file:
             file.write(self._repr_png_())
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False and dtype is not None and _np.dtype(dtype) != self.pixels.dtype:
+            raise ValueError("pixels of another type are a copy")
+        return self.pixels.astype(dtype or self.pixels.dtype, copy=bool(copy))
 
     def _repr_png_(self) -> bytes:
         return _encode_png(self.pixels)
@@ -186,7 +191,7 @@ def _drawn(
     pixels = _np.repeat(codes[..., None], 3, axis=-1) if codes.ndim == labels.ndim else codes
     if mean_color:
         pixels = _mean_color(pixels, labels)
-    return _np.array(pixels) if color is None else _boundaries(pixels, labels, tuple(color))
+    return _np.array(pixels) if color is None else _boundaries(pixels, labels, color)
 
 
 def _beside(pictures: NDArray[_np.uint8]) -> NDArray[_np.uint8]:
