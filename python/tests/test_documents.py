@@ -2,12 +2,15 @@
 """The examples of the documents run as they stand, and so do those of the docstrings."""
 
 import doctest
+import itertools
+import os
 import re
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 import superpixels as sp
-from picture import ROOT
+from picture import ROOT, rgba
 
 DOCUMENTS = ["README.md", "python/README.md", "docs/python.md"]
 # Packages that examples of docstrings need.
@@ -23,14 +26,59 @@ NEEDED = {
 }
 
 
-def examples(name):
-    return re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)
+# Photo of the first example, and what it shows.
+SHOWN = ROOT / "docs/pictures/python.png"
+
+
+def examples(name, language="python"):
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)
 
 
 @pytest.mark.parametrize("name, i", [(name, i) for name in DOCUMENTS for i in range(len(examples(name)))])
 def test_examples(name, i, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if "photo.png" in examples(name)[i]:
+        pytest.importorskip("PIL", reason="Pillow is not installed")
+        photo(tmp_path / "photo.png")
     exec(compile(examples(name)[i], name, "exec"), {"__name__": "example"})
+
+
+def photo(path):
+    """Writes a picture: of the bundled clip, where PyAV is."""
+    try:
+        import av
+    except ImportError:
+        sp.show(rgba(480, 270)[..., :3].copy(), np.zeros((270, 480), int)).save(path)
+        return
+    with av.open(str(ROOT / "media/bigbuckbunny.mp4")) as container:
+        frame = next(itertools.islice(container.decode(video=0), 59, None))
+        image = frame.to_ndarray(width=480, height=270, format="rgb24", interpolation="LANCZOS")
+    sp.show(image, np.zeros(image.shape[:2], int)).save(path)
+
+
+def test_the_first_picture_is_what_the_first_lines_give(tmp_path, monkeypatch):
+    pytest.importorskip("av", reason="PyAV is not installed")
+    image_module = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    monkeypatch.chdir(tmp_path)
+    photo(tmp_path / "photo.png")
+    first = examples("docs/python.md")[0]
+    assert len([line for line in first.splitlines() if line]) == 5
+    exec(compile(first, "first", "exec"), {"__name__": "example"})
+    if os.environ.get("SUPERPIXEL_WRITE"):
+        SHOWN.write_bytes((tmp_path / "regions.png").read_bytes())
+    given, shown = (np.asarray(image_module.open(path)).astype(int) for path in (tmp_path / "regions.png", SHOWN))
+    # Versions of PyAV decode and scale a little differently.
+    assert given.shape == shown.shape and np.abs(given - shown).mean() < 12
+
+
+@pytest.mark.parametrize("i", range(len(examples("docs/python.md", "py"))))
+def test_examples_of_torch(i):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tensor = torch.rand(48, 64, 3, device=device)
+    frames, image = [(255 * tensor).to(torch.uint8)] * 2, np.zeros((48, 64), np.uint8)
+    space = {"sp": sp, "torch": torch, "tensor": tensor, "frames": frames, "image": image}
+    exec(compile(examples("docs/python.md", "py")[i], "docs/python.md", "exec"), space)
 
 
 def test_every_document_has_one():
