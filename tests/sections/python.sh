@@ -92,6 +92,40 @@ try_wheel() {
     python_with_gi tests/python/same_as_element.py
     python_with_gi python/examples/video_file.py | grep '^frame 23: '
 }
+# The recipes and examples that need torch, PyTorch Geometric or LIME, with the real ones: torch's own wheels for CPUs, and where those
+# cannot be fetched Debian's package, of Debian's Python. Removed afterwards: they take about a gigabyte.
+torch_index=${SUPERPIXEL_TORCH_INDEX:-https://download.pytorch.org/whl/cpu}
+with_torch=$python_target/with-torch
+make_environment_with_torch() {
+    local python install=(-m pip install -q --disable-pip-version-check --retries 1 --timeout 20 --prefer-binary)
+    rm -rf "$with_torch"
+    read -r _ python < <(suitable_pythons | tail -n 1)
+    if ! { "$python" -m venv "$with_torch" &&
+        "$with_torch/bin/python" "${install[@]}" --only-binary=:all: --index-url "$torch_index" torch; }; then
+        # In a shell of its own, which a package that cannot be had ends.
+        (install_packages python3-torch python3-venv) || return 1
+        rm -rf "$with_torch"
+        /usr/bin/python3 -m venv --system-site-packages "$with_torch" || return 1
+    fi
+    # LIME comes as sources alone. The numpy that torch was built for stays.
+    "$with_torch/bin/python" -c 'import numpy; print(f"numpy=={numpy.__version__}")' >"$with_torch/constraints" 2>/dev/null || true
+    "$with_torch/bin/python" "${install[@]}" --constraint "$with_torch/constraints" numpy pillow av pytest scipy lime torch_geometric &&
+        "$with_torch/bin/python" -c 'import lime, torch, torch_geometric'
+}
+try_recipes_with_torch() {
+    use_built_package
+    SUPERPIXEL_EVERY_RECIPE=1 "$with_torch/bin/python" -m pytest -q -rs -p no:cacheprovider \
+        "$root"/python/tests/test_{recipes,documents,torch}.py
+    rm -rf "$with_torch"
+}
+torch_section() {
+    if ! make_environment_with_torch; then
+        rm -rf "$with_torch"
+        skip "$1" "neither pip nor apt-get could fetch torch, torch_geometric and lime"
+    else
+        beside "$1" try_recipes_with_torch
+    fi
+}
 wheel_section() {
     if [ "$(uname -m)" != x86_64 ]; then
         skip "$1" "the pinned maturin is a program for x86-64"
@@ -109,5 +143,6 @@ python_sections() {
         beside "Python package" try_python
         beside "Python package on an emulated device" try_python_emulated
         long wheel_section "Python wheel"
+        long torch_section "Python recipes with torch"
     fi
 }
