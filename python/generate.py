@@ -334,7 +334,8 @@ def function(algorithm: str) -> str:
     body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else []), others(algorithm)])
     returns = RETURNS + (RETURNS_ON_DEVICE if on_device else "")
     see_also = "\n".join(f"{name} : {what}" for name, what in SEE_ALSO.items() if name != algorithm)
-    sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("See Also", see_also), ("Notes", notes), ("Examples", example)]
+    sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("See Also", see_also), ("Notes", notes)]
+    sections.append(("Examples", example))
     text = [f'    """{summary}']
     for title, content in sections:
         text += ["", f"    {title}", "    " + "-" * len(title), wrapped(content, 4)]

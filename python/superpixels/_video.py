@@ -173,7 +173,9 @@ def segment_video(
     except ImportError as error:
         raise ImportError("segment_video needs PyAV: pip install av") from error
     if not hasattr(av.VideoFrame, "rotation"):
-        raise ImportError(f"segment_video needs PyAV 14 or newer, which knows how clips are turned: pip install -U av (here {av.__version__})")
+        raise ImportError(
+            f"segment_video needs PyAV 14 or newer, which knows how clips are turned: pip install -U av (here {av.__version__})"
+        )
     if not parameters.get("temporal", True):
         raise ValueError("temporal must be True for segment_video; the functions segment frames by themselves")
     parameters["temporal"] = True

@@ -52,6 +52,8 @@ def test_what_see_also_names_is_public():
 
 def test_a_missing_part_is_found(monkeypatch):
     for section, code in (("See Also", "SA01"), ("Examples", "EX01"), ("order :", "PR01")):
-        monkeypatch.setattr(sp.show, "__doc__", sp.show.__doc__.replace(section, "Warnings" if len(section) == 8 else "other :"))
+        monkeypatch.setattr(
+            sp.show, "__doc__", sp.show.__doc__.replace(section, "Warnings" if len(section) == 8 else "other :")
+        )
         assert code in problems("show"), section
         monkeypatch.undo()

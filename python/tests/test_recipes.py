@@ -20,7 +20,8 @@ RECIPES = {
     "segment_picture": r"\d{3} regions, the largest of \d+ px",
     "video_file": r"frame 23: \d+ regions, \d+ since the first frame|skipped: neither PyAV .* are installed",
     "torch_batch": r"\(4, 240, 320\) on (cpu|cuda:\d), \d+ regions|skipped: torch is not installed",
-    "data_loader": r"batches of \(8, 3, 120, 160\) and \(8, 120, 160\) torch.int32, pooled to \(8, 50, 3\)|skipped: torch is not installed",
+    "data_loader": r"batches of \(8, 3, 120, 160\) and \(8, 120, 160\) torch.int32, pooled to \(8, 50, 3\)"
+    r"|skipped: torch is not installed",
     "scatter_mean": r"200 regions with 8 features\n(the same in torch|skipped: torch is not installed)",
     "region_graph": r"100 nodes with 4 features, \d+ edges\n(Data\(x=\[100, 4\]|skipped: torch_geometric is not installed)",
     "mask_propagation": r"12 frames: intersection over union 0\.9\d in the mean, 0\.9\d in the last",
@@ -92,8 +93,9 @@ def test_a_mask_is_carried_through_files(tmp_path):
     y, x = np.mgrid[:120, :160]
     for number in range(3):
         square = (abs(x - 60 - 4 * number) < 30) & (abs(y - 60) < 30)
-        image_module.fromarray(np.where(square[..., None], [200, 90, 40], [20, 90, 160]).astype(np.uint8)).save(tmp_path / f"frames/{number}.png")
-        image_module.fromarray(np.where(square, 255, 0).astype(np.uint8)).save(tmp_path / f"masks/{number}.png")
+        image, mask = np.where(square[..., None], [200, 90, 40], [20, 90, 160]), np.where(square, 255, 0)
+        image_module.fromarray(image.astype(np.uint8)).save(tmp_path / f"frames/{number}.png")
+        image_module.fromarray(mask.astype(np.uint8)).save(tmp_path / f"masks/{number}.png")
     command = [sys.executable, str(EXAMPLES / "mask_propagation.py"), str(tmp_path)]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
     assert re.match(r"3 frames: intersection over union (1\.00|0\.9\d) in the mean", printed), printed

@@ -49,7 +49,9 @@ def open_files():
     return sum(os.path.islink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.parametrize("algorithm, parameters", [("slic", {"n_segments": 150}), ("lsc", {"superpixel_size": 40, "merge": 4.0})])
+@pytest.mark.parametrize(
+    "algorithm, parameters", [("slic", {"n_segments": 150}), ("lsc", {"superpixel_size": 40, "merge": 4.0})]
+)
 def test_frames_are_those_of_a_segmenter(algorithm, parameters):
     import av
 
@@ -82,7 +84,9 @@ def test_cuts_and_what_merged(tmp_path):
     assert not any(np.shares_memory(frames[0].image, frame.image) for frame in frames[1:])
 
 
-@pytest.mark.parametrize("name, form, first", [("a.mp4", None, 0), ("a.mkv", None, 30), ("a.ts", "mpegts", 30), ("a.avi", "avi", 0)])
+@pytest.mark.parametrize(
+    "name, form, first", [("a.mp4", None, 0), ("a.mkv", None, 30), ("a.ts", "mpegts", 30), ("a.avi", "avi", 0)]
+)
 def test_seconds_are_from_the_start(name, form, first, tmp_path):
     path = write(tmp_path / name, moving(5), form=form, first=first)
     frames = list(sp.segment_video(path, superpixel_size=16))
@@ -117,7 +121,14 @@ def test_files_are_closed(tmp_path):
             for _ in frames:
                 raise KeyboardInterrupt
 
-    for how in (list, next, stop, lambda frames: None, lambda frames: frames.close(), lambda frames: [next(frames), frames.close()]):
+    for how in (
+        list,
+        next,
+        stop,
+        lambda frames: None,
+        lambda frames: frames.close(),
+        lambda frames: [next(frames), frames.close()],
+    ):
         leave(how)
         assert open_files() == before
     with contextlib.closing(sp.segment_video(path, superpixel_size=16)) as frames:

@@ -108,8 +108,9 @@ make_environment_with_torch() {
         /usr/bin/python3 -m venv --system-site-packages "$with_torch" || return 1
     fi
     # LIME comes as sources alone. The numpy that torch was built for stays.
-    "$with_torch/bin/python" -c 'import numpy; print(f"numpy=={numpy.__version__}")' >"$with_torch/constraints" 2>/dev/null || true
-    "$with_torch/bin/python" "${install[@]}" --constraint "$with_torch/constraints" numpy pillow av pytest scipy lime torch_geometric &&
+    "$with_torch/bin/python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$with_torch/fixed" 2>/dev/null || true
+    "$with_torch/bin/python" "${install[@]}" --constraint "$with_torch/fixed" \
+        numpy pillow av pytest scipy lime torch_geometric &&
         "$with_torch/bin/python" -c 'import lime, torch, torch_geometric'
 }
 try_recipes_with_torch() {
