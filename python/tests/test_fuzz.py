@@ -20,6 +20,8 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+# Drawn images of 16 bits may be nearly black, of which the package warns.
+pytestmark = pytest.mark.filterwarnings("ignore:image is uint16 with values up to:UserWarning")
 SECONDS = float(os.environ.get("SUPERPIXEL_FUZZ_SECONDS", 6))
 PROFILE = settings(max_examples=100, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
 # A panic is none of them: it is a BaseException.
