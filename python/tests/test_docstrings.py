@@ -12,6 +12,7 @@ NOT_ASKED = {
     "SS05": "summaries in the imperative",
     "RT02": "results without names, which are said here",
     "PR04": "types of parameters that are said to be those of another function",
+    "GL01": "the line of the first word, in older versions",
     "GL02": "where the quotes end, which in Rust is not in the text",
 }
 # Of classes only `Segmenter` is made by users; attributes say what the others have.

@@ -67,8 +67,11 @@ def test_the_first_picture_is_what_the_first_lines_give(tmp_path, monkeypatch):
     if os.environ.get("SUPERPIXEL_WRITE"):
         SHOWN.write_bytes((tmp_path / "regions.png").read_bytes())
     given, shown = (np.asarray(image_module.open(path)).astype(int) for path in (tmp_path / "regions.png", SHOWN))
-    # Versions of PyAV decode and scale a little differently.
-    assert given.shape == shown.shape and np.abs(given - shown).mean() < 12
+    # Versions of PyAV decode and scale a little differently, and lines differ with that.
+    assert given.shape == shown.shape
+    lines, shown_lines = ((pixels == (255, 255, 0)).all(axis=2) for pixels in (given, shown))
+    assert abs(lines.sum() / shown_lines.sum() - 1) < 0.1
+    assert np.abs(given - shown)[~lines & ~shown_lines].mean() < 6
 
 
 @pytest.mark.parametrize("i", range(len(examples("docs/python.md", "py"))))
