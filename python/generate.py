@@ -172,7 +172,31 @@ ValueError
     A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a float \
 that is not in [0, 1]; outside of the mask any value is taken."""
 
-# Summary, notes and, where there is one, an example of each algorithm.
+PARAMETERS = '''\
+"""Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others.
+
+See Also
+--------
+Segmenter : Takes them, and says what they are.
+
+Examples
+--------
+>>> import superpixels as sp
+>>> settings: sp.Parameters = {"n_segments": 300, "compactness": 20.0}
+>>> sp.Segmenter(**settings).parameters["compactness"]
+20.0
+"""'''
+
+# What to look at beside a function: every other algorithm, in a few words, and `Segmenter`.
+SEE_ALSO = {
+    "slic": "Simple linear iterative clustering, the usual choice.",
+    "lsc": "Linear spectral clustering.",
+    "quickshift": "Without a grid: how many regions there are follows from the picture.",
+    "snic": "Non-iterative clustering, on the CPU alone.",
+    "Segmenter": "The same for video and for many pictures of one size, with tables of the regions.",
+}
+
+# Summary, notes and an example of each algorithm.
 ALGORITHMS = {
     "slic": (
         "Superpixels by simple linear iterative clustering (SLIC).",
@@ -189,20 +213,33 @@ ALGORITHMS = {
         "Superpixels by linear spectral clustering (LSC).",
         'Source: Li and Chen, "Superpixel Segmentation using Linear Spectral Clustering", 2015; Ban, Liu and Fouriaux, "GLSC", '
         "2016. Of equally near clusters a pixel takes that of the lowest index.",
-        "",
+        """\
+>>> import numpy as np, superpixels as sp
+>>> image = np.zeros((60, 80, 3), np.uint8)
+>>> sp.lsc(image, n_segments=12, start_label=1).dtype
+dtype('int32')""",
     ),
     "quickshift": (
         "Superpixels by quick shift: every pixel climbs to the nearest one of higher density.",
         'Source: Vedaldi and Soatto, "Quick Shift and Kernel Methods for Mode Seeking", 2008; Fulkerson and Soatto, "Really Quick '
         'Shift", 2010. Of pixels of equal density the one that comes first in raster order is the higher.',
-        "",
+        """\
+>>> import numpy as np, superpixels as sp
+>>> image = np.zeros((60, 80), np.uint8)
+>>> image[:, 40:] = 200
+>>> sp.quickshift(image, sigma=2, tau=8).shape
+(60, 80)""",
     ),
     "snic": (
         "Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.",
         'Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", 2017. Of equally near '
         "pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are "
         "refused.",
-        "",
+        """\
+>>> import numpy as np, superpixels as sp
+>>> image = np.random.default_rng(0).random((60, 80, 3))
+>>> len(np.unique(sp.snic(image, n_regions=7)))
+7""",
     ),
 }
 # Algorithms of the CPU alone.
@@ -304,9 +341,9 @@ def function(algorithm: str) -> str:
     signature.append("**other: object")
     body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else []), others(algorithm)])
     returns = RETURNS + (RETURNS_ON_DEVICE if on_device else "")
-    sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("Notes", notes)]
-    if example:
-        sections.append(("Examples", example))
+    see_also = "\n".join(f"{name} : {what}" for name, what in SEE_ALSO.items() if name != algorithm)
+    sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("See Also", see_also), ("Notes", notes)]
+    sections.append(("Examples", example))
     text = [f'    """{summary}']
     for title, content in sections:
         text += ["", f"    {title}", "    " + "-" * len(title), wrapped(content, 4)]
@@ -369,7 +406,7 @@ def keywords() -> str:
             "",
             "",
             "class Parameters(_Parameters, total=False):",
-            '    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""',
+            textwrap.indent(PARAMETERS, "    "),
             "",
             *(line for name, line in fields.items() if name in OF_HIERARCHY),
         ]

@@ -3,6 +3,8 @@
 # Makes the pictures of docs/tuning.md from the bundled clip with the plugin itself; see media/README.md. README.md has overlays.png.
 #
 # docs/pictures/make.sh [--force]: pictures with changes that git does not have are replaced only with --force.
+#
+# python.png of docs/python.md is written by SUPERPIXEL_WRITE=1 python -m pytest python/tests/test_documents.py.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=pipelines/setup.sh

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MPL-2.0
 """Explain a classifier with LIME.
 
-LIME's `segmentation_fn` takes an image and returns a label map, so any function here will do. Without the package
-lime a few lines stand in for its `explain_instance`: hide regions at random, and fit how much each of them adds to
-the score.
+LIME's `segmentation_fn` takes an image and returns a label map, so any function here will do. The image is the one
+that the caller passes to `explain_instance`: uint8, or what the network takes, floats in [0, 1], in [-1, 1] or from 0 to
+255. `data_range="image"` reads all of them the same. Without the package lime a few lines stand in for it: hide regions
+at random, and fit how much each of them adds to the score.
 """
 
 import numpy as np
@@ -14,13 +15,12 @@ image = np.where(((x - 110) ** 2 + (y - 50) ** 2 < 25**2)[..., None], [220, 40, 
 
 
 def segmentation_fn(image):
-    # LIME passes floats for some images.
-    return sp.slic(np.asarray(image).astype(np.uint8), n_segments=60).astype(np.int64)
+    return sp.slic(image, n_segments=60, data_range="image")
 
 
 def classifier_fn(images):
-    """Scores of "not red" and "red" for each image of a batch."""
-    red = np.mean(np.asarray(images, float)[..., 0] > 150, axis=(1, 2))
+    """Scores of "not red" and "red" for each image of a batch, in [0, 1]."""
+    red = np.mean(np.asarray(images)[..., 0] > 0.6, axis=(1, 2))
     return np.stack([1 - red, red], axis=1)
 
 
@@ -33,6 +33,12 @@ def stand_in(image, samples=200):
     return labels, weights[:count]
 
 
+labels = segmentation_fn(image)
+for values in (image / 255, image / 127.5 - 1, image.astype(float)):
+    assert np.array_equal(segmentation_fn(values), labels)
+print(f"{labels.max() + 1} regions, whatever the range of the values")
+
+image = image / 255
 try:
     from lime.lime_image import LimeImageExplainer
 except ImportError:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
 """Make a graph for PyTorch Geometric.
 
-Regions are nodes, regions that touch are joined. `Segmenter.edge_index` is (2, 2E) int64 as PyG takes it, both
+Regions are nodes, regions that touch are joined. `n_regions` gives every picture exactly so many nodes, for networks
+and batches of a fixed size; `n_segments` is about. `Segmenter.edge_index` is (2, 2E) int64 as PyG takes it, both
 directions; colors and centers are the nodes' features. Without PyG they are plain arrays.
 """
 
@@ -11,7 +12,7 @@ import superpixels as sp
 y, x = np.mgrid[:240, :320]
 image = np.stack([x % 256, y, (x + y) % 256], axis=2).astype(np.uint8)
 
-segmenter = sp.Segmenter(n_segments=100)
+segmenter = sp.Segmenter(n_regions=100)
 segmenter.segment(image)
 regions, edge_index = segmenter.regions, segmenter.edge_index
 

@@ -2,7 +2,7 @@
 """Average features over regions.
 
 Pooling a feature map (C, H, W) by labels gives one vector a region, (N, C): `np.bincount` in numpy, `index_add_` in
-torch, which also passes gradients.
+torch, which also passes gradients. `n_regions` makes N the same for every picture, so that the results of many stack.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import superpixels as sp
 
 y, x = np.mgrid[:240, :320]
 image = np.stack([x % 256, y, (x + y) % 256], axis=2).astype(np.uint8)
-labels = sp.slic(image, n_segments=300)
+labels = sp.slic(image, n_regions=200)
 features = np.random.default_rng(0).random((8, 240, 320), np.float32)
 
 index, count = labels.ravel(), int(labels.max()) + 1

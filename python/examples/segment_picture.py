@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MPL-2.0
 """Segment a picture.
 
-One call gives the label map: `labels[y, x]` is the number of the region that the pixel belongs to. Needs Pillow to
-read files.
+One call gives the label map: `labels[y, x]` is the number of the region that the pixel belongs to. It is saved as a
+16-bit PNG, which keeps the numbers exactly, and beside it a picture to look at: regions in their mean colors. Pass a
+file, which Pillow reads; without one a picture is drawn.
 """
 
 import sys
@@ -11,9 +12,10 @@ import numpy as np
 import superpixels as sp
 
 if len(sys.argv) > 1:
-    from PIL import Image
+    from PIL import Image, ImageOps
 
-    image = np.asarray(Image.open(sys.argv[1]).convert("RGB"))
+    # Cameras store photos on their side and note it.
+    image = np.asarray(ImageOps.exif_transpose(Image.open(sys.argv[1])).convert("RGB"))
 else:
     y, x = np.mgrid[:240, :320]
     image = np.stack([x % 256, y, (x + y) % 256], axis=2).astype(np.uint8)
@@ -22,4 +24,5 @@ labels = sp.slic(image, n_segments=300, compactness=10)
 print(f"{labels.max() + 1} regions, the largest of {np.bincount(labels.ravel()).max()} px")
 
 sp.to_png16("labels.png", labels)
-drawn = sp.boundaries(sp.mean_color(image, labels), labels, color=(255, 255, 255))
+sp.show(image, labels, mean_color=True, color=(255, 255, 255)).save("regions.png")
+print("see labels.png and regions.png")

@@ -56,6 +56,15 @@ impl Drop for Shared {
 ///     Name of the type, for instance "int32".
 /// device : str
 ///     For instance "cuda:0".
+///
+/// See Also
+/// --------
+/// Segmenter : Gives it, as the functions do.
+///
+/// Examples
+/// --------
+/// >>> sp.slic(jax_array).numpy().dtype  # doctest: +SKIP
+/// dtype('int32')
 #[pyclass(frozen, module = "superpixels")]
 pub struct DeviceArray {
     memory: Option<Arc<Shared>>,

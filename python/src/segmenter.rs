@@ -77,6 +77,11 @@ use crate::watch::Watch;
 /// ValueError
 ///     A parameter out of range.
 ///
+/// See Also
+/// --------
+/// slic, lsc, quickshift, snic : Pictures by themselves, in one call.
+/// segment_video : Frames of a video file.
+///
 /// Notes
 /// -----
 /// Without `temporal` every frame is independent, and its labels are those of the function of the same name with the same values.

@@ -32,10 +32,12 @@ from ._segmenter import Segmenter
 from ._show import Picture, browse, show
 from ._tables import to_arrow, to_pandas, to_polars
 from ._vectors import to_geojson, to_svg
+from ._video import Frame, segment_video
 
 __all__ = [
     "DeviceArray",
     "EventKind",
+    "Frame",
     "Parameters",
     "Picture",
     "RegionAt",
@@ -53,6 +55,7 @@ __all__ = [
     "region_at",
     "rle",
     "rles",
+    "segment_video",
     "show",
     "slic",
     "snic",

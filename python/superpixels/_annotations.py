@@ -60,6 +60,12 @@ def to_coco(
     TypeError, ValueError
         Labels of another type or shape; classes or an `outside` of another type.
 
+    See Also
+    --------
+    rles : The run lengths alone.
+    to_label_studio : Polygons for Label Studio.
+    to_cvat : Polygons for CVAT.
+
     Notes
     -----
     To put several images into one data set, count `image_id` and `first_id` on, append their images and annotations, and pass
@@ -130,6 +136,11 @@ def to_label_studio(
     TypeError, ValueError
         Labels of another type or shape; classes or an `outside` of another type.
 
+    See Also
+    --------
+    to_coco : Run lengths for tools that read COCO.
+    to_cvat : Polygons for CVAT.
+
     Notes
     -----
     Polygons of Label Studio have one ring. Holes are joined to the outline by slits of no width, so that a polygon covers the
@@ -189,6 +200,11 @@ def to_cvat(
     ------
     TypeError, ValueError
         Labels of another type or shape; classes or an `outside` of another type.
+
+    See Also
+    --------
+    to_coco : Run lengths for tools that read COCO.
+    to_label_studio : Polygons for Label Studio.
 
     Notes
     -----

@@ -40,6 +40,11 @@ def contours(labels: _Labels, *, outside: int | None = -1) -> dict[int, list[lis
     TypeError, ValueError
         Labels of another type or shape; an `outside` that is no integer.
 
+    See Also
+    --------
+    to_geojson : Polygons in coordinates of a map.
+    rle : A region as run lengths.
+
     Notes
     -----
     Points are corners of pixels: pixel (x, y) covers x to x + 1 and y to y + 1, so that the polygons of all labels cover the

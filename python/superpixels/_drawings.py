@@ -72,6 +72,11 @@ def boundaries(
     TypeError, ValueError
         Arrays of other types or shapes; a color of another length or out of range; a `data_range` that is missing or none.
 
+    See Also
+    --------
+    show : A picture with lines that a notebook displays.
+    mean_color : Regions in their mean colors.
+
     Notes
     -----
     Code value c becomes low + c (high - low) / 255, for integers rounded half up: 257 c for uint16, and c / 255 for floats.
@@ -129,6 +134,11 @@ def mean_color(image: object, labels: _Labels, *, outside: int | None = -1) -> N
     ------
     TypeError, ValueError
         Arrays of other types or shapes.
+
+    See Also
+    --------
+    show : A picture of mean colors that a notebook displays.
+    boundaries : Lines between regions.
 
     Notes
     -----

@@ -11,6 +11,11 @@ __all__ = ["EventKind"]
 class EventKind(_IntEnum):
     """Kinds of events: values of the field `kind` of `Segmenter.events`.
 
+    See Also
+    --------
+    Segmenter : Its `events` have these kinds.
+    segment_video : Its frames have `events`, too.
+
     Examples
     --------
     >>> import numpy as np, superpixels as sp

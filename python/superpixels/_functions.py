@@ -49,7 +49,19 @@ class _Parameters(TypedDict, total=False):
 
 
 class Parameters(_Parameters, total=False):
-    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""
+    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others.
+
+    See Also
+    --------
+    Segmenter : Takes them, and says what they are.
+
+    Examples
+    --------
+    >>> import superpixels as sp
+    >>> settings: sp.Parameters = {"n_segments": 300, "compactness": 20.0}
+    >>> sp.Segmenter(**settings).parameters["compactness"]
+    20.0
+    """
 
     n_segments: int | None
     levels: bool
@@ -196,6 +208,13 @@ def slic(
     ValueError
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
+
+    See Also
+    --------
+    lsc : Linear spectral clustering.
+    quickshift : Without a grid: how many regions there are follows from the picture.
+    snic : Non-iterative clustering, on the CPU alone.
+    Segmenter : The same for video and for many pictures of one size, with tables of the regions.
 
     Notes
     -----
@@ -371,10 +390,24 @@ def lsc(
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
 
+    See Also
+    --------
+    slic : Simple linear iterative clustering, the usual choice.
+    quickshift : Without a grid: how many regions there are follows from the picture.
+    snic : Non-iterative clustering, on the CPU alone.
+    Segmenter : The same for video and for many pictures of one size, with tables of the regions.
+
     Notes
     -----
     Source: Li and Chen, "Superpixel Segmentation using Linear Spectral Clustering", 2015; Ban, Liu and Fouriaux, "GLSC", 2016.
     Of equally near clusters a pixel takes that of the lowest index.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.zeros((60, 80, 3), np.uint8)
+    >>> sp.lsc(image, n_segments=12, start_label=1).dtype
+    dtype('int32')
     """
     values: dict[str, object] = {
         "n_segments": n_segments,
@@ -536,10 +569,25 @@ def quickshift(
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
 
+    See Also
+    --------
+    slic : Simple linear iterative clustering, the usual choice.
+    lsc : Linear spectral clustering.
+    snic : Non-iterative clustering, on the CPU alone.
+    Segmenter : The same for video and for many pictures of one size, with tables of the regions.
+
     Notes
     -----
     Source: Vedaldi and Soatto, "Quick Shift and Kernel Methods for Mode Seeking", 2008; Fulkerson and Soatto, "Really Quick
     Shift", 2010. Of pixels of equal density the one that comes first in raster order is the higher.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.zeros((60, 80), np.uint8)
+    >>> image[:, 40:] = 200
+    >>> sp.quickshift(image, sigma=2, tau=8).shape
+    (60, 80)
     """
     values: dict[str, object] = {
         "sigma": sigma,
@@ -691,11 +739,25 @@ def snic(
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
 
+    See Also
+    --------
+    slic : Simple linear iterative clustering, the usual choice.
+    lsc : Linear spectral clustering.
+    quickshift : Without a grid: how many regions there are follows from the picture.
+    Segmenter : The same for video and for many pictures of one size, with tables of the regions.
+
     Notes
     -----
     Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", 2017. Of equally near
     pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are
     refused.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> image = np.random.default_rng(0).random((60, 80, 3))
+    >>> len(np.unique(sp.snic(image, n_regions=7)))
+    7
     """
     values: dict[str, object] = {
         "n_segments": n_segments,

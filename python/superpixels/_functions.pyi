@@ -41,7 +41,19 @@ class _Parameters(TypedDict, total=False):
 
 
 class Parameters(_Parameters, total=False):
-    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others."""
+    """Parameters of `Segmenter` and its `set` by name; an algorithm refuses those of others.
+
+    See Also
+    --------
+    Segmenter : Takes them, and says what they are.
+
+    Examples
+    --------
+    >>> import superpixels as sp
+    >>> settings: sp.Parameters = {"n_segments": 300, "compactness": 20.0}
+    >>> sp.Segmenter(**settings).parameters["compactness"]
+    20.0
+    """
 
     n_segments: int | None
     levels: bool

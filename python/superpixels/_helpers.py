@@ -75,6 +75,17 @@ def adjacency(labels: _Labels | _Segmenter) -> SparseMatrix:
         A label below -1, or of 2^24 or more: the matrix has a row for each.
     RuntimeError
         A `Segmenter` that has segmented nothing, or was made with ``neighbors=False``.
+
+    See Also
+    --------
+    Segmenter : Its `edge_index` has the same pairs for graph networks.
+    contours : Outlines of regions.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> sp.adjacency(np.array([[0, 0, 1], [2, 2, 1]])).toarray().tolist()
+    [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
     """
     from scipy.sparse import coo_matrix  # type: ignore[import-untyped,unused-ignore]
 
@@ -113,6 +124,16 @@ class RegionAt(_NamedTuple):
         x0, y0, x1, y1 of the smallest box around the region, the latter two exclusive.
     mask : ndarray of bool, shape (H, W)
         True for each of its pixels.
+
+    See Also
+    --------
+    region_at : Gives it.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> sp.region_at(np.array([[0, 1], [0, 1]]), x=1, y=0).bounds
+    (1, 0, 2, 2)
     """
 
     label: int
@@ -142,6 +163,11 @@ def region_at(labels: _Labels, x: int, y: int) -> RegionAt:
         Labels of another type or shape; an `x` or `y` that is no integer.
     ValueError
         Empty labels; a pixel outside of the label map. Negative indices do not count from the end.
+
+    See Also
+    --------
+    rle : A region as run lengths.
+    contours : Outlines of regions.
 
     Examples
     --------
@@ -177,6 +203,17 @@ def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
         Labels of another type or shape, or out of range.
     OSError
         The file cannot be written.
+
+    See Also
+    --------
+    show : A picture to look at, which `save` writes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, superpixels as sp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sp.to_png16(os.path.join(folder, "labels.png"), np.array([[0, 1], [2, 65535]]))
     """
     labels = _label_map(labels)
     if labels.min() < 0 or labels.max() > 65535:

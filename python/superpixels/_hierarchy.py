@@ -109,6 +109,12 @@ def hierarchy(
     TypeError, ValueError
         As `Segmenter` and its `segment`.
 
+    See Also
+    --------
+    cut : The label map of a level.
+    linkage : The merges for SciPy.
+    browse : A slider over the levels.
+
     Examples
     --------
     >>> import numpy as np, superpixels as sp
@@ -164,6 +170,11 @@ def cut(
     TypeError, ValueError
         Arrays of other types or shapes, or steps of another label map; both or none of `n_regions` and `height`, or a height
         that is not a number.
+
+    See Also
+    --------
+    hierarchy : Gives labels and merges.
+    linkage : The merges for SciPy.
 
     Examples
     --------
@@ -226,6 +237,11 @@ def linkage(
         Something else than steps, or an `n_regions` that is no integer.
     ValueError
         Steps that are not of one label map of N regions.
+
+    See Also
+    --------
+    hierarchy : Gives the merges.
+    cut : The label map of a level, without SciPy.
 
     Notes
     -----

@@ -63,6 +63,17 @@ def rle(labels: _Labels, label: int, *, compress: bool = True) -> _CompressedRun
     ------
     TypeError, ValueError
         Labels of another type or shape.
+
+    See Also
+    --------
+    rles : All regions at once, much faster than one by one.
+    to_coco : A whole file of annotations.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> sp.rle(np.array([[0, 1], [0, 1]]), 1, compress=False)
+    {'size': [2, 2], 'counts': [2, 2]}
     """
     labels = _label_map(labels)
     inside = (labels == label).ravel(order="F")
@@ -106,6 +117,11 @@ def rles(
     ------
     TypeError, ValueError
         Labels of another type or shape; an `outside` that is no integer.
+
+    See Also
+    --------
+    rle : One region.
+    to_coco : A whole file of annotations.
 
     Examples
     --------

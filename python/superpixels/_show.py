@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol, TypeVar
 
     import ipywidgets  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from ._native import _Image, _Labels, _Order, _OtherArray
 
@@ -38,12 +38,23 @@ __all__ = ["Picture", "browse", "show"]
 
 
 class Picture:
-    """A drawn picture, as `show` gives it: notebooks display it.
+    """A drawn picture, as `show` gives it: notebooks display it, and what takes arrays takes its pixels.
 
     Attributes
     ----------
     pixels : ndarray of uint8, shape (H, W, 3)
         Red, green and blue.
+
+    See Also
+    --------
+    show : Gives it.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> picture = sp.show(np.zeros((60, 80), np.uint8), np.zeros((60, 80), int))
+    >>> picture, picture.pixels.shape
+    (Picture(80x60), (60, 80, 3))
     """
 
     def __init__(self, pixels: NDArray[_np.uint8]) -> None:
@@ -68,6 +79,11 @@ class Picture:
             raise ValueError(f"path must end in .png, got {_os.fspath(path)!r}")
         with open(path, "wb") as file:
             file.write(self._repr_png_())
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False and dtype is not None and _np.dtype(dtype) != self.pixels.dtype:
+            raise ValueError("pixels of another type are a copy")
+        return self.pixels.astype(dtype or self.pixels.dtype, copy=bool(copy))
 
     def _repr_png_(self) -> bytes:
         return _encode_png(self.pixels)
@@ -142,6 +158,12 @@ def show(
         Arrays of other types or shapes, a color, an order or a range that is none, or without `data_range` floats that are not
         in [0, 1].
 
+    See Also
+    --------
+    boundaries : The same lines in an array of the image's dtype.
+    browse : A picture with a slider over the levels of a hierarchy.
+    to_svg : A drawing of vectors.
+
     Examples
     --------
     >>> import numpy as np, superpixels as sp
@@ -169,7 +191,7 @@ def _drawn(
     pixels = _np.repeat(codes[..., None], 3, axis=-1) if codes.ndim == labels.ndim else codes
     if mean_color:
         pixels = _mean_color(pixels, labels)
-    return _np.array(pixels) if color is None else _boundaries(pixels, labels, tuple(color))
+    return _np.array(pixels) if color is None else _boundaries(pixels, labels, color)
 
 
 def _beside(pictures: NDArray[_np.uint8]) -> NDArray[_np.uint8]:
@@ -221,6 +243,11 @@ def browse(
         There is no ipywidgets.
     TypeError, ValueError
         As `show` and `cut`.
+
+    See Also
+    --------
+    show : A picture without a slider.
+    cut : The label map of one level.
 
     Examples
     --------

@@ -58,6 +58,11 @@ def to_pandas(table: NDArray[_np.void] | _Mapping[str, Any]) -> pandas.DataFrame
     ValueError
         Arrays of different lengths.
 
+    See Also
+    --------
+    to_polars : The same for polars.
+    to_arrow : The same for pyarrow.
+
     Examples
     --------
     >>> import numpy as np, superpixels as sp
@@ -91,6 +96,11 @@ def to_polars(table: NDArray[_np.void] | _Mapping[str, Any]) -> polars.DataFrame
     TypeError, ValueError
         As `to_pandas`.
 
+    See Also
+    --------
+    to_pandas : The same for pandas.
+    to_arrow : The same for pyarrow.
+
     Examples
     --------
     >>> import numpy as np, superpixels as sp
@@ -123,6 +133,11 @@ def to_arrow(table: NDArray[_np.void] | _Mapping[str, Any]) -> pyarrow.Table:
         There is no pyarrow.
     TypeError, ValueError
         As `to_pandas`.
+
+    See Also
+    --------
+    to_pandas : The same for pandas.
+    to_polars : The same for polars.
 
     Examples
     --------

@@ -62,6 +62,11 @@ def to_geojson(
         Labels of another type or shape; a transform that is not six finite numbers or maps the plane to a line; a table without
         a row for each label.
 
+    See Also
+    --------
+    contours : Polygons on pixel corners, as arrays.
+    to_svg : A drawing.
+
     Notes
     -----
     Rings have the orientation of RFC 7946 in their coordinates: outer ones counterclockwise, holes clockwise. That standard
@@ -156,6 +161,11 @@ def to_svg(
     ------
     TypeError, ValueError
         Arrays of other types or shapes; a color out of range, or a width below 0 or not finite.
+
+    See Also
+    --------
+    show : A picture of pixels.
+    contours : Polygons, as arrays.
 
     Examples
     --------

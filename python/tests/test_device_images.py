@@ -259,3 +259,20 @@ def test_functions_keep_engines(driver, picture):
         sp.slic(small[5])
         sp.slic(small[5], n_segments=30)
     assert abs(free_memory(driver) - before) < 1 << 20
+
+
+def test_frames_of_files(driver, picture, tmp_path):
+    av = pytest.importorskip("av", reason="PyAV is not installed")
+    path = str(tmp_path / "clip.mkv")
+    with av.open(path, "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 128, 96, "yuv420p"
+        for x in range(4):
+            pixels = np.ascontiguousarray(picture[:96, x : x + 128])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
+        container.mux(stream.encode())
+    on_device, on_host = (list(sp.segment_video(path, superpixel_size=16, device=device)) for device in ("cuda", "cpu"))
+    assert len(on_device) == len(on_host) == 4
+    for one, other in zip(on_device, on_host):
+        for name in ("image", "labels", "regions", "motion", "neighbors", "events"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name

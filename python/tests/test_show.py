@@ -34,6 +34,20 @@ def test_png16_of_any_dtype(picture, tmp_path):
         assert np.array_equal(decoded((tmp_path / "labels.png").read_bytes()), labels.astype(dtype))
 
 
+def test_pictures_are_arrays_where_one_is_wanted(picture):
+    shown = sp.show(picture, sp.slic(picture))
+    assert np.shares_memory(np.asarray(shown), shown.pixels) and not np.shares_memory(np.array(shown), shown.pixels)
+    assert np.array_equal(np.asarray(shown, float), shown.pixels) and np.asarray(shown, float).dtype == float
+    assert np.array_equal(sp.slic(shown), sp.slic(shown.pixels))
+    with pytest.raises(ValueError, match="are a copy"):
+        shown.__array__(float, copy=False)
+
+
+def test_names_of_colors_are_refused_as_they_are(picture):
+    with pytest.raises(ValueError, match="got 'red'"):
+        sp.show(picture, sp.slic(picture), color="red")
+
+
 def test_boundaries_and_mean_colors(picture):
     labels = sp.slic(picture)
     assert np.array_equal(sp.show(picture, labels).pixels, sp.boundaries(picture, labels))

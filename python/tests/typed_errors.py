@@ -114,6 +114,8 @@ def arrays() -> None:
     sp.to_svg(doubles)  # error: arg-type, reportArgumentType
     sp.Picture(doubles)  # error: arg-type, reportArgumentType
     sp.adjacency(image.shape)  # error: arg-type, reportArgumentType
+    sp.segment_video("a.mp4", order="bgr")  # error: call-arg, reportCallIssue
+    sp.segment_video(image)  # error: arg-type, reportArgumentType
 
 
 def results() -> None:
@@ -143,7 +145,8 @@ def results() -> None:
     x: str = sp.to_coco(labels, "a")  # error: assignment, reportAssignmentType
     y: bytes = sp.to_cvat(labels, "a")  # error: assignment, reportAssignmentType
     z: str = sp.to_pandas(video.regions)  # error: assignment, reportAssignmentType
-    print(s, t, u, v, w, x, y, z)
+    f2: NDArray[np.int32] = next(sp.segment_video("a.mp4")).births  # error: assignment, reportAssignmentType
+    print(s, t, u, v, w, x, y, z, f2)
     print(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
 
 

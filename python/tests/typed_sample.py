@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +191,22 @@ def tables(video: sp.Segmenter, table: dict[str, Tensor]) -> None:
     labels, merges = sp.hierarchy(IMAGE)
     assert_type(sp.browse(IMAGE, labels, merges, n_regions=30, color=None, data_range="image"), ipywidgets.VBox)
     assert_type(sp.to_geojson(labels, table=video.regions), dict[str, Any])
+    for frame in sp.segment_video(Path("clip.mp4"), "lsc", device="cpu", threads=1, n_segments=300, ratio=0.1):
+        assert_type(frame, sp.Frame)
+        assert_type(frame.image, NDArray[np.uint8])
+        assert_type(frame.labels, NDArray[np.uint16])
+        assert_type(frame.seconds + frame.index, float)
+        assert_type(frame.pts, "int | None")
+        assert_type(frame.is_cut, bool)
+        assert_type(frame.births, NDArray[np.uint32])
+        assert_type(frame.deaths, NDArray[np.uint32])
+        assert_type(frame.merged_into, dict[int, int])
+        assert_type(frame.regions["area"].dtype, np.dtype[np.uint32])
+        assert_type(frame.motion["age"].dtype, np.dtype[np.uint32])
+        assert_type(frame.neighbors["a"].dtype, np.dtype[np.uint32])
+        assert_type(frame.events["other"].dtype, np.dtype[np.uint32])
+    with closing(sp.segment_video("clip.mp4")) as frames:
+        assert_type(next(frames), sp.Frame)
 
 
 class Axes:

@@ -18,16 +18,22 @@ if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
 # has made of the same stays.
 needed=(numpy scipy pillow pytest hypothesis==6.141.1 mypy==1.19.1 basedpyright==1.39.10
     pandas polars pyarrow matplotlib ipywidgets shapely pycocotools)
+# Without these their tests are skipped by name.
+of_use=(av numpydoc)
 make_environments() {
-    local version python environment made=()
+    local version python environment package made=()
     while read -r version python; do
         environment=$python_target/environment-$version
         made+=("$environment")
-        if [ "$(cat "$environment/needed" 2>/dev/null)" != "$python ${needed[*]}" ]; then
+        if [ "$(cat "$environment/needed" 2>/dev/null)" != "$python ${needed[*]} ${of_use[*]}" ]; then
             rm -rf "$environment"
             "$python" -m venv "$environment" &&
                 "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "${needed[@]}" || return 1
-            echo "$python ${needed[*]}" >"$environment/needed"
+            for package in "${of_use[@]}"; do
+                "$environment/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: "$package" ||
+                    warn "no wheel of $package for Python $version: its tests are skipped"
+            done
+            echo "$python ${needed[*]} ${of_use[*]}" >"$environment/needed"
         fi
     done < <(suitable_pythons | if [ "$all" ]; then cat; else tail -n 1; fi)
     for environment in "$python_target"/environment-*; do
@@ -86,6 +92,41 @@ try_wheel() {
     python_with_gi tests/python/same_as_element.py
     python_with_gi python/examples/video_file.py | grep '^frame 23: '
 }
+# The recipes and examples that need torch, PyTorch Geometric or LIME, with the real ones: torch's own wheels for CPUs, and where those
+# cannot be fetched Debian's package, of Debian's Python. Removed afterwards: they take about a gigabyte.
+torch_index=${SUPERPIXEL_TORCH_INDEX:-https://download.pytorch.org/whl/cpu}
+with_torch=$python_target/with-torch
+make_environment_with_torch() {
+    local python install=(-m pip install -q --disable-pip-version-check --retries 1 --timeout 20 --prefer-binary)
+    rm -rf "$with_torch"
+    read -r _ python < <(suitable_pythons | tail -n 1)
+    if ! { "$python" -m venv "$with_torch" &&
+        "$with_torch/bin/python" "${install[@]}" --only-binary=:all: --index-url "$torch_index" torch; }; then
+        # In a shell of its own, which a package that cannot be had ends.
+        (install_packages python3-torch python3-venv) || return 1
+        rm -rf "$with_torch"
+        /usr/bin/python3 -m venv --system-site-packages "$with_torch" || return 1
+    fi
+    # LIME comes as sources alone. The numpy that torch was built for stays.
+    "$with_torch/bin/python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$with_torch/fixed" 2>/dev/null || true
+    "$with_torch/bin/python" "${install[@]}" --constraint "$with_torch/fixed" \
+        numpy pillow av pytest scipy lime torch_geometric &&
+        "$with_torch/bin/python" -c 'import lime, torch, torch_geometric'
+}
+try_recipes_with_torch() {
+    use_built_package
+    SUPERPIXEL_EVERY_RECIPE=1 "$with_torch/bin/python" -m pytest -q -rs -p no:cacheprovider \
+        "$root"/python/tests/test_{recipes,documents,torch}.py
+    rm -rf "$with_torch"
+}
+torch_section() {
+    if ! make_environment_with_torch; then
+        rm -rf "$with_torch"
+        skip "$1" "neither pip nor apt-get could fetch torch, torch_geometric and lime"
+    else
+        beside "$1" try_recipes_with_torch
+    fi
+}
 wheel_section() {
     if [ "$(uname -m)" != x86_64 ]; then
         skip "$1" "the pinned maturin is a program for x86-64"
@@ -103,5 +144,6 @@ python_sections() {
         beside "Python package" try_python
         beside "Python package on an emulated device" try_python_emulated
         long wheel_section "Python wheel"
+        long torch_section "Python recipes with torch"
     fi
 }
