@@ -11,7 +11,7 @@ use gstsuperpixel::image::{Frame, Labels, NO_LABEL};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 
-use crate::arrays::PixelSource;
+use crate::arrays::{Converted, PixelSource};
 use crate::error::Failure;
 
 /// Target for the labels of an image, in rows of the stride of its [`Job`].
@@ -84,19 +84,19 @@ struct Worker<'p> {
     params: &'p Params,
     cpu: Cpu,
     engine: Option<Engine<Cpu>>,
-    codes: Vec<u16>,
+    converted: Converted,
     map: Vec<u16>,
 }
 
 impl<'p> Worker<'p> {
     fn new(params: &'p Params, cpu: Cpu) -> Self {
-        Self { params, cpu, engine: None, codes: Vec::new(), map: Vec::new() }
+        Self { params, cpu, engine: None, converted: Converted::default(), map: Vec::new() }
     }
 
     fn work<'a>(&mut self, jobs: impl Iterator<Item = Job<'a>>) -> Result<(), Failure> {
-        let (mut codes, cpu) = (std::mem::take(&mut self.codes), self.cpu.clone());
+        let (mut converted, cpu) = (std::mem::take(&mut self.converted), self.cpu.clone());
         for Job { source, mask, plane, stride } in jobs {
-            source.with(&cpu, mask, &mut codes, |frame| match plane {
+            source.with(&cpu, mask, &mut converted, |frame| match plane {
                 Plane::Words(plane) => self.segment(frame, plane, stride),
                 Plane::Shifted(plane, start) => self.segment_shifted(frame, plane, stride, start),
             })?;

@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::Images;
+use crate::arrays::{Converted, Images};
 use crate::data_range::DataRange;
 use crate::device::{Arguments, Call};
 use crate::devices::{self, WorkDevice};
@@ -56,7 +56,8 @@ use crate::tables;
 ///     What values of frames are black and white, as for `slic`. "image" is anew for each frame: in a video regions change with it,
 ///     for which two numbers are better.
 /// bands, channel_axis : optional
-///     Which bands of frames count, and where they are, as for `slic`.
+///     Which bands of frames count, and where they are, as for `slic`. With "pca" and `temporal` the components of the first frame
+///     that has two different pixels hold for those that follow, until `reset` or another number of bands.
 /// temporal : bool
 ///     Frames are a video: each starts from the one before, and regions keep their track ids until a cut.
 /// temporal_inertia : float
@@ -237,7 +238,7 @@ impl Segmenter {
                 is_segmented: false,
                 has_warned: false,
                 next_id: 1,
-                codes: Vec::new(),
+                converted: Converted::default(),
                 events: Events::default(),
                 found: Vec::new(),
             }),
@@ -330,11 +331,12 @@ impl Segmenter {
         };
         let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
         let frames: Vec<_> = sources.iter().zip(array.planes()).enumerate().collect();
-        let mut codes = std::mem::take(&mut state.codes);
+        let mut converted = std::mem::take(&mut state.converted);
+        converted.components.is_video = state.params.temporal;
         let done = py.detach(|| {
             for (i, (source, plane)) in frames {
                 let mask = masks.as_ref().map(|masks| masks.plane(i));
-                source.with(&cpu, mask, &mut codes, |frame| {
+                source.with(&cpu, mask, &mut converted, |frame| {
                     let labels = Labels::new(info.geometry, &mut *plane, stride)?;
                     state.run(info, make, |engine| engines::segment(engine, frame, labels, outputs))?;
                     if finds_events {
@@ -343,9 +345,9 @@ impl Segmenter {
                     Ok(())
                 })?;
             }
-            state.codes = codes;
             Ok::<_, Failure>(())
         });
+        state.converted = converted;
         done.map_err(|failure| match (place, failure) {
             (WorkDevice::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
             (_, failure) => failure.into(),
@@ -357,6 +359,7 @@ impl Segmenter {
     fn reset(&self) -> PyResult<()> {
         let mut guard = self.lock()?;
         guard.events.forget();
+        guard.converted.components.forget();
         if let Some(engine) = &mut guard.engine {
             engine.reset();
         }
