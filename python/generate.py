@@ -74,7 +74,7 @@ from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _Mask, _O
 # How images are read: the same in both files, and in the types of `Segmenter`.
 READING = [
     ("data_range", 'tuple[float, float] | Literal["image", "stretch"] | None'),
-    ("bands", "int | Sequence[int] | None"),
+    ("bands", 'int | Sequence[int] | Literal["pca"] | None'),
     ("channel_axis", "int | None"),
 ]
 
@@ -130,9 +130,12 @@ data_range : tuple of float, {"image", "stretch"}, optional
 value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and 65535 for \
 uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other types need one. \
 On a device not "image".
-bands : int or sequence of three int, optional
+bands : int, sequence of three int, or "pca", optional
     Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of `order`. They \
-are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device they are equally far apart, and no copy is made.
+are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device they are equally far apart, and no copy is made. \
+"pca": all of 2 to 256 bands, by the principal components c1, c2 and c3 of each image inside of its mask: pixels are compared as colors of \
+L = 50 + 12 c1 / s, a = 12 c2 / s, b = 12 c3 / s, with s the standard deviation of c1. The number of largest magnitude in each component, the \
+first of such, is positive. Values are what they are, and two numbers of `data_range` cut them off before; `order` has no part in it. Not on a device.
 channel_axis : int, optional
     The axis of channels or bands. Default: the last one.
 threads : int

@@ -15,9 +15,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use crate::components::{Bands, Kept, MOST_BANDS};
 use crate::data_range::DataRange;
 use crate::dlpack;
 use crate::error::{Failure, exception};
+use crate::lab_codes::LabCodes;
 use crate::layout::{Layout, Shape};
 use crate::memory;
 use crate::order::Order;
@@ -71,6 +73,8 @@ enum Held<'py> {
     InPlace(Codes<'py>, Layout),
     /// Others become such.
     Converted(Numbers<'py>),
+    /// Their components do.
+    Bands(Numbers<'py>, LabCodes),
 }
 
 /// An image of the caller as the library takes it, or as it can be converted.
@@ -79,21 +83,33 @@ pub enum PixelSource<'a> {
     Frame(Frame<'a>),
     /// Converted.
     Values(Values<'a>),
+    /// Converted by its components.
+    Bands(Bands<'a>),
+}
+
+/// Memory of conversions, and what they keep from image to image.
+#[derive(Default)]
+pub struct Converted {
+    codes: Vec<u16>,
+    pub components: Kept,
 }
 
 impl PixelSource<'_> {
-    /// Calls `take` with the frame and its mask, which has one byte a pixel; one that is converted lies in `codes` then, and threads of
-    /// `cpu` have done that.
+    /// Calls `take` with the frame and its mask, which has one byte a pixel; one that is converted lies in `converted` then, and threads
+    /// of `cpu` have done that.
     pub fn with<R>(
         &self,
         cpu: &Cpu,
         mask: Option<&[u8]>,
-        codes: &mut Vec<u16>,
+        converted: &mut Converted,
         take: impl FnOnce(&Frame<'_>) -> Result<R, Error>,
     ) -> Result<R, Failure> {
         let frame = match self {
             Self::Frame(frame) => *frame,
-            Self::Values(values) => values.convert(cpu, mask, codes)?,
+            Self::Values(values) => values.convert(cpu, mask, &mut converted.codes)?,
+            Self::Bands(bands) => {
+                bands.convert(cpu, mask, &mut converted.components, &mut converted.codes)?
+            }
         };
         let width = frame.info().geometry.width() as usize;
         let frame = mask.map_or(Ok(frame), |mask| frame.with_mask(mask, width))?;
@@ -117,6 +133,9 @@ impl<'py> Images<'py> {
     /// values any type of real numbers.
     pub fn new(image: &Bound<'py, PyAny>, reading: &Reading) -> PyResult<Self> {
         let array = reading.arrange(host_array(image)?)?;
+        if reading.is_by_components() {
+            return Self::of_bands(&array, reading.range);
+        }
         let shape = array.shape().to_vec();
         // One of three axes is always one picture: (N, H, W) could not be told from (H, W, C).
         let is_batch = shape.len() == 4;
@@ -171,6 +190,26 @@ impl<'py> Images<'py> {
         Ok(Self { held: Held::Converted(numbers), info, batch, memory, range: reading.range })
     }
 
+    /// Takes (H, W, B) or (N, H, W, B) of any type of real numbers.
+    fn of_bands(array: &Bound<'py, PyUntypedArray>, range: DataRange) -> PyResult<Self> {
+        let (height, width, is_batch) = match *array.shape() {
+            [height, width, 2..=MOST_BANDS] => (height, width, false),
+            [_, height, width, 2..=MOST_BANDS] => (height, width, true),
+            _ => {
+                let shape = array.shape();
+                return Err(PyValueError::new_err(format!(
+                    "bands='pca' is for images of shape (H, W, B) or (N, H, W, B) with 2 to {MOST_BANDS} bands, got {shape:?}; \
+                     of more, image[..., ::2] is every second, and bands=0 takes one"
+                )));
+            }
+        };
+        let info = FrameInfo::new(geometry(height, width)?, Bands::FORMAT);
+        let numbers = Numbers::new(array, || in_use("image"))?.ok_or_else(|| dtype_error(array))?;
+        let (batch, memory) = (batch_of(array, is_batch), memory_of(array, numbers.data()));
+        let codes = LabCodes::new(array.py())?;
+        Ok(Self { held: Held::Bands(numbers, codes), info, batch, memory, range })
+    }
+
     /// Size and format.
     pub fn info(&self) -> FrameInfo {
         self.info
@@ -194,6 +233,10 @@ impl<'py> Images<'py> {
                 Held::Converted(numbers) => {
                     let view = numbers.image(self.batch.map(|_| i));
                     PixelSource::Values(Values::new(self.info, view, self.range))
+                }
+                Held::Bands(numbers, codes) => {
+                    let view = numbers.bands(self.batch.map(|_| i));
+                    PixelSource::Bands(Bands::new(self.info, view, self.range, *codes))
                 }
                 Held::InPlace(codes, layout) => {
                     // SAFETY: numpy keeps the layout's bytes around the first element of image `i`, as `new` found from shape and
@@ -443,7 +486,7 @@ pub fn shape_error(shape: &[usize]) -> PyErr {
     let advice = match *shape {
         [.., height, width, bands] if is_picture(height, width, bands) => {
             format!(
-                "; choose from {bands} bands: bands=(2, 1, 0) for red, green and blue, or bands=0 for gray"
+                "; choose from {bands} bands: bands=(2, 1, 0) for red, green and blue, bands=0 for gray, or bands='pca' for all"
             )
         }
         [bands @ (3 | 4), height, width] if is_picture(height, width, bands) => {

@@ -11,7 +11,7 @@ use gstsuperpixel::image::{Frame, Labels};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 
-use crate::arrays::PixelSource;
+use crate::arrays::{Converted, PixelSource};
 use crate::error::Failure;
 use crate::plane::Plane;
 use crate::watch::Watch;
@@ -99,13 +99,13 @@ struct Worker<'p> {
     params: &'p Params,
     cpu: Cpu,
     engine: Option<Engine<Cpu>>,
-    codes: Vec<u16>,
+    converted: Converted,
     map: Vec<u16>,
 }
 
 impl<'p> Worker<'p> {
     fn new(params: &'p Params, cpu: Cpu) -> Self {
-        Self { params, cpu, engine: None, codes: Vec::new(), map: Vec::new() }
+        Self { params, cpu, engine: None, converted: Converted::default(), map: Vec::new() }
     }
 
     /// Does jobs until `is_due`, and one at least.
@@ -126,8 +126,8 @@ impl<'p> Worker<'p> {
 
     fn work(&mut self, job: Job<'_>, watch: &Watch) -> Result<(), Failure> {
         let Job { source, mask, mut plane, stride } = job;
-        let Self { params, cpu, engine, codes, map } = self;
-        source.with(cpu, mask, codes, |frame| {
+        let Self { params, cpu, engine, converted, map } = self;
+        source.with(cpu, mask, converted, |frame| {
             let geometry = frame.info().geometry;
             plane.fill(geometry, stride, map, |labels, stride| {
                 let mut labels = Labels::new(geometry, labels, stride)?;

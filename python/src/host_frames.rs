@@ -72,14 +72,15 @@ impl<'py> HostFrames<'_, 'py> {
         };
         let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
         let mut planes: Vec<_> = array.planes().map(plane).collect();
-        let (mut codes, mut map) = (std::mem::take(&mut state.codes), std::mem::take(&mut state.map));
+        let (mut converted, mut map) = (std::mem::take(&mut state.converted), std::mem::take(&mut state.map));
+        converted.components.is_video = state.params.temporal;
         let done = py.detach(|| {
             for (i, (source, plane)) in sources.iter().zip(&mut planes).enumerate() {
                 if watch.is_due() {
                     watch.look()?;
                 }
                 let mask = masks.as_ref().map(|masks| masks.plane(i));
-                source.with(&cpu, mask, &mut codes, |frame| {
+                source.with(&cpu, mask, &mut converted, |frame| {
                     plane.fill(info.geometry, stride, &mut map, |items, stride| {
                         let labels = Labels::new(info.geometry, &mut *items, stride)?;
                         state.run(info, make, |engine| engines::segment(engine, frame, labels, outputs))?;
@@ -91,9 +92,9 @@ impl<'py> HostFrames<'_, 'py> {
                 })?;
                 watch.note();
             }
-            (state.codes, state.map) = (codes, map);
             Ok::<_, Failure>(())
         });
+        (state.converted, state.map) = (converted, map);
         done.map_err(|failure| match (place, failure) {
             (WorkDevice::Cuda(ordinal), Failure::Library(error)) => devices::failed(py, ordinal, error),
             (_, failure) => failure.into(),

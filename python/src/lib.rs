@@ -3,6 +3,7 @@
 
 mod arrays;
 mod batch;
+mod components;
 mod contours;
 mod cut;
 mod data_range;
@@ -11,11 +12,13 @@ mod device_array;
 mod device_image;
 mod devices;
 mod dlpack;
+mod eigenvectors;
 mod engines;
 mod error;
 mod foreign;
 mod host_frames;
 mod kept_engines;
+mod lab_codes;
 mod label_arrays;
 mod layout;
 mod library;

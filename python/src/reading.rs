@@ -5,6 +5,7 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::data_range::DataRange;
 use crate::order::Order;
@@ -24,8 +25,19 @@ pub struct Axes {
 pub struct Reading {
     pub order: Order,
     pub range: DataRange,
-    bands: Option<Vec<usize>>,
+    bands: Bands,
     channel_axis: Option<isize>,
+}
+
+/// Which bands count.
+#[derive(Debug, Clone)]
+enum Bands {
+    /// Those of an image that has one or three, and maybe alpha.
+    OfImage,
+    /// One, or three.
+    Chosen(Vec<usize>),
+    /// The components of all.
+    Components,
 }
 
 impl Reading {
@@ -39,17 +51,29 @@ impl Reading {
         let channel_axis = channel_axis.map(|axis| {
             axis.extract().map_err(|_| PyTypeError::new_err("channel_axis must be None or an integer"))
         });
-        Ok(Self {
-            order: Order::new(order)?,
-            range: DataRange::new(range)?,
-            bands: bands.map(band_numbers).transpose()?,
-            channel_axis: channel_axis.transpose()?,
-        })
+        let (range, bands) = (DataRange::new(range)?, Bands::new(bands)?);
+        if matches!((&bands, range), (Bands::Components, DataRange::OfImage | DataRange::Stretched)) {
+            return Err(PyValueError::new_err(
+                "bands='pca' finds its range in each image; data_range must be None, or (low, high) to cut values off before",
+            ));
+        }
+        Ok(Self { order: Order::new(order)?, range, bands, channel_axis: channel_axis.transpose()? })
     }
 
-    /// The axes of an array with its channels last, and with those alone that count: bands that are equally far apart.
+    /// Whether the components of all bands are the channels.
+    pub fn is_by_components(&self) -> bool {
+        matches!(self.bands, Bands::Components)
+    }
+
+    /// The axes of an array on a device with its channels last, and with those alone that count: bands that are equally far apart.
     pub fn arrange_axes(&self, axes: Axes) -> PyResult<Axes> {
         let Axes { mut shape, mut strides, mut offset } = axes;
+        if self.is_by_components() {
+            return Err(PyValueError::new_err(
+                "bands='pca' is for images in the host's memory; copy it there, by image.cpu() of torch or image.get() of CuPy, or choose \
+                 three bands",
+            ));
+        }
         if let Some(axis) = self.channel_axis(&shape)? {
             let (side, apart) = (shape.remove(axis), strides.remove(axis));
             shape.push(side);
@@ -104,7 +128,7 @@ impl Reading {
 
     /// Bands that are chosen from an image of this shape, whose channels are last, and their axis.
     fn bands(&self, shape: &[usize]) -> PyResult<Option<(&[usize], usize)>> {
-        let Some(bands) = &self.bands else { return Ok(None) };
+        let Bands::Chosen(bands) = &self.bands else { return Ok(None) };
         let all = match *shape {
             [_, _, all] | [_, _, _, all] if all <= MOST_BANDS => all,
             _ => {
@@ -123,15 +147,28 @@ impl Reading {
     }
 }
 
-/// One band or three.
-fn band_numbers(value: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let one = value.extract::<usize>().map(|band| vec![band]);
-    match one.or_else(|_| value.extract::<Vec<usize>>()) {
-        Ok(bands) if matches!(bands.len(), 1 | 3) => Ok(bands),
-        Ok(bands) => Err(PyValueError::new_err(format!(
-            "bands must be one, or three for red, green and blue in the order of `order`, got {}",
-            bands.len()
-        ))),
-        Err(_) => Err(PyTypeError::new_err("bands must be numbers of bands from 0, one or three")),
+impl Bands {
+    /// `None`, one band or three, or the word for components.
+    fn new(value: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let Some(value) = value else { return Ok(Self::OfImage) };
+        if let Ok(word) = value.cast::<PyString>() {
+            return match &*word.to_string_lossy() {
+                "pca" => Ok(Self::Components),
+                other => Err(PyValueError::new_err(format!(
+                    "bands must be numbers of bands from 0, one or three, or 'pca', got '{other}'"
+                ))),
+            };
+        }
+        let one = value.extract::<usize>().map(|band| vec![band]);
+        match one.or_else(|_| value.extract::<Vec<usize>>()) {
+            Ok(bands) if matches!(bands.len(), 1 | 3) => Ok(Self::Chosen(bands)),
+            Ok(bands) => Err(PyValueError::new_err(format!(
+                "bands must be one, or three for red, green and blue in the order of `order`, or 'pca' for all, got {}",
+                bands.len()
+            ))),
+            Err(_) => {
+                Err(PyTypeError::new_err("bands must be numbers of bands from 0, one or three, or 'pca'"))
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::Images;
+use crate::arrays::{Converted, Images};
 use crate::data_range::DataRange;
 use crate::device::{Arguments, Call};
 use crate::devices::{self, WorkDevice};
@@ -56,7 +56,8 @@ use crate::watch::Watch;
 ///     What values of frames are black and white, as for `slic`. "image" is anew for each frame: in a video regions change with it,
 ///     for which two numbers are better.
 /// bands, channel_axis : optional
-///     Which bands of frames count, and where they are, as for `slic`.
+///     Which bands of frames count, and where they are, as for `slic`. With "pca" and `temporal` the components of the first frame
+///     that has two different pixels hold for those that follow, until `reset` or another number of bands.
 /// temporal : bool
 ///     Frames are a video: each starts from the one before, and regions keep their track ids until a cut.
 /// temporal_inertia : float
@@ -243,7 +244,7 @@ impl Segmenter {
                 is_segmented: false,
                 has_warned: false,
                 next_id: 1,
-                codes: Vec::new(),
+                converted: Converted::default(),
                 map: Vec::new(),
                 events: Events::default(),
                 found: Vec::new(),
@@ -348,6 +349,7 @@ impl Segmenter {
     fn reset(&self) -> PyResult<()> {
         let mut guard = self.lock()?;
         guard.events.forget();
+        guard.converted.components.forget();
         if let Some(engine) = &mut guard.engine {
             engine.reset();
         }

@@ -11,6 +11,7 @@ use gstsuperpixel::regions::{Event, Regions};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::arrays::Converted;
 use crate::devices::WorkDevice;
 use crate::engines::{self, SegmenterEngine};
 use crate::library::Library;
@@ -33,8 +34,8 @@ pub struct State {
     pub has_warned: bool,
     /// The next identity, where the engine that knew it is gone.
     pub next_id: u32,
-    /// Codes of a frame whose values are no codes.
-    pub codes: Vec<u16>,
+    /// The last frame whose values are no codes, and components that hold for the next one.
+    pub converted: Converted,
     /// Labels of a frame that are numbered anew.
     pub map: Vec<u16>,
     /// The last frame of the host, where events are asked for, and what happened in it.

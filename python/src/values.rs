@@ -3,10 +3,12 @@
 //!
 //! code = floor(65535 (value - low) / (high - low) + 1/2), in doubles.
 
+use std::ops::Range;
+
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{Frame, FrameInfo, PixelFormat};
-use numpy::ndarray::{ArrayView1, ArrayView3, ArrayViewD, Axis, Ix3};
+use numpy::ndarray::{ArrayView1, ArrayView3, ArrayViewD, Axis, Ix3, s};
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray};
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -58,8 +60,15 @@ macro_rules! numbers {
                 }
             }
 
-            /// One image of a batch, or the one that there is.
+            /// One image of a batch, or the one that there is, without alpha.
             pub fn image(&self, batch_index: Option<usize>) -> View<'_> {
+                match self {
+                    $(Self::$name(array) => View::$name(without_alpha(image_of(array.as_array(), batch_index)))),*
+                }
+            }
+
+            /// The same with all bands.
+            pub fn bands(&self, batch_index: Option<usize>) -> View<'_> {
                 match self {
                     $(Self::$name(array) => View::$name(image_of(array.as_array(), batch_index))),*
                 }
@@ -72,6 +81,24 @@ macro_rules! numbers {
         }
 
         impl View<'_> {
+            /// Number of channels.
+            pub fn bands(&self) -> usize {
+                match self {
+                    $(Self::$name(view) => view.len_of(Axis(2))),*
+                }
+            }
+
+            /// Calls `take` with the values of a row's pixels in one band, each with its place in `columns`, from 0.
+            #[inline(always)]
+            pub fn values(&self, y: usize, columns: Range<usize>, band: usize, mut take: impl FnMut(usize, f64)) {
+                match self {
+                    $(Self::$name(view) => {
+                        let all = view.slice(s![y, columns, band]);
+                        all.iter().enumerate().for_each(|(i, number)| take(i, number.value()));
+                    }),*
+                }
+            }
+
             fn convert(&self, cpu: &Cpu, scale: Scale, mask: Option<&[u8]>, row: usize, codes: &mut [u16]) -> bool {
                 match self {
                     $(Self::$name(view) => convert(view, cpu, scale, mask, row, codes)),*
@@ -96,15 +123,17 @@ macro_rules! numbers {
 }
 numbers!(U8: u8, I8: i8, U16: u16, I16: i16, U32: u32, I32: i32, U64: u64, I64: i64, F32: f32, F64: f64);
 
-/// Rows, columns and channels of an image, of which alpha is left out.
+/// Rows, columns and channels of an image.
 fn image_of<T>(all: ArrayViewD<'_, T>, batch_index: Option<usize>) -> ArrayView3<'_, T> {
     let one = match batch_index {
         Some(i) => all.index_axis_move(Axis(0), i),
         None => all,
     };
     let one = if one.ndim() == 2 { one.insert_axis(Axis(2)) } else { one };
-    let image =
-        one.into_dimensionality::<Ix3>().unwrap_or_else(|_| unreachable!("an image has two or three axes"));
+    one.into_dimensionality::<Ix3>().unwrap_or_else(|_| unreachable!("an image has two or three axes"))
+}
+
+fn without_alpha<T>(image: ArrayView3<'_, T>) -> ArrayView3<'_, T> {
     let channels = image.len_of(Axis(2)).min(3);
     image.split_at(Axis(2), channels).0
 }

@@ -89,7 +89,7 @@ def slic(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -164,10 +164,14 @@ def slic(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. On a device not "image".
-    bands : int or sequence of three int, optional
+    bands : int, sequence of three int, or "pca", optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
-        they are equally far apart, and no copy is made.
+        they are equally far apart, and no copy is made. "pca": all of 2 to 256 bands, by the principal components c1, c2 and c3
+        of each image inside of its mask: pixels are compared as colors of L = 50 + 12 c1 / s, a = 12 c2 / s, b = 12 c3 / s,
+        with s the standard deviation of c1. The number of largest magnitude in each component, the first of such, is positive.
+        Values are what they are, and two numbers of `data_range` cut them off before; `order` has no part in it. Not on a
+        device.
     channel_axis : int, optional
         The axis of channels or bands. Default: the last one.
     threads : int
@@ -276,7 +280,7 @@ def lsc(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -345,10 +349,14 @@ def lsc(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. On a device not "image".
-    bands : int or sequence of three int, optional
+    bands : int, sequence of three int, or "pca", optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
-        they are equally far apart, and no copy is made.
+        they are equally far apart, and no copy is made. "pca": all of 2 to 256 bands, by the principal components c1, c2 and c3
+        of each image inside of its mask: pixels are compared as colors of L = 50 + 12 c1 / s, a = 12 c2 / s, b = 12 c3 / s,
+        with s the standard deviation of c1. The number of largest magnitude in each component, the first of such, is positive.
+        Values are what they are, and two numbers of `data_range` cut them off before; `order` has no part in it. Not on a
+        device.
     channel_axis : int, optional
         The axis of channels or bands. Default: the last one.
     threads : int
@@ -454,7 +462,7 @@ def quickshift(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -524,10 +532,14 @@ def quickshift(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. On a device not "image".
-    bands : int or sequence of three int, optional
+    bands : int, sequence of three int, or "pca", optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
-        they are equally far apart, and no copy is made.
+        they are equally far apart, and no copy is made. "pca": all of 2 to 256 bands, by the principal components c1, c2 and c3
+        of each image inside of its mask: pixels are compared as colors of L = 50 + 12 c1 / s, a = 12 c2 / s, b = 12 c3 / s,
+        with s the standard deviation of c1. The number of largest magnitude in each component, the first of such, is positive.
+        Values are what they are, and two numbers of `data_range` cut them off before; `order` has no part in it. Not on a
+        device.
     channel_axis : int, optional
         The axis of channels or bands. Default: the last one.
     threads : int
@@ -634,7 +646,7 @@ def snic(
     smoothness: float = 5.0,
     order: Literal["rgb", "bgr"] = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     start_label: int = 0,
@@ -702,10 +714,14 @@ def snic(
         value of each image, inside of its mask; "stretch": what `stretch_gray16` finds. Default: 0 and 255 for uint8, 0 and
         65535 for uint16, with a warning where that is probably wrong, and 0 and 1 for floats, which have to be in it; other
         types need one. On a device not "image".
-    bands : int or sequence of three int, optional
+    bands : int, sequence of three int, or "pca", optional
         Which bands of images of shape (H, W, B) count, from 0: one for gray, three for red, green and blue in the order of
         `order`. They are copied. Without it images have one or three, and a fourth is alpha, which is left out. On a device
-        they are equally far apart, and no copy is made.
+        they are equally far apart, and no copy is made. "pca": all of 2 to 256 bands, by the principal components c1, c2 and c3
+        of each image inside of its mask: pixels are compared as colors of L = 50 + 12 c1 / s, a = 12 c2 / s, b = 12 c3 / s,
+        with s the standard deviation of c1. The number of largest magnitude in each component, the first of such, is positive.
+        Values are what they are, and two numbers of `data_range` cut them off before; `order` has no part in it. Not on a
+        device.
     channel_axis : int, optional
         The axis of channels or bands. Default: the last one.
     threads : int

@@ -67,7 +67,7 @@ def hierarchy(
     mask: _Mask | None = None,
     order: _Order = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     **parameters: Unpack[_Parameters],
@@ -88,7 +88,7 @@ def hierarchy(
         Order of the channels.
     data_range : tuple of float, {"image", "stretch"}, optional
         What values are black and white, as for `slic`.
-    bands : int or sequence of three int, optional
+    bands : int, sequence of three int, or "pca", optional
         Which bands of an image of shape (H, W, B) count, as for `slic`.
     channel_axis : int, optional
         The axis of channels or bands, as for `slic`.

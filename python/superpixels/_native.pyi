@@ -250,7 +250,7 @@ class Segmenter(Generic[_ArrayT]):
         linear_light: bool = False,
         events: bool = False,
         data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-        bands: int | Sequence[int] | None = None,
+        bands: int | Sequence[int] | Literal["pca"] | None = None,
         channel_axis: int | None = None,
         **parameters: Unpack[Parameters],
     ) -> Self: ...

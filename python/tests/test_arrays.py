@@ -121,7 +121,7 @@ def image(shape=(20, 30, 3), dtype=np.uint8):
         (image((2, 3, 20, 30)), ValueError, "channel_axis=1"),
         (image((2, 2, 20, 30, 3)), ValueError, "shape"),
         (image((2, 0, 30, 3)), ValueError, "1x1 to 16384x16384"),
-        (image((20, 30, 5)), ValueError, "from 5 bands"),
+        (image((20, 30, 5)), ValueError, "bands='pca' for all"),
         (image((13, 20, 30)), ValueError, "channel_axis=0 and bands"),
         (image((20, 30, 0)), ValueError, "shape"),
         (image((3, 20, 30)), ValueError, "channel_axis=0"),

@@ -52,7 +52,7 @@ def test_channel_axis(picture, scene):
         (dict(bands=(0, 1, 2, 3)), ValueError, "one, or three"),
         (dict(bands=(0, 1, 13)), ValueError, "0 to 12, got 13"),
         (dict(bands=-1), TypeError, "from 0"),
-        (dict(bands="pca"), TypeError, "from 0"),
+        (dict(bands="red"), ValueError, "'pca', got 'red'"),
         (dict(bands=1.5), TypeError, "from 0"),
         (dict(channel_axis=3), ValueError, "channel_axis=3"),
         (dict(channel_axis=-4), ValueError, "channel_axis=-4"),

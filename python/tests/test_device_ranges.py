@@ -84,6 +84,11 @@ def test_bands_and_channel_axis(kind, driver, picture):
             sp.slic(kind(driver, scene), bands=bad)
     with pytest.raises(ValueError, match="channel_axis"):
         sp.slic(kind(driver, scene), bands=1, channel_axis=3)
+    for call in (lambda image: sp.slic(image, bands="pca"), sp.Segmenter(bands="pca").segment):
+        with pytest.raises(ValueError, match="host's memory.*three bands"):
+            call(kind(driver, scene))
+    # Frames of the host have components anywhere.
+    assert np.array_equal(sp.Segmenter(device="cuda", n_segments=100, bands="pca").segment(scene), sp.slic(scene, bands="pca"))
 
 
 def test_refused(kind, driver, picture):

@@ -149,6 +149,8 @@ def likely(name):
         return st.floats(0, 4) if default < 1 else st.floats(0, 20)
     if isinstance(default, str) or name == "order":
         return st.sampled_from(["lab", "lab-gslicr", "xyz-gslicr", "rgb", "bgr", "mutual", "either", "\ud800"])
+    if name == "bands":
+        return st.sampled_from(["pca", "pca", (2, 1, 0), 0])
     return st.one_of(st.none(), st.integers(-1, 40))
 
 
@@ -232,7 +234,7 @@ def test_segmenter():
         algorithm = draw(mostly(st.just(known), values()))
         own = list(_native.defaults(known))
         names = draw(mostly(st.just(own), st.just([*DEFAULTS, "", "other"])))
-        flags = draw(parameters(["regions", "neighbors", "linear_light", "events", "order"], 1))
+        flags = draw(parameters(["regions", "neighbors", "linear_light", "events", "order", "bands"], 1))
         named = {**draw(parameters(names)), **flags, "threads": draw(threads()), "temporal": draw(st.booleans())}
         empty = st.builds(lambda *shape: np.zeros(shape, np.uint16), st.integers(1, 40), st.integers(1, 40))
         outs = st.one_of(st.none(), st.none(), odd_arrays(), empty)

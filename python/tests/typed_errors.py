@@ -60,6 +60,7 @@ def values() -> None:
     sp.snic(image, channel_axis=0.5)  # error: call-overload, reportCallIssue
     sp.Segmenter(data_range=255)  # error: arg-type, reportArgumentType
     sp.Segmenter(bands=0.5)  # error: arg-type, reportArgumentType
+    sp.Segmenter(bands="PCA")  # error: arg-type, reportArgumentType
     sp.hierarchy(image, data_range="all")  # error: call-overload, reportCallIssue
     sp.hierarchy(image, bands=(0.5, 1.5))  # error: call-overload, reportCallIssue
     sp.hierarchy(image, channel_axis="last")  # error: call-overload, reportCallIssue

@@ -63,6 +63,7 @@ def functions() -> None:
     assert_type(sp.snic(CODES[..., 0].copy(), data_range="stretch"), NDArray[np.uint16])
     assert_type(sp.slic(INTEGERS, data_range=(0.5, 200.5), bands=[2, 1, 0]), NDArray[np.uint16])
     assert_type(sp.quickshift(IMAGE.transpose(2, 0, 1), bands=(0, 1, 2), channel_axis=0), NDArray[np.uint16])
+    assert_type(sp.slic(INTEGERS, bands="pca"), NDArray[np.uint16])
     assert_type(sp.slic(IMAGE, bands=1, channel_axis=None, data_range=None), NDArray[np.uint16])
     # Words of scikit-image.
     assert_type(sp.slic(IMAGE, max_num_iter=7, slic_zero=True), NDArray[np.uint16])
@@ -115,6 +116,7 @@ def segmenter() -> None:
     assert_type(video.parameters.get("compactness", 10.0), float)
     assert video.algorithm == "slic" and video.order == "rgb"
 
+    assert_type(sp.Segmenter(bands="pca", temporal=True).segment(DOUBLES), NDArray[np.uint16])
     wide = sp.Segmenter(data_range=(0, 200), bands=[0, 1, 2], channel_axis=-1)
     assert_type(wide.segment(INTEGERS), NDArray[np.uint16])
     assert_type(wide.segment(DOUBLES), NDArray[np.uint16])
@@ -160,6 +162,7 @@ def helpers(folder: Path) -> None:
     assert_type(fine, NDArray[np.int32])
     assert_type(merges["area"].dtype, np.dtype[np.uint32])
     assert_type(sp.cut(fine, merges, 5), NDArray[np.int32])
+    assert_type(sp.hierarchy(INTEGERS, bands="pca")[0], NDArray[np.uint16])
     given = sp.hierarchy(INTEGERS, bands=[0, 1, 2], data_range=(0, 200), channel_axis=2)
     assert_type(given[0], NDArray[np.uint16])
     assert_type(sp.cut(fine, merges, height=2.5), NDArray[np.int32])
