@@ -18,6 +18,7 @@
 //! equation 1, whose distance is the root of ours over m². Differs: seeds are those of our grid, means are rounded.
 
 pub(crate) mod cpu;
+mod queue;
 
 use super::method::{Capabilities, ClusterLabels, Method};
 use super::slic::{COMPACTNESS, QUANTA};
