@@ -44,8 +44,28 @@ __device__ __forceinline__ double value_of(const u8 *sample, u32 type) {
   }
 }
 
+// A float in [0, 1] as code of 16 bits: round(65535 value), halves up. The sum has no room for a fraction, which it rounds off once;
+// the one value halfway between two codes is 0.5, and of those the even one, to which sums round, is the upper.
+__device__ __forceinline__ u16 code_of_unit(float value, bool &is_bad) {
+  const bool is_good = value >= 0.0f && value <= 1.0f;
+  is_bad |= !is_good;
+  // NaN is black.
+  const float cut = is_good ? value : value > 1.0f ? 1.0f : 0.0f;
+  return (u16)(u32)(__fmaf_rn(cut, 65535.0f, LIFT) - LIFT);
+}
+
+// A value as code of 16 bits: floor(65535 (value - low) / span + 1/2), cut off below and above.
+__device__ __forceinline__ u16 code_of(double value, double low, double span, bool &is_bad) {
+  const double above = value - low;
+  const bool is_number = above == above;
+  is_bad |= !is_number;
+  const double cut = !is_number || above < 0.0 ? 0.0 : above > span ? span : above;
+  return (u16)(u32)(65535.0 * cut / span + 0.5);
+}
+
 // Packs values, which become codes of 16 bits as in python/src/values.rs: those from `low` to `low` + `span`, and with a span of 0
-// floats in [0, 1]. What is outside is cut off, and what is no number or outside of the mask becomes 0.
+// floats in [0, 1]: these in single precision, since devices may have few units for doubles. What is outside is cut off, and what is
+// no number or outside of the mask becomes 0.
 // In: mask [height][mask_stride] bytes, nonzero inside, or null.
 // Out: bad, 1 if a value inside was no number, or with a span of 0 was cut off; else unchanged.
 // Race-free: all threads that write to `bad` write the same number.
@@ -61,12 +81,11 @@ KERNEL __launch_bounds__(EXPORT_THREADS)
   const bool is_inside = !mask || mask[(size_t)y * mask_stride + x];
   bool is_bad = false;
   for (u32 i = 0; i < channels; i++) {
-    const double value = is_inside ? value_of(pixel + (i64)i * channels_apart, sample_type) : 0.0;
-    const double most = span > 0.0 ? span : 1.0, above = span > 0.0 ? value - low : value;
-    const bool is_number = above == above;
-    is_bad |= !is_number || (span == 0.0 && !(above >= 0.0 && above <= 1.0));
-    const double cut = !is_number || above < 0.0 ? 0.0 : above > most ? most : above;
-    out[i] = is_inside ? (u16)(u32)(65535.0 * cut / most + 0.5) : 0;
+    const u8 *sample = pixel + (i64)i * channels_apart;
+    u16 code = 0;
+    if (is_inside && span == 0.0) code = code_of_unit(*(const float *)sample, is_bad);
+    if (is_inside && span != 0.0) code = code_of(value_of(sample, sample_type), low, span, is_bad);
+    out[i] = code;
   }
   if (is_bad) *bad = 1;
 }

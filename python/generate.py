@@ -23,11 +23,15 @@ OF_SEGMENTER = {"levels", "temporal", "temporal_inertia"}
 # Parameters that `hierarchy` has of its own, or sets itself.
 OF_HIERARCHY = {"n_segments", "levels"}
 
+# Exactly one of them counts.
+SIZES = {"n_segments", "superpixel_size"}
+
 # A sentence that only Python needs.
 MORE = {
     "n_regions": "To as few as can be where the pieces of a mask do not touch. By a grid there are at least three superpixels for each, "
     "and if `n_segments` is not above 100 about 2000. Not with `merge`.",
     "superpixel_size": "Instead of `n_segments`.",
+    "n_segments": f"Default: {_native.N_SEGMENTS}, or as `superpixel_size` says.",
 }
 
 HEAD = '''\
@@ -272,13 +276,11 @@ def annotation(one: dict) -> str:
     """The type of a parameter."""
     if one["choices"]:
         return f"Literal[{choices(one)}]"
-    return "int | None" if one["name"] == "superpixel_size" else one["kind"]
+    return "int | None" if one["name"] in SIZES else one["kind"]
 
 
 def default(one: dict) -> str:
-    if one["name"] == "n_segments":
-        return repr(_native.N_SEGMENTS)
-    if one["name"] == "superpixel_size":
+    if one["name"] in SIZES:
         return "None"
     value = one["default"]
     return f'"{value}"' if isinstance(value, str) else repr(value)
@@ -287,7 +289,7 @@ def default(one: dict) -> str:
 def documented(one: dict) -> str:
     """An entry of a numpy docstring."""
     kind = f"{{{choices(one)}}}" if one["choices"] else one["kind"]
-    if one["name"] == "superpixel_size":
+    if one["name"] in SIZES:
         kind += ", optional"
     sentences = [one["text"] + "."]
     if one["kind"] in ("int", "float"):
@@ -399,7 +401,7 @@ def types(algorithm: str) -> str:
 def keywords() -> str:
     """The parameters of all algorithms as types, for `Segmenter` and for `hierarchy`."""
     every = {one["name"]: one for algorithm in ALGORITHMS for one in _native.described(algorithm)}
-    fields = {name: f"    {name}: {'int | None' if name == 'n_segments' else annotation(one)}" for name, one in every.items()}
+    fields = {name: f"    {name}: {annotation(one)}" for name, one in every.items()}
     return "\n".join(
         [
             "class _Parameters(TypedDict, total=False):",

@@ -33,6 +33,7 @@ mod reading;
 mod records;
 mod segmenter;
 mod single;
+mod size;
 mod state;
 mod streams;
 mod tables;

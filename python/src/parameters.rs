@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString};
 use crate::error::exception;
 use crate::names::{advice, own_name, python_name};
 
-/// Superpixels that the functions ask for where nobody does, as scikit-image has it.
+/// Superpixels where nobody says how many, as scikit-image has it.
 pub const N_SEGMENTS: u32 = 100;
 /// Superpixels of which a region is made at least, where their number is asked for.
 const FINER: u32 = 3;
@@ -140,13 +140,13 @@ pub fn algorithm(name: &Bound<'_, PyAny>) -> PyResult<Algorithm> {
     word("algorithm", Algorithm::ALL.iter().map(|&algorithm| (algorithm.nick(), algorithm)), name)
 }
 
-/// The library's defaults for an algorithm.
+/// The library's defaults for an algorithm, but for the number of superpixels.
 pub fn params(algorithm: Algorithm) -> Params {
-    Params { algorithm: AllParams::default().of(algorithm), ..Params::default() }
+    Params { algorithm: AllParams::default().of(algorithm), superpixels: N_SEGMENTS, ..Params::default() }
 }
 
 /// What a frame is segmented with, from what is set: as many superpixels as regions can be made of. Functions and `Segmenter` have
-/// this rule in common. [`N_SEGMENTS`] or fewer leave the number to the library, since functions ask for these unasked.
+/// this rule in common. [`N_SEGMENTS`] or fewer leave the number to the library: nobody may have asked for these.
 pub fn with_enough_superpixels(params: &Params) -> Params {
     let (asked, regions) = (params.superpixels, params.hierarchy.regions);
     let superpixels = match asked {
@@ -160,7 +160,7 @@ pub fn with_enough_superpixels(params: &Params) -> Params {
 /// Sets what is named; nothing changes where a name or value is refused.
 pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
     let mut changed = params.clone();
-    let mut size = None;
+    let (mut size, mut is_counted) = (None, false);
     for (name, value) in values {
         let algorithm = changed.algorithm.algorithm();
         let named = match named(algorithm, &name)? {
@@ -173,6 +173,7 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
             _ if is_size(library_name) && value.is_none() => {}
             _ if library_name == SUPERPIXEL_SIZE.about.name => size = Some(whole(SUPERPIXEL_SIZE, &value)?),
             _ => {
+                is_counted |= library_name == SUPERPIXELS.about.name;
                 let set = changed.set_value(library_name, value_of(named, &value)?);
                 set.unwrap_or(Ok(())).map_err(exception)?;
             }
@@ -180,6 +181,11 @@ pub fn change(params: &mut Params, values: &Bound<'_, PyDict>) -> PyResult<()> {
     }
     // The library looks at the size only where there is no number.
     if let Some(size) = size {
+        if is_counted && changed.superpixels > 0 {
+            return Err(PyValueError::new_err(
+                "n_segments and superpixel_size both say how large superpixels are; pass one of them",
+            ));
+        }
         (changed.superpixel_size, changed.superpixels) = (size, 0);
     }
     changed.validate().map_err(exception)?;

@@ -3,9 +3,10 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::events::{EventKind, Events};
-use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::params::Outputs;
 use gstsuperpixel::regions::Event;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -63,7 +64,7 @@ use crate::watch::Watch;
 /// temporal_inertia : float
 ///     How strongly a pixel keeps its region, 0 to 0.9.
 /// n_segments : int, optional
-///     Wanted number of superpixels, about; 0, the default, leaves it to `superpixel_size`, where the functions ask for 100.
+///     Wanted number of superpixels, about. Default: 100, or as `superpixel_size` says.
 /// superpixel_size : int, optional
 ///     Grid step in px, 4 to 1024, instead of `n_segments`.
 /// levels : bool
@@ -137,6 +138,7 @@ impl Segmenter {
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = Call::new(frame, arguments, &self.reading, start)?;
         state.settle(call.ordinal())?;
+        state.warn_of_size(py, call.info().geometry)?;
         state.events.forget();
         let cuda = devices::cuda(py, call.ordinal())?;
         call.check_context(&cuda)?;
@@ -224,7 +226,7 @@ impl Segmenter {
     ) -> PyResult<Self> {
         let mut params = match algorithm {
             Some(name) => parameters::params(parameters::algorithm(name)?),
-            None => Params::default(),
+            None => parameters::params(Algorithm::default()),
         };
         if let Some(values) = values {
             parameters::change(&mut params, values)?;
@@ -243,6 +245,7 @@ impl Segmenter {
                 is_outdated: false,
                 is_segmented: false,
                 has_warned: false,
+                has_warned_of_size: false,
                 next_id: 1,
                 converted: Converted::default(),
                 map: Vec::new(),
@@ -331,6 +334,7 @@ impl Segmenter {
         if !guard.has_warned {
             guard.has_warned = images.warn_of_range(py, guard.params.stretch_gray16, 1)?;
         }
+        guard.warn_of_size(py, images.info().geometry)?;
         let call = HostFrames {
             frame,
             out,
@@ -387,6 +391,20 @@ impl Segmenter {
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         parameters::dict(py, &self.lock()?.params)
+    }
+
+    /// dict: the parameters that the last frame was segmented with, by name, where they differ from `parameters`: `superpixel_size` is
+    /// the step of the grid in px, and `n_segments` how many superpixels it starts from.
+    #[getter]
+    fn effective_parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut guard = self.lock()?;
+        let all = parameters::dict(py, &guard.params)?;
+        let grid = *guard.segmented()?.plan().grid();
+        if guard.params.algorithm.algorithm() != Algorithm::QuickShift {
+            all.set_item("superpixel_size", grid.step())?;
+            all.set_item("n_segments", grid.cells())?;
+        }
+        Ok(all)
     }
 
     /// str: name of the algorithm.

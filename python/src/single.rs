@@ -27,6 +27,7 @@ use crate::parameters;
 use crate::plane::Plane;
 use crate::pools::pool;
 use crate::reading::Reading;
+use crate::size::warn_of_size;
 use crate::watch::Watch;
 
 /// Arguments that all images of a call share.
@@ -165,6 +166,7 @@ impl Call {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         for images in images {
             // This is called by a function of the package.
+            warn_of_size(py, &self.params, images.info().geometry, 2)?;
             if images.warn_of_range(py, self.params.stretch_gray16, 2)? {
                 break;
             }
@@ -213,6 +215,7 @@ impl Call {
 fn on_device<'py>(py: Python<'py>, params: &Params, call: device::Call<'py>) -> PyResult<Bound<'py, PyAny>> {
     let cuda = devices::cuda(py, call.ordinal())?;
     call.check_context(&cuda)?;
+    warn_of_size(py, params, call.info().geometry, 2)?;
     let plan = Plan::new(params, call.info()).map_err(exception)?;
     let kept = kept_engines::take(py, &cuda, &plan);
     let task = call.task();

@@ -16,6 +16,7 @@ use crate::devices::WorkDevice;
 use crate::engines::{self, SegmenterEngine};
 use crate::library::Library;
 use crate::parameters::with_enough_superpixels;
+use crate::size;
 use crate::tables::Source;
 
 /// Parameters, and the engine for them once there is one.
@@ -32,6 +33,8 @@ pub struct State {
     pub is_segmented: bool,
     /// True once the user was told of values that use little of their range.
     pub has_warned: bool,
+    /// True once the user was told that there is no room for as many superpixels as are asked for.
+    pub has_warned_of_size: bool,
     /// The next identity, where the engine that knew it is gone.
     pub next_id: u32,
     /// The last frame whose values are no codes, and components that hold for the next one.
@@ -81,6 +84,14 @@ impl State {
         Ok(())
     }
 
+    /// Warns of superpixels that come out larger than asked for, once. This is called by a method of the package.
+    pub fn warn_of_size(&mut self, py: Python<'_>, geometry: Geometry) -> PyResult<()> {
+        if !self.has_warned_of_size {
+            self.has_warned_of_size = size::warn_of_size(py, &self.params, geometry, 1)?;
+        }
+        Ok(())
+    }
+
     /// Makes the next engine one for frames with masks.
     pub fn expect_masks(&mut self) {
         if !self.params.masked {
@@ -98,6 +109,7 @@ impl State {
     }
 
     pub fn change(&mut self, params: Params) -> Result<()> {
+        self.has_warned_of_size = false;
         self.params = params;
         if self.is_outdated {
             return Ok(());

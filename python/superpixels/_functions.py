@@ -69,7 +69,7 @@ class Parameters(_Parameters, total=False):
 
 def slic(
     image: _np.ndarray | list[_np.ndarray],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -108,8 +108,9 @@ def slic(
         The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
         says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
         size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
-    n_segments : int
+    n_segments : int, optional
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
+        Default: 100, or as `superpixel_size` says.
     compactness : float
         Weight of position against color, in Lab units; higher = more regular superpixels. Range: 0.1 to 1000.
     superpixel_size : int, optional
@@ -262,7 +263,7 @@ def slic(
 
 def lsc(
     image: _np.ndarray | list[_np.ndarray],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -299,8 +300,9 @@ def lsc(
         The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
         says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
         size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
-    n_segments : int
+    n_segments : int, optional
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
+        Default: 100, or as `superpixel_size` says.
     ratio : float
         Weight of position against color, C_s / C_c of the paper; higher = more regular superpixels. Range: 0.01 to 1.
     superpixel_size : int, optional
@@ -628,7 +630,7 @@ def quickshift(
 
 def snic(
     image: _np.ndarray | list[_np.ndarray],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -663,8 +665,9 @@ def snic(
         The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), in any layout: gray, or color of sRGB; `data_range`
         says what values are black and white. An array of shape (N, H, W, C) is a batch, and the arrays of a list may differ in
         size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
-    n_segments : int
+    n_segments : int, optional
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
+        Default: 100, or as `superpixel_size` says.
     compactness : float
         Weight of position against color, in Lab units; higher = more regular superpixels. Range: 0.1 to 1000.
     superpixel_size : int, optional

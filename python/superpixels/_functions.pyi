@@ -61,7 +61,7 @@ class Parameters(_Parameters, total=False):
 @overload
 def slic(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -96,7 +96,7 @@ def slic(
 @overload
 def slic(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -131,7 +131,7 @@ def slic(
 @overload
 def slic(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -166,7 +166,7 @@ def slic(
 @overload
 def slic(
     image: Sequence[_Image],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -201,7 +201,7 @@ def slic(
 @overload
 def slic(
     image: Sequence[_Image],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -236,7 +236,7 @@ def slic(
 @overload
 def slic(
     image: _KeptT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -271,7 +271,7 @@ def slic(
 @overload
 def slic(
     image: _ApiT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -306,7 +306,7 @@ def slic(
 @overload
 def slic(
     image: _OnDevice,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -341,7 +341,7 @@ def slic(
 @overload
 def slic(
     image: _OnDevice,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -376,7 +376,7 @@ def slic(
 @overload
 def slic(
     image: Sequence[_KeptT],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -411,7 +411,7 @@ def slic(
 @overload
 def slic(
     image: Sequence[_ApiT],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -446,7 +446,7 @@ def slic(
 @overload
 def slic(
     image: Sequence[_OnDevice],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -481,7 +481,7 @@ def slic(
 @overload
 def slic(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -516,7 +516,7 @@ def slic(
 @overload
 def slic(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -551,7 +551,7 @@ def slic(
 @overload
 def slic(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -587,7 +587,7 @@ def slic(
 @overload
 def lsc(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -619,7 +619,7 @@ def lsc(
 @overload
 def lsc(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -651,7 +651,7 @@ def lsc(
 @overload
 def lsc(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -683,7 +683,7 @@ def lsc(
 @overload
 def lsc(
     image: Sequence[_Image],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -715,7 +715,7 @@ def lsc(
 @overload
 def lsc(
     image: Sequence[_Image],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -747,7 +747,7 @@ def lsc(
 @overload
 def lsc(
     image: _KeptT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -779,7 +779,7 @@ def lsc(
 @overload
 def lsc(
     image: _ApiT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -811,7 +811,7 @@ def lsc(
 @overload
 def lsc(
     image: _OnDevice,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -843,7 +843,7 @@ def lsc(
 @overload
 def lsc(
     image: _OnDevice,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -875,7 +875,7 @@ def lsc(
 @overload
 def lsc(
     image: Sequence[_KeptT],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -907,7 +907,7 @@ def lsc(
 @overload
 def lsc(
     image: Sequence[_ApiT],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -939,7 +939,7 @@ def lsc(
 @overload
 def lsc(
     image: Sequence[_OnDevice],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -971,7 +971,7 @@ def lsc(
 @overload
 def lsc(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -1003,7 +1003,7 @@ def lsc(
 @overload
 def lsc(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -1035,7 +1035,7 @@ def lsc(
 @overload
 def lsc(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     ratio: float = 0.1,
     *,
     superpixel_size: int | None = None,
@@ -1549,7 +1549,7 @@ def quickshift(
 @overload
 def snic(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1579,7 +1579,7 @@ def snic(
 @overload
 def snic(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1609,7 +1609,7 @@ def snic(
 @overload
 def snic(
     image: _Image,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1639,7 +1639,7 @@ def snic(
 @overload
 def snic(
     image: Sequence[_Image],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1669,7 +1669,7 @@ def snic(
 @overload
 def snic(
     image: Sequence[_Image],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1699,7 +1699,7 @@ def snic(
 @overload
 def snic(
     image: _TensorT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1729,7 +1729,7 @@ def snic(
 @overload
 def snic(
     image: _ApiT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1759,7 +1759,7 @@ def snic(
 @overload
 def snic(
     image: _TensorT | _ApiT,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1789,7 +1789,7 @@ def snic(
 @overload
 def snic(
     image: Sequence[_TensorT],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1819,7 +1819,7 @@ def snic(
 @overload
 def snic(
     image: Sequence[_ApiT],
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1849,7 +1849,7 @@ def snic(
 @overload
 def snic(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1879,7 +1879,7 @@ def snic(
 @overload
 def snic(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,
@@ -1909,7 +1909,7 @@ def snic(
 @overload
 def snic(
     image: _Convertible,
-    n_segments: int = 100,
+    n_segments: int | None = None,
     compactness: float = 10.0,
     *,
     superpixel_size: int | None = None,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["cut", "hierarchy", "linkage"]
 
+# Superpixels of the finest level where nobody says how many.
+_N_SEGMENTS = 2000
 # The label of no region in 16 bits.
 _NO_LABEL = 65535
 
@@ -34,7 +36,7 @@ _NO_LABEL = 65535
 @overload
 def hierarchy(
     image: _Image | _OtherArray,
-    n_segments: int = 2000,
+    n_segments: int | None = None,
     *,
     algorithm: _Algorithm = "slic",
     mask: None = None,
@@ -48,7 +50,7 @@ def hierarchy(
 @overload
 def hierarchy(
     image: _Image | _OtherArray,
-    n_segments: int = 2000,
+    n_segments: int | None = None,
     *,
     algorithm: _Algorithm = "slic",
     mask: _Mask,
@@ -61,7 +63,7 @@ def hierarchy(
 ) -> tuple[NDArray[_np.int32], _Merges]: ...
 def hierarchy(
     image: _Image | _OtherArray,
-    n_segments: int = 2000,
+    n_segments: int | None = None,
     *,
     algorithm: _Algorithm = "slic",
     mask: _Mask | None = None,
@@ -78,8 +80,8 @@ def hierarchy(
     ----------
     image : ndarray of numbers
         The picture, of shape (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), as `slic` takes it.
-    n_segments : int
-        Wanted number of superpixels in the finest level, about.
+    n_segments : int, optional
+        Wanted number of superpixels in the finest level, about. Default: 2000, or as `superpixel_size` says.
     algorithm : {"slic", "lsc", "quickshift", "snic"}
         What the finest level is made by.
     mask : ndarray of bool or uint8, shape (H, W), optional
@@ -123,6 +125,8 @@ def hierarchy(
     >>> len(np.unique(sp.cut(labels, merges, 7)))
     7
     """
+    if n_segments is None and parameters.get("superpixel_size") is None:
+        n_segments = _N_SEGMENTS
     sized: dict[str, Any] = {"n_segments": n_segments} if algorithm != "quickshift" else {}
     segmenter = _native.Segmenter(
         algorithm, device="cpu", order=order, threads=threads, regions=False, neighbors=False, levels=True,
