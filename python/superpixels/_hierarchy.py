@@ -42,7 +42,7 @@ def hierarchy(
     mask: None = None,
     order: _Order = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     **parameters: Unpack[_Parameters],
@@ -56,7 +56,7 @@ def hierarchy(
     mask: _Mask,
     order: _Order = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
-    bands: int | Sequence[int] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
     channel_axis: int | None = None,
     threads: int = 0,
     **parameters: Unpack[_Parameters],
@@ -209,11 +209,11 @@ def cut(
         inside = out[out != _NO_LABEL]
         regions = max(int(inside.max()) + 1 - taken, 0) if inside.size else 0
     _native.cut(out, _np.ascontiguousarray(steps).view(_np.uint8), min(regions, _NO_LABEL))
-    level: Any = out
+    level = out.astype(fine.dtype, copy=False)
     if fine.dtype == _np.int32:
-        level = out.astype(_np.int32)
         level[out == _NO_LABEL] = -1
-    return level
+    coarse: _MapT = level
+    return coarse
 
 
 def linkage(

@@ -106,7 +106,7 @@ def test_lists_are_of_the_refined_map(refine, picture):
     noise = np.random.default_rng(3).integers(0, 256, (24, 40, 3), np.uint8)
     for seed, image in enumerate([noise, picture[:40, :60]]):
         for more in ({}, {"n_regions": 15}):
-            labels, merges = sp.hierarchy(image, 60, refine=refine, superpixel_size=5, compactness=0.5, **more)
+            labels, merges = sp.hierarchy(image, refine=refine, superpixel_size=5, compactness=0.5, **more)
             assert len(merges) == labels.max() and is_list_of(labels, merges), (seed, more)
 
 

@@ -29,8 +29,8 @@ def test_defaults(algorithm):
     extra = set(given) - set(own)
     on_device = {"stream", "check"} if algorithm != "snic" else set()
     assert extra == {"image", "order", "threads", "start_label", "out", "mask", "data_range", "bands", "channel_axis", "progress"} | on_device
-    # Not the library's default: that of scikit-image.
-    assert given.get("n_segments", 100) == 100
+    # Not the library's default: that of scikit-image, where nobody says how large they are.
+    assert own["n_segments"] == 100 and given.get("n_segments") is given.get("superpixel_size") is own["superpixel_size"] is None
     assert sp.Segmenter(algorithm).parameters == own
 
 
@@ -40,9 +40,9 @@ def test_ranges(algorithm):
         if isinstance(value, (bool, str)):
             continue
         least, most, words = RANGES[name]
-        for good in (least, most, value):
+        for good in (least, most, value) if value is not None else (least, most):
             sp.Segmenter(algorithm, **{name: good})
-        below, above = (least - 1, most + 1) if isinstance(value, int) else (least - 0.001, most * 1.0001)
+        below, above = (least - 1, most + 1) if isinstance(least, int) else (least - 0.001, most * 1.0001)
         bad = [below, above, -(10**30), 10**30, 10**400]
         if isinstance(value, float):
             bad += [float("nan"), float("inf"), float("-inf"), 1e300]
@@ -148,8 +148,11 @@ def test_names():
 def test_size_and_number():
     size = sp.Segmenter(superpixel_size=20).parameters
     assert (size["superpixel_size"], size["n_segments"]) == (20, 0)
-    both = sp.Segmenter(n_segments=50, superpixel_size=20)
-    assert both.parameters == size
+    for call in (lambda **given: sp.slic(IMAGE, **given), sp.Segmenter, lambda **given: sp.hierarchy(IMAGE, **given)):
+        with pytest.raises(ValueError, match="n_segments and superpixel_size both say"):
+            call(n_segments=50, superpixel_size=20)
+        call(n_segments=0, superpixel_size=20), call(n_segments=50, superpixel_size=None), call(superpixel_size=20)
+    both = sp.Segmenter(superpixel_size=20)
     both.set(n_segments=7)
     assert both.parameters["n_segments"] == 7
     both.set(superpixel_size=None, n_segments=None)
@@ -158,6 +161,40 @@ def test_size_and_number():
     assert sp.Segmenter(**both.parameters).parameters == both.parameters
     both.set(superpixel_size=9)
     assert both.parameters["n_segments"] == 0
+
+
+@pytest.mark.parametrize("algorithm", FUNCTIONS)
+def test_one_default(algorithm, picture):
+    assert np.array_equal(sp.Segmenter(algorithm).segment(picture), FUNCTIONS[algorithm](picture))
+
+
+def test_superpixels_that_have_no_room():
+    image = np.zeros((1100, 1100), np.uint8)
+    segmenter = sp.Segmenter(superpixel_size=4)
+    with pytest.raises(RuntimeError, match="no frame"):
+        segmenter.effective_parameters
+    with pytest.warns(UserWarning, match=r"superpixel_size=4 asks for more superpixels .* 5 px wide, 48400 of them") as told:
+        labels = segmenter.segment(image)
+        segmenter.segment(image)
+    assert len(told) == 1 and told[0].filename == __file__
+    assert labels.max() + 1 == segmenter.n_regions == 48400
+    assert segmenter.parameters["superpixel_size"] == 4
+    effective = segmenter.effective_parameters
+    assert (effective["superpixel_size"], effective["n_segments"]) == (5, 48400)
+    for call in (sp.slic, sp.snic):
+        with pytest.warns(UserWarning, match="n_segments=70000 asks for more superpixels") as told:
+            call(image, n_segments=70000)
+        assert told[0].filename == __file__
+    # A size that fits, and algorithms without a grid, say nothing.
+    segmenter.set(superpixel_size=5)
+    segmenter.segment(image)
+    sp.Segmenter("quickshift", superpixel_size=4).segment(image[:60, :60])
+    sp.slic(image, n_segments=60000)
+    small = sp.Segmenter()
+    small.segment(image[:60, :80])
+    effective = small.effective_parameters
+    assert effective == {**small.parameters, "superpixel_size": effective["superpixel_size"], "n_segments": effective["n_segments"]}
+    assert 80 <= effective["n_segments"] <= 120 and small.parameters["superpixel_size"] is None
 
 
 def test_stubs():

@@ -61,9 +61,9 @@ def values() -> None:
     sp.Segmenter(data_range=255)  # error: arg-type, reportArgumentType
     sp.Segmenter(bands=0.5)  # error: arg-type, reportArgumentType
     sp.Segmenter(bands="PCA")  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, data_range="all")  # error: call-overload, reportCallIssue
-    sp.hierarchy(image, bands=(0.5, 1.5))  # error: call-overload, reportCallIssue
-    sp.hierarchy(image, channel_axis="last")  # error: call-overload, reportCallIssue
+    sp.hierarchy(image, data_range="all")  # error: call-overload, reportArgumentType
+    sp.hierarchy(image, bands=(0.5, 1.5))  # error: arg-type, reportArgumentType
+    sp.hierarchy(image, channel_axis="last")  # error: call-overload, reportArgumentType
     sp.boundaries(image, labels, data_range="stretch")  # error: call-overload, reportCallIssue
     sp.show(image, labels, order="rgba")  # error: call-overload, reportArgumentType
     sp.to_svg(labels, line_width="1")  # error: arg-type, reportArgumentType
@@ -71,8 +71,8 @@ def values() -> None:
     sp.to_cvat(labels, 3)  # error: arg-type, reportArgumentType
     sp.to_label_studio(labels, None)  # error: arg-type, reportArgumentType
     video.set(merge_rule="any")  # error: arg-type, reportArgumentType
-    sp.hierarchy(image, algorithm="watershed")  # error: call-overload, reportCallIssue
-    sp.hierarchy(image, iterations="5")  # error: call-overload, reportCallIssue
+    sp.hierarchy(image, algorithm="watershed")  # error: call-overload, reportArgumentType
+    sp.hierarchy(image, iterations="5")  # error: call-overload, reportArgumentType
     wrong: sp.Parameters = {"n_segments": "many"}  # error: typeddict-item, reportAssignmentType
     sp.Segmenter(**wrong)
 
@@ -100,7 +100,7 @@ def arrays() -> None:
     sp.region_at(labels, 0.5, 0)  # error: arg-type, reportArgumentType
     sp.rle(doubles, 0)  # error: arg-type, reportArgumentType
     sp.to_png16(3.5, labels)  # error: arg-type, reportArgumentType
-    sp.cut(wide, video.merges, 3)  # error: arg-type, reportArgumentType
+    sp.cut(wide, video.merges, 3)  # error: type-var, reportArgumentType
     sp.cut(labels, labels, 3)  # error: arg-type, reportArgumentType
     sp.cut(labels, video.merges, height="1")  # error: arg-type, reportArgumentType
     sp.linkage(3)  # error: arg-type, reportArgumentType
