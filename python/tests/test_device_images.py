@@ -137,8 +137,10 @@ def test_masks(function, kind, driver, picture):
         for start in (1, -7):
             want = function(picture, mask=mask, start_label=start)
             assert np.array_equal(function(image, mask=there, start_label=start).numpy(), want)
-    out = kind(driver, np.zeros(picture.shape[:2], np.uint16))
+    out, short = (kind(driver, np.zeros(picture.shape[:2], dtype)) for dtype in (np.int32, np.uint16))
     function(image, mask=kind(driver, masks(picture)[0]), out=out)
+    with pytest.raises(TypeError, match="out must be an array of int32, got"):
+        function(image, mask=kind(driver, masks(picture)[0]), out=short)
     assert np.array_equal(out.numpy(), function(picture, mask=masks(picture)[0]))
     packed = as_type(picture, np.float32)
     want = function(packed, mask=masks(picture)[2])
