@@ -191,7 +191,7 @@ mod tests {
 
     fn random(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        *state >> 33 | *state << 31
+        state.rotate_left(31)
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         let mut queue = Queue::new().unwrap();
         queue.reserve(100).unwrap();
         (0..100).for_each(|i| queue.push(Offer::new(1000 * (i % 10), i)));
-        let is_wanted = |offer: Offer| offer.place() % 3 == 0;
+        let is_wanted = |offer: Offer| offer.place().is_multiple_of(3);
         let mut wanted = 0;
         while let Some(offer) = queue.pop(is_wanted).unwrap() {
             wanted += usize::from(is_wanted(offer));
