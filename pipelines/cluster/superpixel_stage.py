@@ -92,11 +92,11 @@ class Times:
 
 def _matrix(frame: object) -> tuple[int, int, int, int] | None:
     """The part of a frame's display matrix that turns and mirrors: x' = a x + c y, y' = b x + d y."""
-    for data in frame.side_data:
-        if data.type.name == "DISPLAYMATRIX":
-            a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()
-            return a, b, c, d
-    return None
+    data = frame.side_data.get("DISPLAYMATRIX")
+    if data is None:
+        return None
+    a, b, _, c, d = np.frombuffer(bytes(data), np.int32)[:5].tolist()
+    return a, b, c, d
 
 
 def upright(image: np.ndarray, matrix: tuple[int, int, int, int] | None) -> np.ndarray:

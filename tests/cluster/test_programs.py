@@ -60,7 +60,10 @@ def test_every_program_that_writes_is_here():
         path for path in listed if not path.startswith(("tests/", "python/", "pipelines/cluster/superpixel_corpus/"))
     ]
     programs += ["tests/emulator/build.py", *(path for path in listed if path.startswith("python/examples/"))]
-    writing = {path for path in programs if WRITES.search((ROOT / path).read_text())}
+    texts = {path: (ROOT / path).read_text() for path in programs}
+    # An example that writes into a new folder of its own replaces nothing.
+    own = {path for path in texts if path.startswith("python/examples/") and "mkdtemp(" in texts[path]}
+    writing = {path for path in programs if WRITES.search(texts[path])} - own
     assert writing == set(WRITERS)
     for path in WRITERS:
         assert "superpixel_corpus.output import" in (ROOT / path).read_text(), path
