@@ -25,7 +25,9 @@ from superpixel_corpus.output import Refused, check_apart, read_regular  # noqa:
 KERNELS = os.path.join(HERE, "..", "..", "kernels")
 WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
 # No contraction: the kernels are built so, too. FMA has to be there for speed; without it the library's is as exact.
-FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-pthread", "-w"]
+# No red zone: kernels switch stacks, which puts something below the stack pointer.
+FLAGS = ["-std=c++17", "-O2", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-mno-red-zone"]
+FLAGS += ["-pthread", "-w"]
 # Before every access to memory a kernel calls races.cpp.
 WATCHED = ["-fsanitize=thread"]
 
@@ -46,6 +48,14 @@ def entries(path):
                 sizes.append(WIDTHS[scalar.group(1)])
         found[name] = sizes
     return found
+
+
+def waiting(path):
+    """Names the kernels of a source whose first statement waits for the kernel before: they do nothing early."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    bounds = r"(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s+)?"
+    return set(re.findall(rf"^KERNEL\s+{bounds}(\w+)\([^{{}};]*\)\s*\{{\s*after_last_kernel\(", text, re.M))
 
 
 def compile_one(arguments):
@@ -103,20 +113,20 @@ def build(out, compiler, watched):
     table, objects, jobs = [], [], []
     for path in sorted(glob.glob(os.path.join(KERNELS, "*.cu"))):
         stem = os.path.splitext(os.path.basename(path))[0]
-        kernels = entries(os.path.join(KERNELS, "built", f"{stem}.ptx"))
+        kernels, at_once = entries(os.path.join(KERNELS, "built", f"{stem}.ptx")), waiting(path)
         source, made = os.path.join(out, f"{stem}.cpp"), os.path.join(out, f"{stem}.o")
         with open(source, "w", encoding="ascii") as file:
             file.write(f'#include "{os.path.join(HERE, "cuda.h")}"\n#include "{os.path.abspath(path)}"\n')
             for name in kernels:
                 file.write(f'static emulator::Registration register_{name}('
-                           f'"{name}", [](void **arguments) {{ emulator::call({name}, arguments); }});\n')
+                           f'"{name}", [](void **arguments) {{ emulator::call({name}, arguments); }}, {str(name in at_once).lower()});\n')
         table += [f'    {{"{name}", {{{", ".join(map(str, sizes))}}}}},' for name, sizes in kernels.items()]
         objects.append(made)
         jobs.append([*compiler, *watched, "-c", source, "-o", made])
     with open(os.path.join(out, "kernels.inc"), "w", encoding="ascii") as file:
         file.write("static const std::map<std::string, std::vector<size_t>> &parameter_sizes() {\n"
                    "  static const std::map<std::string, std::vector<size_t>> sizes = {\n" + "\n".join(table) + "\n  };\n  return sizes;\n}\n")
-    for stem in ("driver", "races"):
+    for stem in ("driver", "fibers", "races"):
         objects.append(os.path.join(out, f"{stem}.o"))
         jobs.append([*compiler, "-I", out, "-c", os.path.join(HERE, f"{stem}.cpp"), "-o", objects[-1]])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-// CUDA C as far as kernels/ uses it, for a C++ compiler: a block's threads are fibers of one thread of the host, which
-// meet at barriers and warp operations. Included before every kernel file; see driver.cpp.
+// CUDA C as far as kernels/ uses it, for a C++ compiler: a block's threads are fibers, which meet at barriers and warp operations
+// (fibers.h). Included before every kernel file; see driver.cpp.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
+
+#include "fibers.h"
 
 #define EMULATED_DEVICE 1
 #define __global__
@@ -30,7 +32,6 @@ struct __attribute__((aligned(16))) float4 { float x, y, z, w; };
 struct ushort2 { unsigned short x, y; };
 struct ushort4 { unsigned short x, y, z, w; };
 struct uchar4 { unsigned char x, y, z, w; };
-struct dim3 { unsigned x, y, z; };
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
@@ -38,38 +39,6 @@ inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 namespace emulator {
-
-// A warp that meets: what the lanes brought to this meeting and to the last one, which some may still be reading.
-struct Warp {
-  unsigned arrived, generation, lanes;
-  uint64_t value[2][32];
-};
-
-// A thread of a block. `seen` is the value of `counter` when the thread began to wait for it to change; `counter` is null while it waits
-// for none. A thread that has not waited has no stack pointer.
-struct Fiber {
-  void *stack_pointer;
-  void *stack;
-  const unsigned *counter;
-  unsigned seen;
-  dim3 thread;
-  unsigned lane;
-  Warp *warp;
-  bool done;
-};
-
-// Asked for all the time, so a register and an offset away; see here.cpp.
-#define EMULATOR_HERE extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
-struct Block;
-EMULATOR_HERE Block *block;
-EMULATOR_HERE Fiber *current;
-EMULATOR_HERE dim3 block_index, block_size, grid_size;
-
-// Returns once all threads of the block have come here; the or, and, sum of what they brought.
-struct Met { unsigned any, all, count; };
-Met meet_block(unsigned value);
-// Returns once all lanes of the warp have come here; the values that they brought.
-const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what);
 
 template <class T> uint64_t bits(T value) {
   static_assert(sizeof(T) <= 8, "a warp operation takes up to 64 bits");
@@ -83,10 +52,9 @@ template <class T> T from_bits(uint64_t bits) {
   return out;
 }
 
-using Entry = void (*)(void **);
-// Makes a kernel known by its name.
+// Makes a kernel known by its name, and if it waits for the grid before in its first statement.
 struct Registration {
-  Registration(const char *name, Entry entry);
+  Registration(const char *name, Entry entry, bool waits_first);
 };
 
 template <class... A, size_t... I>
@@ -99,54 +67,49 @@ template <class... A> void call(void (*kernel)(A...), void **arguments) {
 
 }  // namespace emulator
 
-#define threadIdx (emulator::current->thread)
-#define blockIdx (emulator::block_index)
-#define blockDim (emulator::block_size)
-#define gridDim (emulator::grid_size)
+#define threadIdx (emulator::here.current->thread)
+#define blockIdx (emulator::here.block_index)
+#define blockDim (emulator::here.block_size)
+#define gridDim (emulator::here.grid_size)
 
-inline void __syncthreads() { emulator::meet_block(0); }
-inline int __syncthreads_or(int value) { return emulator::meet_block(value != 0).any; }
-inline void __syncwarp(unsigned mask = 0xffffffffu) { emulator::meet_warp(mask, 0, "__syncwarp"); }
+__forceinline__ void __syncthreads() { emulator::meet_block(0); }
+__forceinline__ int __syncthreads_or(int value) { return emulator::meet_block(value != 0); }
+__forceinline__ void __syncwarp(unsigned mask = 0xffffffffu) { emulator::meet_warp(mask, 0, "__syncwarp"); }
 
-inline unsigned __ballot_sync(unsigned mask, int value) {
-  const uint64_t *all = emulator::meet_warp(mask, value != 0, "__ballot_sync");
-  unsigned out = 0;
-  for (unsigned i = 0; i < 32; i++) out |= (mask >> i & 1) && all[i] ? 1u << i : 0;
-  return out;
-}
-inline int __any_sync(unsigned mask, int value) { return __ballot_sync(mask, value) != 0; }
-template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
-  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_sync");
-  const unsigned own = emulator::current->lane, base = own & ~(unsigned)(width - 1);
+__forceinline__ unsigned __ballot_sync(unsigned mask, int value) { return emulator::meet_warp(mask, value != 0, "__ballot_sync").votes; }
+__forceinline__ int __any_sync(unsigned mask, int value) { return __ballot_sync(mask, value) != 0; }
+template <class T> __forceinline__ T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_sync").value;
+  const unsigned own = emulator::here.current->lane, base = own & ~(unsigned)(width - 1);
   return emulator::from_bits<T>(all[base + ((unsigned)lane & (unsigned)(width - 1))]);
 }
-template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_up_sync");
-  const unsigned own = emulator::current->lane, base = own & ~(unsigned)(width - 1);
+template <class T> __forceinline__ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_up_sync").value;
+  const unsigned own = emulator::here.current->lane, base = own & ~(unsigned)(width - 1);
   return own - base >= delta ? emulator::from_bits<T>(all[own - delta]) : value;
 }
-template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
-  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_down_sync");
-  const unsigned own = emulator::current->lane, base = own & ~(unsigned)(width - 1);
+template <class T> __forceinline__ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_down_sync").value;
+  const unsigned own = emulator::here.current->lane, base = own & ~(unsigned)(width - 1);
   return own - base + delta < (unsigned)width ? emulator::from_bits<T>(all[own + delta]) : value;
 }
-template <class T> T __shfl_xor_sync(unsigned mask, T value, int other, int = 32) {
-  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_xor_sync");
-  return emulator::from_bits<T>(all[(emulator::current->lane ^ (unsigned)other) & 31]);
+template <class T> __forceinline__ T __shfl_xor_sync(unsigned mask, T value, int other, int = 32) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__shfl_xor_sync").value;
+  return emulator::from_bits<T>(all[(emulator::here.current->lane ^ (unsigned)other) & 31]);
 }
-template <class T> unsigned __match_any_sync(unsigned mask, T value) {
-  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__match_any_sync");
+template <class T> __forceinline__ unsigned __match_any_sync(unsigned mask, T value) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__match_any_sync").value;
   unsigned out = 0;
   for (unsigned i = 0; i < 32; i++) out |= (mask >> i & 1) && all[i] == emulator::bits(value) ? 1u << i : 0;
   return out;
 }
-template <class T> unsigned __match_all_sync(unsigned mask, T value, int *same) {
+template <class T> __forceinline__ unsigned __match_all_sync(unsigned mask, T value, int *same) {
   const unsigned out = __match_any_sync(mask, value);
   *same = out == mask;
   return *same ? mask : 0;
 }
-template <class T> T __reduce_add_sync(unsigned mask, T value) {
-  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__reduce_add_sync");
+template <class T> __forceinline__ T __reduce_add_sync(unsigned mask, T value) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__reduce_add_sync").value;
   T out = 0;
   for (unsigned i = 0; i < 32; i++) out += (mask >> i & 1) ? emulator::from_bits<T>(all[i]) : 0;
   return out;
@@ -183,7 +146,9 @@ template <class T, class V> T atomicMax(T *at, V value) {
 
 inline unsigned load_relaxed(const unsigned *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 // A block that runs before the grid before it stops here until that has ended.
-void wait_for_grid_before();
+inline void wait_for_grid_before() {
+  if (emulator::here.gate) emulator::wait_at_gate();
+}
 // What a store_release of another thread of the host puts in the place of `old`.
 unsigned wait_for_change(const unsigned *at, unsigned old);
 void store_release(unsigned *at, unsigned value);

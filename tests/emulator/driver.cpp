@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // A libcuda.so.1 whose device is this machine's processor: the driver calls that the CUDA backend and GStreamer's CUDA
-// library (1.22 to 1.26) make, and a scheduler that runs kernels compiled by the host's compiler. It lets the CUDA backend be
+// library (1.22 to 1.26) make, for kernels compiled by the host's compiler, which fibers.cpp runs. It lets the CUDA backend be
 // tested without a GPU, and fail on demand. It says nothing about speed, nor about the memory model of a real device.
 //
 // Grids run one after the other, those of branches of a graph and of several streams, too. What may run at the same time is looked at
@@ -53,216 +53,24 @@
 
 namespace emulator {
 
-namespace {
-
-[[noreturn]] void die(const char *why, const char *what = "") {
+void die(const char *why, const char *what) {
   std::fprintf(stderr, "emulated device: %s %s\n", why, what);
   std::abort();
 }
 
-std::map<std::string, Entry> &kernels() {
-  static std::map<std::string, Entry> all;
+namespace {
+
+// A kernel; true if it waits for the grid before in its first statement.
+struct Kernel {
+  Entry entry;
+  bool waits_first;
+};
+std::map<std::string, Kernel> &kernels() {
+  static std::map<std::string, Kernel> all;
   return all;
 }
 
-constexpr size_t STACK = 128 << 10;
-// Stacks begin in different lines of a page: all in the same one would compete for a few places of the caches.
-constexpr size_t STAGGER = 5 * 64, STAGGERED = 4096;
-
-// Switches stacks; what a call has to keep is on them.
-extern "C" void emulator_switch(void **save, void *load);
-asm(R"(
-.text
-.hidden emulator_switch
-.globl emulator_switch
-emulator_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-)");
-
 }  // namespace
-
-// The threads of one block on one thread of the host.
-struct Block {
-  std::vector<Fiber> fibers;
-  std::vector<Warp> warps;
-  void *scheduler = nullptr;
-  // How many threads of this sweep have had their turn, of how many; in which direction.
-  size_t turn = 0, count = 0;
-  bool backwards = false;
-  unsigned alive = 0, arrived = 0, generation = 0;
-  Met meeting = {0, 1, 0}, met = {0, 1, 0};
-  Entry entry = nullptr;
-  void **arguments = nullptr;
-
-  ~Block() {
-    for (Fiber &fiber : fibers) munmap(fiber.stack, STACK);
-  }
-};
-
-namespace {
-
-thread_local Block block_of_this_thread;
-
-// The next thread of the sweep that does not wait, or none.
-Fiber *next() {
-  Block &b = *block;
-  while (b.turn < b.count) {
-    const size_t i = b.turn++;
-    Fiber &fiber = b.fibers[b.backwards ? b.count - 1 - i : i];
-    if (!fiber.done && !(fiber.counter && *fiber.counter == fiber.seen)) return &fiber;
-  }
-  return nullptr;
-}
-
-void begin();
-
-// The stack to go on with as `current`, its own where it has none; without a current thread the scheduler's.
-void *stack_to_load() {
-  Block &b = *block;
-  if (!current) return b.scheduler;
-  if (current->stack_pointer) return current->stack_pointer;
-  const size_t i = (size_t)(current - b.fibers.data());
-  void **top = (void **)((char *)current->stack + STACK - i * STAGGER % STAGGERED);
-  // The call's return address leaves the stack as a call would find it.
-  *--top = nullptr;
-  *--top = (void *)begin;
-  for (int j = 0; j < 6; j++) *--top = nullptr;
-  return top;
-}
-
-// Lets other threads of the block run, which goes back to the scheduler at the end of a sweep.
-void yield() {
-  Fiber *self = current;
-  current = next();
-  emulator_switch(&self->stack_pointer, stack_to_load());
-}
-
-// Returns once the counter has changed.
-void wait(const unsigned &counter, unsigned seen) {
-  if (counter != seen) return;
-  Fiber &self = *current;
-  self.counter = &counter;
-  self.seen = seen;
-  yield();
-  self.counter = nullptr;
-}
-
-void close_block_meeting(Block &b) {
-  b.met = b.meeting;
-  b.meeting = {0, 1, 0};
-  b.arrived = 0;
-  b.generation++;
-}
-
-void finish() {
-  Block &b = *block;
-  current->done = true;
-  b.alive--;
-  current->warp->lanes &= ~(1u << current->lane);
-  // Threads that have ended are not waited for.
-  if (b.alive && b.arrived == b.alive) close_block_meeting(b);
-}
-
-// Entry of a stack. A thread that ends without a wait leaves it to the next one: in most kernels no thread waits.
-void begin() {
-  do {
-    block->entry(block->arguments);
-    finish();
-    current = next();
-  } while (current && !current->stack_pointer);
-  void *over;
-  emulator_switch(&over, stack_to_load());
-  die("a finished thread runs on");
-}
-
-void run_block(dim3 index, dim3 size, dim3 grid, Entry entry, void **arguments) {
-  Block &b = block_of_this_thread;
-  block = &b;
-  block_index = index;
-  block_size = size;
-  grid_size = grid;
-  b.entry = entry;
-  b.arguments = arguments;
-  const size_t count = (size_t)size.x * size.y * size.z;
-  while (b.fibers.size() < count) {
-    Fiber fiber = {};
-    fiber.stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fiber.stack == MAP_FAILED) die("no memory for a stack");
-    b.fibers.push_back(fiber);
-  }
-  b.warps.assign((count + 31) / 32, Warp{});
-  b.alive = (unsigned)count;
-  b.arrived = 0;
-  b.meeting = {0, 1, 0};
-  dim3 thread = {0, 0, 0};
-  for (size_t i = 0; i < count; i++) {
-    Fiber &fiber = b.fibers[i];
-    fiber.thread = thread;
-    if (++thread.x == size.x) thread.x = 0, thread.y++;
-    if (thread.y == size.y) thread.y = 0, thread.z++;
-    fiber.lane = i % 32;
-    fiber.warp = &b.warps[i / 32];
-    fiber.warp->lanes |= 1u << fiber.lane;
-    fiber.counter = nullptr;
-    fiber.done = false;
-    fiber.stack_pointer = nullptr;
-  }
-  b.count = count;
-  // Every other block runs its threads backwards, so that a forgotten barrier shows.
-  b.backwards = (index.x + index.y) & 1;
-  while (b.alive) {
-    b.turn = 0;
-    current = next();
-    if (!current) die("the threads of a block wait for each other for ever");
-    emulator_switch(&b.scheduler, stack_to_load());
-  }
-}
-
-}  // namespace
-
-Met meet_block(unsigned value) {
-  Block &b = *block;
-  const unsigned generation = b.generation;
-  b.meeting.any |= value;
-  b.meeting.all &= value;
-  b.meeting.count += value;
-  if (++b.arrived == b.alive) close_block_meeting(b);
-  wait(b.generation, generation);
-  return b.met;
-}
-
-const uint64_t *meet_warp(unsigned mask, uint64_t value, const char *what) {
-  Warp &warp = *current->warp;
-  if (!(mask >> current->lane & 1)) die("a lane outside the mask takes part in", what);
-  // Lanes that do not exist or have ended must not be waited for.
-  if (mask != 0xffffffffu || warp.lanes != 0xffffffffu) {
-    if ((mask & warp.lanes) != warp.lanes) die("only full warps are emulated, in", what);
-  }
-  const unsigned generation = warp.generation, half = generation & 1;
-  if (warp.arrived == 0) std::memset(warp.value[half], 0, sizeof warp.value[half]);
-  warp.value[half][current->lane] = value;
-  warp.arrived |= 1u << current->lane;
-  if (warp.arrived == warp.lanes) {
-    warp.arrived = 0;
-    warp.generation++;
-  }
-  wait(warp.generation, generation);
-  return warp.value[half];
-}
 
 }  // namespace emulator
 
@@ -279,13 +87,15 @@ void store_release(unsigned *at, unsigned value) {
   syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-namespace {
+namespace emulator {
 
 // Stops blocks that are set up while the grid before still runs, until that has ended.
 struct Gate {
   std::mutex lock;
   std::condition_variable changed;
   bool open = false;
+  // True where no thread does anything before it waits: then the first one waits for all.
+  bool at_first = false;
   unsigned ahead = 0, running = 0;
 
   void stop_here() {
@@ -295,23 +105,17 @@ struct Gate {
     changed.wait(guard, [this] { return open; });
   }
 };
-thread_local Gate *gate;
 
-}  // namespace
-
-void wait_for_grid_before() {
-  if (!gate) return;
+void wait_at_gate() {
   // All threads of the block have done what they do early.
-  emulator::meet_block(0);
-  if (!gate) return;
-  Gate *here = gate;
-  gate = nullptr;
-  here->stop_here();
+  if (!here.gate->at_first) meet_block(0);
+  if (!here.gate) return;
+  Gate *const at = here.gate;
+  here.gate = nullptr;
+  at->stop_here();
 }
 
-namespace emulator {
-
-Registration::Registration(const char *name, Entry entry) { kernels()[name] = entry; }
+Registration::Registration(const char *name, Entry entry, bool waits_first) { kernels()[name] = {entry, waits_first}; }
 
 }  // namespace emulator
 
@@ -334,7 +138,7 @@ enum : Result {
 
 struct Function {
   std::string name;
-  Entry entry;
+  Kernel kernel;
 };
 struct Module {
   std::map<std::string, Function> functions;
@@ -342,7 +146,7 @@ struct Module {
 // A grid with its arguments.
 struct Grid {
   const char *name;
-  Entry entry;
+  Kernel kernel;
   dim3 blocks, size;
   std::vector<std::vector<char>> arguments;
   // True if its blocks wait for each other.
@@ -586,32 +390,37 @@ struct Ahead {
   Gate gate;
   std::set<size_t> blocks;
 };
-void run_one(const Grid &grid, size_t i) {
+std::vector<void *> pointers_of(const Grid &grid) {
   std::vector<void *> pointers;
   for (const auto &argument : grid.arguments) pointers.push_back((void *)argument.data());
+  return pointers;
+}
+void run_one(const Grid &grid, size_t i, std::vector<void *> &pointers) {
   const dim3 index = {(unsigned)(i % grid.blocks.x), (unsigned)(i / grid.blocks.x), 0};
-  run_block(index, grid.size, grid.blocks, grid.entry, pointers.data());
+  run_block(index, grid.size, grid.blocks, grid.kernel.entry, pointers.data());
 }
 void run_ahead(Ahead &ahead, const Grid &grid) {
   const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y;
   ahead.blocks = {0, blocks / 2, blocks - 1};
-  Gate &here = ahead.gate;
-  here.open = false;
-  here.ahead = here.running = (unsigned)ahead.blocks.size();
+  Gate &gate = ahead.gate;
+  gate.open = false;
+  gate.at_first = grid.kernel.waits_first;
+  gate.ahead = gate.running = (unsigned)ahead.blocks.size();
   for (const size_t i : ahead.blocks) {
     workers().start([&, i] {
-      gate = &here;
-      run_one(grid, i);
-      std::lock_guard<std::mutex> guard(here.lock);
+      here.gate = &gate;
+      std::vector<void *> pointers = pointers_of(grid);
+      run_one(grid, i, pointers);
+      std::lock_guard<std::mutex> guard(gate.lock);
       // One that ended without a wait.
-      if (gate) here.ahead--;
-      gate = nullptr;
-      here.running--;
-      here.changed.notify_all();
+      if (here.gate) gate.ahead--;
+      here.gate = nullptr;
+      gate.running--;
+      gate.changed.notify_all();
     });
   }
-  std::unique_lock<std::mutex> guard(here.lock);
-  here.changed.wait(guard, [&] { return here.ahead == 0; });
+  std::unique_lock<std::mutex> guard(gate.lock);
+  gate.changed.wait(guard, [&] { return gate.ahead == 0; });
 }
 void let_on(Ahead &ahead) {
   std::lock_guard<std::mutex> guard(ahead.gate.lock);
@@ -638,9 +447,10 @@ Result run(const Grid &grid, Ahead *ahead = nullptr) {
   std::atomic<size_t> next{0};
   auto work = [&, now = moment] {
     const At here(now);
+    std::vector<void *> pointers = pointers_of(grid);
     for (size_t n; (n = next++) < blocks;) {
       const size_t i = backwards ? blocks - 1 - n : n;
-      if (!ahead || !ahead->blocks.count(i)) run_one(grid, i);
+      if (!ahead || !ahead->blocks.count(i)) run_one(grid, i, pointers);
     }
   };
   size_t left = threads - 1;
@@ -675,7 +485,7 @@ Result make_grid(Grid &made, void *function, dim3 blocks, dim3 size, unsigned sh
   const Function &f = *(const Function *)function;
   const auto sizes = parameter_sizes().find(f.name);
   if (sizes == parameter_sizes().end()) return NOT_FOUND;
-  made = {sizes->first.c_str(), f.entry, blocks, size, {}};
+  made = {sizes->first.c_str(), f.kernel, blocks, size, {}};
   for (size_t i = 0; i < sizes->second.size(); i++) {
     made.arguments.emplace_back((char *)arguments[i], (char *)arguments[i] + sizes->second[i]);
   }
