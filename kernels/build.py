@@ -18,6 +18,7 @@ whose kernels begin with `after_last_kernel` also gives NAME.sm90.ptx, for 9.0 a
 import argparse
 import ctypes
 import glob
+import hashlib
 import multiprocessing
 import os
 import platform
@@ -36,6 +37,8 @@ from superpixel_corpus.output import Refused, check_apart, read_regular, write_f
 MARKER = "files.txt"
 MARK = "Made by kernels/build.py from the sources beside it:"
 ENDINGS = (".ptx", ".cubin")
+# In the folder of fetched compilers, the digest of what was last found right.
+CHECKED = "checked.txt"
 # More bytes than the code of a file has.
 MOST_CODE = 1 << 28
 PACKAGE = "nvidia-cuda-nvrtc-cu12"
@@ -254,6 +257,38 @@ def write_out(out, made, force):
             write_file(path, code, lambda _: True, force, MOST_CODE)
 
 
+def digest_of(kernels, out):
+    """Returns a hash of all that decides whether the code in a folder is what sources give: both, and this program."""
+    paths = [path for pattern in ("*.cu", "*.cuh", "*.h") for path in sorted(glob.glob(os.path.join(kernels, pattern)))]
+    paths += [os.path.join(out, name) for name in sorted(os.listdir(out))] if os.path.isdir(out) else []
+    every = hashlib.sha256()
+    for path in (os.path.abspath(__file__), *paths):
+        every.update(f"{os.path.basename(path)} {hashlib.sha256(read(path)).hexdigest()}\n".encode())
+    return every.hexdigest()
+
+
+def check(libraries, kernels, out, extra, record):
+    """Prints how many files are what their sources give, or raises Failed. `record` names a file for the digest of what was right:
+    that is not compiled again. None to compile in any case."""
+    digest = digest_of(kernels, out)
+    if record and (read_regular(record) or b"").decode(errors="replace").split() == [digest]:
+        print(f"{len(made_here(out))} files are what their sources give, as an earlier check has found")
+        return
+    made = outputs(libraries, kernels, extra)
+    there = {os.path.basename(path) for ending in ENDINGS for path in glob.glob(os.path.join(out, f"*{ending}"))}
+    wrong = [f"{name}: not in {out}" for name in sorted(set(made) - there)]
+    wrong += [f"{name}: no source gives it" for name in sorted(there - set(made))]
+    wrong += [f"{name}: differs from what its source gives" for name in sorted(there & set(made))
+              if read(os.path.join(out, name)) != made[name]]
+    if made_here(out) != set(made):
+        wrong.append(f"{MARKER}: does not name them")
+    if wrong:
+        raise Failed("\n".join(wrong) + "\nrun kernels/build.py and commit kernels/built")
+    if record:
+        write_file(record, f"{digest}\n".encode(), lambda content: re.fullmatch(rb"[0-9a-f]{64}\n", content) is not None)
+    print(f"{len(made)} files are what their sources give")
+
+
 def assembler_log(job):
     path, libraries = job
     compiler = Compiler(libraries[code_version(path)], code_version(path))
@@ -303,19 +338,12 @@ def main():
     if args.report:
         report(libraries, args.kernels)
         return
-    made = outputs(libraries, args.kernels, ["--generate-line-info"] if args.line_info else [])
+    extra = ["--generate-line-info"] if args.line_info else []
     if args.check:
-        there = {os.path.basename(path) for ending in ENDINGS for path in glob.glob(os.path.join(out, f"*{ending}"))}
-        wrong = [f"{name}: not in {out}" for name in sorted(set(made) - there)]
-        wrong += [f"{name}: no source gives it" for name in sorted(there - set(made))]
-        wrong += [f"{name}: differs from what its source gives" for name in sorted(there & set(made))
-                  if read(os.path.join(out, name)) != made[name]]
-        if made_here(out) != set(made):
-            wrong.append(f"{MARKER}: does not name them")
-        if wrong:
-            raise Failed("\n".join(wrong) + "\nrun kernels/build.py and commit kernels/built")
-        print(f"{len(made)} files are what their sources give")
+        fetched = os.path.dirname(libraries[PTX_VERSION])
+        check(libraries, args.kernels, out, extra, None if args.nvrtc or extra else os.path.join(fetched, CHECKED))
         return
+    made = outputs(libraries, args.kernels, extra)
     write_out(out, made, args.force)
     print(f"{len(made)} files in {out}")
 

@@ -159,6 +159,8 @@ KERNEL __launch_bounds__(TILE_THREADS)
                       HierarchyArgs args) {
   after_last_kernel(c, args);
   __shared__ TouchingShared shared;
+  // Nothing is merged, so that nobody asks for pairs.
+  if (h.counts[SUPERPIXELS] <= args.until) return;
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
   const u32 row = threadIdx.x / 32 * 4;
   const TouchingPixels own =
@@ -328,7 +330,7 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
   __shared__ SelectJoin::Shared shared;
   const u32 count = h.counts[SUPERPIXELS];
   u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
-  bool open = false, joins = true;
+  bool open = false, joins = count > args.until;
   while (joins && 2 * stage > args.until) {
     stage /= HIERARCHY_STAGE;
     while (joins && left > max(stage, 1)) {

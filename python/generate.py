@@ -31,7 +31,9 @@ MORE = {
     "n_regions": "To as few as can be where the pieces of a mask do not touch. By a grid there are at least three superpixels for each, "
     "and if `n_segments` is not above 100 about 2000. Not with `merge`.",
     "superpixel_size": "Instead of `n_segments`.",
-    "n_segments": f"Default: {_native.N_SEGMENTS}, or as `superpixel_size` says.",
+    "n_segments": f"Default: {_native.N_SEGMENTS}, or as `superpixel_size` says. In pictures of 24 px a side or more there are at most a "
+    "tenth more, since the most alike are merged, and in nearly all photographs at most a tenth fewer, with `snic` a fifth; not so with `merge`, with "
+    "`temporal`, or without `connectivity`.",
 }
 
 HEAD = '''\
@@ -241,7 +243,9 @@ dtype('int32')""",
         "Superpixels by simple non-iterative clustering (SNIC): clusters grow from seeds, the nearest pixel first.",
         'Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", 2017. Of equally near '
         "pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are "
-        "refused.",
+        "refused.\n\n"
+        "It is here for comparison with results of SNIC: it takes four to eight times as long as `slic`, and at the same number of "
+        "superpixels its boundaries are shorter and miss more (boundary recall .90 against .94 at 400 on BSDS500).",
         """\
 >>> import numpy as np, superpixels as sp
 >>> image = np.random.default_rng(0).random((60, 80, 3))

@@ -56,8 +56,19 @@ impl Grid {
     /// Pictures without fragments have fewer, and over time some regions end, so there are at least four fifths of `count` cells,
     /// as far as the frame has pixels.
     pub fn step_for_count(geometry: Geometry, count: u32) -> u32 {
+        Self::step_with_cells(geometry, count, [4, 5])
+    }
+
+    /// As [`Grid::step_for_count`], with at least seven eighths of `count` cells: nearly all photographs have as many regions as
+    /// cells, and seldom fewer than 0.97 of them.
+    pub(crate) fn step_for_held_count(geometry: Geometry, count: u32) -> u32 {
+        Self::step_with_cells(geometry, count, [7, 8])
+    }
+
+    /// The largest step whose cells and an eighth of them are nearest to `count`, of those with at least the fraction `least` of it.
+    fn step_with_cells(geometry: Geometry, count: u32, least: [u64; 2]) -> u32 {
         let count = u64::from(count.max(1));
-        let has_enough = |&step: &u32| 5 * cells(geometry, step) >= 4 * count;
+        let has_enough = |&step: &u32| least[1] * cells(geometry, step) >= least[0] * count;
         let far = |&step: &u32| (9 * cells(geometry, step)).abs_diff(8 * count);
         let longest = geometry.width.max(geometry.height);
         // Cells grow as steps fall: once a step is farther from `count` than the one before, so are all that follow.
@@ -232,6 +243,12 @@ mod tests {
                 assert!(nearest.is_some() || step == 1, "{w}x{h} {count}");
                 // A frame has no more cells than pixels.
                 assert!(wanted > geometry.pixels() as u64 || 10 * has(step) >= 8 * wanted, "{w}x{h} {count}");
+                let held = has(Grid::step_for_held_count(geometry, count));
+                assert!(
+                    held == has(step) || 8 * has(step) < 7 * wanted && held > has(step),
+                    "{w}x{h} {count}"
+                );
+                assert!(wanted > geometry.pixels() as u64 || 8 * held >= 7 * wanted, "{w}x{h} {count}");
                 if (w, h) >= (320, 180) && (20..=2300).contains(&count) {
                     let regions = 9.0 * has(step) as f64 / 8.0;
                     println!("{w}x{h} {count}: step {step}, {:.2}", regions / f64::from(count));

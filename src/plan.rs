@@ -56,11 +56,14 @@ impl Plan {
         let geometry = frame.geometry;
         let Capabilities { labels, warm_start, .. } = params.algorithm.algorithm().capabilities();
         let in_cells = labels == ClusterLabels::Cells;
-        let wanted = match params.superpixels {
+        let (wanted, most) = match params.wanted_step(geometry) {
             // The grid serves only as the sample lattice.
-            _ if !in_cells && params.temporal => temporal::LATTICE_STEP,
-            0 => params.hierarchy.finer_step(geometry, params.superpixel_size),
-            count => Grid::step_for_count(geometry, count),
+            (_, most) if !in_cells && params.temporal => (temporal::LATTICE_STEP, most),
+            wanted => wanted,
+        };
+        let merging = &hierarchy::Params {
+            regions: most.unwrap_or(params.hierarchy.regions),
+            ..params.hierarchy.clone()
         };
         let grid = Grid::with_step(geometry, wanted);
         let side = f64::from(params.algorithm.region_side(&grid));
@@ -82,7 +85,7 @@ impl Plan {
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
-            hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
+            hierarchy: hierarchy::Plan::new(merging, params.algorithm.color_space(), geometry),
             refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
             masked: params.masked,
             stretches: params.stretch_gray16 && frame.format.is_gray() && frame.format.bits() == 16,

@@ -142,7 +142,8 @@ pub fn algorithm(name: &Bound<'_, PyAny>) -> PyResult<Algorithm> {
 
 /// The library's defaults for an algorithm, but for the number of superpixels.
 pub fn params(algorithm: Algorithm) -> Params {
-    Params { algorithm: AllParams::default().of(algorithm), superpixels: N_SEGMENTS, ..Params::default() }
+    let algorithm = AllParams::default().of(algorithm);
+    Params { algorithm, superpixels: N_SEGMENTS, holds_count: true, ..Params::default() }
 }
 
 /// What a frame is segmented with, from what is set: as many superpixels as regions can be made of. Functions and `Segmenter` have

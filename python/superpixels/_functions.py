@@ -110,7 +110,9 @@ def slic(
         size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     n_segments : int, optional
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
-        Default: 100, or as `superpixel_size` says.
+        Default: 100, or as `superpixel_size` says. In pictures of 24 px a side or more there are at most a tenth more, since
+        the most alike are merged, and in nearly all photographs at most a tenth fewer, with `snic` a fifth; not so with
+        `merge`, with `temporal`, or without `connectivity`.
     compactness : float
         Weight of position against color, in Lab units; higher = more regular superpixels. Range: 0.1 to 1000.
     superpixel_size : int, optional
@@ -302,7 +304,9 @@ def lsc(
         size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     n_segments : int, optional
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
-        Default: 100, or as `superpixel_size` says.
+        Default: 100, or as `superpixel_size` says. In pictures of 24 px a side or more there are at most a tenth more, since
+        the most alike are merged, and in nearly all photographs at most a tenth fewer, with `snic` a fifth; not so with
+        `merge`, with `temporal`, or without `connectivity`.
     ratio : float
         Weight of position against color, C_s / C_c of the paper; higher = more regular superpixels. Range: 0.01 to 1.
     superpixel_size : int, optional
@@ -667,7 +671,9 @@ def snic(
         size and dtype. Arrays of other libraries in the host's memory, with `__array__` or `__dlpack__`, are taken as well.
     n_segments : int, optional
         Wanted number per frame, from which the grid step follows; approximate (0 = use `superpixel_size`). Range: 0 or more.
-        Default: 100, or as `superpixel_size` says.
+        Default: 100, or as `superpixel_size` says. In pictures of 24 px a side or more there are at most a tenth more, since
+        the most alike are merged, and in nearly all photographs at most a tenth fewer, with `snic` a fifth; not so with
+        `merge`, with `temporal`, or without `connectivity`.
     compactness : float
         Weight of position against color, in Lab units; higher = more regular superpixels. Range: 0.1 to 1000.
     superpixel_size : int, optional
@@ -770,6 +776,8 @@ def snic(
     Source: Achanta and Süsstrunk, "Superpixels and Polygons using Simple Non-Iterative Clustering", 2017. Of equally near
     pixels the first in raster order is taken, then the lower cluster. Clusters grow on one thread; images on a device are
     refused.
+    It is here for comparison with results of SNIC: it takes four to eight times as long as `slic`, and at the same number of
+    superpixels its boundaries are shorter and miss more (boundary recall .90 against .94 at 400 on BSDS500).
 
     Examples
     --------

@@ -41,6 +41,7 @@ fn drawn_params(seed: u64) -> Params {
     Params {
         superpixel_size: 4 + pick(6, 16) as u32,
         superpixels: [0, 0, 40, 900, u32::MAX][pick(7, 5) as usize],
+        holds_count: pick(18, 2) == 0,
         connectivity: pick(8, 5) != 0,
         min_region: [0.0, 0.25, 0.25, 1.0][pick(9, 4) as usize],
         hierarchy: hierarchy::Params {

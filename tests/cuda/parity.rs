@@ -462,6 +462,7 @@ fn drawn_params(seed: u64) -> Params {
     Params {
         superpixel_size: 4 + pick(5, 40) as u32,
         superpixels: if pick(6, 3) == 0 { 1 + pick(7, 3000) as u32 } else { 0 },
+        holds_count: pick(13, 2) == 0,
         connectivity: pick(8, 4) != 0,
         min_region: [0.0, 0.1, 0.25, 1.0, 4.0][pick(9, 5) as usize],
         stretch_gray16: pick(12, 2) == 0,

@@ -100,6 +100,7 @@ fn params() -> impl Strategy<Value = Params> {
             Params {
                 superpixel_size,
                 superpixels,
+                holds_count: masked,
                 connectivity,
                 min_region,
                 merge,

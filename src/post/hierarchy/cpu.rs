@@ -87,7 +87,16 @@ impl Hierarchy {
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {
-        let Self { cpu, labels: numbers, names, rows, .. } = self;
+        let Self { cpu, geometry, labels: numbers, names, rows, .. } = self;
+        if geometry.pixels() < NAMES {
+            // To fill the map takes longer than to check each label.
+            for y in 0..geometry.height as usize {
+                let row = labels.row_mut(y);
+                row.iter_mut()
+                    .for_each(|label| *label = *numbers.get(usize::from(*label)).unwrap_or(&NO_LABEL));
+            }
+            return Ok(());
+        }
         memory::resize(names, REGIONS, NAMES, NO_LABEL)?;
         let Some(names) = names.first_chunk_mut::<NAMES>() else { return Ok(()) };
         // No superpixel has [`NO_LABEL`], the last entry.
@@ -126,6 +135,11 @@ fn add_parts(sums: &mut Array<RegionSums>, numbers: &[u16], count: usize) {
 impl Hierarchy {
     /// Merges and, unless boundaries are refined, lists what would be merged next.
     fn build(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
+        let is_merged = (self.own.regions as usize) < buffers.count as usize;
+        if !is_merged && !self.own.levels && buffers.temporal.is_none() {
+            buffers.merges.clear();
+            return Ok(());
+        }
         self.measure(&buffers.features, labels, &buffers.sums)?;
         let Self { graph, own: plan, labels: numbers, .. } = self;
         // Predecessors are labels of superpixels; after stage `merge` the regions here are no superpixels.
