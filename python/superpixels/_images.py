@@ -98,7 +98,8 @@ class SegmentedImage(Generic[_LabelsT]):
         return edges
 
     def __repr__(self) -> str:
-        height, width = _np.shape(self.labels)
+        labels: Any = self.labels
+        height, width = _np.shape(labels)
         return f"SegmentedImage({self.index}, {width}x{height}, {self.n_regions} regions)"
 
 

@@ -7,6 +7,7 @@ import itertools as _itertools
 import math as _math
 import time as _time
 from collections.abc import Iterable as _Iterable
+from collections.abc import Sized as _Sized
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._native import Segmenter as _Segmenter
@@ -125,7 +126,7 @@ def _masks(mask: Any, count: int | None) -> Iterator[Any]:
         return _itertools.repeat(mask)
     if axes not in (None, 1, 3) or not isinstance(mask, _Iterable):
         raise TypeError("mask must be an array of shape (H, W) or (N, H, W), or an iterable with an array of shape (H, W) for each image")
-    if count is not None and hasattr(mask, "__len__") and len(mask) != count:
+    if count is not None and isinstance(mask, _Sized) and len(mask) != count:
         raise ValueError(f"there must be a mask for each image, got {len(mask)} masks for {count} images")
     return iter(mask) if axes == 3 or isinstance(mask, (list, tuple)) else map(_copy, mask)
 
