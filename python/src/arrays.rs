@@ -13,14 +13,14 @@ use numpy::{
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::components::{Bands, Kept, MOST_BANDS};
 use crate::data_range::DataRange;
 use crate::dlpack;
 use crate::error::{Failure, exception};
 use crate::lab_codes::LabCodes;
-use crate::layout::{Layout, Shape};
+use crate::layout::{Layout, Shape, memory_around};
 use crate::memory;
 use crate::order::Order;
 use crate::reading::Reading;
@@ -342,9 +342,13 @@ fn host_array<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedAr
     let py = image.py();
     if !is_host_array(image)? {
         let name = image.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "image must be an array of numbers, got {name}; np.asarray(image) may make one"
-        )));
+        let is_path = image.cast::<PyString>().is_ok() || image.hasattr(intern!(py, "__fspath__"))?;
+        let advice = if is_path {
+            "read the file first, with np.asarray(PIL.Image.open(path)) or cv2.imread(path) and order='bgr'"
+        } else {
+            "np.asarray(image) may make one"
+        };
+        return Err(PyTypeError::new_err(format!("image must be an array of numbers, got {name}; {advice}")));
     }
     let array = as_numpy(image)?.cast_into::<PyUntypedArray>()?;
     let dtype = array.dtype();
@@ -420,36 +424,6 @@ fn layout_of(
     Layout::new(shape, order, || memory_around(array, codes.data(), batch))
 }
 
-/// An attribute as numpy itself gives it: a subclass may say anything.
-fn own<'py>(array: &Bound<'py, PyUntypedArray>, name: &str) -> Option<Bound<'py, PyAny>> {
-    let class = array.py().get_type::<PyUntypedArray>();
-    class.getattr(name).ok()?.call_method1("__get__", (array,)).ok()
-}
-
-/// The bytes below and from an array's first element on that belong to the memory that it is a view of, the same for every image
-/// of a batch. `None` where nothing is known.
-fn memory_around(
-    array: &Bound<'_, PyUntypedArray>,
-    data: *const u8,
-    batch: Option<(usize, isize)>,
-) -> Option<[usize; 2]> {
-    let mut owner = array.clone();
-    while let Ok(base) = own(&owner, "base")?.cast_into::<PyUntypedArray>() {
-        owner = base;
-    }
-    if !owner.is_contiguous() {
-        return None;
-    }
-    let interface = own(&owner, "__array_interface__")?.cast_into::<PyDict>().ok()?;
-    let (start, _): (usize, bool) = interface.get_item("data").ok()??.extract().ok()?;
-    let bytes: usize = own(&owner, "nbytes")?.extract().ok()?;
-    let last = batch.map_or(0, |(count, apart)| apart * (count.max(1) as isize - 1));
-    let at = |offset: isize| (data as usize).checked_add_signed(offset);
-    let below = at(last.min(0))?.checked_sub(start)?;
-    let above = start.checked_add(bytes)?.checked_sub(at(last.max(0))?)?;
-    Some([below, above])
-}
-
 /// Refuses arrays with a mask, which numpy would drop without a word.
 pub fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
     let is_plain = array.get_type().is(array.py().get_type::<PyUntypedArray>());
@@ -458,9 +432,16 @@ pub fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     let masked = array.py().import("numpy.ma")?.getattr("MaskedArray")?;
     if array.is_instance(&masked)? {
+        let advice = match name {
+            "image" => {
+                "image.data with mask=~np.ma.getmaskarray(image), of colors mask=~np.ma.getmaskarray(image).any(axis=-1), or \
+                 image.filled(0) for all pixels"
+                    .into()
+            }
+            _ => format!("{name}.filled(0), or {name}.data for all pixels"),
+        };
         return Err(PyTypeError::new_err(format!(
-            "{name} must not be a masked array, whose mask would be ignored; pass {name}.filled(0), or \
-             {name}.data for all pixels"
+            "{name} must not be a masked array, whose mask would be ignored; pass {advice}"
         )));
     }
     Ok(())

@@ -16,6 +16,7 @@ use crate::data_range::DataRange;
 use crate::eigenvectors::principal_axes;
 use crate::error::Failure;
 use crate::lab_codes::LabCodes;
+use crate::memory;
 use crate::values::View;
 
 /// Most bands: imaging spectrometers have up to 242. The time for sums of products grows with the square of their number.
@@ -34,6 +35,8 @@ const PARTS: usize = 64;
 const BLOCK: usize = 64;
 /// Bands whose products are added up together; numbers of bands are rounded up to whole ones, with zeros.
 const TILE: usize = 4;
+/// What memory is for, where there is none.
+const NUMBERS: &str = "components of an image";
 
 /// A map from bands to colors.
 pub struct Components {
@@ -95,7 +98,7 @@ impl<'a> Bands<'a> {
     ) -> Result<Frame<'c>, Failure> {
         let (width, height) = self.size();
         let row = 3 * width;
-        reserve(codes, row * height, "codes of an image")?;
+        memory::reserve("codes of an image", codes, (row * height).saturating_sub(codes.len()))?;
         codes.resize(row * height, 0);
         let of_before = kept.components.take().filter(|of| kept.is_video && of.bands == self.view.bands());
         let components = match of_before {
@@ -156,11 +159,10 @@ impl<'a> Bands<'a> {
         let bands = self.view.bands();
         let side = bands.next_multiple_of(TILE);
         // Differences from a pixel of the image: of equal pixels the means are exact.
-        let mut means = zeros(side)?;
+        let mut means = memory::filled(NUMBERS, side, 0.0)?;
         let first = mask.map_or(Some(0), |mask| mask.iter().position(|&inside| inside != 0));
-        let mut components = Components { bands, means: Vec::new(), weights: Vec::new() };
-        reserve(&mut components.weights, side, "weights of bands")?;
-        components.weights.resize(side, [0.0; 3]);
+        let weights = memory::filled("weights of bands", side, [0.0; 3])?;
+        let mut components = Components { bands, means: Vec::new(), weights };
         if let Some(first) = first {
             let (x, y) = (first % self.size().0, first / self.size().0);
             for (band, mean) in means.iter_mut().enumerate().take(bands) {
@@ -194,7 +196,7 @@ impl<'a> Bands<'a> {
         let (width, height) = self.size();
         let (side, rows) = (origin.len(), height.div_ceil(PARTS));
         let of_part = len + BLOCK * side;
-        let mut parts = zeros(height.div_ceil(rows) * of_part)?;
+        let mut parts = memory::filled(NUMBERS, height.div_ceil(rows) * of_part, 0.0)?;
         let add_part = |(part, memory): (usize, &mut [f64])| {
             let (sums, block) = memory.split_at_mut(len);
             let mut count = 0;
@@ -305,7 +307,7 @@ fn add_products(sums: &mut [f64], block: &[f64], side: usize) {
 /// Weights of bands from their covariances, which are used up.
 fn set_weights(weights: &mut [[f64; 3]], covariances: &mut [f64]) -> Result<(), Error> {
     let side = weights.len();
-    let mut vectors = zeros(side * side)?;
+    let mut vectors = memory::filled(NUMBERS, side * side, 0.0)?;
     vectors.iter_mut().step_by(side + 1).for_each(|one| *one = 1.0);
     let axes = principal_axes(covariances, &mut vectors, side);
     let variances = axes.map(|axis| covariances[axis * side + axis]);
@@ -318,18 +320,4 @@ fn set_weights(weights: &mut [[f64; 3]], covariances: &mut [f64]) -> Result<(), 
         }
     }
     Ok(())
-}
-
-fn zeros(count: usize) -> Result<Vec<f64>, Error> {
-    let mut all = Vec::new();
-    reserve(&mut all, count, "components of an image")?;
-    all.resize(count, 0.0);
-    Ok(all)
-}
-
-/// Makes room for so many items in all.
-fn reserve<T>(items: &mut Vec<T>, count: usize, what: &'static str) -> Result<(), Error> {
-    items
-        .try_reserve_exact(count.saturating_sub(items.len()))
-        .map_err(|_| Error::Memory { what, bytes: count * size_of::<T>() })
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Layout of an image in memory, from shape and strides, and the matching format of the library.
+//! Layout of an image in memory, from shape, strides and what is around it, and the matching format of the library.
 
 use std::ops::Range;
 
 use gstsuperpixel::image::PixelFormat;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::order::Order;
 
@@ -107,4 +110,34 @@ impl Layout {
             (_, _, false) => PixelFormat::Abgr64Le,
         }
     }
+}
+
+/// The bytes below and from an array's first element on that belong to the memory that it is a view of, the same for every image
+/// of a batch. `None` where nothing is known.
+pub fn memory_around(
+    array: &Bound<'_, PyUntypedArray>,
+    data: *const u8,
+    batch: Option<(usize, isize)>,
+) -> Option<[usize; 2]> {
+    let mut owner = array.clone();
+    while let Ok(base) = own(&owner, "base")?.cast_into::<PyUntypedArray>() {
+        owner = base;
+    }
+    if !owner.is_contiguous() {
+        return None;
+    }
+    let interface = own(&owner, "__array_interface__")?.cast_into::<PyDict>().ok()?;
+    let (start, _): (usize, bool) = interface.get_item("data").ok()??.extract().ok()?;
+    let bytes: usize = own(&owner, "nbytes")?.extract().ok()?;
+    let last = batch.map_or(0, |(count, apart)| apart * (count.max(1) as isize - 1));
+    let at = |offset: isize| (data as usize).checked_add_signed(offset);
+    let below = at(last.min(0))?.checked_sub(start)?;
+    let above = start.checked_add(bytes)?.checked_sub(at(last.max(0))?)?;
+    Some([below, above])
+}
+
+/// An attribute as numpy itself gives it: a subclass may say anything.
+fn own<'py>(array: &Bound<'py, PyUntypedArray>, name: &str) -> Option<Bound<'py, PyAny>> {
+    let class = array.py().get_type::<PyUntypedArray>();
+    class.getattr(name).ok()?.call_method1("__get__", (array,)).ok()
 }

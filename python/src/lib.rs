@@ -17,6 +17,7 @@ mod engines;
 mod error;
 mod foreign;
 mod host_frames;
+mod image_set;
 mod kept_engines;
 mod lab_codes;
 mod label_arrays;
@@ -51,6 +52,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MERGE", records::MERGE.dtype(module.py())?)?;
     module.add_class::<segmenter::Segmenter>()?;
     module.add_class::<device_array::DeviceArray>()?;
+    module.add_class::<image_set::ImageSet>()?;
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;
     module.add_function(wrap_pyfunction!(cut::cut, module)?)?;
     module.add_function(wrap_pyfunction!(contours::contours, module)?)?;

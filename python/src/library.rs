@@ -7,12 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 /// Library of an array.
+#[derive(Default)]
 pub enum Library {
     /// torch, and its module.
     Torch(Py<PyAny>),
     /// CuPy, and its module.
     CuPy(Py<PyAny>),
     /// Any other with one of the protocols; results are `DeviceArray`.
+    #[default]
     Other,
 }
 

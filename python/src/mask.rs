@@ -62,10 +62,14 @@ impl Masks {
         Ok(Self { bytes: copy, pixels: height * width })
     }
 
+    /// How many there are: one for all images, or one for each.
+    pub fn count(&self) -> usize {
+        self.bytes.len() / self.pixels
+    }
+
     /// The mask of image `i`.
     pub fn plane(&self, i: usize) -> &[u8] {
-        // One for all, or one for each.
-        let count = self.bytes.len() / self.pixels;
+        let count = self.count();
         if count == 0 { &[] } else { &self.bytes[i % count * self.pixels..][..self.pixels] }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
-use gstsuperpixel::events::{EventKind, Events};
+use gstsuperpixel::events::EventKind;
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::regions::Event;
 use numpy::{IntoPyArray, PyArrayMethods};
@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Converted, Images};
+use crate::arrays::Images;
 use crate::data_range::DataRange;
 use crate::device::{Arguments, Call};
 use crate::devices::{self, WorkDevice};
@@ -21,7 +21,6 @@ use crate::engines;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::host_frames::HostFrames;
-use crate::library::Library;
 use crate::mask::Masks;
 use crate::parameters;
 use crate::pools::pool;
@@ -239,18 +238,9 @@ impl Segmenter {
         Ok(Self {
             state: Mutex::new(State {
                 params,
-                engine: None,
                 place: WorkDevice::new(py, device)?,
-                library: Library::Other,
-                is_outdated: false,
-                is_segmented: false,
-                has_warned: false,
-                has_warned_of_size: false,
                 next_id: 1,
-                converted: Converted::default(),
-                map: Vec::new(),
-                events: Events::default(),
-                found: Vec::new(),
+                ..State::default()
             }),
             process: std::process::id(),
             reading,

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::arrays::{Images, is_host_array};
-use crate::batch::{self, Job};
+use crate::batch::{Crew, Job};
 use crate::data_range::DataRange;
 use crate::device;
 use crate::devices;
@@ -74,7 +74,7 @@ pub fn segment<'py>(
     let on_device = |image: &_, is_of_list: bool| {
         let call = device::Call::new(image, arguments, &reading, start)?;
         if is_of_list && call.is_batch() {
-            return Err(PyValueError::new_err(LIST_SHAPE));
+            return Err(list_shape());
         }
         on_device(py, &params, call)
     };
@@ -143,7 +143,10 @@ fn refuse_in_list(arguments: device::Arguments<'_, '_>) -> PyResult<()> {
     Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"))
 }
 
-const LIST_SHAPE: &str = "the arrays of a list must be of shape (H, W) or (H, W, C)";
+/// The error of a batch where one image belongs.
+pub fn list_shape() -> PyErr {
+    PyValueError::new_err("the arrays of a list must be of shape (H, W) or (H, W, C)")
+}
 
 impl Call {
     /// An image of a list.
@@ -151,7 +154,7 @@ impl Call {
         let images = Images::new(image, &self.reading)?;
         match images.count() {
             (_, false) => Ok(images),
-            _ => Err(PyValueError::new_err(LIST_SHAPE)),
+            _ => Err(list_shape()),
         }
     }
 
@@ -198,14 +201,20 @@ impl Call {
         for (sources, array) in sources.iter().zip(&mut arrays) {
             let stride = array.stride();
             let places = sources.iter().zip(array.planes()).enumerate();
+            let first = jobs.len();
             jobs.extend(places.map(|(i, (source, items))| Job {
+                index: first + i,
                 source,
                 mask: masks.map(|masks| masks.plane(i)),
                 plane: plane(items),
                 stride,
+                found: None,
             }));
         }
-        py.detach(|| batch::run(&self.params, &self.cpu, jobs, watch))?;
+        py.detach(|| {
+            let crew = Crew::new(self.params.clone(), Outputs::default(), self.cpu.clone());
+            crew.run(jobs, watch).map_err(|stopped| stopped.failure)
+        })?;
         watch.end(py)?;
         Ok(arrays.into_iter().map(LabelArray::into_array).collect())
     }

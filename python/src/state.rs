@@ -20,6 +20,7 @@ use crate::size;
 use crate::tables::Source;
 
 /// Parameters, and the engine for them once there is one.
+#[derive(Default)]
 pub struct State {
     /// As they are set.
     pub params: Params,

@@ -26,7 +26,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `progress` is true for a bar, or what is called with the number of images that are done and of all.
+    /// `progress` is true for a bar, or what is called with the number of images that are done and of all; `all` is 0 where nobody
+    /// knows it.
     pub fn new(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, all: usize) -> PyResult<Self> {
         let report = match progress {
             None => None,
@@ -64,18 +65,23 @@ impl Watch {
     pub fn look(&self) -> Result<(), Failure> {
         let looked = Python::attach(|py| {
             py.check_signals()?;
-            self.tell(py, self.done.load(Ordering::Relaxed))
+            self.tell(py, self.done.load(Ordering::Relaxed), self.all)
         });
         self.looked.store(self.milliseconds(), Ordering::Relaxed);
         looked.map_err(Failure::Python)
     }
 
-    fn tell(&self, py: Python<'_>, done: usize) -> PyResult<()> {
-        self.report.as_ref().map_or(Ok(()), |report| report.call1(py, (done, self.all)).map(drop))
+    fn tell(&self, py: Python<'_>, done: usize, all: usize) -> PyResult<()> {
+        self.report.as_ref().map_or(Ok(()), |report| report.call1(py, (done, all)).map(drop))
     }
 
     /// The last report.
     pub fn end(&self, py: Python<'_>) -> PyResult<()> {
-        self.tell(py, self.all)
+        self.end_of(py, self.all)
+    }
+
+    /// The last report, of so many images.
+    pub fn end_of(&self, py: Python<'_>, all: usize) -> PyResult<()> {
+        self.tell(py, all, all)
     }
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MPL-2.0
 """Superpixels of pictures and video.
 
-Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`. The class `Segmenter` is for video and loops: it keeps
+Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`; `segment_images` gives tables of many. The class `Segmenter` is for video and loops: it keeps
 its memory from call to call, and knows the regions, their neighbors and, in video, their track ids and motion. Arrays are
 numpy's, and results do not depend on the number of threads. Arrays on a CUDA device (torch's, CuPy's, or any with `__dlpack__` or
 `__cuda_array_interface__`) are segmented there, with the same labels, and results are arrays of the same library.
@@ -25,6 +25,7 @@ from ._events import EventKind
 from ._functions import Parameters, lsc, quickshift, slic, snic
 from ._helpers import RegionAt, adjacency, region_at, to_png16
 from ._hierarchy import cut, hierarchy, linkage
+from ._images import SegmentedImage, segment_images
 from ._native import DeviceArray
 from ._native import __version__ as __version__
 from ._runs import rle, rles
@@ -41,6 +42,7 @@ __all__ = [
     "Parameters",
     "Picture",
     "RegionAt",
+    "SegmentedImage",
     "Segmenter",
     "adjacency",
     "boundaries",
@@ -55,6 +57,7 @@ __all__ = [
     "region_at",
     "rle",
     "rles",
+    "segment_images",
     "segment_video",
     "show",
     "slic",

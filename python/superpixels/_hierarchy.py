@@ -158,7 +158,8 @@ def cut(
         All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's
         memory, array by array.
     n_regions : int, optional
-        Wanted number of regions; where they do not all touch, a few more are left.
+        Wanted number of regions; where they do not all touch, a few more are left. A label map that has fewer comes back with
+        all that it has: `hierarchy` with a higher `n_segments` gives finer ones.
     height : float, optional
         All steps of at most this height are taken, as by SciPy's `fcluster` with `linkage` and ``criterion="distance"``.
         Heights say how unlike two regions are, and are comparable in one picture only; infinity takes all steps.

@@ -155,6 +155,7 @@ __all__ = [
     "MERGE",
     "Segmenter",
     "DeviceArray",
+    "ImageSet",
     "segment",
     "cut",
     "contours",
@@ -191,6 +192,35 @@ def segment(
     channel_axis: object = None,
     progress: object = None,
 ) -> object: ...
+
+# Callers have the types: `_images.pyi`.
+@final
+class ImageSet:
+    def __new__(
+        cls,
+        algorithm: str,
+        values: Mapping[str, object],
+        order: str,
+        threads: int,
+        start_label: int,
+        regions: bool,
+        neighbors: bool,
+        linear_light: bool,
+        data_range: object,
+        bands: object,
+        channel_axis: object,
+        is_masked: bool,
+        progress: object,
+        all: int,
+    ) -> Self: ...
+    @property
+    def threads(self) -> int: ...
+    def segment(
+        self, images: list[Any], masks: list[Any] | None, is_batch: bool
+    ) -> tuple[list[Any], Exception | None]: ...
+    def check(self, image: object, is_batch: bool) -> None: ...
+    def note(self) -> None: ...
+    def end(self, count: int) -> None: ...
 @final
 class DeviceArray:
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as _np
 
 from ._events import EventKind as _EventKind
+from ._images import SegmentedImage as _SegmentedImage
 from ._native import Segmenter as _Segmenter
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._functions import Parameters
-    from ._native import _Algorithm, _Events, _Motion, _Neighbors, _Regions
+    from ._native import _Algorithm, _Events, _Motion
 
 __all__ = ["Frame", "segment_video"]
 
@@ -28,7 +29,7 @@ __all__ = ["Frame", "segment_video"]
 _CONTAINER_TICKS = 1_000_000
 
 
-class Frame:
+class Frame(_SegmentedImage["NDArray[_np.uint16]"]):
     """A frame of a video file with its regions, as `segment_video` gives it.
 
     Attributes
@@ -44,7 +45,9 @@ class Frame:
         The picture: red, green and blue, upright.
     labels : ndarray of uint16, shape (H, W)
         The label map: `regions`, `motion` and `neighbors` are in the order of labels.
-    regions, motion, neighbors, events : ndarray
+    n_regions : int
+        Number of regions.
+    regions, motion, neighbors, edge_index, merges, events : ndarray
         As those of `Segmenter`.
     is_cut : bool
         No region of the frame before goes on.
@@ -56,6 +59,7 @@ class Frame:
     See Also
     --------
     segment_video : Gives frames.
+    SegmentedImage : The same of pictures by themselves.
     Segmenter : Says what the fields of the tables are.
 
     Examples
@@ -75,14 +79,12 @@ class Frame:
         labels: NDArray[_np.uint16],
         segmenter: _Segmenter[NDArray[Any]],
     ) -> None:
-        self.index = index
+        merges = segmenter.merges if segmenter.parameters.get("levels") else None
+        super().__init__(index, image, labels, segmenter.n_regions, segmenter.regions, segmenter.neighbors, merges)
         self.seconds = seconds
         self.pts = pts
-        self.image = image
-        self.labels = labels
-        self.regions: _Regions = segmenter.regions
+        self.image: NDArray[_np.uint8] = image
         self.motion: _Motion = segmenter.motion
-        self.neighbors: _Neighbors = segmenter.neighbors
         self.events: _Events = segmenter.events
         self.is_cut: bool = segmenter.is_cut
 
@@ -101,7 +103,7 @@ class Frame:
 
     def __repr__(self) -> str:
         height, width = self.labels.shape
-        return f"Frame({self.index}, {self.seconds:.3f} s, {width}x{height}, {len(self.regions)} regions)"
+        return f"Frame({self.index}, {self.seconds:.3f} s, {width}x{height}, {self.n_regions} regions)"
 
 
 def _ids(events: _Events, kinds: tuple[_EventKind, ...]) -> NDArray[_np.uint32]:
@@ -148,6 +150,7 @@ def segment_video(
     See Also
     --------
     Segmenter : The same for frames from elsewhere, and with other tables.
+    segment_images : Pictures that do not follow each other.
     Frame : What is given.
 
     Notes

@@ -12,6 +12,7 @@ import types
 import numpy as np
 import pytest
 import superpixels as sp
+from superpixels._progress import Bar
 
 
 @pytest.fixture
@@ -115,8 +116,13 @@ def test_bars(picture, monkeypatch):
         sp.slic(picture, progress=False)
         sp.slic(picture, progress=None)
     assert text.getvalue().endswith("\r3 of 3 images\n") and text.getvalue().count("\n") == 1
+    with contextlib.redirect_stderr(text := io.StringIO()):
+        bar = Bar(3)
+        for done in (1, 3, 3):
+            bar(done, 3)
+    assert text.getvalue() == "\r1 of 3 images\r3 of 3 images\n"
 
-    class Bar:
+    class Tqdm:
         def __init__(self, total, unit):
             made.append(self)
             self.total, self.unit, self.n, self.is_closed = total, unit, 0, False
@@ -128,7 +134,7 @@ def test_bars(picture, monkeypatch):
             self.is_closed = True
 
     made = []
-    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Tqdm))
     sp.lsc([picture] * 3, progress=True)
     [bar] = made
     assert (bar.total, bar.n, bar.is_closed, bar.unit) == (3, 3, True, "image")

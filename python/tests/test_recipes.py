@@ -23,7 +23,7 @@ RECIPES = {
     "data_loader": r"batches of \(8, 3, 120, 160\) and \(8, 120, 160\) torch.int32, pooled to \(8, 50, 3\)"
     r"|skipped: torch is not installed",
     "scatter_mean": r"200 regions with 8 features\n(the same in torch|skipped: torch is not installed)",
-    "region_graph": r"100 nodes with 4 features, \d+ edges\n(Data\(x=\[100, 4\]|skipped: torch_geometric is not installed)",
+    "region_graph": r"8 graphs: 100 nodes with 4 features, \d+ edges\n(DataBatch\(x=\[800, 4\]|skipped: torch_geometric is not installed)",
     "mask_propagation": r"12 frames: intersection over union 0\.9\d in the mean, 0\.9\d in the last",
     "lime_explanation": r"\d\d regions, whatever the range of the values\n(skipped: .*\n)?the region that speaks most for red is around \((8|9|1[0-3])\d, [2-7]\d\)",
     "annotation_brush": r"regions by level: 400 100 30 8\n(a click with level \d paints \d+ px\n){4}",

@@ -137,6 +137,7 @@ def test_values_are_of_their_types(tmp_path):
     import typed_sample
 
     typed_sample.functions()
+    typed_sample.images()
     typed_sample.segmenter()
     typed_sample.helpers(tmp_path)
 

@@ -39,6 +39,8 @@ def names() -> None:
     sp.quickshift(image, max_dist=10)  # error: call-overload, reportCallIssue
     sp.snic(image, max_num_iter=7)  # error: call-overload, reportCallIssue
     sp.Segmenter(max_num_iter=7)  # error: call-arg, reportCallIssue
+    sp.segment_images([image], n_segmets=3)  # error: call-overload, reportCallIssue
+    sp.segment_images([image], mask=3)  # error: call-overload, reportCallIssue
     sp.boundaries(image, labels, colour=(1, 2, 3))  # error: call-overload, reportCallIssue
     sp.watershed(image)  # error: attr-defined, reportAttributeAccessIssue
     sp.EventKind.BORN  # error: attr-defined, reportAttributeAccessIssue

@@ -71,6 +71,27 @@ def functions() -> None:
     assert_type(sp.quickshift(IMAGE, kernel_size=2.5), NDArray[np.uint16])
 
 
+def images() -> None:
+    for one in sp.segment_images([IMAGE, FLOATS], "lsc", threads=1, n_segments=30, ratio=0.1):
+        assert_type(one, sp.SegmentedImage[NDArray[np.uint16]])
+        assert_type(one.labels, NDArray[np.uint16])
+        assert_type(one.index + one.n_regions, int)
+        assert_type(one.regions["mean_lab"].dtype, np.dtype[np.float32])
+        assert_type(one.neighbors["length"].dtype, np.dtype[np.uint32])
+        assert_type(one.edge_index, NDArray[np.int64])
+    batch = np.stack([IMAGE, IMAGE])
+    [first, second] = sp.segment_images(batch, mask=MASK, levels=True, progress=lambda done, total: None)
+    assert_type(first.labels, NDArray[np.int32])
+    assert_type(second.merges["height"].dtype, np.dtype[np.float32])
+    [first, second] = sp.segment_images(batch, mask=(MASK for _ in batch), device="cpu", bands=[2, 1, 0])
+    assert_type(first.labels, NDArray[np.int32])
+    pictures = (INTEGERS[:height] for height in (20, 24))
+    assert_type([one.labels for one in sp.segment_images(pictures, data_range=(0, 200))], list[NDArray[np.uint16]])
+    assert_type(next(sp.segment_images((CODES, IMAGE), start_label=1)).labels, NDArray[np.int32])
+    settings: sp.Parameters = {"n_segments": 30, "merge": 2.0}
+    assert_type(list(sp.segment_images(iter([DOUBLES]), **settings))[0].labels, NDArray[np.uint16])
+
+
 def segmenter() -> None:
     video = sp.Segmenter("slic", n_segments=30, temporal=True, events=True, levels=True)
     for shift in range(3):
@@ -204,6 +225,8 @@ def tables(video: sp.Segmenter, table: dict[str, Tensor]) -> None:
         assert_type(frame.births, NDArray[np.uint32])
         assert_type(frame.deaths, NDArray[np.uint32])
         assert_type(frame.merged_into, dict[int, int])
+        assert_type(frame.n_regions, int)
+        assert_type(frame.edge_index, NDArray[np.int64])
         assert_type(frame.regions["area"].dtype, np.dtype[np.uint32])
         assert_type(frame.motion["age"].dtype, np.dtype[np.uint32])
         assert_type(frame.neighbors["a"].dtype, np.dtype[np.uint32])
@@ -268,6 +291,12 @@ def on_device(
     assert_type(sp.quickshift([tensor], start_label=1), list[Tensor])
     assert_type(sp.slic(data), NDArray[np.uint16])
     assert_type(sp.snic(data, start_label=1), NDArray[np.int32])
+    for one in sp.segment_images(tensor, channel_axis=1, mask=tensor):
+        assert_type(one.labels.long(), Tensor)
+        assert_type(one.edge_index, NDArray[np.int64])
+    assert_type(next(sp.segment_images([tensor, tensor], mask=[MASK, MASK])).labels, Tensor)
+    assert_type(next(sp.segment_images((api for _ in range(3)), start_label=1)).labels, ApiArray)
+    assert_type(next(sp.segment_images([data])).labels, NDArray[np.uint16])
     hosted = sp.Segmenter()
     assert_type(hosted.segment(tensor, mask=MASK), Tensor)
     assert_type(hosted.segment(api), ApiArray)

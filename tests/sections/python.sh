@@ -75,6 +75,9 @@ try_wheel_tests() {
     # The newest Python takes part in the rest.
     (cd "$python_target" && SUPERPIXEL_FUZZ_SECONDS=${SUPERPIXEL_FUZZ_SECONDS:-60} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
         "$root/python/tests/test_fuzz.py")
+    # Other calls than each run of the tests above draws.
+    (cd "$python_target" && SUPERPIXEL_MACHINE_SECONDS=${SUPERPIXEL_MACHINE_SECONDS:-120} "$environment/bin/python" -m pytest -q -p no:cacheprovider \
+        "$root/python/tests/test_machine.py")
     try_wheel
 }
 # What is in the wheel, and that it gives what the element gives.
